@@ -1,0 +1,40 @@
+"""Tool calls as durable records: their shape, their statuses, the one transition table, and how writes fold."""
+
+from graph_agent.calls.digest import args_digest
+from graph_agent.calls.record import (
+    CallKind,
+    Risk,
+    ToolCallInfo,
+    completed_tool_calls,
+    pending_tool_calls,
+)
+from graph_agent.calls.reducer import NEW_MESSAGE, merge_calls
+from graph_agent.calls.status import (
+    FINAL,
+    INITIAL,
+    STATUSES,
+    TRANSITIONS,
+    CallStatus,
+    Transition,
+    is_allowed,
+    require_allowed,
+)
+
+__all__ = [
+    "FINAL",
+    "INITIAL",
+    "NEW_MESSAGE",
+    "STATUSES",
+    "TRANSITIONS",
+    "CallKind",
+    "CallStatus",
+    "Risk",
+    "ToolCallInfo",
+    "Transition",
+    "args_digest",
+    "completed_tool_calls",
+    "is_allowed",
+    "merge_calls",
+    "pending_tool_calls",
+    "require_allowed",
+]

@@ -1,0 +1,75 @@
+"""The durable record of one tool call, as it stands in the graph state: JSON values only."""
+
+from typing import Any, Literal, Required, TypedDict
+
+from graph_agent.calls.status import FINAL, CallStatus
+
+__all__ = [
+    "CallKind",
+    "Risk",
+    "ToolCallInfo",
+    "completed_tool_calls",
+    "pending_tool_calls",
+]
+
+Risk = Literal["low", "medium", "high"]
+CallKind = Literal["readonly", "write", "execute"]
+
+
+class ToolCallInfo(TypedDict, total=False):
+    """One call of the newest model message. Times are ISO-8601 UTC; absent keys mean "not known (yet)"."""
+
+    call_id: Required[str]
+    """Unique in its thread."""
+    tool_name: Required[str]
+    """The registered name where the tool is known, else what the model wrote."""
+    arguments: Required[dict[str, Any]]
+    """What will run: coerced to the tool's schema, and edited where the user edited."""
+    status: Required[CallStatus]
+    result: Required[str | None]
+    """What the model is told on success, or the output that came with an error."""
+    error_msg: Required[str | None]
+    """Why the call failed; None unless the status is error."""
+    attempt: int
+    """1 for the first; each retry adds one."""
+    risk: Risk
+    kind: CallKind
+    concurrency_safe: bool
+    """May run at once with neighbouring calls that say the same."""
+    decision: str
+    """What settled it: allow, ask, deny (policy); approve, edit, reject, retry, done, cancel (a person)."""
+    decided_by: str
+    """Who answered: "policy", or the name a person answered under."""
+    rule: str
+    """The policy rule that spoke."""
+    reason: str
+    """Why the record has its status: the policy's reason, never_started, outcome_unknown, the user's words."""
+    digest: str
+    """Digest over id, tool, attempt and arguments that an approval is bound to; see `args_digest`."""
+    run_token: str
+    """Life that marked the call; while pending, life in which a person approved or retried it."""
+    asked_at: str
+    approved_at: str
+    """Set by approve and retry only: tells calls a person let through from calls policy let through."""
+    started_at: str
+    ended_at: str
+    begun: bool
+    """Whether any attempt may have started: false means that nothing can have happened."""
+    preview: dict[str, Any]
+    """What consent was asked for: `{"kind": "diff" | "text", "text": ..., "seen": {...}}`."""
+    display: str
+    """One line for the user."""
+    edited: bool
+    """The user changed the arguments the model had asked for."""
+    metadata: dict[str, Any]
+    """Structured data for rendering (a diff, an exit code); never sent to the model."""
+
+
+def pending_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:
+    """The calls that are not final yet, in the model's order."""
+    return [call for call in calls.values() if call["status"] not in FINAL]
+
+
+def completed_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:
+    """The calls that are final, in the model's order."""
+    return [call for call in calls.values() if call["status"] in FINAL]

@@ -1,0 +1,105 @@
+"""Every exception the product raises on purpose. Failures carry the exit code the command line ends with.
+
+AgentError                      anything a user may be shown; message = what happened and what to do
+├── UsageError                  2   the request itself cannot be served as asked
+│   ├── ConfigError             2   a setting is wrong: names file, key, value, expected
+│   └── UnknownId               2   no thread, checkpoint or call has this id, or several have
+├── ModelError                  6   the model or its provider failed for good
+├── ThreadHeld                  7   another process holds the thread
+├── StorageError                1   database or blobs cannot be used
+│   ├── NewerSchema             1   written by a newer version
+│   └── DamagedDatabase         1   not a database, or torn
+├── AnswerRefused               1   an answer cannot be taken: too late, wrong kind, denied by policy
+└── InternalError               1   a rule of this program was broken by itself: a bug
+    ├── ForbiddenTransition         a status change the table does not have
+    └── InvalidHistory              the next model request would not be a valid conversation
+
+ControlFlow                     never shown; ends a run on purpose
+└── StaleOwner                  another life took the call over; this one must stop at once
+"""
+
+__all__ = [
+    "AgentError",
+    "AnswerRefused",
+    "ConfigError",
+    "ControlFlow",
+    "DamagedDatabase",
+    "ForbiddenTransition",
+    "InternalError",
+    "InvalidHistory",
+    "ModelError",
+    "NewerSchema",
+    "StaleOwner",
+    "StorageError",
+    "ThreadHeld",
+    "UnknownId",
+    "UsageError",
+]
+
+
+class AgentError(Exception):
+    """Base of every failure that is told to the user; `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class UsageError(AgentError):
+    """The request itself cannot be served as asked."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A setting is wrong; the message names where it stands, its key, its value and what is expected."""
+
+
+class UnknownId(UsageError):
+    """No thread, checkpoint or call has this id, or several have; the message lists candidates."""
+
+
+class ModelError(AgentError):
+    """The model or its provider failed for good; the message says what the server said and what to do."""
+
+    exit_code = 6
+
+
+class ThreadHeld(AgentError):
+    """Another process holds the thread; the message says who and since when."""
+
+    exit_code = 7
+
+
+class StorageError(AgentError):
+    """The database or the blob folder cannot be used; nothing was changed."""
+
+
+class NewerSchema(StorageError):
+    """The database was written by a newer version of this program; the message names both versions."""
+
+
+class DamagedDatabase(StorageError):
+    """The file is not a database of this program, or is torn."""
+
+
+class AnswerRefused(AgentError):
+    """An answer cannot be taken: someone else was first, it does not fit the question, or policy denies it."""
+
+
+class InternalError(AgentError):
+    """A rule of this program was broken by the program itself. The run stops with its last checkpoint saved."""
+
+
+class ForbiddenTransition(InternalError):
+    """A change of status that the transition table does not have."""
+
+
+class InvalidHistory(InternalError):
+    """The next model request would not be a valid conversation."""
+
+
+class ControlFlow(Exception):
+    """Base of what ends a run on purpose. Never shown to a user."""
+
+
+class StaleOwner(ControlFlow):
+    """Another life has taken this call over; the run that sees this must stop and write nothing more."""

@@ -1,0 +1,57 @@
+"""What the graph needs of a chat model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, BaseMessage
+
+__all__ = ["ChatModel", "Delta", "ModelRequest", "OnDelta"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a reply while it streams in; for display only, the finished message is what counts."""
+
+    kind: Literal["text", "reasoning", "tool_call", "retry"]
+    text: str = ""
+    """New text; for a tool call the new piece of its raw arguments; for a retry why and how long it waits."""
+    index: int = 0
+    """Which call of the message a tool-call piece belongs to."""
+    tool_name: str = ""
+    """Name of the tool as far as it is known."""
+
+
+OnDelta = Callable[[Delta], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request: a valid history (system message first) and the tools on offer."""
+
+    messages: "Sequence[BaseMessage]"
+    tools: Sequence[Mapping[str, Any]]
+    """OpenAI function declarations: `{"type": "function", "function": {name, description, parameters}}`."""
+
+
+class ChatModel(Protocol):
+    """A chat model, whatever stands behind it."""
+
+    @property
+    def label(self) -> str:
+        """What the status line calls it, e.g. `gpt-5 @ api.openai.com` or `offline command mode, no model`."""
+        ...
+
+    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
+        """Ask once and return the whole finished message.
+
+        The message has text or calls. Its `tool_calls` hold decoded argument objects, in the model's order; ids
+        may be missing or repeated (the reasoning node makes them unique). Arguments that cannot be used are `{}`
+        there, and `response_metadata["unusable_arguments"]` maps the call's position, as a string, to the reason
+        in words for the model. `usage_metadata` is set where the provider told it.
+
+        Raises:
+            ModelError: for good, after all retries. Nothing of a broken reply is returned.
+        """
+        ...

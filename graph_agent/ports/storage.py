@@ -1,0 +1,119 @@
+"""What the graph and the session need of durable storage besides checkpoints and the journal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+__all__ = [
+    "Answer",
+    "AnswerKind",
+    "Blobs",
+    "Decisions",
+    "FileStates",
+    "Holder",
+    "Question",
+    "QuestionKind",
+    "ThreadLock",
+]
+
+QuestionKind = Literal["approval", "recovery"]
+AnswerKind = Literal["approve", "edit", "reject", "retry", "done", "cancel"]
+"""approve, edit, reject answer an approval; retry, done, cancel a recovery question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about one call. An answer fits only while digest and attempt are the same."""
+
+    kind: QuestionKind
+    call_id: str
+    attempt: int
+    digest: str
+    reason: str = ""
+    """Approval: why policy asks. Recovery: never_started or outcome_unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What someone answered."""
+
+    kind: AnswerKind
+    by: str
+    """Who answered, e.g. `chat`, `cli:pid 4711`; shown to those who come later."""
+    at: str
+    arguments: Mapping[str, Any] | None = None
+    """The edited arguments of an edit."""
+    reason: str = ""
+    """The user's words with a reject, or the result text with a done."""
+
+
+class Decisions(Protocol):
+    """Answers to questions, durable before the method returns; the first answer to a question wins."""
+
+    async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
+        """Record an answer; returns the one that stands, which is somebody else's when they were first."""
+        ...
+
+    async def standing(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
+        """The answers recorded so far for these very questions, by call id."""
+        ...
+
+    async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
+        """Note that the graph has taken these answers in."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a thread, as the lease row tells it."""
+
+    pid: int
+    host: str
+    since: str
+    life: str
+    is_alive: bool
+
+
+class ThreadLock(Protocol):
+    """The right to run one thread; the kernel releases it when the process dies."""
+
+    async def acquire(self, thread_id: str, life: str) -> None:
+        """Take the lock and write the lease.
+
+        Raises:
+            ThreadHeld: another process has it; the message says who and since when.
+        """
+        ...
+
+    async def release(self) -> None:
+        """Give the lock back and end the lease."""
+        ...
+
+
+class Blobs(Protocol):
+    """Content-addressed bytes beside the database. References read `blob:sha256:HEX`. Methods block briefly."""
+
+    def put(self, data: bytes) -> str:
+        """Store and return the reference; storing the same bytes twice keeps one copy."""
+        ...
+
+    def get(self, reference: str) -> bytes:
+        """The bytes behind a reference.
+
+        Raises:
+            StorageError: the reference is malformed, unknown, or its content no longer fits it.
+        """
+        ...
+
+    def spool(self, thread_id: str, call_id: str, attempt: int) -> Path:
+        """Path of the private file that takes a running call's output; the folder exists, the file may not."""
+        ...
+
+
+class FileStates(Protocol):
+    """What a thread last read or wrote of each file: resolved path to SHA-256 of the whole content."""
+
+    async def get(self, thread_id: str, path: str) -> str | None: ...
+
+    async def set(self, thread_id: str, path: str, sha256: str) -> None: ...

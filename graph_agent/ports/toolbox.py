@@ -1,0 +1,106 @@
+"""What the graph needs of the tools and of policy: plan a call without effects, run it with them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from graph_agent.calls import CallKind, Risk, ToolCallInfo
+
+__all__ = ["Finding", "Intent", "Outcome", "Plan", "Scope", "Toolbox"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where calls are planned and run: one thread in one workspace, as the state has it."""
+
+    thread_id: str
+    mode: str
+    """Permission mode: default, acceptEdits, plan, auto, dontAsk, bypassPermissions."""
+    cwd: str = ""
+    """Working directory of the shell, absolute; empty means the workspace itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would happen with a call, worked out without effects."""
+
+    tool_name: str
+    """Registered name where the tool is known."""
+    arguments: dict[str, Any]
+    """Coerced to the schema; as given where they are unusable."""
+    verdict: Literal["allow", "ask", "deny", "unusable"]
+    """Unusable: unknown tool or bad arguments; `reason` then tells the model what to do instead."""
+    reason: str = ""
+    rule: str = ""
+    """Name of the policy rule that spoke."""
+    risk: Risk = "medium"
+    kind: CallKind = "execute"
+    concurrency_safe: bool = False
+    display: str = ""
+    """One line for the user: what the call is about."""
+    preview: dict[str, Any] | None = None
+    """`{"kind": "diff" | "text", "text": ..., "seen": {path, device, inode, sha256} | None, ...}`; JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a call is about to do to a file, known before it runs; written into the journal with the claim."""
+
+    path: str
+    before_sha256: str | None
+    """None: the file does not exist yet."""
+    after_sha256: str
+    before_blob: str | None = None
+    """Reference of the stored before-image; None when there was no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call that ran to its end."""
+
+    status: Literal["success", "error"]
+    output: str
+    """For the model."""
+    error: str | None = None
+    display: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """For rendering and for the program (`error_type`, `diff`, `exit_code`, `cwd`); never sent to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a look at the world says about an interrupted call: a proposal, not a decision."""
+
+    verdict: Literal["already_applied", "not_applied", "something_else", "unknown"]
+    detail: str
+
+
+class Toolbox(Protocol):
+    """The tools on offer, judged by policy."""
+
+    def declarations(self, mode: str) -> Sequence[Mapping[str, Any]]:
+        """OpenAI function declarations of what is offered in this mode, in a stable order."""
+        ...
+
+    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+        """Find, validate, coerce, judge and preview a call; no effects. Never raises for a bad call."""
+        ...
+
+    async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
+        """Store the before-image of what a write is about to change and say what it will become.
+
+        None where the tool cannot know (shell, network) or has no effect. Never raises for a bad call: running it
+        will tell.
+        """
+        ...
+
+    async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
+        """Execute an approved call with its time limit; failures are outcomes.
+
+        Cancelling this coroutine stops the tool and everything it started, then raises CancelledError.
+        """
+        ...
+
+    async def reconcile(self, call: ToolCallInfo, intent: Intent | None, scope: Scope) -> Finding:
+        """Find out what an interrupted call did; no effects."""
+        ...

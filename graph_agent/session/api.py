@@ -1,0 +1,43 @@
+"""What a session returns and takes: the shapes the command line and embedders program against."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.ports import Question
+
+__all__ = ["OpenQuestion", "Rest", "RestStatus"]
+
+RestStatus = Literal[
+    "done", "awaiting_approval", "interrupted", "limit", "stopped", "model_error", "failed", "held"
+]
+"""awaiting_approval: only approvals are open. interrupted: at least one recovery question is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question with the record it is about and what is known for deciding it."""
+
+    question: Question
+    call: ToolCallInfo
+    partial_output: str = ""
+    """Recovery: what a shell command wrote until it was broken off (its end, bounded)."""
+    finding: str = ""
+    """Recovery: what the reconciler found, in words; empty when it cannot tell."""
+    finding_verdict: str = ""
+    """already_applied, not_applied, something_else, unknown; empty for approvals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Where a run came to rest, and what it waits for."""
+
+    status: RestStatus
+    thread_id: str
+    checkpoint_id: str
+    answer: str = ""
+    """Text of the last model message of the turn."""
+    questions: tuple[OpenQuestion, ...] = ()
+    """Open questions without a standing answer, in the model's order."""
+    usage: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
