@@ -6,10 +6,12 @@ from graph_agent.ports.model import ChatModel, Delta, ModelRequest, OnDelta
 from graph_agent.ports.storage import (
     Answer,
     AnswerKind,
+    Barrier,
     Blobs,
     Decisions,
     FileStates,
     Holder,
+    Inbox,
     Question,
     QuestionKind,
     ThreadLock,
@@ -19,6 +21,7 @@ from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Scope, Too
 __all__ = [
     "Answer",
     "AnswerKind",
+    "Barrier",
     "Blobs",
     "ChatModel",
     "Claim",
@@ -28,6 +31,7 @@ __all__ = [
     "FileStates",
     "Finding",
     "Holder",
+    "Inbox",
     "Intent",
     "Journal",
     "JournalRow",

@@ -8,10 +8,12 @@ from typing import Any, Literal, Protocol
 __all__ = [
     "Answer",
     "AnswerKind",
+    "Barrier",
     "Blobs",
     "Decisions",
     "FileStates",
     "Holder",
+    "Inbox",
     "Question",
     "QuestionKind",
     "ThreadLock",
@@ -117,3 +119,25 @@ class FileStates(Protocol):
     async def get(self, thread_id: str, path: str) -> str | None: ...
 
     async def set(self, thread_id: str, path: str, sha256: str) -> None: ...
+
+
+class Barrier(Protocol):
+    """Proof that a checkpoint, and with it all that it rests on, is on disk."""
+
+    async def wait(self, thread_id: str, checkpoint_id: str) -> bool:
+        """True as soon as the checkpoint can be read back; False when it does not appear within a few seconds."""
+        ...
+
+
+class Inbox(Protocol):
+    """Messages that wait for their turn; durable before they are shown as queued."""
+
+    async def queue(self, thread_id: str, text: str, by: str) -> None: ...
+
+    async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
+        """Id and text of each message not taken yet, oldest first."""
+        ...
+
+    async def take(self, thread_id: str, message_id: int) -> None:
+        """Mark a message as taken; called once the checkpoint that holds it is on disk."""
+        ...

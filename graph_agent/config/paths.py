@@ -1,0 +1,44 @@
+"""Where the agent keeps its own files. Standard library only: read-only commands use nothing else of the settings."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["blob_dir", "config_dir", "data_dir", "database_path", "lock_dir"]
+
+_NAME = "graph-agent"
+
+
+def config_dir(env: Mapping[str, str]) -> Path:
+    """Folder of config.toml and CONTEXT.md: GRAPH_AGENT_HOME, else XDG_CONFIG_HOME/graph-agent."""
+    if home := env.get("GRAPH_AGENT_HOME"):
+        return Path(home).expanduser().absolute()
+    return _xdg(env, "XDG_CONFIG_HOME", ".config")
+
+
+def data_dir(env: Mapping[str, str]) -> Path:
+    """Folder of the database and what lies beside it: GRAPH_AGENT_HOME/data, else XDG_DATA_HOME/graph-agent."""
+    if home := env.get("GRAPH_AGENT_HOME"):
+        return Path(home).expanduser().absolute() / "data"
+    return _xdg(env, "XDG_DATA_HOME", ".local/share")
+
+
+def database_path(env: Mapping[str, str], flag: str | None = None) -> Path:
+    """The database file: the flag, else GRAPH_AGENT_DB, else graph-agent.db in the data folder."""
+    named = flag or env.get("GRAPH_AGENT_DB")
+    return Path(named).expanduser().absolute() if named else data_dir(env) / "graph-agent.db"
+
+
+def blob_dir(database: Path) -> Path:
+    """Folder of the blobs that belong to a database file; it lies beside it."""
+    return database.with_name(f"{database.name}.blobs")
+
+
+def lock_dir(database: Path) -> Path:
+    """Folder of the thread locks that belong to a database file; it lies beside it."""
+    return database.with_name(f"{database.name}.locks")
+
+
+def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:
+    base = env.get(variable)
+    root = Path(base) if base and Path(base).is_absolute() else Path(env.get("HOME") or Path.home()) / fallback
+    return root / _NAME
