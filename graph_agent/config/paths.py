@@ -1,4 +1,4 @@
-"""Where the agent keeps its own files. Standard library only: read-only commands use nothing else of the settings."""
+"""Where the agent keeps its own files. Standard library only: read-only commands use no more of the settings."""
 
 from collections.abc import Mapping
 from pathlib import Path
