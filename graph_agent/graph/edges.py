@@ -1,0 +1,57 @@
+"""Where control goes: every edge of the state machine, in one table.
+
+The compiled graph, docs/state-machine.md and one scenario test per row are derived from it. Nothing else decides
+where control goes next. Knows nothing of the graph framework.
+"""
+
+from typing import NamedTuple
+
+__all__ = ["EDGES", "END", "NODES", "START", "Edge", "target_of", "targets_of"]
+
+START = "START"
+END = "END"
+
+NODES = ("reasoning", "tool_routing", "human_approval", "tool_execution", "observation")
+
+
+class Edge(NamedTuple):
+    """After `source` reports `outcome`, control goes to `target`."""
+
+    source: str
+    outcome: str
+    target: str
+    why: str
+
+
+EDGES: tuple[Edge, ...] = (
+    Edge(START, "input", "reasoning", "a turn begins with a model request"),
+    Edge("reasoning", "called", "tool_routing", "the model asked for tool calls"),
+    Edge("reasoning", "answered", END, "the model answered without calls: the turn is done"),
+    Edge("reasoning", "stopped", END, "the turn was stopped: no model request is made"),
+    Edge("tool_routing", "marked", "tool_execution", "one task for each call that is marked executing"),
+    Edge("tool_routing", "asked", "human_approval", "calls await approval or a recovery decision"),
+    Edge("tool_routing", "settled", "observation", "every call of the message is final"),
+    Edge("human_approval", "answered", "tool_routing", "answers are written; routing decides what follows"),
+    Edge("human_approval", "stopped", "tool_routing", "the turn was stopped: routing cancels what is open"),
+    Edge("tool_execution", "ended", "tool_routing", "the batch is over, whatever became of its calls"),
+    Edge("observation", "observed", "reasoning", "the model sees the results and goes on"),
+    Edge("observation", "completed", END, "the model declared its work complete"),
+    Edge("observation", "limit", END, "the turn has used up its steps"),
+    Edge("observation", "stopped", END, "the turn was stopped: its results are in the history"),
+)
+
+_TARGETS = {(edge.source, edge.outcome): edge.target for edge in EDGES}
+
+
+def target_of(source: str, outcome: str) -> str:
+    """Where control goes.
+
+    Raises:
+        KeyError: the table has no such row, which is a bug in the node.
+    """
+    return _TARGETS[source, outcome]
+
+
+def targets_of(source: str) -> tuple[str, ...]:
+    """Every node that can follow `source`, in the table's order, without repeats."""
+    return tuple(dict.fromkeys(edge.target for edge in EDGES if edge.source == source))
