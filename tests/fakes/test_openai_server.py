@@ -61,9 +61,8 @@ def test_an_exact_stream_is_sent_as_written() -> None:
 
 
 def test_a_cut_body_is_shorter_than_it_announces() -> None:
-    with FakeOpenAI([CUT(TXT("hello"))]) as server:
-        with pytest.raises(http.client.IncompleteRead):
-            post(server.base_url, [_USER])
+    with FakeOpenAI([CUT(TXT("hello"))]) as server, pytest.raises(http.client.IncompleteRead):
+        post(server.base_url, [_USER])
 
 
 def test_strict_names_each_kind_of_invalid_history_and_keeps_the_entry() -> None:
