@@ -4,6 +4,7 @@ AgentError                      anything a user may be shown; message = what hap
 ├── UsageError                  2   the request itself cannot be served as asked
 │   ├── ConfigError             2   a setting is wrong: names file, key, value, expected
 │   └── UnknownId               2   no thread, checkpoint or call has this id, or several have
+│       └── NothingYet          2   there is no database yet, so nothing has an id
 ├── ModelError                  6   the model or its provider failed for good
 ├── ThreadHeld                  7   another process holds the thread
 ├── StorageError                1   database or blobs cannot be used
@@ -29,6 +30,7 @@ __all__ = [
     "InvalidHistory",
     "ModelError",
     "NewerSchema",
+    "NothingYet",
     "StaleOwner",
     "StorageError",
     "ThreadHeld",
@@ -55,6 +57,10 @@ class ConfigError(UsageError):
 
 class UnknownId(UsageError):
     """No thread, checkpoint or call has this id, or several have; the message lists candidates."""
+
+
+class NothingYet(UnknownId):
+    """There is no database yet; lists show this as empty instead."""
 
 
 class ModelError(AgentError):
