@@ -1,0 +1,131 @@
+"""The node that waits for a person. No effects: on resume it starts again from its first line.
+
+It holds the graph's only interrupt, behind `ask`, and applies only answers that fit what was shown.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graph_agent.calls import FINAL, ToolCallInfo, args_digest
+from graph_agent.events import EventBus, Warned
+from graph_agent.graph.changes import change_of, ended_event, moved
+from graph_agent.graph.life import Here, Life, Step
+from graph_agent.ports import Clock, Scope, Toolbox
+
+if TYPE_CHECKING:
+    from graph_agent.graph.state import AgentState
+
+__all__ = ["HumanApproval", "question_of"]
+
+Ask = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""Puts the question and returns the envelope `{by, at, answers: {call_id: answer}}`; LangGraph's `interrupt`.
+
+The envelope is never a bare map of call ids: ids of 32 hex digits, or an empty map, are taken for a map of
+interrupt ids and silently dropped. An answer is `{kind, attempt, digest, who, reason?, arguments?, token?}`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HumanApproval:
+    """Asks every open question of the message as one list and writes down the answers."""
+
+    toolbox: Toolbox
+    clock: Clock
+    bus: EventBus
+    ask: Ask
+
+    async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
+        """Outcomes: answered, stopped."""
+        if life.stop:
+            return Step("stopped", {})
+        calls = state["calls"]
+        envelope = self.ask(question_of(calls))
+        scope = Scope(here.thread_id, state.get("mode", "default"), state.get("cwd", ""))
+        update: dict[str, Any] = {}
+        for call_id, answer in envelope["answers"].items():
+            call = calls.get(call_id)
+            if call is None or not _fits(answer, call):
+                continue
+            after = await self._apply(call, answer, envelope, scope)
+            if after is not call:
+                update[call_id] = change_of(call, after)
+                if after["status"] in FINAL:
+                    self.bus.publish(ended_event(after))
+        return Step("answered", {"calls": update} if update else {})
+
+    async def _apply(
+        self, call: ToolCallInfo, answer: Mapping[str, Any], envelope: Mapping[str, Any], scope: Scope
+    ) -> ToolCallInfo:
+        kind, reason = answer["kind"], answer.get("reason", "")
+        decided = {"decision": kind, "decided_by": answer.get("who", "")}
+        # The token is the one of the life that applied the answer, not of the life that runs this line: the
+        # framework stores the resume value before this node's result, and a later life replays it.
+        granted = {**decided, "approved_at": envelope["at"], "run_token": answer.get("token", envelope["by"])}
+        now = self.clock.now()
+        match kind:
+            case "approve":
+                return moved(call, "pending", **granted)
+            case "edit":
+                return await self._edit(call, answer, granted, scope)
+            case "retry":
+                attempt = call.get("attempt", 1) + 1
+                digest = args_digest(call["call_id"], call["tool_name"], attempt, call["arguments"])
+                return moved(call, "pending", **granted, attempt=attempt, digest=digest)
+            case "reject" | "cancel":
+                return moved(call, "cancelled", **decided, reason=reason or call.get("reason", ""), ended_at=now)
+            case "done":
+                return moved(call, "success", **decided, result=reason or "Done.", ended_at=now)
+        return call
+
+    async def _edit(
+        self, call: ToolCallInfo, answer: Mapping[str, Any], granted: Mapping[str, Any], scope: Scope
+    ) -> ToolCallInfo:
+        """The call with the edited arguments; unchanged, so the question stays open, where they may not run."""
+        plan = await self.toolbox.plan(call["tool_name"], answer["arguments"], scope)
+        if plan.verdict in ("unusable", "deny"):
+            self.bus.publish(Warned(f"the edited arguments of {call['call_id']} were not taken: {plan.reason}"))
+            return call
+        digest = args_digest(call["call_id"], call["tool_name"], call.get("attempt", 1), plan.arguments)
+        preview = {} if plan.preview is None else {"preview": plan.preview}
+        return moved(
+            call,
+            "pending",
+            **granted,
+            **preview,
+            arguments=plan.arguments,
+            digest=digest,
+            display=plan.display,
+            edited=True,
+        )
+
+
+def question_of(calls: Mapping[str, ToolCallInfo]) -> dict[str, Any]:
+    """Every open question, in the model's order: `{approve: [...], recover: [...]}`, JSON values."""
+
+    def items(status: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "call_id": call["call_id"],
+                "attempt": call.get("attempt", 1),
+                "digest": call.get("digest", ""),
+                "reason": call.get("reason", ""),
+            }
+            for call in calls.values()
+            if call["status"] == status
+        ]
+
+    return {"approve": items("awaiting_approval"), "recover": items("interrupted")}
+
+
+_ANSWERS_TO = {
+    "awaiting_approval": ("approve", "edit", "reject"),
+    "interrupted": ("retry", "done", "cancel"),
+}
+
+
+def _fits(answer: Mapping[str, Any], call: ToolCallInfo) -> bool:
+    """Whether the answer is of the right kind and was given to exactly this call with exactly these arguments."""
+    shown = (answer["attempt"], answer["digest"])
+    is_right_kind = answer["kind"] in _ANSWERS_TO.get(call["status"], ())
+    return is_right_kind and shown == (call.get("attempt", 1), call.get("digest", ""))

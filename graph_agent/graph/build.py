@@ -1,0 +1,90 @@
+"""The compiled graph: the nodes, joined by the edge table. Of the two, only this file knows the framework."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langgraph.graph import END as GRAPH_END
+from langgraph.graph import START as GRAPH_START
+from langgraph.graph import StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Command, Send, interrupt
+
+from graph_agent.events import EventBus
+from graph_agent.graph import edges
+from graph_agent.graph.approval import HumanApproval
+from graph_agent.graph.execution import ToolExecution
+from graph_agent.graph.life import Here, Life, Step
+from graph_agent.graph.observation import Observation
+from graph_agent.graph.reasoning import Reasoning
+from graph_agent.graph.routing import ToolRouting
+from graph_agent.graph.state import AgentState, CallTask
+from graph_agent.ports import Barrier, ChatModel, Clock, Journal, Toolbox
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+__all__ = ["Parts", "build_graph"]
+
+_Node = Callable[[Any, Life, Here], Awaitable[Step]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The concrete parts behind the ports that the nodes need."""
+
+    model: ChatModel
+    toolbox: Toolbox
+    journal: Journal
+    barrier: Barrier
+    clock: Clock
+    bus: EventBus
+    instructions: Callable[[], str]
+
+
+def build_graph(
+    parts: Parts, checkpointer: "BaseCheckpointSaver[str] | None" = None
+) -> "CompiledStateGraph[AgentState, Life, Any, Any]":
+    """Compile the graph. Without a checkpointer it takes the one of whoever runs it, as LangGraph's server does."""
+    nodes: dict[str, _Node] = {
+        "reasoning": Reasoning(parts.model, parts.toolbox, parts.journal, parts.bus, parts.instructions),
+        "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
+        "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),
+        "tool_execution": ToolExecution(parts.toolbox, parts.journal, parts.barrier, parts.clock, parts.bus),
+        "observation": Observation(),
+    }
+    builder = StateGraph(AgentState, context_schema=Life)
+    for name in edges.NODES:
+        builder.add_node(
+            name,
+            _on_graph(name, nodes[name]),
+            input_schema=CallTask if name == "tool_execution" else AgentState,
+            destinations=tuple(_on_framework(target) for target in edges.targets_of(name)),
+        )
+    for target in edges.targets_of(edges.START):
+        builder.add_edge(GRAPH_START, target)
+    return builder.compile(checkpointer=checkpointer)
+
+
+def _on_graph(name: str, node: _Node) -> Callable[..., Awaitable[Command[Any]]]:
+    async def run(state: Any, runtime: Runtime[Life]) -> Command[Any]:
+        info = runtime.execution_info
+        here = Here(info.thread_id or "", info.checkpoint_id) if info else Here("", "")
+        life = runtime.context if isinstance(runtime.context, Life) else Life()
+        step = await node(state, life, here)
+        return Command(update=step.update, goto=_destination(name, step))
+
+    run.__name__ = name
+    return run
+
+
+def _destination(name: str, step: Step) -> str | Sequence[Send]:
+    target = edges.target_of(name, step.outcome)
+    if step.tasks:
+        return [Send(target, dict(task)) for task in step.tasks]
+    return _on_framework(target)
+
+
+def _on_framework(name: str) -> str:
+    return GRAPH_END if name == edges.END else name

@@ -1,0 +1,134 @@
+"""The node that runs one call: the only place in the graph that has effects.
+
+The order is what makes a kill at any instant safe: fence, barrier, claim, run, finish, update. Each step before the
+run proves that a later life will know about it; each step after it makes the outcome known before anybody acts on it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.errors import StaleOwner
+from graph_agent.events import CallStarted, EventBus
+from graph_agent.graph.changes import change_of, ended_event, moved
+from graph_agent.graph.life import Here, Life, Step
+from graph_agent.graph.state import CallTask
+from graph_agent.ports import Barrier, Clock, Journal, JournalRow, Outcome, Scope, Toolbox
+
+__all__ = ["ToolExecution"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecution:
+    """Runs a call that routing marked, at most once per attempt, whatever happened before."""
+
+    toolbox: Toolbox
+    journal: Journal
+    barrier: Barrier
+    clock: Clock
+    bus: EventBus
+
+    async def __call__(self, task: CallTask, life: Life, here: Here) -> Step:
+        """Outcome: ended.
+
+        Raises:
+            StaleOwner: another life took the call over while it ran; this run must write nothing more.
+        """
+        call = task["call"]
+        after = await self._settle(task, life, here)
+        self.bus.publish(ended_event(after))
+        update: dict[str, Any] = {"calls": {call["call_id"]: change_of(call, after)}}
+        if cwd := after.get("metadata", {}).get("cwd"):
+            update["cwd"] = cwd
+        return Step("ended", update)
+
+    async def _settle(self, task: CallTask, life: Life, here: Here) -> ToolCallInfo:
+        call = task["call"]
+        rows = await self.journal.rows(here.thread_id, call["call_id"])
+        for row in rows:
+            if row.outcome is not None and row.is_finished:
+                return _ended(call, row.outcome, row)
+        # The fence: a row of this attempt, or the mark of another life, means that someone may have begun it.
+        is_foreign = call.get("run_token") != life.token or life.stop
+        if is_foreign or any(row.attempt == call.get("attempt", 1) for row in rows):
+            return self._broken_off(call, rows)
+        # The barrier: mark, approval and model message must be on disk before anything happens in the world.
+        if not await self.barrier.wait(here.thread_id, here.checkpoint_id):
+            return self._broken_off(call, rows)
+        return await self._claim_and_run(task, life, here, rows)
+
+    async def _claim_and_run(
+        self, task: CallTask, life: Life, here: Here, rows: Sequence[JournalRow]
+    ) -> ToolCallInfo:
+        call = task["call"]
+        key = (here.thread_id, call["call_id"], call.get("attempt", 1), life.token)
+        scope = Scope(here.thread_id, task["mode"], task["cwd"])
+        intent = await self.toolbox.intend(call, scope)
+        started_at = self.clock.now()
+        try:
+            claim = await self.journal.claim(*key, intent)
+        except asyncio.CancelledError:
+            await self.journal.break_off(*key, "not_started")
+            raise
+        if claim.finished is not None and claim.finished.outcome is not None:
+            return _ended(call, claim.finished.outcome, claim.finished)
+        if not claim.won:
+            return self._broken_off(call, await self.journal.rows(here.thread_id, call["call_id"]) or rows)
+        self.bus.publish(
+            CallStarted(call["call_id"], call["tool_name"], call.get("display", ""), call.get("attempt", 1))
+        )
+        outcome = await self._run(call, scope, key)
+        if not await self.journal.finish(*key, outcome):
+            raise StaleOwner(f"call {call['call_id']} was taken over by another process")
+        return moved(
+            call,
+            outcome.status,
+            **_fields(outcome),
+            begun=True,
+            started_at=started_at,
+            ended_at=self.clock.now(),
+        )
+
+    async def _run(self, call: ToolCallInfo, scope: Scope, key: tuple[str, str, int, str]) -> Outcome:
+        has_begun = False
+        try:
+            await asyncio.sleep(
+                0
+            )  # a cancellation that came while claiming is delivered before the tool is entered
+            has_begun = True
+            return await self.toolbox.run(call, scope)
+        except asyncio.CancelledError:
+            status: Literal["interrupted", "not_started"] = "interrupted" if has_begun else "not_started"
+            await asyncio.shield(self.journal.break_off(*key, status))
+            raise
+
+    def _broken_off(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> ToolCallInfo:
+        begun = [row for row in rows if row.may_have_begun]
+        started = {"started_at": begun[-1].started_at} if begun else {}
+        return moved(
+            call,
+            "interrupted",
+            begun=bool(begun),
+            reason="outcome_unknown" if begun else "never_started",
+            **started,
+        )
+
+
+def _ended(call: ToolCallInfo, outcome: Outcome, row: JournalRow) -> ToolCallInfo:
+    """The record with the result that the journal holds."""
+    return moved(
+        call,
+        outcome.status,
+        **_fields(outcome),
+        attempt=max(row.attempt, call.get("attempt", 1)),
+        begun=True,
+        started_at=row.started_at,
+        ended_at=row.ended_at or "",
+    )
+
+
+def _fields(outcome: Outcome) -> dict[str, Any]:
+    shown = {"display": outcome.display} if outcome.display else {}
+    return {"result": outcome.output, "error_msg": outcome.error, "metadata": outcome.metadata, **shown}

@@ -1,0 +1,80 @@
+"""What makes a conversation valid for the next model request, and how a finished call is told to the model."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.errors import InvalidHistory
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AnyMessage
+
+__all__ = ["newest_calls", "printable", "require_valid", "tool_message_text"]
+
+
+def require_valid(messages: "Sequence[AnyMessage]") -> None:
+    """Check that each call is answered exactly once, in order, before anything else, and that ids are unique.
+
+    Raises:
+        InvalidHistory: it is not; the message names the place.
+    """
+    waiting: list[str] = []
+    seen: set[str] = set()
+    for position, message in enumerate(messages):
+        if message.type == "tool":
+            if not waiting or waiting.pop(0) != message.tool_call_id:
+                raise InvalidHistory(f"message {position} answers {message.tool_call_id!r} out of turn")
+            continue
+        if waiting:
+            raise InvalidHistory(f"message {position} comes before the calls {waiting} are answered")
+        if message.type == "ai":
+            waiting = [str(call["id"]) for call in message.tool_calls]
+            if not waiting and not message.text:
+                raise InvalidHistory(f"message {position} has neither text nor calls")
+            if len({*waiting} | seen) < len(waiting) + len(seen):
+                raise InvalidHistory(f"message {position} repeats a call id among {waiting}")
+            seen.update(waiting)
+    if waiting:
+        raise InvalidHistory(f"the calls {waiting} have no answers")
+
+
+def newest_calls(messages: "Sequence[AnyMessage]") -> "list[tuple[str, str, dict[str, object], str]]":
+    """Id, tool name, arguments and complaint (empty if none) of each call of the newest message."""
+    message = messages[-1]
+    if message.type != "ai":
+        raise InvalidHistory(f"the newest message is from {message.type!r}, not from the model")
+    complaints = message.response_metadata.get("unusable_arguments") or {}
+    return [
+        (str(call["id"]), call["name"], call["args"], str(complaints.get(str(position), "")))
+        for position, call in enumerate(message.tool_calls)
+    ]
+
+
+def printable(text: str) -> str:
+    """The text without lone surrogates, which no strict server accepts."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def tool_message_text(call: ToolCallInfo) -> str:
+    """What the model is told about a final call: what happened, and truthfully what is not known."""
+    edited = f"The user changed the arguments to {call['arguments']!r}.\n" if call.get("edited") else ""
+    match call["status"]:
+        case "success":
+            return printable(edited + (call["result"] or "(no output)"))
+        case "error":
+            parts = [call["result"] or "", f"Error: {call['error_msg'] or 'unknown'}"]
+            return printable(edited + "\n".join(part for part in parts if part))
+        case _:
+            return printable(_cancelled_text(call))
+
+
+def _cancelled_text(call: ToolCallInfo) -> str:
+    reason = call.get("reason", "")
+    match call.get("decision"):
+        case "deny":
+            return f"Not run: denied by policy. {reason}".rstrip()
+        case "reject":
+            words = f" The user said: {reason}" if reason else ""
+            return f"Not run: the user refused this call.{words}"
+    happened = "It may have partly run; its outcome is unknown." if call.get("begun") else "It never started."
+    return f"Cancelled by the user ({reason or 'no reason given'}). {happened}"

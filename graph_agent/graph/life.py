@@ -1,0 +1,46 @@
+"""What a node is told about the run it takes part in, besides the state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+__all__ = ["Here", "Life", "Step", "new_token"]
+
+
+def new_token() -> str:
+    """A life token: new in each process, and after each run that did not return."""
+    return uuid4().hex
+
+
+_PROCESS_TOKEN = new_token()
+DEFAULT_MAX_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """The run's context. Without a session (LangGraph's own server) the process is the life."""
+
+    token: str = field(default=_PROCESS_TOKEN)
+    stop: bool = False
+    """The user stopped the turn: ask nothing, run nothing, cancel what is open."""
+    max_steps: int = DEFAULT_MAX_STEPS
+    """Model requests in one turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where in the thread a node runs."""
+
+    thread_id: str
+    checkpoint_id: str
+    """The checkpoint this superstep rests on."""
+
+
+class Step(NamedTuple):
+    """What a node returns: the outcome that the edge table knows, and its writes to the state."""
+
+    outcome: str
+    update: Mapping[str, Any]
+    tasks: tuple[Mapping[str, Any], ...] = ()
+    """Inputs of the tasks to start, where the outcome leads to a node that runs once per call."""

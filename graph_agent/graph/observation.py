@@ -1,0 +1,63 @@
+"""The node that tells the model what came of its calls: one message per call, in order, in one superstep."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import ToolMessage
+
+from graph_agent.calls import FINAL, ToolCallInfo
+from graph_agent.errors import InternalError
+from graph_agent.graph.history import newest_calls, tool_message_text
+from graph_agent.graph.life import Here, Life, Step
+
+if TYPE_CHECKING:
+    from graph_agent.graph.state import AgentState
+
+__all__ = ["COMPLETION_TOOL", "Observation"]
+
+COMPLETION_TOOL = "attempt_completion"
+"""Name of the tool by which the model declares its work complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Writes every tool message of a model message at once, so that no history ever has a call half answered."""
+
+    async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
+        """Outcomes: observed, completed, limit, stopped.
+
+        Raises:
+            InternalError: a call is not final, which routing must have prevented.
+        """
+        calls = state["calls"]
+        finals: list[ToolCallInfo] = []
+        for call_id, *_ in newest_calls(state["messages"]):
+            call = calls[call_id]
+            if call["status"] not in FINAL:
+                raise InternalError(f"call {call_id} is {call['status']}, thread {here.thread_id} cannot go on yet")
+            finals.append(call)
+        turn = state.get("turn") or {}
+        outcome = _outcome(finals, int(turn.get("steps", 0)), life)
+        ended = {} if outcome == "observed" else {"turn": {**turn, "outcome": _TURN_OUTCOME[outcome]}}
+        return Step(outcome, {"messages": [_message(call) for call in finals], **ended})
+
+
+_TURN_OUTCOME = {"completed": "done", "limit": "limit", "stopped": "stopped"}
+
+
+def _outcome(calls: list[ToolCallInfo], steps: int, life: Life) -> str:
+    if life.stop:
+        return "stopped"
+    if any(call["tool_name"] == COMPLETION_TOOL and call["status"] == "success" for call in calls):
+        return "completed"
+    return "limit" if steps >= life.max_steps else "observed"
+
+
+def _message(call: ToolCallInfo) -> ToolMessage:
+    return ToolMessage(
+        content=tool_message_text(call),
+        tool_call_id=call["call_id"],
+        name=call["tool_name"],
+        status="success" if call["status"] == "success" else "error",
+        id=f"tool-{call['call_id']}",
+    )

@@ -1,0 +1,116 @@
+"""The node that asks the model. It decides nothing else and has no effect but the request."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, SystemMessage
+
+from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
+from graph_agent.graph.history import printable, require_valid
+from graph_agent.graph.life import Here, Life, Step
+from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Toolbox
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AnyMessage
+
+    from graph_agent.graph.state import AgentState
+
+__all__ = ["Reasoning"]
+
+_USABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """One model request, answered by one message with ids of our own where the model's cannot be kept."""
+
+    model: ChatModel
+    toolbox: Toolbox
+    journal: Journal
+    bus: EventBus
+    instructions: Callable[[], str]
+    """System prompt for threads whose history does not begin with one."""
+
+    async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
+        """Outcomes: called, answered, stopped.
+
+        Raises:
+            ModelError: the request failed for good; the state stays as it was, so asking again is possible.
+            InvalidHistory: the request would not be a valid conversation.
+        """
+        turn = state.get("turn") or {}
+        if life.stop:
+            return Step("stopped", {"turn": {**turn, "outcome": "stopped"}})
+        messages = state["messages"]
+        require_valid(messages)
+        step = int(turn.get("steps", 0)) + 1
+        self.bus.publish(StepStarted(step))
+        reply = await self.model.reply(self._request(messages, state.get("mode", "default")), self._show)
+        usage = _usage_of(reply)
+        message = await self._adopt(reply, here.thread_id)
+        call_ids = tuple(str(call["id"]) for call in message.tool_calls)
+        self.bus.publish(ModelReplied(message.text, call_ids, usage))
+        update = {
+            "messages": [message],
+            "turn": {
+                **turn,
+                "steps": step,
+                "outcome": "" if call_ids else "done",
+                "usage": _sum(turn.get("usage"), usage),
+            },
+            "usage": _sum(state.get("usage"), usage),
+        }
+        return Step("called" if call_ids else "answered", update)
+
+    def _request(self, messages: "Sequence[AnyMessage]", mode: str) -> ModelRequest:
+        begins = bool(messages) and messages[0].type == "system"
+        system = [] if begins else [SystemMessage(self.instructions())]
+        return ModelRequest([*system, *messages], self.toolbox.declarations(mode))
+
+    def _show(self, delta: Delta) -> None:
+        match delta.kind:
+            case "text" | "reasoning":
+                self.bus.publish(TextArrived(delta.text, delta.kind))
+            case "tool_call":
+                self.bus.publish(CallArrived(delta.index, delta.tool_name, delta.text))
+            case "retry":
+                self.bus.publish(Warned(delta.text))
+
+    async def _adopt(self, reply: AIMessage, thread_id: str) -> AIMessage:
+        """The reply as it is stored: nothing of the provider's but text, calls, usage and why it ended.
+
+        A call keeps the model's id where it is well-formed and new in the thread on every branch: a journal row
+        of an earlier call with the same id would otherwise be taken for this call's result.
+        """
+        wanted = [str(call["id"] or "") for call in reply.tool_calls]
+        taken = await self.journal.known_ids(thread_id, wanted) if wanted else set()
+        calls = []
+        for call, call_id in zip(reply.tool_calls, wanted, strict=True):
+            keeps = call_id not in taken and _USABLE_ID.fullmatch(call_id)
+            own_id = call_id if keeps else f"call_{uuid4().hex[:12]}"
+            taken.add(own_id)
+            calls.append({**call, "id": own_id})
+        kept = ("model_name", "finish_reason", "unusable_arguments")
+        return AIMessage(
+            content=printable(reply.text),
+            tool_calls=calls,
+            id=f"ai-{uuid4().hex}",
+            usage_metadata=reply.usage_metadata,
+            response_metadata={key: reply.response_metadata[key] for key in kept if key in reply.response_metadata},
+        )
+
+
+def _usage_of(reply: AIMessage) -> dict[str, int]:
+    told: Mapping[str, Any] = reply.usage_metadata or {}
+    return {key: int(told[key]) for key in _TOKENS if key in told}
+
+
+def _sum(total: Mapping[str, int] | None, usage: Mapping[str, int]) -> dict[str, int]:
+    summed = dict(total or {})
+    for key, value in {**usage, "requests": 1}.items():
+        summed[key] = summed.get(key, 0) + value
+    return summed

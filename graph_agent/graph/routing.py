@@ -1,0 +1,182 @@
+"""The node that decides what becomes of the calls. No effects: it reads state and life, and plans without acting."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from graph_agent.calls import FINAL, NEW_MESSAGE, ToolCallInfo, args_digest
+from graph_agent.events import CallPlanned, EventBus
+from graph_agent.graph.changes import change_of, ended_event, moved
+from graph_agent.graph.history import newest_calls
+from graph_agent.graph.life import Here, Life, Step
+from graph_agent.ports import Clock, Plan, Scope, Toolbox
+
+if TYPE_CHECKING:
+    from graph_agent.graph.state import AgentState
+
+__all__ = ["ToolRouting"]
+
+_Calls = dict[str, ToolCallInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRouting:
+    """Creates the records, sends broken ones through the fence, cancels after a stop, marks the next batch."""
+
+    toolbox: Toolbox
+    clock: Clock
+    bus: EventBus
+
+    async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
+        """Outcomes: marked (tasks are given), asked, settled."""
+        scope = Scope(here.thread_id, state.get("mode", "default"), state.get("cwd", ""))
+        before: _Calls = dict(state.get("calls") or {})
+        asked = newest_calls(state["messages"])
+        is_new = bool(asked) and asked[0][0] not in before
+        calls = await self._create(asked, scope) if is_new else before
+        calls = self._stop(calls) if life.stop else await self._advance(calls, life, None if is_new else scope)
+        update: dict[str, Any] = {NEW_MESSAGE: {}} if is_new else {}
+        update |= {
+            key: change_of(before.get(key), call) for key, call in calls.items() if call is not before.get(key)
+        }
+        self._tell(before, calls)
+        return _step(calls, {"calls": update} if update else {}, scope)
+
+    async def _create(self, asked: list[tuple[str, str, dict[str, Any], str]], scope: Scope) -> _Calls:
+        calls: _Calls = {}
+        for call_id, tool_name, arguments, complaint in asked:
+            plan = (
+                Plan(tool_name, {}, "unusable", complaint)
+                if complaint
+                else await self.toolbox.plan(tool_name, arguments, scope)
+            )
+            calls[call_id] = self._record(call_id, plan)
+            self.bus.publish(CallPlanned(dict(calls[call_id])))
+        return calls
+
+    def _record(self, call_id: str, plan: Plan) -> ToolCallInfo:
+        call: ToolCallInfo = {
+            "call_id": call_id,
+            "tool_name": plan.tool_name,
+            "arguments": plan.arguments,
+            "status": "pending",
+            "result": None,
+            "error_msg": None,
+            "attempt": 1,
+            "risk": plan.risk,
+            "kind": plan.kind,
+            "concurrency_safe": plan.concurrency_safe,
+            "digest": args_digest(call_id, plan.tool_name, 1, plan.arguments),
+            "begun": False,
+            "rule": plan.rule,
+            "reason": plan.reason,
+            "display": plan.display,
+        }
+        if plan.preview is not None:
+            call["preview"] = plan.preview
+        now = self.clock.now()
+        match plan.verdict:
+            case "unusable":
+                return moved(call, "error", error_msg=plan.reason, ended_at=now)
+            case "deny":
+                return moved(call, "cancelled", decision="deny", decided_by="policy", ended_at=now)
+            case "ask":
+                return moved(call, "awaiting_approval", asked_at=now)
+            case "allow":
+                return cast("ToolCallInfo", {**call, "decision": "allow", "decided_by": "policy"})
+
+    def _stop(self, calls: _Calls) -> _Calls:
+        """Cancel what is open. What is marked executing goes through the fence first, which knows if it began."""
+        now = self.clock.now()
+        return {
+            key: moved(call, "cancelled", decision="stop", reason=_stop_reason(call), ended_at=now)
+            if call["status"] in ("pending", "awaiting_approval", "interrupted")
+            else call
+            for key, call in calls.items()
+        }
+
+    async def _advance(self, calls: _Calls, life: Life, judge_in: Scope | None) -> _Calls:
+        """Settle what an earlier life left first, then ask, and only then mark the next batch.
+
+        Records that were created in this very superstep have just been judged; others are judged again (judge_in).
+        """
+        advanced = {
+            key: moved(call, "executing") if _is_left_behind(call, life) else call for key, call in calls.items()
+        }
+        if any(call["status"] in ("executing", "awaiting_approval", "interrupted") for call in advanced.values()):
+            return advanced
+        while batch := _next_batch(advanced.values()):
+            judged = [await self._judge_again(call, judge_in) for call in batch] if judge_in else batch
+            advanced |= {call["call_id"]: call for call in judged}
+            allowed = [call for call in judged if call["status"] == "pending"]
+            if allowed:
+                return advanced | {c["call_id"]: moved(c, "executing", run_token=life.token) for c in allowed}
+        return advanced
+
+    async def _judge_again(self, call: ToolCallInfo, scope: Scope) -> ToolCallInfo:
+        """Rules may have become stricter since the question was asked; they are never applied more loosely.
+
+        What a person approved is not taken back because nobody can be asked now: dontAsk turns questions into denials.
+        """
+        if "approved_at" in call and scope.mode == "dontAsk":
+            scope = replace(scope, mode="default")
+        plan = await self.toolbox.plan(call["tool_name"], call["arguments"], scope)
+        if plan.verdict != "deny":
+            return call
+        return moved(
+            call,
+            "cancelled",
+            decision="deny",
+            decided_by="policy",
+            rule=plan.rule,
+            reason=plan.reason,
+            ended_at=self.clock.now(),
+        )
+
+    def _tell(self, before: _Calls, after: _Calls) -> None:
+        for key, call in after.items():
+            if call["status"] in FINAL and call is not before.get(key):
+                self.bus.publish(ended_event(call))
+
+
+def _is_left_behind(call: ToolCallInfo, life: Life) -> bool:
+    """Whether a person let the call through in a life that ended before it was marked.
+
+    Its token stays the old one: the fence in tool_execution sees it, looks into the journal, and says whether the
+    call never started.
+    """
+    return call["status"] == "pending" and "approved_at" in call and call.get("run_token") != life.token
+
+
+def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:
+    """The first pending call, with the pending neighbours after it where all of them may run at once."""
+    batch: list[ToolCallInfo] = []
+    for call in calls:
+        if call["status"] != "pending":
+            continue
+        if batch and not call.get("concurrency_safe"):
+            break
+        batch.append(call)
+        if not call.get("concurrency_safe"):
+            break
+    return batch
+
+
+def _step(calls: _Calls, update: dict[str, Any], scope: Scope) -> Step:
+    executing = [call for call in calls.values() if call["status"] == "executing"]
+    if executing:
+        tasks = tuple({"call": _task_view(call), "mode": scope.mode, "cwd": scope.cwd} for call in executing)
+        return Step("marked", update, tasks)
+    is_open = any(call["status"] in ("awaiting_approval", "interrupted") for call in calls.values())
+    return Step("asked" if is_open else "settled", update)
+
+
+def _task_view(call: ToolCallInfo) -> ToolCallInfo:
+    """The record as a task needs it: of the preview only what the file looked like, for the task is stored too."""
+    if "preview" not in call:
+        return call
+    return cast("ToolCallInfo", {**call, "preview": {"seen": call["preview"].get("seen")}})
+
+
+def _stop_reason(call: ToolCallInfo) -> str:
+    return "stopped by user, may have partly run" if call.get("begun") else "stopped by user"

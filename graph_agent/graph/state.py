@@ -1,0 +1,52 @@
+"""The graph's state: which channels there are and how writes to them are folded."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AnyMessage
+from langgraph.channels import DeltaChannel
+
+from graph_agent.calls import ToolCallInfo, merge_calls
+
+__all__ = ["AgentState", "CallTask", "ToolCallInfo", "merge_messages"]
+
+SNAPSHOT_EVERY = 100
+"""Updates of a delta channel between two full snapshots of it."""
+
+
+def merge_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """Fold writes, each a message or a list of messages, oldest first: upsert by id, remove by RemoveMessage.
+
+    Deterministic and batching-invariant, as a delta channel demands.
+    """
+    merged = {message.id: message for message in messages}
+    for write in writes:
+        for message in write if isinstance(write, list | tuple) else [write]:
+            if message.type == "remove":
+                merged.pop(message.id, None)
+            else:
+                merged[message.id] = message
+    return list(merged.values())
+
+
+class AgentState(TypedDict, total=False):
+    """The channels. All but messages hold plain JSON values."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=SNAPSHOT_EVERY)]
+    calls: Annotated[dict[str, ToolCallInfo], DeltaChannel(merge_calls, snapshot_frequency=SNAPSHOT_EVERY)]
+    turn: dict[str, Any]
+    """The turn under way: `steps` taken, `outcome` once it ended (done, limit, stopped), `usage` in tokens."""
+    usage: dict[str, int]
+    """Tokens of the whole thread as the provider told them, and `requests`."""
+    mode: str
+    cwd: str
+    """Working directory of the shell; empty means the workspace."""
+    todo: list[dict[str, Any]]
+
+
+class CallTask(TypedDict):
+    """What one task of tool_execution is given."""
+
+    call: ToolCallInfo
+    mode: str
+    cwd: str
