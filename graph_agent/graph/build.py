@@ -71,8 +71,8 @@ def _on_graph(name: str, node: _Node) -> Callable[..., Awaitable[Command[Any]]]:
     async def run(state: Any, runtime: Runtime[Life]) -> Command[Any]:
         info = runtime.execution_info
         here = Here(info.thread_id or "", info.checkpoint_id) if info else Here("", "")
-        life = runtime.context if isinstance(runtime.context, Life) else Life()
-        step = await node(state, life, here)
+        life: Life | None = runtime.context  # None under LangGraph's own server
+        step = await node(state, life or Life(), here)
         return Command(update=step.update, goto=_destination(name, step))
 
     run.__name__ = name

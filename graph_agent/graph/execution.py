@@ -1,13 +1,14 @@
 """The node that runs one call: the only place in the graph that has effects.
 
-The order is what makes a kill at any instant safe: fence, barrier, claim, run, finish, update. Each step before the
-run proves that a later life will know about it; each step after it makes the outcome known before anybody acts on it.
+The order is what makes a kill at any instant safe: fence, barrier, claim, run, finish, update. Each step before
+the run proves that a later life will know about it; each step after it makes the outcome known before anybody acts
+on it.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import StaleOwner
@@ -70,7 +71,7 @@ class ToolExecution:
         try:
             claim = await self.journal.claim(*key, intent)
         except asyncio.CancelledError:
-            await self.journal.break_off(*key, "not_started")
+            await asyncio.shield(self.journal.break_off(*key, "not_started"))
             raise
         if claim.finished is not None and claim.finished.outcome is not None:
             return _ended(call, claim.finished.outcome, claim.finished)
@@ -92,16 +93,10 @@ class ToolExecution:
         )
 
     async def _run(self, call: ToolCallInfo, scope: Scope, key: tuple[str, str, int, str]) -> Outcome:
-        has_begun = False
         try:
-            await asyncio.sleep(
-                0
-            )  # a cancellation that came while claiming is delivered before the tool is entered
-            has_begun = True
             return await self.toolbox.run(call, scope)
         except asyncio.CancelledError:
-            status: Literal["interrupted", "not_started"] = "interrupted" if has_begun else "not_started"
-            await asyncio.shield(self.journal.break_off(*key, status))
+            await asyncio.shield(self.journal.break_off(*key, "interrupted"))
             raise
 
     def _broken_off(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> ToolCallInfo:

@@ -1,12 +1,13 @@
 """What makes a conversation valid for the next model request, and how a finished call is told to the model."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import InvalidHistory
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_core.messages import AnyMessage
 
 __all__ = ["newest_calls", "printable", "require_valid", "tool_message_text"]
@@ -29,13 +30,17 @@ def require_valid(messages: "Sequence[AnyMessage]") -> None:
             raise InvalidHistory(f"message {position} comes before the calls {waiting} are answered")
         if message.type == "ai":
             waiting = [str(call["id"]) for call in message.tool_calls]
-            if not waiting and not message.text:
-                raise InvalidHistory(f"message {position} has neither text nor calls")
-            if len({*waiting} | seen) < len(waiting) + len(seen):
-                raise InvalidHistory(f"message {position} repeats a call id among {waiting}")
+            _require_sound(position, waiting, seen, has_text=bool(message.text))
             seen.update(waiting)
     if waiting:
         raise InvalidHistory(f"the calls {waiting} have no answers")
+
+
+def _require_sound(position: int, call_ids: list[str], seen: set[str], *, has_text: bool) -> None:
+    if not call_ids and not has_text:
+        raise InvalidHistory(f"message {position} has neither text nor calls")
+    if len({*call_ids} | seen) < len(call_ids) + len(seen):
+        raise InvalidHistory(f"message {position} repeats a call id among {call_ids}")
 
 
 def newest_calls(messages: "Sequence[AnyMessage]") -> "list[tuple[str, str, dict[str, object], str]]":

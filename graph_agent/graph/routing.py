@@ -1,4 +1,4 @@
-"""The node that decides what becomes of the calls. No effects: it reads state and life, and plans without acting."""
+"""The node that decides what becomes of the calls. No effects: it reads state and life, plans, never acts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -116,7 +116,7 @@ class ToolRouting:
     async def _judge_again(self, call: ToolCallInfo, scope: Scope) -> ToolCallInfo:
         """Rules may have become stricter since the question was asked; they are never applied more loosely.
 
-        What a person approved is not taken back because nobody can be asked now: dontAsk turns questions into denials.
+        What a person approved is not taken back because nobody can be asked now, which is what dontAsk says.
         """
         if "approved_at" in call and scope.mode == "dontAsk":
             scope = replace(scope, mode="default")
