@@ -1,0 +1,53 @@
+"""Which model answers, and why, in words for the user. Pure: nothing is asked and nothing is opened."""
+
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from graph_agent.config.settings import ModelSettings, Settings
+
+__all__ = ["OFFLINE_LABEL", "Choice", "choose_model", "shown_url"]
+
+OFFLINE_LABEL = "offline command mode, no model"
+
+_CONNECT_FIRST = (
+    "To connect a model: set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any OpenAI-compatible server "
+    "(Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, vLLM http://localhost:8000/v1, "
+    "LM Studio http://localhost:1234/v1, OpenRouter https://openrouter.ai/api/v1); "
+    "GRAPH_AGENT_MODEL names the model."
+)
+_CONNECT_ANOTHER = "Another model: --model NAME or GRAPH_AGENT_MODEL; another server: GRAPH_AGENT_BASE_URL, with its key in OPENAI_API_KEY."
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What stands behind the chat-model port in this process."""
+
+    kind: Literal["endpoint", "offline"]
+    reason: str
+    """One line: which model and why."""
+    connect: str
+    """How to connect another one."""
+
+
+def choose_model(settings: Settings) -> Choice:
+    """A configured endpoint always wins; without one, the offline command mode."""
+    model = settings.model
+    if model.is_configured:
+        return Choice("endpoint", _endpoint_reason(model, settings.origins), _CONNECT_ANOTHER)
+    unset = "neither a base URL nor a key is set"
+    if model.name is not None:
+        unset += f" (the model name {model.name!r} alone does not say where it is)"
+    return Choice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", _CONNECT_FIRST)
+
+
+def shown_url(url: str) -> str:
+    """The address without a user name or password that may stand in it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _endpoint_reason(model: ModelSettings, origins: dict[str, str]) -> str:
+    cause = origins.get("model.base_url") or origins.get("model.api_key") or "the settings"
+    name = model.name or "the endpoint's only model"
+    return f"Model: {name} at {shown_url(model.endpoint)}, because of {cause}."

@@ -1,0 +1,89 @@
+"""What can be set, as frozen values with their defaults. Knows no file, no environment and no flag."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+__all__ = ["OPENAI_BASE_URL", "Mode", "ModelSettings", "PolicySettings", "Settings"]
+
+Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+"""Where a key without a base URL belongs."""
+
+
+def _http_url(value: str) -> str:
+    trimmed = value.strip().rstrip("/")
+    if not trimmed.startswith(("http://", "https://")) or any(char.isspace() for char in trimmed):
+        raise ValueError(
+            "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1"
+        )
+    return trimmed
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ModelSettings(_Section):
+    """Table `[model]`."""
+
+    name: str | None = Field(default=None, min_length=1)
+    """Model to ask for; None: the only entry of the endpoint's model list."""
+    base_url: Annotated[str, AfterValidator(_http_url)] | None = None
+    """Address of an OpenAI-compatible endpoint, usually ending in /v1; None: OpenAI's own."""
+    api_key: SecretStr | None = None
+    """Key of the endpoint; local servers need none."""
+    headers: dict[str, SecretStr] = {}
+    """Extra request headers; hidden like keys, because they often hold one."""
+    extra_body: dict[str, Any] = {}
+    """Extra fields of each request body."""
+    ca_file: Path | None = None
+    """Certificates to trust instead of the system's."""
+    stream: Literal["auto", "on", "off"] = "auto"
+    """Whether replies are streamed; auto stops streaming where the endpoint says that it cannot."""
+    send_reasoning: Literal["auto", "always", "never"] = "auto"
+    """Whether the model's reasoning is sent back to it; auto does so once the endpoint demands it."""
+    timeout_s: float = Field(default=300.0, gt=0)
+    """Longest silence of the endpoint within one request."""
+    connect_timeout_s: float = Field(default=10.0, gt=0)
+    """Longest wait for a connection."""
+    context_window: int | None = Field(default=None, gt=0)
+    """Tokens the model can take in; None: not known."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is an endpoint to talk to: a base URL or a key."""
+        return self.base_url is not None or self.api_key is not None
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL that requests go to."""
+        return self.base_url or OPENAI_BASE_URL
+
+
+class PolicySettings(_Section):
+    """Table `[policy]`: rules such as `bash(git status*)`."""
+
+    allow: tuple[str, ...] = ()
+    """What runs without asking."""
+    ask: tuple[str, ...] = ()
+    """What always asks."""
+    deny: tuple[str, ...] = ()
+    """What never runs."""
+
+
+class Settings(_Section):
+    """All settings of one process."""
+
+    model: ModelSettings = ModelSettings()
+    policy: PolicySettings = PolicySettings()
+    mode: Mode = "default"
+    """Permission mode of new threads; bypassPermissions is taken from the flag only."""
+    max_steps: int = Field(default=200, ge=1)
+    """Model requests per turn; reaching it pauses the turn, resumable."""
+    database: Path
+    """The database file."""
+    origins: dict[str, str] = Field(default={}, exclude=True)
+    """Where each value that is no default came from, by dotted key."""

@@ -1,0 +1,45 @@
+from pathlib import Path
+
+from graph_agent.config.choice import Choice, choose_model, shown_url
+from graph_agent.config.load import load_settings
+
+
+def choose(tmp_path: Path, **env: str) -> Choice:
+    return choose_model(load_settings({"GRAPH_AGENT_HOME": str(tmp_path), **env}))
+
+
+def test_without_base_url_and_key_the_offline_mode_says_so_and_how_to_connect(tmp_path: Path) -> None:
+    choice = choose(tmp_path)
+
+    assert (choice.kind, choice.reason) == (
+        "offline",
+        "Model: offline command mode, no model, because neither a base URL nor a key is set.",
+    )
+    assert "OPENAI_API_KEY" in choice.connect
+
+
+def test_a_model_name_alone_does_not_make_an_endpoint(tmp_path: Path) -> None:
+    choice = choose(tmp_path, GRAPH_AGENT_MODEL="qwen3")
+
+    assert (choice.kind, "'qwen3' alone" in choice.reason) == ("offline", True)
+
+
+def test_a_base_url_chooses_the_endpoint_and_names_the_setting(tmp_path: Path) -> None:
+    choice = choose(tmp_path, OPENAI_BASE_URL="http://me:pw@localhost:1/v1", GRAPH_AGENT_MODEL="m")
+
+    assert (choice.kind, choice.reason) == (
+        "endpoint",
+        "Model: m at http://localhost:1/v1, because of OPENAI_BASE_URL.",
+    )
+
+
+def test_a_key_alone_chooses_openai(tmp_path: Path) -> None:
+    choice = choose(tmp_path, OPENAI_API_KEY="sk-SECRET")
+
+    assert choice.reason == (
+        "Model: the endpoint's only model at https://api.openai.com/v1, because of OPENAI_API_KEY."
+    )
+
+
+def test_credentials_in_an_address_are_not_shown() -> None:
+    assert shown_url("https://user:secret@host:8/v1?x=1") == "https://host:8/v1?x=1"

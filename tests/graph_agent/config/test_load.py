@@ -1,0 +1,157 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph_agent.config.load import known_keys, load_settings
+from graph_agent.config.settings import ModelSettings, PolicySettings, Settings
+from graph_agent.errors import ConfigError
+
+
+def write_config(home: Path, text: str) -> Path:
+    path = home / "config.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def complaint(env: dict[str, str], flags: dict[str, Any] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(env, flags=flags)
+    return str(caught.value)
+
+
+def test_nothing_set_gives_the_defaults(tmp_path: Path) -> None:
+    settings = load_settings({"GRAPH_AGENT_HOME": str(tmp_path)})
+
+    assert settings == Settings(database=tmp_path / "data" / "graph-agent.db")
+    assert (settings.mode, settings.max_steps, settings.model.is_configured) == ("default", 200, False)
+
+
+def test_flag_beats_environment_beats_file(tmp_path: Path) -> None:
+    path = write_config(
+        tmp_path,
+        'mode = "plan"\nmax_steps = 7\n[model]\nname = "f"\nbase_url = "http://file/v1/"\n'
+        '[policy]\ndeny = ["bash(rm *)"]\n',
+    )
+    env = {
+        "GRAPH_AGENT_HOME": str(tmp_path),
+        "GRAPH_AGENT_MODE": "acceptEdits",
+        "GRAPH_AGENT_MODEL": "e",
+        "GRAPH_AGENT_DB": str(tmp_path / "e.db"),
+    }
+
+    settings = load_settings(env, flags={"model.name": "g", "database": str(tmp_path / "g.db"), "mode": None})
+
+    assert settings == Settings(
+        model=ModelSettings(name="g", base_url="http://file/v1"),
+        policy=PolicySettings(deny=("bash(rm *)",)),
+        mode="acceptEdits",
+        max_steps=7,
+        database=tmp_path / "g.db",
+        origins={
+            "mode": "GRAPH_AGENT_MODE",
+            "max_steps": str(path),
+            "model.name": "flag --model",
+            "model.base_url": str(path),
+            "policy.deny": str(path),
+            "database": "flag --db",
+        },
+    )
+
+
+def test_our_base_url_variable_beats_the_common_one(tmp_path: Path) -> None:
+    env = {
+        "GRAPH_AGENT_HOME": str(tmp_path),
+        "OPENAI_BASE_URL": "http://common/v1",
+        "GRAPH_AGENT_BASE_URL": "http://ours/v1",
+    }
+
+    assert load_settings(env).model.base_url == "http://ours/v1"
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "OPENAI_BASE_URL", "GRAPH_AGENT_BASE_URL"])
+def test_a_key_or_a_base_url_alone_configures_an_endpoint_and_an_empty_one_does_not(
+    tmp_path: Path, variable: str
+) -> None:
+    home = {"GRAPH_AGENT_HOME": str(tmp_path)}
+
+    configured = [load_settings({**home, variable: value}).model.is_configured for value in ("http://x", "")]
+
+    assert configured == [True, False]
+
+
+def test_the_config_file_is_found_in_the_xdg_folder(tmp_path: Path) -> None:
+    (tmp_path / "graph-agent").mkdir()
+    write_config(tmp_path / "graph-agent", "max_steps = 3")
+
+    assert load_settings({"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}).max_steps == 3
+
+
+def test_a_wrong_value_is_named_with_its_file_key_value_and_what_is_expected(tmp_path: Path) -> None:
+    path = write_config(tmp_path, '[model]\nstream = "sometimes"\n')
+
+    assert complaint({"GRAPH_AGENT_HOME": str(tmp_path)}) == (
+        f"{path}: model.stream = 'sometimes': Input should be 'auto', 'on' or 'off'."
+    )
+
+
+def test_a_wrong_value_is_named_with_its_variable(tmp_path: Path) -> None:
+    env = {"GRAPH_AGENT_HOME": str(tmp_path), "OPENAI_BASE_URL": "localhost:8080"}
+
+    assert complaint(env) == (
+        "OPENAI_BASE_URL: model.base_url = 'localhost:8080': "
+        "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1."
+    )
+
+
+def test_a_wrong_value_is_named_with_its_flag(tmp_path: Path) -> None:
+    message = complaint({"GRAPH_AGENT_HOME": str(tmp_path)}, {"max_steps": 0})
+
+    assert message == "flag --max-steps: max_steps = 0: Input should be greater than or equal to 1."
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("[model]\nbaseurl = 'x'\n", "unknown key 'model.baseurl'. Did you mean 'model.base_url'?"),
+        ("base_url = 'x'\n", "unknown key 'base_url'. Did you mean 'model.base_url'?"),
+        ("[policy]\nalow = []\n", "unknown key 'policy.alow'. Did you mean 'policy.allow'?"),
+        ("zzz = 1\n", "unknown key 'zzz'. Known keys: " + ", ".join(known_keys()) + "."),
+    ],
+)
+def test_an_unknown_key_is_an_error_with_a_near_match(tmp_path: Path, text: str, near: str) -> None:
+    path = write_config(tmp_path, text)
+
+    assert complaint({"GRAPH_AGENT_HOME": str(tmp_path)}) == f"{path}: {near}"
+
+
+@pytest.mark.parametrize("content", [b"mode = ", b"\xff\xfe", b"model = 3"])
+def test_a_file_that_is_not_what_it_should_be_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "config.toml").write_bytes(content)
+
+    assert str(tmp_path / "config.toml") in complaint({"GRAPH_AGENT_HOME": str(tmp_path)})
+
+
+def test_bypass_is_taken_from_the_flag_only(tmp_path: Path) -> None:
+    home = {"GRAPH_AGENT_HOME": str(tmp_path)}
+    by_flag = load_settings(home, flags={"mode": "bypassPermissions"}).mode
+    from_environment = complaint({**home, "GRAPH_AGENT_MODE": "bypassPermissions"}, {"mode": "default"})
+    write_config(tmp_path, 'mode = "bypassPermissions"')
+
+    from_file = complaint(home)
+
+    assert by_flag == "bypassPermissions"
+    assert "never taken from a file or the environment" in from_environment
+    assert "never taken from a file or the environment" in from_file
+
+
+def test_keys_and_headers_are_hidden_in_settings_and_complaints(tmp_path: Path) -> None:
+    write_config(tmp_path, "[model]\nheaders = {X-Key = 'sk-SECRET'}\n")
+    env = {"GRAPH_AGENT_HOME": str(tmp_path), "OPENAI_API_KEY": "sk-SECRET"}
+    shown = repr(load_settings(env)) + load_settings(env).model_dump_json()
+    write_config(tmp_path, "[model]\nheaders = 'sk-SECRET'\n")
+
+    message = complaint(env)
+
+    assert "SECRET" not in shown + message
+    assert "model.headers = (hidden)" in message
