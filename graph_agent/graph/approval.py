@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graph_agent.calls import FINAL, ToolCallInfo, args_digest
 from graph_agent.events import EventBus, Warned
 from graph_agent.graph.changes import change_of, ended_event, moved
-from graph_agent.graph.life import Here, Life, Step
+from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.ports import Clock, Scope, Toolbox
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class HumanApproval:
             return Step("stopped", {})
         calls = state["calls"]
         envelope = self.ask(question_of(calls))
-        scope = Scope(here.thread_id, state.get("mode", "default"), state.get("cwd", ""))
+        scope = scope_of(state, life, here)
         update: dict[str, Any] = {}
         for call_id, answer in envelope["answers"].items():
             call = calls.get(call_id)

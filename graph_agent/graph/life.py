@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-__all__ = ["Here", "Life", "Step", "new_token"]
+from graph_agent.ports import Scope
+
+if TYPE_CHECKING:
+    from graph_agent.graph.state import AgentState
+
+__all__ = ["Here", "Life", "Step", "new_token", "scope_of"]
 
 
 def new_token() -> str:
@@ -26,6 +31,8 @@ class Life:
     """The user stopped the turn: ask nothing, run nothing, cancel what is open."""
     max_steps: int = DEFAULT_MAX_STEPS
     """Model requests in one turn."""
+    mode: str = ""
+    """Permission mode of this life; empty means the stored one. bypassPermissions stands here only, never in a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,11 @@ class Here:
     thread_id: str
     checkpoint_id: str
     """The checkpoint this superstep rests on."""
+
+
+def scope_of(state: "AgentState", life: Life, here: Here) -> Scope:
+    """Where and under which mode calls are planned."""
+    return Scope(here.thread_id, life.mode or state.get("mode", "default"), state.get("cwd", ""))
 
 
 class Step(NamedTuple):

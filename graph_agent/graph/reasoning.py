@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, SystemMessage
 
 from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
 from graph_agent.graph.history import printable, require_valid
-from graph_agent.graph.life import Here, Life, Step
+from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Toolbox
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Reasoning:
         require_valid(messages)
         step = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(step))
-        reply = await self.model.reply(self._request(messages, state.get("mode", "default")), self._show)
+        reply = await self.model.reply(self._request(messages, scope_of(state, life, here).mode), self._show)
         usage = _usage_of(reply)
         message = await self._adopt(reply, here.thread_id)
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)

@@ -8,7 +8,7 @@ from graph_agent.calls import FINAL, NEW_MESSAGE, ToolCallInfo, args_digest
 from graph_agent.events import CallPlanned, EventBus
 from graph_agent.graph.changes import change_of, ended_event, moved
 from graph_agent.graph.history import newest_calls
-from graph_agent.graph.life import Here, Life, Step
+from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.ports import Clock, Plan, Scope, Toolbox
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ToolRouting:
 
     async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
         """Outcomes: marked (tasks are given), asked, settled."""
-        scope = Scope(here.thread_id, state.get("mode", "default"), state.get("cwd", ""))
+        scope = scope_of(state, life, here)
         before: _Calls = dict(state.get("calls") or {})
         asked = newest_calls(state["messages"])
         is_new = bool(asked) and asked[0][0] not in before

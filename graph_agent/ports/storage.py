@@ -61,6 +61,10 @@ class Decisions(Protocol):
         """The answers recorded so far for these very questions, by call id."""
         ...
 
+    async def supersede(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
+        """Let these questions be answered anew: the answers so far no longer stand."""
+        ...
+
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
         """Note that the graph has taken these answers in."""
         ...

@@ -9,9 +9,18 @@ from graph_agent.ports import Question
 __all__ = ["OpenQuestion", "Rest", "RestStatus"]
 
 RestStatus = Literal[
-    "done", "awaiting_approval", "interrupted", "limit", "stopped", "model_error", "failed", "held"
+    "done",
+    "awaiting_approval",
+    "interrupted",
+    "limit",
+    "stopped",
+    "broken_off",
+    "model_error",
+    "failed",
+    "held",
 ]
-"""awaiting_approval: only approvals are open. interrupted: at least one recovery question is open."""
+"""awaiting_approval: only approvals are open. interrupted: at least one recovery question is open.
+broken_off: the model request is all that is open (an earlier life ended there), or the run was suspended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,91 @@
+"""The desk where questions and answers of one thread meet: what is open, what stands, what needs no person."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.ports import Answer, Journal, Question
+from graph_agent.session.parts import SessionParts, Thread
+
+__all__ = ["Desk", "questions_in"]
+
+_UNASKED_ATTEMPTS = 3
+"""A low-risk call that was broken off this often is not simply run again: a person decides."""
+
+
+def questions_in(asked: Mapping[str, Any]) -> list[Question]:
+    """The questions in the value that human_approval waits with."""
+    approvals = [
+        Question("approval", q["call_id"], q["attempt"], q["digest"], q["reason"]) for q in asked["approve"]
+    ]
+    recoveries = [
+        Question("recovery", q["call_id"], q["attempt"], q["digest"], q["reason"]) for q in asked["recover"]
+    ]
+    return approvals + recoveries
+
+
+class Desk:
+    """Turns standing answers into the envelope that resumes the graph."""
+
+    def __init__(self, thread: Thread, parts: SessionParts) -> None:
+        self._thread = thread
+        self._parts = parts
+
+    async def envelope(
+        self, questions: Sequence[Question], calls: Mapping[str, ToolCallInfo], life_token: str
+    ) -> dict[str, Any] | None:
+        """What to resume the graph with; None while a question still waits for its answer.
+
+        Answers that need no person go first and alone: nobody should be asked about a call whose result is recorded.
+        """
+        answers = await self._unasked(questions, calls)
+        if not answers:
+            standing = await self._parts.decisions.standing(self._thread.thread_id, questions)
+            if len(standing) < len(questions):
+                return None
+            answers = {q.call_id: _written(q, standing[q.call_id]) for q in questions}
+        return {"by": life_token, "at": self._parts.clock.now(), "answers": answers}
+
+    async def settle(self, answered: Sequence[Question], still_open: Iterable[Question]) -> None:
+        """After the graph has taken answers in: note it, and free the questions it could not accept an answer to."""
+        now, thread_id = self._parts.clock.now(), self._thread.thread_id
+        refused = set(still_open) & set(answered)
+        applied = [question for question in answered if question not in refused]
+        if refused:
+            await self._parts.decisions.supersede(thread_id, sorted(refused, key=lambda q: q.call_id), now)
+        if applied:
+            await self._parts.decisions.mark_applied(thread_id, applied, now)
+
+    async def _unasked(
+        self, questions: Sequence[Question], calls: Mapping[str, ToolCallInfo]
+    ) -> dict[str, dict[str, Any]]:
+        answers = {}
+        for question in questions:
+            if question.kind == "approval":
+                if await _has_result(self._parts.journal, self._thread.thread_id, question.call_id):
+                    answer = Answer("approve", by="journal", at="")
+                    answers[question.call_id] = _written(question, answer) | {"token": "journal"}
+            elif _may_simply_run(calls[question.call_id]):
+                answers[question.call_id] = _written(question, Answer("retry", by="session", at=""))
+        return answers
+
+
+def _written(question: Question, answer: Answer) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "kind": answer.kind,
+        "attempt": question.attempt,
+        "digest": question.digest,
+        "who": answer.by,
+        "reason": answer.reason,
+    }
+    return written if answer.arguments is None else {**written, "arguments": dict(answer.arguments)}
+
+
+async def _has_result(journal: Journal, thread_id: str, call_id: str) -> bool:
+    return any(row.is_finished for row in await journal.rows(thread_id, call_id))
+
+
+def _may_simply_run(call: ToolCallInfo) -> bool:
+    """A low-risk call runs again unasked when it only reads, or when it is certain that it never began."""
+    is_harmless = call.get("kind") == "readonly" or not call.get("begun")
+    return call.get("risk") == "low" and is_harmless and call.get("attempt", 1) < _UNASKED_ATTEMPTS

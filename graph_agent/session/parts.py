@@ -1,0 +1,44 @@
+"""The concrete parts a session works with; wired in graph_agent.app."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph_agent.events import EventBus
+from graph_agent.ports import Blobs, Clock, Decisions, Inbox, Journal, ThreadLock, Toolbox
+from graph_agent.session.run import GraphRun
+
+__all__ = ["SessionParts", "Thread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The thread a session is about, and under which name and mode it is worked on."""
+
+    thread_id: str
+    workspace: Path
+    mode: str
+    model_label: str
+    by: str
+    """The name this session's answers carry, e.g. `chat pid 4711`."""
+    max_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What a session needs besides the thread itself."""
+
+    run: GraphRun
+    lock: ThreadLock
+    decisions: Decisions
+    journal: Journal
+    toolbox: Toolbox
+    blobs: Blobs
+    inbox: Inbox
+    head: Callable[[str], Awaitable[str]]
+    """The newest checkpoint id of a thread; empty when it has none."""
+    instructions: Callable[[], str]
+    clock: Clock
+    bus: EventBus
+    close: Callable[[], Awaitable[None]]
+    """Closes what was opened for this session, the database last."""

@@ -1,0 +1,112 @@
+"""One thread on the compiled graph: read where it stands, run it until it rests or asks. Decides nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+from langgraph.types import Command
+
+from graph_agent.graph.life import Life
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+__all__ = ["GraphRun", "Position", "Ran"]
+
+_SUPERSTEPS = 1_000_000
+"""The framework's own limit, out of the way: turns are limited by their steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a thread stands on disk."""
+
+    exists: bool
+    checkpoint_id: str = ""
+    open_nodes: tuple[str, ...] = ()
+    """Nodes with a task that has no result yet; empty while `at_rest` is false means only results to take in."""
+    at_rest: bool = True
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def waits_for_model(self) -> bool:
+        """Whether the only thing left open is the model request (failed, killed, or not sent yet)."""
+        return bool(self.open_nodes) and set(self.open_nodes) <= {"__start__", "reasoning"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run came back with."""
+
+    values: Mapping[str, Any]
+    question: Mapping[str, Any] | None = None
+    """The question list of human_approval, where the run waits for answers."""
+    drained: bool = False
+    """The run was asked to end between two supersteps and did."""
+
+
+class GraphRun:
+    """The graph, bound to one thread."""
+
+    def __init__(self, graph: "CompiledStateGraph[Any, Life, Any, Any]", thread_id: str) -> None:
+        self._graph = graph
+        self._config = {"configurable": {"thread_id": thread_id}, "recursion_limit": _SUPERSTEPS}
+        self._control = RunControl()
+
+    async def position(self) -> Position:
+        """Read where the thread stands."""
+        snapshot = await self._graph.aget_state(self._config)  # type: ignore[arg-type]  # a plain dict is a RunnableConfig
+        if snapshot.created_at is None:
+            return Position(exists=False)
+        return Position(
+            exists=True,
+            checkpoint_id=snapshot.config["configurable"]["checkpoint_id"],
+            open_nodes=tuple(task.name for task in snapshot.tasks if task.result is None),
+            at_rest=snapshot.tasks == (),
+            values=snapshot.values,
+        )
+
+    async def begin(self, update: Mapping[str, Any], life: Life) -> Ran:
+        """Start a turn on a thread at rest."""
+        return await self._run(dict(update), life)
+
+    async def go_on(self, life: Life) -> Ran:
+        """Run what is open."""
+        return await self._run(None, life)
+
+    async def answer(self, envelope: Mapping[str, Any], life: Life) -> Ran:
+        """Hand the answers to the question the thread waits with."""
+        return await self._run(Command(resume=dict(envelope)), life)
+
+    def drain(self) -> None:
+        """Let the run end before its next superstep."""
+        self._control.request_drain("suspended")
+
+    async def _run(self, work: dict[str, Any] | Command[Any] | None, life: Life) -> Ran:
+        self._control = RunControl()
+        try:
+            values = await self._graph.ainvoke(
+                work,
+                self._config,  # type: ignore[arg-type]  # a plain dict is a RunnableConfig
+                context=life,
+                durability="sync",
+                control=self._control,
+            )
+        except GraphDrained:
+            return Ran({}, drained=True)
+        interrupts = values.pop("__interrupt__", ())
+        return Ran(values, interrupts[0].value if interrupts else None)
+
+
+def last_answer(values: Mapping[str, Any]) -> str:
+    """Text of the newest model message since the last user message; empty when there is none."""
+    messages: list[BaseMessage] = values.get("messages") or []
+    for message in reversed(messages):
+        if message.type == "ai" and message.text:
+            return message.text
+        if message.type == "human":
+            break
+    return ""
