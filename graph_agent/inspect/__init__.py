@@ -1,0 +1,27 @@
+"""Looking at threads without running them: reads the database file, never writes it, needs no model stack."""
+
+from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, ThreadStatus
+from graph_agent.inspect.holder import Lease, is_alive
+from graph_agent.inspect.ids import Kind, Target
+from graph_agent.inspect.reader import Inspection, Reader
+from graph_agent.inspect.state import CheckpointState, PendingWrite, Task
+from graph_agent.inspect.threads import ThreadSummary
+from graph_agent.inspect.transcript import TranscriptEntry
+
+__all__ = [
+    "Attempt",
+    "CallView",
+    "CheckpointState",
+    "Inspection",
+    "Kind",
+    "Lease",
+    "PendingWrite",
+    "Reader",
+    "StandingAnswer",
+    "Target",
+    "Task",
+    "ThreadStatus",
+    "ThreadSummary",
+    "TranscriptEntry",
+    "is_alive",
+]

@@ -1,0 +1,131 @@
+"""The database file, opened for reading only: it works beside a process that writes, and never changes the file.
+
+Shares nothing with the writing side but the file format, whose identity is repeated here and compared by a test.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graph_agent.errors import DamagedDatabase, NewerSchema, NothingYet, StorageError
+
+__all__ = ["APPLICATION_ID", "READABLE_VERSION", "ReadOnlyDatabase"]
+
+APPLICATION_ID = 0x47414754
+"""`PRAGMA application_id` of the databases this reader understands: "GAGT"."""
+
+READABLE_VERSION = 1
+"""Newest `PRAGMA user_version` this reader understands."""
+
+_BUSY_SECONDS = 30
+
+
+class ReadOnlyDatabase:
+    """A connection that can only read. Rows are tuples, in the order of the columns asked for."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> "ReadOnlyDatabase":
+        """Open a file and make sure that it is one of ours.
+
+        Raises:
+            NothingYet: there is no file, or a first opening has not got as far as the schema.
+            NewerSchema: a newer version of the program wrote it.
+            DamagedDatabase: it is not a database of this program, or torn.
+            StorageError: it cannot be opened.
+        """
+        if not path.exists() or (path.is_file() and path.stat().st_size == 0):
+            raise _nothing_yet(path)
+        database = cls(path, _connect(path))
+        try:
+            database._check_identity()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def rows(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of one SELECT.
+
+        Raises:
+            DamagedDatabase: a page or a table is missing or torn.
+            StorageError: the file cannot be read now.
+        """
+        return list(self.stream(sql, parameters))
+
+    def stream(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of one SELECT one by one; what is not asked for is not computed. Fails as `rows` does."""
+        try:
+            yield from self._connection.execute(sql, parameters)
+        except sqlite3.DatabaseError as error:
+            raise _told(self.path, error) from error
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._connection.close()
+
+    def _check_identity(self) -> None:
+        [(application,)] = self.rows("PRAGMA application_id")
+        [(version,)] = self.rows("PRAGMA user_version")
+        [(tables,)] = self.rows("SELECT count(*) FROM sqlite_schema")
+        if not tables and application in (0, APPLICATION_ID):
+            raise _nothing_yet(self.path)
+        if application != APPLICATION_ID:
+            raise DamagedDatabase(
+                f"{self.path} is an SQLite file, but not one of graph-agent (application id {application:#x}, "
+                f"expected {APPLICATION_ID:#x}); name another with --db or GRAPH_AGENT_DB."
+            )
+        if version > READABLE_VERSION:
+            raise NewerSchema(
+                f"{self.path} has schema version {version}, this program reads up to {READABLE_VERSION}; "
+                "update graph-agent to open it."
+            )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Without its -wal and -shm files, a database in a folder that may not be written opens only as immutable.
+    # That is sound exactly then: nobody can be writing to it.
+    for option in ("mode=ro", "mode=ro&immutable=1"):
+        try:
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?{option}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+            )
+        except sqlite3.OperationalError as error:
+            raise _told(path, error) from error
+        try:
+            connection.execute("PRAGMA query_only = 1")
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            if option == "mode=ro" and _is_cold(path, error):
+                continue
+            raise _told(path, error) from error
+        else:
+            return connection
+    raise StorageError(f"{path} cannot be opened for reading.")
+
+
+def _is_cold(path: Path, error: sqlite3.DatabaseError) -> bool:
+    wal = path.with_name(f"{path.name}-wal")
+    is_unopened = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+    return is_unopened and not (wal.exists() and wal.stat().st_size)
+
+
+def _nothing_yet(path: Path) -> NothingYet:
+    return NothingYet(f"there is nothing yet: no database at {path}. `graph-agent chat` starts the first thread.")
+
+
+def _told(path: Path, error: sqlite3.DatabaseError) -> StorageError:
+    match error.sqlite_errorcode & 0xFF:
+        case sqlite3.SQLITE_NOTADB:
+            return DamagedDatabase(f"{path} is not a database; name another file with --db or GRAPH_AGENT_DB.")
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:
+            return DamagedDatabase(
+                f"{path} is damaged ({error}); nothing was changed. `graph-agent doctor` looks at the whole file."
+            )
+        case _:
+            return StorageError(f"{path} cannot be read ({error}); check that it is a file you may read.")

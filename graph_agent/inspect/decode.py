@@ -1,0 +1,81 @@
+"""Turns stored checkpoint values into plain JSON values, without importing or calling anything a blob names.
+
+Knows the envelope of LangGraph's msgpack serialiser (extension codes, constructor and arguments) and nothing of the
+types inside: a message becomes the dictionary of its fields, any other object a dictionary that names its type.
+"""
+
+import json
+import math
+from typing import Any, NamedTuple
+
+import ormsgpack
+
+from graph_agent.errors import DamagedDatabase
+
+__all__ = ["Snapshot", "decode"]
+
+_KEYWORDS, _PYDANTIC_V1, _PYDANTIC_V2, _ARRAY, _SNAPSHOT = 2, 4, 5, 6, 7
+_MESSAGES = "langchain_core.messages."
+
+
+class Snapshot(NamedTuple):
+    """The whole value of a delta channel, as stored now and then in place of its deltas."""
+
+    value: Any
+
+
+def decode(kind: str, blob: bytes) -> Any:
+    """The value behind a type column and its blob, as JSON values; a delta snapshot at any depth stays marked.
+
+    Objects come back as `{"__type__": "module.Name", ...fields}`, messages as their fields alone, bytes and kinds
+    that are unknown as their size.
+
+    Raises:
+        DamagedDatabase: the blob cannot be read.
+    """
+    if kind == "null":
+        return None
+    if kind not in ("msgpack", "json"):
+        return {"__type__": kind, "size": len(blob)}
+    try:
+        value = json.loads(blob) if kind == "json" else _unpack(blob)
+        return _plain(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedDatabase(
+            f"a stored value of {len(blob)} bytes cannot be decoded ({error}); the database is torn or was not "
+            "written by this program. `graph-agent doctor` looks at the whole file."
+        ) from error
+
+
+def _unpack(blob: bytes) -> Any:
+    return ormsgpack.unpackb(blob, ext_hook=_describe, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def _describe(code: int, payload: bytes) -> Any:
+    content = _unpack(payload)
+    if code == _SNAPSHOT:
+        return Snapshot(content)
+    if code == _ARRAY or not isinstance(content, list) or len(content) < 3:
+        return {"__type__": f"extension {code}", "size": len(payload)}
+    module, name, argument = str(content[0]), str(content[1]), content[2]
+    if code not in (_KEYWORDS, _PYDANTIC_V1, _PYDANTIC_V2) or not isinstance(argument, dict):
+        return {"__type__": f"{module}.{name}", "value": argument}
+    if module.startswith(_MESSAGES):
+        return argument
+    return {"__type__": f"{module}.{name}", **argument}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Snapshot():
+            return Snapshot(_plain(value.value))
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case bytes():
+            return {"__type__": "bytes", "size": len(value)}
+        case float() if not math.isfinite(value):
+            return str(value)
+        case _:
+            return value

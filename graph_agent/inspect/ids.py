@@ -1,0 +1,129 @@
+"""From what a user typed to the one thread, checkpoint or call it means."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graph_agent.errors import UnknownId
+from graph_agent.inspect.database import ReadOnlyDatabase
+
+__all__ = ["ALL_KINDS", "Kind", "Target", "resolve"]
+
+Kind = Literal["thread", "checkpoint", "call"]
+
+ALL_KINDS: tuple[Kind, ...] = ("thread", "checkpoint", "call")
+
+_SHORTEST = 4
+_LISTED = 8
+_SOURCES: dict[Kind, tuple[str, str]] = {
+    "thread": ("thread_id", "threads"),
+    "checkpoint": ("checkpoint_id", "checkpoints WHERE checkpoint_ns = ''"),
+    "call": ("call_id", "ledger"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an id stands for."""
+
+    kind: Kind
+    thread_id: str
+    id: str
+
+    def __str__(self) -> str:
+        """The id as it can be typed anywhere."""
+        return self.id if self.kind == "thread" else f"{self.thread_id}:{self.id}"
+
+
+def resolve(
+    database: ReadOnlyDatabase, text: str, workspace: str | None = None, kinds: tuple[Kind, ...] = ALL_KINDS
+) -> Target:
+    """The target of an exact id, a unique prefix or suffix of 4 or more characters, or THREAD:ID.
+
+    Exact ids win over parts of ids. Empty text means the newest thread, of the workspace where one is given.
+
+    Raises:
+        UnknownId: nothing fits, or several do; then the message lists them.
+    """
+    if not text:
+        return _newest(database, workspace)
+    found = (
+        _matches(database, text, kinds, exactly=True)
+        or _in_thread(database, text, kinds, exactly=True)
+        or (_matches(database, text, kinds, exactly=False) if len(text) >= _SHORTEST else [])
+        or _in_thread(database, text, kinds, exactly=False)
+    )
+    match found:
+        case [target]:
+            return target
+        case []:
+            raise UnknownId(_unknown(text, kinds))
+        case _:
+            raise UnknownId(_ambiguous(text, found))
+
+
+def _matches(
+    database: ReadOnlyDatabase, text: str, kinds: tuple[Kind, ...], *, exactly: bool, thread_id: str | None = None
+) -> list[Target]:
+    selects, parameters = [], dict[str, Any](text=text, n=len(text), thread=thread_id)
+    for kind in kinds:
+        column, source = _SOURCES[kind]
+        fits = f"{column} = :text"
+        if not exactly:
+            fits = f"(substr({column}, 1, :n) = :text OR substr({column}, -:n) = :text)"
+        joint = "AND" if "WHERE" in source else "WHERE"
+        within = "" if thread_id is None else "AND thread_id = :thread"
+        selects.append(f"SELECT '{kind}', thread_id, {column} FROM {source} {joint} {fits} {within}")  # noqa: S608 - only ours
+    rows = database.rows(f"{' UNION '.join(selects)} ORDER BY 2, 3", parameters)
+    return [Target(kind, thread, found) for kind, thread, found in rows]
+
+
+def _in_thread(database: ReadOnlyDatabase, text: str, kinds: tuple[Kind, ...], *, exactly: bool) -> list[Target]:
+    """THREAD:ID; ids may hold colons themselves, so each colon is tried."""
+    inner: tuple[Kind, ...] = tuple(kind for kind in kinds if kind != "thread")
+    found: list[Target] = []
+    for position, character in enumerate(text):
+        left, right = text[:position], text[position + 1 :]
+        if character != ":" or not inner or not left or not right:
+            continue
+        if not exactly and min(len(left), len(right)) < _SHORTEST:
+            continue
+        for thread in _one_side(database, left, exactly=exactly):
+            found += _matches(database, right, inner, exactly=True, thread_id=thread) or (
+                [] if exactly else _matches(database, right, inner, exactly=False, thread_id=thread)
+            )
+    return list(dict.fromkeys(found))
+
+
+def _one_side(database: ReadOnlyDatabase, text: str, *, exactly: bool) -> list[str]:
+    exact = [target.thread_id for target in _matches(database, text, ("thread",), exactly=True)]
+    if exact or exactly:
+        return exact
+    return [target.thread_id for target in _matches(database, text, ("thread",), exactly=False)]
+
+
+def _newest(database: ReadOnlyDatabase, workspace: str | None) -> Target:
+    rows = database.rows(
+        "SELECT thread_id FROM threads WHERE ?1 IS NULL OR workspace = ?1 ORDER BY updated_at DESC LIMIT 1",
+        (workspace,),
+    )
+    if not rows:
+        where = f"in {workspace}" if workspace is not None else f"in {database.path}"
+        raise UnknownId(f"there is no thread {where} yet; `graph-agent threads list` shows those of all folders.")
+    [(thread_id,)] = rows
+    return Target("thread", thread_id, thread_id)
+
+
+def _unknown(text: str, kinds: tuple[Kind, ...]) -> str:
+    what = " or ".join(kinds)
+    if len(text) < _SHORTEST:
+        return f"no {what} has the id {text!r}, and parts of an id need {_SHORTEST} or more characters."
+    return (
+        f"no {what} has an id that is, begins or ends with {text!r}; "
+        "`graph-agent threads list` and `graph-agent calls` show the ids there are."
+    )
+
+
+def _ambiguous(text: str, found: list[Target]) -> str:
+    listed = "\n".join(f"  {target.kind} {target}" for target in found[:_LISTED])
+    more = f"\n  … and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    return f"{text!r} stands for {len(found)} ids; type more of the one you mean:\n{listed}{more}"

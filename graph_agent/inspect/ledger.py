@@ -1,0 +1,99 @@
+"""Reads calls out of the ledger together with what the journal, the decisions and the leases say about them.
+
+One statement, however many threads and calls there are.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from graph_agent.errors import DamagedDatabase
+from graph_agent.inspect.database import ReadOnlyDatabase
+from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, effective_record
+from graph_agent.inspect.holder import Lease, is_alive
+
+__all__ = ["OPEN", "evidence_of", "load_json", "read_calls", "view_of"]
+
+OPEN = "l.status NOT IN ('success', 'error', 'cancelled')"
+"""Condition for `read_calls` that the partial index on open calls serves."""
+
+# Of each call: the rows of the journal, oldest first, where they matter; and the answers nobody superseded.
+_ATTEMPTS = """(
+    SELECT json_group_array(json_array(attempt, status, ended_at, outcome)) FROM (
+        SELECT * FROM journal j WHERE j.thread_id = {call}.thread_id AND j.call_id = {call}.call_id AND NOT j.undone
+        ORDER BY j.attempt))"""
+_ANSWERS = """(
+    SELECT json_group_array(json_array(question, attempt, args_digest, kind, reason, by, at, applied_at))
+    FROM decisions d WHERE d.thread_id = {call}.thread_id AND d.call_id = {call}.call_id
+    AND d.superseded_at IS NULL)"""
+_LEASE = """json_array(s.pid, s.process_started, s.boot_id, s.host, s.since, s.ended_at)"""
+
+
+def read_calls(database: ReadOnlyDatabase, where: str = "1", parameters: Sequence[Any] = ()) -> list[CallView]:
+    """The calls that fulfil a condition on `l` (ledger) and `t` (threads): newest thread first, then as asked."""
+    rows = database.rows(
+        f"""SELECT l.thread_id, l.record, t.next_nodes = '[]', {_LEASE},
+            CASE WHEN {OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}
+        FROM ledger l JOIN threads t USING (thread_id) LEFT JOIN leases s USING (thread_id)
+        WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours
+        parameters,
+    )
+    views = []
+    for thread_id, text, is_at_rest, lease, attempts, answers in rows:
+        # A call left open on a branch that the thread has come away from is nobody's question any more.
+        evidence = "[]" if is_at_rest else attempts
+        is_held = bool(is_at_rest) or is_alive_lease(lease)
+        views.append(view_of(thread_id, load_json(text), evidence, answers, is_held=is_held))
+    return views
+
+
+def evidence_of(database: ReadOnlyDatabase, thread_id: str, call_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Journal rows and answers of some calls of a thread, as the JSON text that `view_of` takes."""
+    rows = database.rows(
+        f"""SELECT w.call_id, {_ATTEMPTS.format(call="w")}, {_ANSWERS.format(call="w")}
+        FROM (SELECT ? AS thread_id, value AS call_id FROM json_each(?)) w""",  # noqa: S608 - nothing from outside
+        (thread_id, json.dumps(list(call_ids))),
+    )
+    return {call_id: (attempts, answers) for call_id, attempts, answers in rows}
+
+
+def view_of(thread_id: str, record: dict[str, Any], attempts: str, answers: str, *, is_held: bool) -> CallView:
+    """A record with the evidence about it, as JSON text, turned into what is shown."""
+    tried = [
+        Attempt(number, status, ended_at, load_json(outcome) if outcome else None)
+        for number, status, ended_at, outcome in load_json(attempts)
+    ]
+    shown = effective_record(record, tried, is_held=is_held)
+    return CallView(thread_id, shown, _standing(shown, load_json(answers)))
+
+
+def is_alive_lease(lease: str) -> bool:
+    """Whether a lease, as the JSON text of its columns, names a living process."""
+    columns = load_json(lease)
+    return columns[0] is not None and is_alive(Lease(*columns))
+
+
+def load_json(text: str) -> Any:
+    """The value of a JSON column.
+
+    Raises:
+        DamagedDatabase: it holds something else.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedDatabase(
+            f"a column that must hold JSON does not ({error}); the database was changed by another program."
+        ) from error
+
+
+def _standing(record: dict[str, Any], answers: list[list[Any]]) -> StandingAnswer | None:
+    """The answer to the question the record has now; of a call without a question, the newest answer."""
+    asked = {"awaiting_approval": "approval", "interrupted": "recovery"}.get(record["status"])
+    shown = (record.get("attempt", 1), record.get("digest", ""))
+    fitting = [
+        StandingAnswer(kind, reason, by, at, applied_at)
+        for question, attempt, digest, kind, reason, by, at, applied_at in answers
+        if asked is None or (question == asked and (attempt, digest) == shown)
+    ]
+    return max(fitting, key=lambda answer: answer.at) if fitting else None

@@ -1,0 +1,137 @@
+"""The one door to a database for those who only look: threads, calls, approvals, states, transcripts, ids.
+
+Plain and synchronous, standard library and a msgpack decoder only. Shares only the file format with the graph.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from graph_agent.errors import UnknownId
+from graph_agent.inspect.database import ReadOnlyDatabase
+from graph_agent.inspect.effective import CallView, ThreadStatus, thread_status
+from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
+from graph_agent.inspect.ledger import OPEN, evidence_of, read_calls, view_of
+from graph_agent.inspect.state import CheckpointState, read_state
+from graph_agent.inspect.threads import ThreadSummary, read_threads
+from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
+
+__all__ = ["Inspection", "Reader"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A checkpoint's state, with what ledger, journal and leases say about its calls."""
+
+    state: CheckpointState
+    status: ThreadStatus
+    """Of the thread at its head; of an older checkpoint, what would be left to do from there."""
+    calls: tuple[CallView, ...]
+    is_head: bool
+
+
+class Reader:
+    """A database opened for looking at. A context manager; works while other processes write."""
+
+    def __init__(self, database: ReadOnlyDatabase) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a database file.
+
+        Raises:
+            NothingYet: there is none.
+            NewerSchema: a newer version of the program wrote it.
+            DamagedDatabase: it is not a database of this program, or torn.
+            StorageError: it cannot be read.
+        """
+        return cls(ReadOnlyDatabase.open(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._database.close()
+
+    def resolve(self, text: str, workspace: str | None = None, kinds: tuple[Kind, ...] = ALL_KINDS) -> Target:
+        """What an id means: exact, a unique part of 4 or more characters, THREAD:ID; empty is the newest thread.
+
+        Raises:
+            UnknownId: nothing fits, or several do.
+        """
+        return resolve(self._database, text, workspace, kinds)
+
+    def threads(self) -> list[ThreadSummary]:
+        """Every thread, newest first."""
+        return read_threads(self._database)
+
+    def thread(self, thread_id: str) -> ThreadSummary:
+        """One thread by its exact id.
+
+        Raises:
+            UnknownId: there is none.
+        """
+        found = read_threads(self._database, "t.thread_id = ?", (thread_id,))
+        if not found:
+            raise UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows them all.")
+        return found[0]
+
+    def calls(self, thread_id: str | None = None) -> list[CallView]:
+        """The ledger, of one thread or of all: newest thread first, in each as the model asked."""
+        if thread_id is None:
+            return read_calls(self._database)
+        return read_calls(self._database, "l.thread_id = ?", (thread_id,))
+
+    def call(self, thread_id: str, call_id: str) -> CallView:
+        """One call by its exact ids.
+
+        Raises:
+            UnknownId: there is none.
+        """
+        found = read_calls(self._database, "l.thread_id = ? AND l.call_id = ?", (thread_id, call_id))
+        if not found:
+            raise UnknownId(f"thread {thread_id!r} has no call {call_id!r}; `graph-agent calls` shows them all.")
+        return found[0]
+
+    def approvals(self) -> list[CallView]:
+        """Every call of every thread that asks for an approval: answered ones too, see `CallView.is_waiting`."""
+        open_calls = read_calls(self._database, f"{OPEN} AND t.next_nodes <> '[]'")
+        return [view for view in open_calls if view.record["status"] == "awaiting_approval"]
+
+    def inspection(self, thread_id: str, checkpoint_id: str | None = None) -> Inspection:
+        """A checkpoint of a thread; without an id its head.
+
+        Raises:
+            UnknownId: there is no such thread or checkpoint.
+        """
+        thread = self.thread(thread_id)
+        wanted = checkpoint_id or thread.checkpoint_id
+        if wanted is None:
+            raise UnknownId(f"thread {thread_id!r} has no checkpoint yet; its first message was never taken in.")
+        state = read_state(self._database, thread_id, wanted)
+        is_head = wanted == thread.checkpoint_id
+        is_held = is_head and thread.holder is not None
+        calls = self._calls_of(state, is_held=is_held)
+        status = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held)
+        return Inspection(state, status, tuple(calls), is_head)
+
+    def transcript(self, thread_id: str) -> list[TranscriptEntry]:
+        """Every message of a thread in order, those of abandoned branches too."""
+        return read_transcript(self._database, thread_id)
+
+    def _calls_of(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
+        records: Mapping[str, Any] = state.values.get("calls") or {}
+        evidence = evidence_of(self._database, state.thread_id, list(records)) if records else {}
+        return [
+            view_of(state.thread_id, record, *evidence[call_id], is_held=is_held or state.is_at_rest)
+            for call_id, record in records.items()
+        ]

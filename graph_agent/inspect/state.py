@@ -1,0 +1,157 @@
+"""The state of one checkpoint as the engine would tell it: values, next nodes, tasks, interrupts, writes."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from graph_agent.errors import UnknownId
+from graph_agent.inspect.channels import channel_values
+from graph_agent.inspect.database import ReadOnlyDatabase
+from graph_agent.inspect.decode import decode
+
+__all__ = ["CheckpointState", "PendingWrite", "Task", "read_state"]
+
+_BRANCH = "branch:to:"
+_TASKS = "__pregel_tasks"
+_NO_TASK = "00000000-0000-0000-0000-000000000000"
+_INTERRUPT, _ERROR = "__interrupt__", "__error__"
+_CONTROL = frozenset((_INTERRUPT, _ERROR, "__error_source_node__", "__resume__"))
+"""Channels that say what happened to a task, not what it produced."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """A write stored at the checkpoint: it takes effect with the next one."""
+
+    task_id: str
+    task_path: str
+    channel: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One node run that the checkpoint leads to."""
+
+    id: str
+    """Empty until the task has written something."""
+    node: str
+    path: str
+    """Which run of the node it is, as writes name it."""
+    status: Literal["waiting", "interrupted", "failed", "finished"]
+    interrupts: tuple[Mapping[str, Any], ...] = ()
+    """`{id, value, node}` of each question the task asked, answered ones only where it has not finished."""
+    error: str | None = None
+    input: Any = None
+    """What a task that runs once per call was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointState:
+    """One checkpoint."""
+
+    thread_id: str
+    checkpoint_id: str
+    parent_id: str | None
+    created_at: str
+    metadata: Mapping[str, Any]
+    values: Mapping[str, Any]
+    """The state's channels; not what waits in `pending_writes`."""
+    tasks: tuple[Task, ...]
+    pending_writes: tuple[PendingWrite, ...] = field(default=())
+
+    @property
+    def next(self) -> tuple[str, ...]:
+        """The nodes that still have to run. Empty does not mean at rest: see `is_at_rest`."""
+        return tuple(task.node for task in self.tasks if task.status != "finished")
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is left to run, nor to be taken in of what ran."""
+        return not self.tasks
+
+
+def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str) -> CheckpointState:
+    """Rebuild a checkpoint.
+
+    Raises:
+        UnknownId: the thread has no such checkpoint.
+        DamagedDatabase: what is stored cannot be decoded.
+    """
+    rows = database.rows(
+        """SELECT parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
+        WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?""",
+        (thread_id, checkpoint_id),
+    )
+    if not rows:
+        raise UnknownId(f"thread {thread_id!r} has no checkpoint {checkpoint_id!r}; see `graph-agent history`.")
+    [(parent_id, kind, blob, metadata)] = rows
+    checkpoint = decode(kind, blob)
+    writes = _pending_writes(database, thread_id, checkpoint_id)
+    return CheckpointState(
+        thread_id,
+        checkpoint_id,
+        parent_id,
+        checkpoint.get("ts", ""),
+        json.loads(metadata) if metadata else {},
+        channel_values(database, thread_id, parent_id, checkpoint),
+        tuple(_task(path, node, given, writes) for path, node, given in _planned(checkpoint)),
+        writes,
+    )
+
+
+def _pending_writes(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str) -> tuple[PendingWrite, ...]:
+    rows = database.rows(
+        """SELECT task_id, task_path, channel, type, value FROM writes
+        WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? ORDER BY task_path, task_id, idx""",
+        (thread_id, checkpoint_id),
+    )
+    return tuple(
+        PendingWrite(task_id, path, channel, decode(kind, blob)) for task_id, path, channel, kind, blob in rows
+    )
+
+
+def _planned(checkpoint: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+    """Path, node and input of each task: first those sent to, one by one, then the nodes an edge has triggered."""
+    values, versions = checkpoint.get("channel_values") or {}, checkpoint.get("channel_versions") or {}
+    seen = checkpoint.get("versions_seen") or {}
+    sent = [
+        (f"~__pregel_push, {number:010d}", *_sent_to(packet))
+        for number, packet in enumerate(values.get(_TASKS) or [])
+    ]
+    triggers = {name: name.removeprefix(_BRANCH) for name in values if name.startswith((_BRANCH, "__start__"))}
+    pulled = [
+        (f"~__pregel_pull, {node}", node, None)
+        for channel, node in sorted(triggers.items())
+        if versions.get(channel) != (seen.get(node) or {}).get(channel)
+    ]
+    return sent + pulled
+
+
+def _sent_to(packet: Any) -> tuple[str, Any]:
+    arguments = packet.get("value") if isinstance(packet, dict) else None
+    return (
+        (str(arguments[0]), arguments[1]) if isinstance(arguments, list) and len(arguments) > 1 else ("?", packet)
+    )
+
+
+def _task(path: str, node: str, given: Any, writes: tuple[PendingWrite, ...]) -> Task:
+    own = [
+        w for w in writes if w.task_id != _NO_TASK and (w.task_path == path or w.task_path.startswith(f"{path}, "))
+    ]
+    interrupts = tuple(
+        {"id": item.get("id"), "value": item.get("value"), "node": node}
+        for write in own
+        if write.channel == _INTERRUPT
+        for item in (write.value if isinstance(write.value, list) else [write.value])
+        if isinstance(item, dict)
+    )
+    errors = [str(write.value) for write in own if write.channel == _ERROR]
+    task_id = own[0].task_id if own else ""
+    if any(write.channel not in _CONTROL for write in own):
+        return Task(task_id, node, path, "finished", input=given)
+    status: Literal["waiting", "interrupted", "failed"] = "waiting"
+    if errors or interrupts:
+        status = "failed" if errors else "interrupted"
+    return Task(task_id, node, path, status, interrupts, errors[0] if errors else None, given)
