@@ -32,7 +32,7 @@ class Life:
     max_steps: int = DEFAULT_MAX_STEPS
     """Model requests in one turn."""
     mode: str = ""
-    """Permission mode of this life; empty means the stored one. bypassPermissions stands here only, never in a state."""
+    """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Desk:
     ) -> dict[str, Any] | None:
         """What to resume the graph with; None while a question still waits for its answer.
 
-        Answers that need no person go first and alone: nobody should be asked about a call whose result is recorded.
+        Answers that need no person go first and alone: nobody should be asked about a call that has its result.
         """
         answers = await self._unasked(questions, calls)
         if not answers:
@@ -47,7 +47,7 @@ class Desk:
         return {"by": life_token, "at": self._parts.clock.now(), "answers": answers}
 
     async def settle(self, answered: Sequence[Question], still_open: Iterable[Question]) -> None:
-        """After the graph has taken answers in: note it, and free the questions it could not accept an answer to."""
+        """After the graph has taken answers in: note it, and free the questions whose answer it did not accept."""
         now, thread_id = self._parts.clock.now(), self._thread.thread_id
         refused = set(still_open) & set(answered)
         applied = [question for question in answered if question not in refused]

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command
@@ -12,9 +11,11 @@ from langgraph.types import Command
 from graph_agent.graph.life import Life
 
 if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
-__all__ = ["GraphRun", "Position", "Ran"]
+__all__ = ["GraphRun", "Position", "Ran", "last_answer"]
 
 _SUPERSTEPS = 1_000_000
 """The framework's own limit, out of the way: turns are limited by their steps."""
@@ -53,12 +54,16 @@ class GraphRun:
 
     def __init__(self, graph: "CompiledStateGraph[Any, Life, Any, Any]", thread_id: str) -> None:
         self._graph = graph
-        self._config = {"configurable": {"thread_id": thread_id}, "recursion_limit": _SUPERSTEPS}
+        self._config: RunnableConfig = {
+            "configurable": {"thread_id": thread_id},
+            "recursion_limit": _SUPERSTEPS,
+        }
         self._control = RunControl()
+        self._is_draining = False
 
     async def position(self) -> Position:
         """Read where the thread stands."""
-        snapshot = await self._graph.aget_state(self._config)  # type: ignore[arg-type]  # a plain dict is a RunnableConfig
+        snapshot = await self._graph.aget_state(self._config)
         if snapshot.created_at is None:
             return Position(exists=False)
         return Position(
@@ -83,14 +88,17 @@ class GraphRun:
 
     def drain(self) -> None:
         """Let the run end before its next superstep."""
+        self._is_draining = True
         self._control.request_drain("suspended")
 
     async def _run(self, work: dict[str, Any] | Command[Any] | None, life: Life) -> Ran:
         self._control = RunControl()
+        if self._is_draining:
+            self._control.request_drain("suspended")
         try:
-            values = await self._graph.ainvoke(
+            values: dict[str, Any] = await self._graph.ainvoke(
                 work,
-                self._config,  # type: ignore[arg-type]  # a plain dict is a RunnableConfig
+                self._config,
                 context=life,
                 durability="sync",
                 control=self._control,

@@ -1,21 +1,207 @@
 """A thread opened by a process: send, decide, proceed, stop. Knows no terminal and no database."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from graph_agent.errors import AnswerRefused, ModelError, StaleOwner, UsageError
-from graph_agent.events import CallAnswered, EventBus, SessionOpened, TurnEnded, TurnStarted
+from graph_agent.errors import AnswerRefused, UsageError
+from graph_agent.events import CallAnswered, EventBus, SessionOpened, TurnStarted
 from graph_agent.graph.history import printable
-from graph_agent.graph.life import Life, new_token, scope_of, Here
-from graph_agent.ports import Answer, AnswerKind, Question
-from graph_agent.session.api import OpenQuestion, Rest, RestStatus
-from graph_agent.session.desk import Desk, questions_in
-from graph_agent.session.evidence import gather
+from graph_agent.ports import Answer, AnswerKind, Question, Scope
+from graph_agent.session.api import OpenQuestion, Rest
+from graph_agent.session.drive import Drive
 from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.run import Ran, last_answer
+from graph_agent.session.run import Position
 
 __all__ = ["Session"]
+
+_KINDS: dict[str, tuple[AnswerKind, ...]] = {
+    "approval": ("approve", "edit", "reject"),
+    "recovery": ("retry", "done", "cancel"),
+}
+_STORED_MODE_INSTEAD = {"bypassPermissions": "default"}
+"""bypassPermissions is never stored: a later life must ask for it anew."""
+
+
+class Session:
+    """One thread, held by this process until `close`."""
+
+    def __init__(self, thread: Thread, parts: SessionParts) -> None:
+        self._thread = thread
+        self._parts = parts
+        self._drive = Drive(thread, parts)
+
+    @property
+    def thread_id(self) -> str:
+        """The thread's id, whole."""
+        return self._thread.thread_id
+
+    @property
+    def workspace(self) -> Path:
+        """The folder the thread works in."""
+        return self._thread.workspace
+
+    @property
+    def model_label(self) -> str:
+        """What the status line calls the model."""
+        return self._thread.model_label
+
+    @property
+    def by(self) -> str:
+        """The name this session's answers carry."""
+        return self._thread.by
+
+    @property
+    def bus(self) -> EventBus:
+        """Where the session's events come from."""
+        return self._parts.bus
+
+    @property
+    def mode(self) -> str:
+        """The permission mode of the calls to come."""
+        return self._drive.mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        if mode == "bypassPermissions":
+            raise UsageError(
+                "bypassPermissions can only be chosen when the program starts: --mode bypassPermissions"
+            )
+        self._drive.mode = mode
+
+    async def start(self) -> Rest:
+        """Settle what an earlier life left open, and show what still waits for a person.
+
+        Makes no model request: where that is all that is open, the rest is `broken_off`, and the next message ends
+        that turn first while `continue_turn` asks the model again.
+        """
+        position = await self._parts.run.position()
+        self._parts.bus.publish(
+            SessionOpened(
+                self.thread_id, position.checkpoint_id, str(self.workspace), self.model_label, self._drive.mode
+            )
+        )
+        if position.at_rest:
+            return await self._drive.rest("done", position.values)
+        if position.waits_for_model:
+            return await self._drive.rest("broken_off", position.values)
+        self._parts.bus.publish(TurnStarted())
+        return await self._drive.run(self._parts.run.go_on)
+
+    async def send(self, text: str) -> Rest:
+        """Start a turn with a message; it is on disk before the model is asked.
+
+        Raises:
+            UsageError: questions are open; they must be answered, or the turn stopped, first.
+        """
+        position = await self._ready_for_a_turn()
+        messages: list[Any] = [] if position.exists else [SystemMessage(self._parts.instructions())]
+        messages.append(HumanMessage(printable(text)))
+        self._parts.bus.publish(TurnStarted(text))
+        return await self._begin({"messages": messages})
+
+    async def continue_turn(self) -> Rest:
+        """Ask the model again where its request is all that is open, or go on after a limit or a stop.
+
+        A turn that was done stays done: its answer is returned and the model is not asked.
+
+        Raises:
+            UsageError: questions are open.
+        """
+        self._refuse_open_questions()
+        position = await self._parts.run.position()
+        if not position.at_rest:
+            self._parts.bus.publish(TurnStarted())
+            return await self._drive.run(self._parts.run.go_on)
+        if (position.values.get("turn") or {}).get("outcome") in ("limit", "stopped"):
+            self._parts.bus.publish(TurnStarted())
+            return await self._begin({})
+        return await self._drive.rest("done", position.values)
+
+    async def decide(
+        self, question: Question, kind: AnswerKind, *, arguments: Mapping[str, Any] | None = None, reason: str = ""
+    ) -> Answer:
+        """Record an answer, durable when this returns. The first answer wins: the one that stands is returned.
+
+        Raises:
+            AnswerRefused: the question is not open, the kind does not fit it, or the edited arguments may not run.
+        """
+        item = self._drive.open.get(question.call_id)
+        if item is None or item.question != question:
+            raise AnswerRefused(f"the question about call {question.call_id} is not open (any more)")
+        if kind not in _KINDS[question.kind]:
+            raise AnswerRefused(f"{kind!r} does not answer it; choose one of {', '.join(_KINDS[question.kind])}")
+        if kind == "edit":
+            await self._require_may_run(item, arguments or {})
+        answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason))
+        standing = await self._parts.decisions.insert(self.thread_id, question, answer)
+        if standing == answer:
+            self._parts.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
+        return standing
+
+    async def proceed(self) -> Rest:
+        """Go on when every open question has an answer; else return at once with what is still open."""
+        rest = await self._drive.answer()
+        if rest is not None:
+            return rest
+        standing = await self._standing()
+        waiting = tuple(item for item in self._drive.open.values() if item.question.call_id not in standing)
+        is_broken = any(item.question.kind == "recovery" for item in waiting)
+        head = await self._parts.head(self.thread_id)
+        return Rest("interrupted" if is_broken else "awaiting_approval", self.thread_id, head, questions=waiting)
+
+    async def answered_elsewhere(self) -> dict[str, Answer]:
+        """Standing answers to open questions that others gave, by call id."""
+        return {call_id: answer for call_id, answer in (await self._standing()).items() if answer.by != self.by}
+
+    async def stop(self) -> Rest:
+        """Stop the turn; a `send`, `proceed` or `start` that is under way returns the same rest."""
+        return await self._drive.stop()
+
+    async def suspend(self) -> None:
+        """Before the process ends: start nothing new, break off what still runs after a short grace.
+
+        The call under way returns a `broken_off` rest, or raises CancelledError when it had to be broken off.
+        """
+        await self._drive.suspend()
+
+    async def close(self) -> None:
+        """Give the thread back."""
+        await self._parts.lock.release()
+        await self._parts.close()
+
+    async def _ready_for_a_turn(self) -> Position:
+        self._refuse_open_questions()
+        position = await self._parts.run.position()
+        if position.waits_for_model:
+            await self._drive.wind_up()
+            return position
+        if not position.at_rest:
+            raise UsageError(f"thread {self.thread_id} has unfinished calls; they are settled before a new message")
+        return position
+
+    def _refuse_open_questions(self) -> None:
+        if self._drive.open:
+            waiting = ", ".join(self._drive.open)
+            raise UsageError(
+                f"thread {self.thread_id} waits for answers about {waiting}; answer or stop the turn first"
+            )
+
+    async def _begin(self, update: dict[str, Any]) -> Rest:
+        mode = _STORED_MODE_INSTEAD.get(self._drive.mode, self._drive.mode)
+        turn = {"steps": 0, "outcome": "", "usage": {}}
+        return await self._drive.run(
+            lambda life: self._parts.run.begin({"turn": turn, "mode": mode, **update}, life)
+        )
+
+    async def _require_may_run(self, item: OpenQuestion, arguments: Mapping[str, Any]) -> None:
+        scope = Scope(self.thread_id, self._drive.mode)
+        plan = await self._parts.toolbox.plan(item.call["tool_name"], arguments, scope)
+        if plan.verdict in ("unusable", "deny"):
+            raise AnswerRefused(f"the edited arguments were not taken: {plan.reason}")
+
+    async def _standing(self) -> dict[str, Answer]:
+        questions = [item.question for item in self._drive.open.values()]
+        return await self._parts.decisions.standing(self.thread_id, questions) if questions else {}

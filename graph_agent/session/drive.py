@@ -1,0 +1,180 @@
+"""Drives the graph from one rest to the next: runs, answers what needs no person, stops. Asks nobody itself."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from graph_agent.errors import ModelError, StaleOwner
+from graph_agent.events import TurnEnded
+from graph_agent.graph.life import Life, new_token
+from graph_agent.ports import Question
+from graph_agent.session.api import OpenQuestion, Rest, RestStatus
+from graph_agent.session.desk import Desk, questions_in
+from graph_agent.session.evidence import gather
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.run import Ran, last_answer
+
+__all__ = ["Drive", "Work"]
+
+Work = Callable[[Life], Awaitable[Ran]]
+
+_GRACE_S = 5.0
+"""How long a running call may go on after SIGTERM before it is stopped."""
+
+
+class Drive:
+    """The one place that runs the graph; at most one run at a time."""
+
+    def __init__(self, thread: Thread, parts: SessionParts) -> None:
+        self._thread = thread
+        self._parts = parts
+        self._desk = Desk(thread, parts)
+        self._token = new_token()
+        self._task: asyncio.Task[Rest] | None = None
+        self._rested: asyncio.Future[Rest] | None = None
+        self._stop_asked = False
+        self._answered: list[Question] = []
+        self.open: dict[str, OpenQuestion] = {}
+        """Open questions by call id, as the graph last asked them."""
+        self.mode = thread.mode
+
+    @property
+    def life_token(self) -> str:
+        """Token of the present life; a new one after each run that did not return."""
+        return self._token
+
+    async def run(self, work: Work) -> Rest:
+        """Run until the graph rests or asks a person.
+
+        Raises:
+            CancelledError: the run was cancelled from outside, or suspended past its grace.
+        """
+        self._stop_asked = False
+        self.open = {}
+        self._rested = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._until_rest(work))
+        try:
+            rest = await self._finish(self._task)
+        except BaseException:
+            self._rested.cancel()
+            raise
+        finally:
+            self._task = None
+        self._rested.set_result(rest)
+        self._tell(rest)
+        return rest
+
+    async def stop(self) -> Rest:
+        """Stop the turn: a running call is broken off, all that is open is cancelled, the thread rests."""
+        if self._task is not None and self._rested is not None:
+            self._stop_asked = True
+            self._task.cancel()
+            rest = await asyncio.shield(self._rested)
+            if not rest.questions:
+                return rest
+        return await self.run(self._wind_up)
+
+    async def suspend(self) -> None:
+        """Start nothing new; give what runs a short grace, then break it off for a later life to recover."""
+        task = self._task
+        if task is None:
+            return
+        self._parts.run.drain()
+        _, running = await asyncio.wait({task}, timeout=_GRACE_S)
+        if running:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def answer(self) -> Rest | None:
+        """Resume with the standing answers when every open question has one; None while one is missing."""
+        questions = [item.question for item in self.open.values()]
+        calls = {call_id: item.call for call_id, item in self.open.items()}
+        envelope = await self._desk.envelope(questions, calls, self._token)
+        if envelope is None:
+            return None
+        self._note_answered(questions, envelope)
+        return await self.run(lambda life: self._parts.run.answer({**envelope, "by": life.token}, life))
+
+    async def wind_up(self) -> None:
+        """End a turn whose model request is all that is open, without sending it."""
+        await self._until_rest(self._wind_up)
+
+    async def rest(self, status: RestStatus, values: Mapping[str, Any], error: str | None = None) -> Rest:
+        """The rest as a value."""
+        turn = values.get("turn") or {}
+        return Rest(
+            status=status,
+            thread_id=self._thread.thread_id,
+            checkpoint_id=await self._parts.head(self._thread.thread_id),
+            answer=last_answer(values),
+            questions=tuple(self.open.values()),
+            usage=dict(turn.get("usage") or {}),
+            error=error,
+        )
+
+    async def _finish(self, task: "asyncio.Task[Rest]") -> Rest:
+        try:
+            return await task
+        except ModelError as failure:
+            self._token = new_token()
+            return await self.rest("model_error", {}, str(failure))
+        except StaleOwner as failure:
+            self._token = new_token()
+            return await self.rest("failed", {}, f"{failure}; this process stops working on the thread")
+        except asyncio.CancelledError:
+            self._token = new_token()
+            if not self._stop_asked:
+                raise
+            return await self._until_rest(self._wind_up)
+        except BaseException:
+            self._token = new_token()
+            raise
+
+    async def _until_rest(self, work: Work) -> Rest:
+        ran = await work(self._life())
+        while True:
+            if ran.drained:
+                self.open = {}
+                return await self.rest("broken_off", ran.values)
+            questions = questions_in(ran.question) if ran.question is not None else []
+            await self._desk.settle(self._answered, questions)
+            self._answered = []
+            if not questions:
+                self.open = {}
+                return await self.rest(_outcome(ran.values), ran.values)
+            envelope = await self._desk.envelope(questions, ran.values["calls"], self._token)
+            if envelope is None:
+                return await self._wait_for_person(questions, ran)
+            self._note_answered(questions, envelope)
+            ran = await self._parts.run.answer(envelope, self._life())
+
+    async def _wait_for_person(self, questions: list[Question], ran: Ran) -> Rest:
+        calls = ran.values["calls"]
+        gathered = [await gather(q, calls[q.call_id], self._thread, self._parts, ran.values) for q in questions]
+        self.open = {item.question.call_id: item for item in gathered}
+        is_broken = any(question.kind == "recovery" for question in questions)
+        return await self.rest("interrupted" if is_broken else "awaiting_approval", ran.values)
+
+    async def _wind_up(self, life: Life) -> Ran:
+        stopping = Life(life.token, stop=True, max_steps=life.max_steps, mode=life.mode)
+        return await self._parts.run.go_on(stopping)
+
+    def _life(self) -> Life:
+        return Life(self._token, max_steps=self._thread.max_steps, mode=self.mode)
+
+    def _note_answered(self, questions: list[Question], envelope: Mapping[str, Any]) -> None:
+        self._answered = [question for question in questions if question.call_id in envelope["answers"]]
+
+    def _tell(self, rest: Rest) -> None:
+        self._parts.bus.publish(
+            TurnEnded(rest.status, rest.answer, rest.checkpoint_id, dict(rest.usage), rest.error)
+        )
+
+
+def _outcome(values: Mapping[str, Any]) -> RestStatus:
+    match (values.get("turn") or {}).get("outcome"):
+        case "limit":
+            return "limit"
+        case "stopped":
+            return "stopped"
+    return "done"
