@@ -1,0 +1,41 @@
+"""Entry of `python -m graph_agent` and of the console script.
+
+Takes the current folder off the import path before anything of ours is imported: a workspace may well have its own
+`tools/` or `policy/` folder. Knows nothing of commands.
+"""
+
+import os
+import sys
+
+__all__ = ["main"]
+
+
+def _leave_workspace() -> None:
+    """Drop the current folder from the import path, unless it is where this program itself lives."""
+    home = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))  # noqa: PTH100, PTH118, PTH120 - pathlib is not loaded yet
+    here = os.path.realpath(os.getcwd()) if _has_folder() else ""  # noqa: PTH109 - as above
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") != here or here == home]
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - as above
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def main() -> int:
+    """Run the command line; returns its exit code."""
+    _leave_workspace()
+    if sys.argv[1:] == ["--version"]:  # answered before the command line is loaded: scripts ask for it often
+        from graph_agent.cli.version import tell_version  # noqa: PLC0415 - only now is the path safe
+
+        return tell_version()
+    from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - only now is the path safe
+
+    return run_command_line()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The one place where what went wrong becomes a line on stderr and an exit code.
+
+Knows the exception tree and nothing of the commands it guards.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
+
+from graph_agent.cli.escape import escape
+from graph_agent.errors import AgentError
+
+__all__ = ["guarded"]
+
+_FAILED = 1
+_INTERRUPTED = 130
+
+
+def guarded(command: Callable[[], object]) -> int:
+    """Run a command to its exit code, whatever it raises."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave_by_signal)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    code = _run(command)
+    return _flushed(code)
+
+
+def _run(command: Callable[[], object]) -> int:
+    try:
+        command()
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else _FAILED * (leaving.code is not None)
+    except AgentError as failure:
+        _tell(str(failure))
+        return failure.exit_code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        return _FAILED
+    except Exception as bug:  # noqa: BLE001 - the boundary of the command line: a user never sees a traceback
+        _tell_bug(bug)
+        return _FAILED
+    return 0
+
+
+def _tell_bug(bug: Exception) -> None:
+    from graph_agent.cli.logs import log_traceback
+
+    path = log_traceback(bug)
+    where = f"the details are in {path}" if path else "the details could not be written to the log file"
+    _tell(f"unexpected {type(bug).__name__}: {bug}; this is a fault of graph-agent, {where}")
+
+
+def _tell(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"graph-agent: {escape(text)}\n")
+
+
+def _flushed(code: int) -> int:
+    """Flush stdout now: a reader that has gone must not become a complaint while Python shuts down."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or _FAILED
+    except (OSError, ValueError) as failure:
+        _tell(f"the output could not be written: {failure}")
+        return code or _FAILED
+    return code
+
+
+def _leave_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -1,0 +1,175 @@
+"""The commands that run a session: their options, and nothing else. Each body loads its own module."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from graph_agent.cli.opening import Target
+    from graph_agent.cli.run import RunOrder
+
+__all__ = ["chat", "chat_here", "resume", "run", "run_text"]
+
+
+class Output(StrEnum):
+    """What `run` prints on stdout."""
+
+    text = "text"
+    json = "json"
+    stream = "stream-json"
+
+
+class Recover(StrEnum):
+    """What `run` does with interrupted calls."""
+
+    ask = "ask"
+    retry_safe = "retry-safe"
+    cancel = "cancel"
+
+
+Model = Annotated[str | None, typer.Option("--model", help="Model to use instead of the configured one.")]
+Mode = Annotated[
+    str | None, typer.Option("--mode", help="default, acceptEdits, plan, dontAsk or bypassPermissions.")
+]
+Bypass = Annotated[
+    bool, typer.Option("--dangerously-skip-permissions", help="The same as --mode bypassPermissions.")
+]
+Workspace = Annotated[
+    Path | None, typer.Option("--workspace", help="Folder to work in; moves a thread that has another.")
+]
+Database = Annotated[str | None, typer.Option("--db", help="Database file instead of the configured one.")]
+Thread = Annotated[str | None, typer.Option("--thread", help="Continue, or create, the thread with this id.")]
+NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for whole replies.")]
+MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Model requests a turn may make.")]
+
+
+def chat(
+    message: Annotated[str | None, typer.Argument(help="First message; asked for when left out.")] = None,
+    *,
+    thread: Thread = None,
+    model: Model = None,
+    mode: Mode = None,
+    skip_permissions: Bypass = False,
+    workspace: Workspace = None,
+    db: Database = None,
+    no_stream: NoStream = False,
+    max_steps: MaxSteps = None,
+) -> None:
+    """Talk with the agent in this terminal."""
+    from graph_agent.cli.opening import aim
+
+    flags = _flags(model, mode, db, skip_permissions, no_stream, max_steps)
+    _chat(aim(flags, workspace=workspace, thread=thread, resume=None), message)
+
+
+def resume(
+    identifier: Annotated[
+        str, typer.Argument(metavar="[ID]", help="Thread, checkpoint, or part of one; the newest here if left out.")
+    ] = "",
+    *,
+    model: Model = None,
+    mode: Mode = None,
+    skip_permissions: Bypass = False,
+    workspace: Workspace = None,
+    db: Database = None,
+    no_stream: NoStream = False,
+    max_steps: MaxSteps = None,
+) -> None:
+    """Open the chat where a thread was left: what broke off and what waits comes first."""
+    from graph_agent.cli.opening import aim
+
+    flags = _flags(model, mode, db, skip_permissions, no_stream, max_steps)
+    _chat(aim(flags, workspace=workspace, thread=None, resume=identifier), None)
+
+
+def run(
+    prompt: Annotated[str | None, typer.Argument(help="What to do; - reads it from stdin.")] = None,
+    *,
+    output: Annotated[Output, typer.Option("--output", help="What to print on stdout.")] = Output.text,
+    thread: Thread = None,
+    resume: Annotated[
+        str | None, typer.Option("--resume", metavar="ID", help="Go on with this thread or checkpoint.")
+    ] = None,
+    approve: Annotated[
+        list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a waiting call; repeatable.")
+    ] = None,
+    reject: Annotated[
+        list[str] | None, typer.Option("--reject", metavar="CALL", help="Refuse a waiting call; repeatable.")
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why the rejected calls are refused.")] = "",
+    recover: Annotated[Recover, typer.Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,
+    max_steps: MaxSteps = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Suspend the turn after this time."),
+    ] = None,
+    model: Model = None,
+    mode: Mode = None,
+    skip_permissions: Bypass = False,
+    no_stream: NoStream = False,
+    workspace: Workspace = None,
+    db: Database = None,
+) -> None:
+    """Run one turn without asking anybody; the exit code says how it ended."""
+    from graph_agent.cli.opening import aim
+    from graph_agent.cli.run import RunOrder
+    from graph_agent.cli.settle import Settlement
+
+    flags = _flags(model, mode, db, skip_permissions, no_stream, max_steps)
+    target = aim(flags, workspace=workspace, thread=thread, resume=resume)
+    text = _prompt(prompt, may_be_absent=target.exists)
+    settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
+    _run(RunOrder(text, output.value, settlement, timeout), target)
+
+
+def chat_here() -> None:
+    """The chat with no options given."""
+    chat()
+
+
+def run_text(text: str) -> None:
+    """One headless turn on text that came on stdin."""
+    run(text)
+
+
+def _flags(
+    model: str | None,
+    mode: str | None,
+    db: str | None,
+    skip_permissions: bool,
+    no_stream: bool,
+    max_steps: int | None,
+) -> dict[str, object]:
+    chosen = "bypassPermissions" if skip_permissions else mode
+    return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "max_steps": max_steps}
+
+
+def _prompt(prompt: str | None, *, may_be_absent: bool) -> str | None:
+    if prompt == "-":
+        prompt = sys.stdin.read()
+    if prompt is None and may_be_absent:
+        return None
+    if prompt is None or not prompt.strip():
+        raise typer.BadParameter(
+            "there is nothing to do: give a PROMPT, or - to read it from stdin, or --resume ID"
+        )
+    return prompt
+
+
+def _chat(target: "Target", message: str | None) -> None:
+    from graph_agent.cli.chat_command import open_chat
+
+    raise typer.Exit(open_chat(target, message))
+
+
+def _run(order: "RunOrder", target: "Target") -> None:
+    import graph_agent.app as _app  # noqa: F401 - loaded before the event loop, which then listens for signals
+    from graph_agent.cli.logs import log_privately
+    from graph_agent.cli.opening import open_target
+    from graph_agent.cli.run import run_headless
+
+    log_privately()
+    raise typer.Exit(run_headless(order, lambda bus: open_target(target, bus)))

@@ -1,0 +1,86 @@
+"""What the terminal needs of a session, so that it can be tested with a scripted one.
+
+Mirrors the public face of the session and knows nothing of how it keeps its promises.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from graph_agent.events import EventBus
+from graph_agent.ports import Answer, AnswerKind, Question
+from graph_agent.session.api import Rest
+
+__all__ = ["Conversation", "Opener"]
+
+
+class Conversation(Protocol):
+    """A thread opened by this process."""
+
+    @property
+    def thread_id(self) -> str: ...
+
+    @property
+    def workspace(self) -> Path: ...
+
+    @property
+    def mode(self) -> str: ...
+
+    @property
+    def model_label(self) -> str: ...
+
+    @property
+    def by(self) -> str:
+        """The name under which this process answers questions."""
+        ...
+
+    async def start(self) -> Rest:
+        """Settle what an earlier life left; asks the model only where a turn was under way."""
+        ...
+
+    async def send(self, text: str) -> Rest:
+        """Run a turn on new text."""
+        ...
+
+    async def decide(
+        self,
+        question: Question,
+        kind: AnswerKind,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        reason: str = "",
+    ) -> Answer:
+        """Record an answer durably; returns the one that stands.
+
+        Raises:
+            AnswerRefused: the answer does not fit the question, or policy denies it.
+        """
+        ...
+
+    async def proceed(self) -> Rest:
+        """Apply the answers and run on, once every open question has one."""
+        ...
+
+    async def answered_elsewhere(self) -> dict[str, Answer]:
+        """Standing answers to open questions, by call id."""
+        ...
+
+    async def stop(self) -> Rest:
+        """Stop the turn for good; what is open is cancelled."""
+        ...
+
+    async def suspend(self) -> None:
+        """Come to a halt that a later life can go on from."""
+        ...
+
+    async def continue_turn(self) -> Rest:
+        """Go on with a turn that ended without an answer."""
+        ...
+
+    async def close(self) -> None:
+        """Give the thread back."""
+        ...
+
+
+Opener = Callable[[EventBus], Awaitable[Conversation]]
+"""Opens the session a command is about; the bus is there from its first event on."""

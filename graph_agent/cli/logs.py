@@ -1,0 +1,61 @@
+"""The private log file: tracebacks and warnings of libraries go there, never to the terminal."""
+
+import logging
+import os
+import time
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from graph_agent.config.paths import data_dir
+
+__all__ = ["log_privately", "log_traceback"]
+
+_LIMIT_BYTES = 1_000_000
+
+
+def log_privately() -> None:
+    """Send what is logged, by us or by a library, to the log file instead of the terminal."""
+    logging.getLogger().addHandler(_PrivateFile(_log_file()))
+
+
+def log_traceback(error: BaseException) -> Path | None:
+    """Write an unexpected error down with its traceback; None when there is nowhere to write."""
+    path = _log_file()
+    record = logging.LogRecord(
+        "graph_agent",
+        logging.ERROR,
+        __file__,
+        0,
+        "unexpected error",
+        None,
+        (type(error), error, error.__traceback__),
+    )
+    try:
+        handler = _PrivateFile(path)
+        handler.stream = handler._open()  # noqa: SLF001 - the file is opened here so that a failure is ours to see
+        handler.emit(record)
+        handler.close()
+    except OSError:
+        return None
+    return path
+
+
+def _log_file() -> Path:
+    return data_dir(os.environ) / "logs" / "graph-agent.log"
+
+
+class _PrivateFile(RotatingFileHandler):
+    """Opened at the first record, readable by its owner alone, cut at about a megabyte."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, maxBytes=_LIMIT_BYTES, backupCount=1, encoding="utf-8", delay=True)
+        formatter = logging.Formatter("%(asctime)s %(process)d %(name)s %(levelname)s %(message)s")
+        formatter.converter = time.gmtime
+        self.setFormatter(formatter)
+
+    def _open(self) -> TextIOWrapper:
+        path = Path(self.baseFilename)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+        return super()._open()

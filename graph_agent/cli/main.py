@@ -1,0 +1,55 @@
+"""The command line: which commands there are, and what happens when none is named.
+
+Light on purpose: `--help` and `--version` load nothing but Typer; every command loads its own parts.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from graph_agent.cli import commands
+from graph_agent.cli.boundary import guarded
+from graph_agent.cli.version import tell_version
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="graph-agent",
+    help="A terminal coding agent you can kill: every tool call is a durable record.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    invoke_without_command=True,
+)
+app.command()(commands.chat)
+app.command()(commands.run)
+app.command()(commands.resume)
+
+
+def main() -> int:
+    """Run the command of `sys.argv`; returns the exit code."""
+    return guarded(lambda: app(prog_name="graph-agent"))
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+) -> None:
+    """A terminal coding agent you can kill: every tool call is a durable record."""
+    if show_version:
+        raise typer.Exit(tell_version())
+    if context.invoked_subcommand is None:
+        _no_command(context)
+
+
+def _no_command(context: typer.Context) -> None:
+    """On a terminal the chat, with text on stdin one run, else the usage."""
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        commands.chat_here()
+    text = "" if sys.stdin.isatty() else sys.stdin.read()
+    if text.strip():
+        commands.run_text(text)
+    typer.echo(context.get_help(), err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,63 @@
+"""Opens the session a command is about, loading the heavy parts only now."""
+
+import asyncio
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from graph_agent.cli.conversation import Conversation
+from graph_agent.cli.locate import Found, find, known_thread, require_folder
+from graph_agent.errors import UsageError
+from graph_agent.events import EventBus
+
+__all__ = ["Target", "aim", "open_target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which thread, in which folder, and with which flags."""
+
+    workspace: Path
+    thread_id: str | None = None
+    """None: a new thread under an id of its own."""
+    exists: bool = False
+    """Whether the thread was there before this command."""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Only what was given on the command line."""
+
+
+def aim(flags: Mapping[str, Any], *, workspace: Path | None, thread: str | None, resume: str | None) -> Target:
+    """The target of a command's options. `resume` takes any id of something that exists, `thread` a thread's own.
+
+    Raises:
+        UnknownId: what is to be resumed does not exist.
+        UsageError: options exclude each other, or a folder is missing.
+    """
+    if thread is not None and resume is not None:
+        raise UsageError("--thread and --resume name the thread twice; leave one of them out")
+    if workspace is not None and not workspace.is_dir():
+        raise UsageError(f"--workspace {str(workspace)!r} is not a folder; create it or name another")
+    here = (workspace or Path.cwd()).resolve()
+    given = {key: value for key, value in flags.items() if value is not None and value is not False}
+    found: Found | None = None
+    if resume is not None:
+        found = find(resume, given.get("db"), here)
+    elif thread is not None:
+        found = known_thread(thread, given.get("db"))
+    if found is None:
+        return Target(here, thread, exists=False, flags=given)
+    if found.checkpoint_id is not None:
+        given["checkpoint_id"] = found.checkpoint_id
+    folder = here if workspace is not None else require_folder(found.workspace, found.thread_id)
+    return Target(folder, found.thread_id, exists=True, flags=given)
+
+
+async def open_target(target: Target, bus: EventBus) -> Conversation:
+    """Open the session; importing graph and model happens in a thread, so that the terminal stays alive."""
+    app = await asyncio.to_thread(importlib.import_module, "graph_agent.app")
+    session = await app.open_session(
+        workspace=target.workspace, thread_id=target.thread_id, flags=target.flags, bus=bus
+    )
+    return cast("Conversation", session)

@@ -1,0 +1,94 @@
+"""The outcome of a headless run as one JSON object, and as lines for a person.
+
+Knows the shapes others script against; prints nothing itself.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from graph_agent.cli.escape import escape
+from graph_agent.session.api import OpenQuestion, Rest
+
+__all__ = ["failure_report", "rest_report", "resume_lines", "waiting_lines"]
+
+
+def rest_report(rest: Rest) -> dict[str, Any]:
+    """The object `run --output json` prints: the lists in the shape of `approvals list` and `calls`."""
+    return {
+        "status": rest.status,
+        "thread_id": rest.thread_id,
+        "checkpoint_id": rest.checkpoint_id,
+        "answer": rest.answer,
+        "pending_approvals": [_approval(item, rest.thread_id) for item in _of_kind(rest, "approval")],
+        "interrupted_calls": [_interrupted(item, rest.thread_id) for item in _of_kind(rest, "recovery")],
+        "usage": rest.usage,
+        "error": rest.error,
+    }
+
+
+def failure_report(
+    status: str, error: str, thread_id: str | None, checkpoint_id: str | None = None
+) -> dict[str, Any]:
+    """The same object for a run that ended before the graph came to a rest of its own."""
+    return {
+        "status": status,
+        "thread_id": thread_id,
+        "checkpoint_id": checkpoint_id,
+        "answer": "",
+        "pending_approvals": [],
+        "interrupted_calls": [],
+        "usage": {},
+        "error": error,
+    }
+
+
+def waiting_lines(rest: Rest) -> Iterator[str]:
+    """What waits for a decision, and how to give it."""
+    for item in rest.questions:
+        call = item.call
+        about = escape(call.get("display") or call["tool_name"])
+        name = escape(call["tool_name"])
+        call_id = escape(call["call_id"])
+        if item.question.kind == "approval":
+            yield f"waiting for approval: {call_id} {name} ({call.get('risk', 'medium')} risk) {about}"
+        else:
+            yield f"interrupted: {call_id} {name}, {escape(item.question.reason)} {about}"
+    if any(_of_kind(rest, "approval")):
+        yield "answer with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
+    if any(_of_kind(rest, "recovery")):
+        yield f"decide with: graph-agent run --resume {rest.thread_id} --recover retry-safe|cancel, or in the chat"
+
+
+def resume_lines(thread_id: str) -> tuple[str, str]:
+    """How to go on with a thread that came to no good end."""
+    return f"thread: {thread_id}", f"go on with: graph-agent resume {thread_id}"
+
+
+def _of_kind(rest: Rest, kind: str) -> list[OpenQuestion]:
+    return [item for item in rest.questions if item.question.kind == kind]
+
+
+def _approval(item: OpenQuestion, thread_id: str) -> dict[str, Any]:
+    call = item.call
+    return {
+        "call_id": call["call_id"],
+        "thread_id": thread_id,
+        "tool_name": call["tool_name"],
+        "arguments": call["arguments"],
+        "risk": call.get("risk", "medium"),
+        "reason": item.question.reason or call.get("reason", ""),
+        "asked_at": call.get("asked_at"),
+        "preview": call.get("preview"),
+        "attempt": item.question.attempt,
+    }
+
+
+def _interrupted(item: OpenQuestion, thread_id: str) -> dict[str, Any]:
+    return {
+        **item.call,
+        "thread_id": thread_id,
+        "reason": item.question.reason or item.call.get("reason", ""),
+        "partial_output": item.partial_output,
+        "finding": item.finding,
+        "finding_verdict": item.finding_verdict,
+    }

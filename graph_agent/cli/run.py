@@ -1,0 +1,146 @@
+"""One turn without a person: settle what is open, send the prompt, say how it ended.
+
+The answer goes to stdout and news to stderr; nothing here needs a terminal.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from graph_agent.cli.conversation import Conversation, Opener
+from graph_agent.cli.escape import escape
+from graph_agent.cli.exits import Exit, exit_for
+from graph_agent.cli.news import News
+from graph_agent.cli.report import failure_report, rest_report, resume_lines, waiting_lines
+from graph_agent.cli.settle import Settlement, settle
+from graph_agent.cli.supervise import Cut, supervised
+from graph_agent.errors import AgentError
+from graph_agent.events import Event, EventBus, SessionOpened, StepStarted, TurnStarted, event_to_json
+from graph_agent.session.api import Rest
+
+__all__ = ["OutputFormat", "RunOrder", "run_headless"]
+
+OutputFormat = Literal["text", "json", "stream-json"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """What a headless run is to do."""
+
+    prompt: str | None
+    """None: only go on with what is there."""
+    output: OutputFormat = "text"
+    settlement: Settlement = field(default_factory=Settlement)
+    timeout_seconds: float | None = None
+
+
+def run_headless(order: RunOrder, opener: Opener) -> int:
+    """Run to the end; returns the exit code."""
+    return asyncio.run(_Run(order, opener).run())
+
+
+class _Run:
+    def __init__(self, order: RunOrder, opener: Opener) -> None:
+        self._order = order
+        self._opener = opener
+        self._bus = EventBus()
+        self._news = News()
+        self._thread_id: str | None = None
+        self._has_checkpoint = False
+        self._steps = 0
+        self._last_number = 0
+        self._bus.subscribe(self._take)
+        if order.output == "text":
+            self._bus.subscribe(self._news)
+
+    async def run(self) -> int:
+        try:
+            session = await self._opener(self._bus)
+        except AgentError as failure:
+            return self._failed(failure)
+        self._thread_id = session.thread_id
+        try:
+            cut = await supervised(session, self._work(session), timeout_seconds=self._order.timeout_seconds)
+        except AgentError as failure:
+            return self._failed(failure)
+        finally:
+            await session.close()
+        return self._ended(cut)
+
+    async def _work(self, session: Conversation) -> Rest:
+        rest = await settle(session, await session.start(), self._order.settlement)
+        if rest.questions:
+            return rest
+        if self._order.prompt is not None:
+            return await session.send(self._order.prompt)
+        if rest.status != "done" and not self._steps:
+            return await session.continue_turn()
+        return rest
+
+    def _ended(self, cut: Cut[Rest]) -> int:
+        rest = cut.result
+        if rest is None or (cut.code is not None and cut.code is not Exit.INTERRUPTED):
+            return self._suspended(cut.code or Exit.FAILED)
+        code = cut.code or exit_for(rest)
+        self._print(rest_report(rest), rest.answer)
+        if self._order.output == "text":
+            self._explain(rest)
+        self._has_checkpoint = bool(rest.checkpoint_id)
+        if code is not Exit.DONE:
+            self._tell_resume()
+        return code
+
+    def _explain(self, rest: Rest) -> None:
+        for line in waiting_lines(rest):
+            self._news.tell(line)
+        if rest.error:
+            self._news.tell(f"graph-agent: {rest.error}")
+
+    def _suspended(self, code: Exit) -> int:
+        """Ended by a signal or the time limit, with the rest left to a later life."""
+        limit = self._order.timeout_seconds
+        is_limit = code is Exit.LIMIT
+        error = f"the time limit of {limit:g} s was reached" if is_limit and limit else "ended by a signal"
+        self._news.tell(f"graph-agent: {error}")
+        self._print(failure_report("limit" if is_limit else "interrupted", error, self._thread_id), "")
+        self._tell_resume()
+        return code
+
+    def _failed(self, failure: AgentError) -> int:
+        status = {Exit.MODEL: "model_error", Exit.HELD: "held"}.get(Exit(failure.exit_code), "failed")
+        self._news.tell(f"graph-agent: {failure}")
+        self._print(failure_report(status, str(failure), self._thread_id), "")
+        self._tell_resume()
+        return failure.exit_code
+
+    def _tell_resume(self) -> None:
+        """Only where there is something to go on from."""
+        if self._thread_id and self._has_checkpoint:
+            for line in resume_lines(self._thread_id):
+                self._news.tell(line)
+
+    def _print(self, report: Mapping[str, Any], answer: str) -> None:
+        match self._order.output:
+            case "text":
+                if answer:
+                    print(escape(answer, multiline=True))  # noqa: T201 - the answer is what stdout is for
+            case "json":
+                print(json.dumps(report, ensure_ascii=False))  # noqa: T201 - as above
+            case "stream-json":
+                self._print_line({"seq": self._last_number + 1, "type": "result", **report})
+        sys.stdout.flush()
+
+    def _take(self, number: int, event: Event) -> None:
+        self._last_number = number
+        self._steps += isinstance(event, StepStarted)
+        if isinstance(event, TurnStarted) or (isinstance(event, SessionOpened) and event.checkpoint_id):
+            self._has_checkpoint = True
+        if self._order.output == "stream-json":
+            self._print_line({"seq": number, **event_to_json(event)})
+
+    @staticmethod
+    def _print_line(values: Mapping[str, Any]) -> None:
+        print(json.dumps(values, ensure_ascii=False), flush=True)  # noqa: T201 - stdout is the stream

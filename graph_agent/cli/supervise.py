@@ -1,0 +1,78 @@
+"""Runs the work of a session while listening for signals and a time limit.
+
+A stop by the user ends the turn for good; a termination or a time limit suspends it so that a later life goes on.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from graph_agent.cli.conversation import Conversation
+from graph_agent.cli.exits import Exit
+
+__all__ = ["Cut", "signals_caught", "supervised"]
+
+T = TypeVar("T")
+
+_CODES = {
+    signal.SIGINT: Exit.INTERRUPTED,
+    signal.SIGTERM: Exit.TERMINATED,
+    signal.SIGHUP: Exit.HANGUP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(Generic[T]):
+    """How supervised work ended."""
+
+    code: Exit | None
+    """Why it was cut short; None when it came to its own end."""
+    result: T | None
+    """What the work returned; None when it was suspended before it could."""
+
+
+@contextlib.contextmanager
+def signals_caught(caught: Callable[[Exit], None], *signals: signal.Signals) -> Iterator[None]:
+    """Call back in the event loop for each of these signals, with the exit code it asks for."""
+    loop = asyncio.get_running_loop()
+    for number in signals:
+        loop.add_signal_handler(number, caught, _CODES[number])
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+async def supervised(
+    session: Conversation, work: Coroutine[Any, Any, T], *, timeout_seconds: float | None = None
+) -> Cut[T]:
+    """Run the work to its end, to the user's stop, or to a suspension."""
+    running = asyncio.ensure_future(work)
+    cut: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+
+    def catch(code: Exit) -> None:
+        if not cut.done():
+            cut.set_result(code)
+
+    with signals_caught(catch, *_CODES):
+        await asyncio.wait({running, cut}, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            cut.cancel()
+            return Cut(None, running.result())
+        code = cut.result() if cut.done() else Exit.LIMIT
+        if code is Exit.INTERRUPTED:
+            await session.stop()
+        else:
+            await session.suspend()
+    return Cut(code, await _outcome(running))
+
+
+async def _outcome(running: asyncio.Future[T]) -> T | None:
+    """Wait for work that was told to end; suspended work may end by being cancelled."""
+    with contextlib.suppress(asyncio.CancelledError):
+        return await running
+    return None

@@ -1,0 +1,13 @@
+"""Which version this is. Loads nothing else: scripts ask for it often."""
+
+import sys
+
+__all__ = ["tell_version"]
+
+
+def tell_version() -> int:
+    """Print the version on stdout; returns the exit code."""
+    from importlib.metadata import version  # slow to load, and no other command needs it
+
+    sys.stdout.write(f"graph-agent {version('graph-agent')}\n")
+    return 0
