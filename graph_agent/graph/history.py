@@ -73,6 +73,10 @@ def tool_message_text(call: ToolCallInfo) -> str:
             return printable(_cancelled_text(call))
 
 
+_KNOWN_REASONS = ("never_started", "outcome_unknown")
+"""Reasons that records carry for the program; the sentence says the same in words."""
+
+
 def _cancelled_text(call: ToolCallInfo) -> str:
     reason = call.get("reason", "")
     match call.get("decision"):
@@ -81,5 +85,6 @@ def _cancelled_text(call: ToolCallInfo) -> str:
         case "reject":
             words = f" The user said: {reason}" if reason else ""
             return f"Not run: the user refused this call.{words}"
-    happened = "It may have partly run; its outcome is unknown." if call.get("begun") else "It never started."
-    return f"Cancelled by the user ({reason or 'no reason given'}). {happened}"
+    happened = "It may have partly run: its outcome is unknown." if call.get("begun") else "It never started."
+    told = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
+    return f"{told} {happened}"

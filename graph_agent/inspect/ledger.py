@@ -12,7 +12,7 @@ from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, effective_record
 from graph_agent.inspect.holder import Lease, is_alive
 
-__all__ = ["OPEN", "evidence_of", "load_json", "read_calls", "view_of"]
+__all__ = ["OPEN", "evidence_of", "load_json", "read_calls", "shared_call_ids", "view_of"]
 
 OPEN = "l.status NOT IN ('success', 'error', 'cancelled')"
 """Condition for `read_calls` that the partial index on open calls serves."""
@@ -42,7 +42,7 @@ def read_calls(database: ReadOnlyDatabase, where: str = "1", parameters: Sequenc
     for thread_id, text, is_at_rest, lease, attempts, answers in rows:
         # A call left open on a branch that the thread has come away from is nobody's question any more.
         evidence = "[]" if is_at_rest else attempts
-        is_held = bool(is_at_rest) or is_alive_lease(lease)
+        is_held = bool(is_at_rest) or _is_alive(lease)
         views.append(view_of(thread_id, load_json(text), evidence, answers, is_held=is_held))
     return views
 
@@ -67,10 +67,16 @@ def view_of(thread_id: str, record: dict[str, Any], attempts: str, answers: str,
     return CallView(thread_id, shown, _standing(shown, load_json(answers)))
 
 
-def is_alive_lease(lease: str) -> bool:
+def _is_alive(lease: str) -> bool:
     """Whether a lease, as the JSON text of its columns, names a living process."""
     columns = load_json(lease)
     return columns[0] is not None and is_alive(Lease(*columns))
+
+
+def shared_call_ids(database: ReadOnlyDatabase) -> frozenset[str]:
+    """Call ids that occur in several threads, so that alone they name no call."""
+    rows = database.rows("SELECT call_id FROM ledger GROUP BY call_id HAVING count(*) > 1")
+    return frozenset(call_id for (call_id,) in rows)
 
 
 def load_json(text: str) -> Any:

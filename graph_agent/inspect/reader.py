@@ -13,7 +13,7 @@ from graph_agent.errors import UnknownId
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, ThreadStatus, thread_status
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
-from graph_agent.inspect.ledger import OPEN, evidence_of, read_calls, view_of
+from graph_agent.inspect.ledger import OPEN, evidence_of, read_calls, shared_call_ids, view_of
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
@@ -101,6 +101,10 @@ class Reader:
         if not found:
             raise UnknownId(f"thread {thread_id!r} has no call {call_id!r}; `graph-agent calls` shows them all.")
         return found[0]
+
+    def shared_call_ids(self) -> frozenset[str]:
+        """Call ids that occur in several threads: such a call is named THREAD:CALL."""
+        return shared_call_ids(self._database)
 
     def approvals(self) -> list[CallView]:
         """Every call of every thread that asks for an approval: answered ones too, see `CallView.is_waiting`."""

@@ -12,8 +12,20 @@ from graph_agent.inspect.ledger import OPEN, read_calls
 
 __all__ = ["ThreadSummary", "read_threads"]
 
-_COLUMNS = """t.thread_id, t.title, t.workspace, t.model, t.mode, t.created_at, t.updated_at, t.checkpoint_id,
-    t.turns, t.outcome, t.parent_thread,
+_STORED = (
+    "thread_id",
+    "title",
+    "workspace",
+    "model",
+    "mode",
+    "created_at",
+    "updated_at",
+    "checkpoint_id",
+    "turns",
+    "outcome",
+    "parent_thread",
+)
+_COLUMNS = f"""{", ".join(f"t.{name}" for name in _STORED)},
     (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL),
     t.next_nodes = '[]', s.pid, s.process_started, s.boot_id, s.host, s.since, s.ended_at"""
 
@@ -63,13 +75,16 @@ def read_threads(
 
 
 def _summary(row: tuple[Any, ...], calls: list[CallView]) -> ThreadSummary:
-    lease = Lease(*row[13:]) if row[13] is not None else None
+    stored = dict(zip(_STORED, row, strict=False))
+    queued, is_at_rest, *leased = row[len(_STORED) :]
+    lease = Lease(*leased) if leased[0] is not None else None
     holder = lease if lease is not None and is_alive(lease) else None
     return ThreadSummary(
-        *row[:12],
-        thread_status(calls, is_at_rest=bool(row[12]), is_held=holder is not None),
-        sum(view.is_waiting for view in calls),
-        sum(view.is_interrupted for view in calls),
-        holder,
-        lease,
+        **stored,
+        queued_messages=queued,
+        status=thread_status(calls, is_at_rest=bool(is_at_rest), is_held=holder is not None),
+        pending_approvals=sum(view.is_waiting for view in calls),
+        interrupted_calls=sum(view.is_interrupted for view in calls),
+        holder=holder,
+        last_lease=lease,
     )
