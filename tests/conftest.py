@@ -1,0 +1,18 @@
+"""What every test stands on: no settings of the person who runs it, and no network beyond this machine."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.isolation import clean_environment, loopback_only
+
+__all__ = ["isolated"]
+
+
+@pytest.fixture(autouse=True)
+def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """A home of its own for each test; yields the addresses outside this machine that the test tried to reach."""
+    with clean_environment(tmp_path_factory.mktemp("home")), loopback_only() as attempts:
+        yield attempts
+    if attempts:
+        pytest.fail(f"the test tried to reach the network: {', '.join(attempts)}; use a server on 127.0.0.1")
