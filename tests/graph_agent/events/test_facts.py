@@ -1,0 +1,54 @@
+import json
+from typing import get_args
+
+import pytest
+
+from graph_agent.events import (
+    CallAnswered,
+    CallArrived,
+    CallEnded,
+    CallPlanned,
+    CallProgressed,
+    CallStarted,
+    Event,
+    ModelReplied,
+    SessionOpened,
+    StepStarted,
+    TextArrived,
+    TurnEnded,
+    TurnStarted,
+    Warned,
+    event_from_json,
+    event_to_json,
+)
+
+EXAMPLES: list[Event] = [
+    SessionOpened("t", "c", "/w", "offline", "default"),
+    TurnStarted("hi"),
+    StepStarted(1),
+    TextArrived("he", "reasoning"),
+    CallArrived(0, "ls", '{"pa'),
+    ModelReplied("hello", ("c1", "c2"), {"input_tokens": 3}),
+    CallPlanned({"call_id": "c1", "arguments": {"path": "."}}),
+    CallAnswered("c1", "reject", "chat", "not now"),
+    CallStarted("c1", "ls", "ls ."),
+    CallProgressed("c1", "shell_output", "line\n"),
+    CallEnded("c1", "ls", "success", metadata={"diff": {"added": 1}}),
+    TurnEnded("done", "hello", "c", {"input_tokens": 3}),
+    Warned("slow"),
+]
+
+
+def test_the_examples_cover_every_event() -> None:
+    assert {type(event) for event in EXAMPLES} == set(get_args(Event))
+
+
+@pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: event.type)
+def test_an_event_written_as_a_json_line_reads_back_the_same(event: Event) -> None:
+    line = json.dumps(event_to_json(event))
+
+    assert event_from_json(json.loads(line)) == event
+
+
+def test_a_field_from_a_newer_version_is_ignored() -> None:
+    assert event_from_json({"type": "warned", "text": "x", "colour": "red"}) == Warned("x")
