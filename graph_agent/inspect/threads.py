@@ -27,7 +27,7 @@ _STORED = (
 )
 _COLUMNS = f"""{", ".join(f"t.{name}" for name in _STORED)},
     (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL),
-    t.next_nodes = '[]', s.pid, s.process_started, s.boot_id, s.host, s.since, s.ended_at"""
+    t.next_nodes = '[]', s.pid, s.process_started, s.boot_id, s.host, s.since, s.ended_at"""  # noqa: S608 - names of our own columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,48 @@
+"""The `approvals` commands: see and answer questions from any process. They never run the graph."""
+
+from typing import Annotated
+
+import typer
+
+from graph_agent.cli.options import AsJson, Database
+
+__all__ = ["approvals_app"]
+
+approvals_app = typer.Typer(
+    help="List the calls that wait for an approval, answer one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+_Call = Annotated[str, typer.Argument(metavar="CALL", help="Call id, a part of one, or THREAD:CALL.")]
+
+
+@approvals_app.command("list")
+def list_command(db: Database = None, as_json: AsJson = False) -> None:
+    """List every waiting call of every thread."""
+    from graph_agent.cli.views.approvals import list_approvals
+    from graph_agent.cli.views.place import database_of
+
+    list_approvals(database_of(db), as_json=as_json)
+
+
+@approvals_app.command("approve")
+def approve_command(call: _Call, db: Database = None, as_json: AsJson = False) -> None:
+    """Approve a call as it is shown; whoever holds its thread goes on at once."""
+    from graph_agent.cli.views.answers import answer
+
+    answer(call, "approve", "", db, as_json=as_json)
+
+
+@approvals_app.command("reject")
+def reject_command(
+    call: _Call,
+    reason: Annotated[str, typer.Option("--reason", help="What the model is told.")] = "",
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Refuse a call; the model is told why."""
+    from graph_agent.cli.views.answers import answer
+
+    answer(call, "reject", reason, db, as_json=as_json)

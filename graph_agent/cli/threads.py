@@ -1,0 +1,38 @@
+"""The `threads` commands."""
+
+from typing import Annotated
+
+import typer
+
+from graph_agent.cli.options import AsJson, Database
+
+__all__ = ["threads_app"]
+
+threads_app = typer.Typer(
+    help="List threads, show one.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
+)
+
+
+@threads_app.command("list")
+def list_command(db: Database = None, as_json: AsJson = False) -> None:
+    """List every thread, newest first, with what it waits for."""
+    from graph_agent.cli.views.place import database_of
+    from graph_agent.cli.views.threads import list_threads
+
+    list_threads(database_of(db), as_json=as_json)
+
+
+@threads_app.command("show")
+def show_command(
+    thread: Annotated[
+        str, typer.Argument(help="Thread, checkpoint or call id, or a part of one; else the newest here.")
+    ] = "",
+    full: Annotated[bool, typer.Option("--full", help="Show every message, whole.")] = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one thread: status, who holds it, open calls, conversation."""
+    from graph_agent.cli.views.place import database_of, workspace_of
+    from graph_agent.cli.views.threads import show_thread
+
+    show_thread(database_of(db), thread, workspace_of(db), as_json=as_json, full=full)

@@ -1,0 +1,1 @@
+"""What the read-only commands print: tables and JSON made from what the inspector found."""

@@ -1,0 +1,158 @@
+"""`inspect`: the state of the graph at a checkpoint, as JSON, as text, or one piece of it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from graph_agent.cli.escape import escape
+from graph_agent.cli.views.calls import call_json, call_table
+from graph_agent.cli.views.messages import message_lines
+from graph_agent.cli.views.screen import clipped, colored, line_width, local_time, print_json, print_lines
+from graph_agent.cli.views.table import labelled
+from graph_agent.errors import UsageError
+from graph_agent.inspect import Inspection, Reader
+
+__all__ = ["inspect_state", "piece_of"]
+
+_LAST_MESSAGES = 6
+
+
+def inspect_state(
+    database: Path, text: str, workspace: str | None, *, path: str | None, as_json: bool, full: bool
+) -> None:
+    """Print the state of a checkpoint, or the piece of it under a dotted path."""
+    with Reader.open(database) as reader:
+        target = reader.resolve(text, workspace)
+        found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
+    whole = _inspection_json(found)
+    if path is not None:
+        _print_piece(piece_of(whole, path), as_json=as_json)
+    elif as_json:
+        print_json(whole)
+    else:
+        print_lines(_inspection_lines(found, full=full))
+
+
+def piece_of(whole: Mapping[str, Any], path: str) -> Any:
+    """What stands under a path like `messages.3.content`; it may begin in the values or at the top.
+
+    Raises:
+        UsageError: nothing does; the message says how far the path leads and what is there.
+    """
+    parts = path.split(".")
+    root = whole["values"] if parts[0] not in whole or parts[0] in whole["values"] else whole
+    return _descend(root, parts, path)
+
+
+def _descend(value: Any, parts: list[str], path: str) -> Any:
+    if not parts:
+        return value
+    if isinstance(value, dict):
+        # Keys may hold dots themselves: the longest one that fits is meant.
+        for length in range(len(parts), 0, -1):
+            key = ".".join(parts[:length])
+            if key in value:
+                return _descend(value[key], parts[length:], path)
+        there = ", ".join(value) or "nothing"
+    elif isinstance(value, list):
+        index = parts[0]
+        if index.lstrip("-").isdecimal() and -len(value) <= int(index) < len(value):
+            return _descend(value[int(index)], parts[1:], path)
+        there = f"a list of {len(value)}"
+    else:
+        there = "a plain value"
+    raise UsageError(f"--path {path!r} leads nowhere: there is no {parts[0]!r}; at that place is {there}.")
+
+
+def _print_piece(piece: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(piece)
+        return
+    text = piece if isinstance(piece, str) else json.dumps(piece, indent=2, ensure_ascii=False, default=str)
+    print_lines([escape(text, multiline=True)])
+
+
+def _inspection_json(found: Inspection) -> dict[str, Any]:
+    state = found.state
+    return {
+        "thread_id": state.thread_id,
+        "checkpoint_id": state.checkpoint_id,
+        "status": found.status,
+        "next": list(state.next),
+        "tasks": [{**asdict(task), "name": task.node} for task in state.tasks],
+        "interrupts": [dict(item) for task in state.tasks for item in task.interrupts],
+        "pending_writes": [asdict(write) for write in state.pending_writes],
+        "calls": [call_json(view) for view in found.calls],
+        "usage": state.values.get("usage") or {},
+        "values": dict(state.values),
+        "parent_id": state.parent_id,
+        "created_at": state.created_at,
+        "step": state.metadata.get("step"),
+        "is_head": found.is_head,
+    }
+
+
+def _inspection_lines(found: Inspection, *, full: bool) -> Iterator[str]:
+    state = found.state
+    usage: dict[str, Any] = state.values.get("usage") or {}
+    yield from labelled(
+        {
+            "thread": state.thread_id,
+            "checkpoint": f"{state.checkpoint_id}{'' if found.is_head else ' (not the newest)'}",
+            "created": f"{local_time(state.created_at)}, step {state.metadata.get('step')}",
+            "status": found.status,
+            "next": ", ".join(state.next) or "nothing",
+            "usage": ", ".join(f"{value} {name}" for name, value in usage.items()),
+        }
+    )
+    yield from _section("tasks", _task_lines(found))
+    yield from _section("pending writes", _write_lines(found, full=full))
+    yield from _section("calls", call_table(found.calls, with_thread=False) if found.calls else iter(()))
+    yield from _section("values", _value_lines(state.values, full=full))
+    yield from _section("messages", _conversation_lines(state.values.get("messages") or [], full=full))
+
+
+def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        if number == 0:
+            yield ""
+            yield colored(title, "heading")
+        yield f"  {line}"
+
+
+def _task_lines(found: Inspection) -> Iterator[str]:
+    for task in found.state.tasks:
+        yield escape(f"{task.node}  {task.status}{f'  {task.error}' if task.error else ''}")
+        for item in task.interrupts:
+            yield f"  asks {_json(item['value'])}"
+
+
+def _write_lines(found: Inspection, *, full: bool) -> Iterator[str]:
+    for write in found.state.pending_writes:
+        line = f"{escape(write.channel)} = {_json(write.value)}"
+        yield line if full else _cut(line)
+
+
+def _value_lines(values: Mapping[str, Any], *, full: bool) -> Iterator[str]:
+    for name, value in values.items():
+        if name not in ("messages", "calls", "usage"):
+            line = f"{escape(name)} = {_json(value)}"
+            yield line if full else _cut(line)
+
+
+def _conversation_lines(messages: list[dict[str, Any]], *, full: bool) -> Iterator[str]:
+    left_out = 0 if full else max(len(messages) - _LAST_MESSAGES, 0)
+    if left_out:
+        yield f"… {left_out} earlier messages; --full shows them"
+    for message in messages[left_out:]:
+        yield from message_lines(str(message.get("type", "?")), message, full=full)
+
+
+def _json(value: Any) -> str:
+    return escape(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _cut(line: str) -> str:
+    return clipped(line, (line_width() or 160) - 2)

@@ -1,0 +1,99 @@
+"""Where read-only commands print to: how wide it is, whether it takes colour, and how wide text is on it.
+
+Knows nothing of what is printed. Text is expected to be safe already, see `graph_agent.cli.escape`.
+"""
+
+import json
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+__all__ = ["clipped", "colored", "line_width", "local_time", "print_json", "print_lines", "text_width"]
+
+_COLORS = {
+    "at_rest": "2",
+    "success": "32",
+    "running": "36",
+    "executing": "36",
+    "awaiting_approval": "33",
+    "pending": "33",
+    "medium": "33",
+    "interrupted": "31",
+    "broken_off": "31",
+    "error": "31",
+    "high": "1;31",
+    "heading": "1",
+}
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout, in ASCII: no character of it can do anything to a terminal."""
+    text = json.dumps(value, indent=2, ensure_ascii=True, default=str)
+    _write(text.replace("\x7f", "\\u007f") + "\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines on stdout."""
+    _write("".join(f"{line}\n" for line in lines))
+
+
+def line_width() -> int | None:
+    """Columns a line may take; None where nobody said, as in a pipe: then nothing is cut off."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdigit() and int(said) > 0:
+        return int(said)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def colored(text: str, meaning: str) -> str:
+    """The text in the colour of a status, risk or heading, where the output takes colour."""
+    code = _COLORS.get(meaning)
+    return f"\x1b[{code}m{text}\x1b[0m" if code and _takes_color() else text
+
+
+def text_width(text: str) -> int:
+    """Columns the text takes: two for wide East Asian characters, none for combining ones."""
+    if text.isascii():
+        return len(text)
+    return sum(_character_width(character) for character in text)
+
+
+def clipped(text: str, width: int) -> str:
+    """The text, cut to a width with an ellipsis where it is longer."""
+    if text_width(text) <= width:
+        return text
+    kept, taken = [], 0
+    for character in text:
+        taken += _character_width(character)
+        if taken > width - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + "…" * (width > 0)
+
+
+def local_time(iso: str | None) -> str:
+    """A stored UTC time as the local clock shows it, to the second; as it is where it is no time."""
+    try:
+        return datetime.fromisoformat(iso or "").astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return iso or ""
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _takes_color() -> bool:
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not is_plain and sys.stdout.isatty()
+
+
+def _write(text: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))

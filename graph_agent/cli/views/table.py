@@ -1,0 +1,48 @@
+"""Aligned columns of plain text. Cells are data: they are made safe here, and no markup in them is followed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from graph_agent.cli.escape import escape
+from graph_agent.cli.views.screen import clipped, colored, line_width, text_width
+
+__all__ = ["labelled", "short_id", "table"]
+
+_GAP = 2
+_WHOLE = 20
+_TAIL = 8
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table; the last column is cut where the screen ends. A cell that is a status gets its colour."""
+    cells = [list(headings), *([escape(cell) for cell in row] for row in rows)]
+    widths = [max(text_width(row[column]) for row in cells) for column in range(len(headings))]
+    room = line_width()
+    if room is not None:
+        widths[-1] = max(room - sum(widths[:-1]) - _GAP * (len(widths) - 1), 1)
+    for number, row in enumerate(cells):
+        *front, last = row
+        parts = [_padded(cell, width, number) for cell, width in zip(front, widths, strict=False)]
+        shown = clipped(last, widths[-1])
+        parts.append(colored(shown, "heading" if number == 0 else last))
+        yield (" " * _GAP).join(parts).rstrip()
+
+
+def labelled(pairs: Mapping[str, str]) -> Iterator[str]:
+    """One line per pair that has a value: label, then value, aligned."""
+    width = max((text_width(label) for label in pairs), default=0)
+    for label, value in pairs.items():
+        if value:
+            yield f"{colored(label.ljust(width), 'heading')}{' ' * _GAP}{escape(value)}"
+
+
+def short_id(identifier: str, among: Sequence[str]) -> str:
+    """The last characters of a long id, where they single it out of the others; commands take them as an id."""
+    if len(identifier) <= _WHOLE:
+        return identifier
+    tail = identifier[-_TAIL:]
+    rivals = {other for other in among if other != identifier and (other.startswith(tail) or other.endswith(tail))}
+    return identifier if rivals else tail
+
+
+def _padded(cell: str, width: int, number: int) -> str:
+    return colored(cell, "heading" if number == 0 else cell) + " " * (width - text_width(cell))

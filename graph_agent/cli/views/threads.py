@@ -1,0 +1,132 @@
+"""`threads list` and `threads show`: threads as a table, one thread with its calls and conversation."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from graph_agent.cli.escape import escape
+from graph_agent.cli.views.calls import call_json, call_table
+from graph_agent.cli.views.messages import message_lines, tokens_of
+from graph_agent.cli.views.screen import local_time, print_json, print_lines
+from graph_agent.cli.views.table import labelled, short_id, table
+from graph_agent.errors import NothingYet
+from graph_agent.inspect import CallView, Reader, ThreadSummary, TranscriptEntry
+
+__all__ = ["list_threads", "show_thread", "thread_json"]
+
+_LAST_MESSAGES = 20
+
+
+def list_threads(database: Path, *, as_json: bool) -> None:
+    """Print every thread, newest first."""
+    try:
+        with Reader.open(database) as reader:
+            threads = reader.threads()
+    except NothingYet:
+        threads = []
+    if as_json:
+        print_json({"threads": [thread_json(thread) for thread in threads]})
+    elif threads:
+        print_lines(_thread_table(threads))
+    else:
+        print_lines(["No threads yet. `graph-agent chat` starts the first."])
+
+
+def show_thread(database: Path, text: str, workspace: str | None, *, as_json: bool, full: bool) -> None:
+    """Print one thread."""
+    with Reader.open(database) as reader:
+        target = reader.resolve(text, workspace)
+        thread = reader.thread(target.thread_id)
+        calls = reader.calls(target.thread_id)
+        transcript = reader.transcript(target.thread_id)
+    if as_json:
+        print_json(
+            {
+                **thread_json(thread),
+                "tokens": tokens_of(transcript),
+                "calls": [call_json(view) for view in calls],
+                "transcript": [asdict(entry) for entry in transcript],
+            }
+        )
+    else:
+        print_lines(_thread_lines(thread, calls, transcript, full=full))
+
+
+def thread_json(thread: ThreadSummary) -> dict[str, Any]:
+    """A thread in the shape others script against."""
+    facts = asdict(thread)
+    holder = facts.pop("holder")
+    facts.pop("last_lease")
+    first = ("thread_id", "title", "workspace", "status", "updated_at", "checkpoint_id", "turns")
+    ordered = {name: facts.pop(name) for name in (*first, "pending_approvals", "interrupted_calls")}
+    shown = holder and {name: holder[name] for name in ("pid", "host", "since")}
+    return {**ordered, **facts, "held_by": shown}
+
+
+def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
+    ids = [thread.thread_id for thread in threads]
+    rows = [
+        (
+            short_id(thread.thread_id, ids),
+            thread.status,
+            local_time(thread.updated_at),
+            str(thread.turns),
+            _open_of(thread),
+            thread.title,
+        )
+        for thread in threads
+    ]
+    return table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", "TITLE"), rows)
+
+
+def _open_of(thread: ThreadSummary) -> str:
+    counts = ((thread.pending_approvals, "to approve"), (thread.interrupted_calls, "interrupted"))
+    return ", ".join(f"{count} {word}" for count, word in counts if count) or "-"
+
+
+def _thread_lines(
+    thread: ThreadSummary, calls: list[CallView], transcript: list[TranscriptEntry], *, full: bool
+) -> Iterator[str]:
+    tokens = tokens_of(transcript)
+    statuses = Counter(view.record["status"] for view in calls)
+    yield from labelled(
+        {
+            "thread": thread.thread_id,
+            "title": thread.title,
+            "status": thread.status,
+            "held by": _lease_text(thread),
+            "workspace": thread.workspace,
+            "model": thread.model,
+            "mode": thread.mode,
+            "created": local_time(thread.created_at),
+            "updated": local_time(thread.updated_at),
+            "checkpoint": thread.checkpoint_id or "",
+            "turns": f"{thread.turns}{f', last one ended: {thread.outcome}' if thread.outcome else ''}",
+            "queued": str(thread.queued_messages or ""),
+            "forked from": thread.parent_thread or "",
+            "tokens": f"{tokens['input_tokens']} in, {tokens['output_tokens']} out, cost unknown",
+            "calls": ", ".join(f"{count} {status}" for status, count in statuses.items()),
+        }
+    )
+    open_calls = [view for view in calls if view.record["status"] not in ("success", "error", "cancelled")]
+    if open_calls:
+        yield ""
+        yield from call_table(open_calls, with_thread=False)
+    left_out = 0 if full else max(len(transcript) - _LAST_MESSAGES, 0)
+    if transcript:
+        yield ""
+    if left_out:
+        yield f"… {left_out} earlier messages; --full shows them"
+    for entry in transcript[left_out:]:
+        yield from message_lines(entry.role, entry.body, full=full)
+
+
+def _lease_text(thread: ThreadSummary) -> str:
+    if thread.holder is not None:
+        return f"process {thread.holder.pid} on {thread.holder.host} since {local_time(thread.holder.since)}"
+    last = thread.last_lease
+    if last is None or last.ended_at is not None:
+        return ""
+    return f"nobody; process {last.pid} on {escape(last.host)} died holding it"
