@@ -1,0 +1,165 @@
+"""The database: one connection on one thread of its own, fed in order. Knows nothing of what is stored.
+
+Nothing here blocks the event loop: a write transaction that waited on the loop's own thread for a commit that needs
+that very loop would wait for ever.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from graph_agent.errors import InternalError
+from graph_agent.store.faults import storage_fault
+from graph_agent.store.migrations import MIGRATIONS, Migration
+from graph_agent.store.schema import open_connection
+
+__all__ = ["Database", "transaction"]
+
+T = TypeVar("T")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A write transaction around the block; rolled back when the block raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A piece of work, and the future on the asking loop that takes its outcome."""
+
+    work: Callable[[], Any]
+    future: "asyncio.Future[Any]"
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        """Called back on the loop."""
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
+
+
+class Database:
+    """The database of all threads. Work runs in the order in which it was asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
+
+    @classmethod
+    async def open(cls, path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> Self:
+        """Open the file, created private and migrated where needed.
+
+        Raises:
+            StorageError: it cannot be used (NewerSchema, DamagedDatabase among them); the file is left as it was.
+        """
+        database = cls(path)
+        database._thread.start()
+        opened = False
+        try:
+            await database._submit(lambda: database._connect(migrations))
+            opened = True
+        finally:
+            if not opened:
+                database._jobs.put(None)
+        return database
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run the work on the database's thread. A cancelled caller waits for it, then raises CancelledError.
+
+        Raises:
+            StorageError: SQLite or the disk failed.
+        """
+        connection = self._connection
+        if connection is None:
+            raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
+        return await self._submit(lambda: work(connection))
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run the work as one write transaction: durable when this returns, undone when the work raises."""
+
+        def in_transaction(connection: sqlite3.Connection) -> T:
+            with transaction(connection):
+                return work(connection)
+
+        return await self.run(in_transaction)
+
+    async def close(self) -> None:
+        """Finish what was asked for, then close the file; closing twice is harmless."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            await self._submit(connection.close)
+        finally:
+            self._jobs.put(None)
+            self._thread.join()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _connect(self, migrations: Sequence[Migration]) -> None:
+        self._connection = open_connection(self.path, migrations)
+
+    async def _submit(self, work: Callable[[], T]) -> T:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._jobs.put(_Job(work, future))
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await _settled(future)
+            raise
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            result, error = self._attempt(job.work)
+            try:
+                job.future.get_loop().call_soon_threadsafe(job.settle, result, error)
+            except RuntimeError:
+                # The loop that asked is closed: nobody is left to be told.
+                continue
+        if self._connection is not None:
+            self._connection.close()
+
+    def _attempt(self, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+        try:
+            return work(), None
+        except (sqlite3.Error, OSError) as error:
+            fault = storage_fault(self.path, error)
+            fault.__cause__ = error
+            return None, fault
+        except BaseException as error:  # noqa: BLE001 - the boundary of the thread: whatever it is belongs to the caller
+            return None, error
+
+
+async def _settled(future: "asyncio.Future[Any]") -> None:
+    """Wait for the future, however often this task is cancelled meanwhile; its outcome is dropped."""
+    while not future.done():
+        try:
+            await asyncio.wait((future,))
+        except asyncio.CancelledError:
+            continue
+    if not future.cancelled():
+        future.exception()

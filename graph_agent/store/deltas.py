@@ -1,0 +1,69 @@
+"""What a delta channel rests on: its writes along the line of ancestors, back to the nearest stored value."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+__all__ = ["Loads", "ancestors", "delta_history"]
+
+Loads = Callable[[tuple[str, bytes]], Any]
+"""Turns a type tag and bytes into the value."""
+
+_ROW = """
+SELECT parent_checkpoint_id, type, checkpoint FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+"""
+_WRITES = """
+SELECT task_id, channel, type, value FROM writes
+WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_path, task_id, idx
+"""
+
+
+def ancestors(
+    connection: sqlite3.Connection, key: tuple[str, str, str], loads: Loads
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Id and stored channel values of each ancestor, nearest first; the checkpoint itself is left out."""
+    thread_id, namespace, checkpoint_id = key
+    row = connection.execute(_ROW, key).fetchone()
+    # A checkpoint that was stored again under one of its descendants makes the line a loop.
+    walked = {checkpoint_id}
+    while row is not None and row[0] and row[0] not in walked:
+        ancestor: str = row[0]
+        walked.add(ancestor)
+        row = connection.execute(_ROW, (thread_id, namespace, ancestor)).fetchone()
+        if row is not None:
+            yield ancestor, loads((row[1], row[2])).get("channel_values") or {}
+
+
+def delta_history(
+    connection: sqlite3.Connection, key: tuple[str, str, str], channels: Sequence[str], loads: Loads
+) -> dict[str, dict[str, Any]]:
+    """Per channel its `writes`, oldest first, and its `seed` where an ancestor holds a value of it.
+
+    Writes stored on the checkpoint itself belong to the next step and are left out. Within one checkpoint they come
+    in the order of task path, task and index, which is the one the running graph applied them in.
+    """
+    collected: dict[str, list[list[tuple[str, str, Any]]]] = {channel: [] for channel in channels}
+    seeds: dict[str, Any] = {}
+    for checkpoint_id, values in ancestors(connection, key, loads):
+        sought = [channel for channel in channels if channel not in seeds]
+        if not sought:
+            break
+        for channel, writes in _writes(connection, (*key[:2], checkpoint_id), sought, loads).items():
+            collected[channel].append(writes)
+        seeds.update({channel: values[channel] for channel in sought if channel in values})
+    return {
+        channel: {"writes": [write for step in reversed(steps) for write in step]}
+        | ({"seed": seeds[channel]} if channel in seeds else {})
+        for channel, steps in collected.items()
+    }
+
+
+def _writes(
+    connection: sqlite3.Connection, key: tuple[str, str, str], channels: Sequence[str], loads: Loads
+) -> dict[str, list[tuple[str, str, Any]]]:
+    found: dict[str, list[tuple[str, str, Any]]] = {}
+    for task_id, channel, kind, value in connection.execute(_WRITES, key):
+        if channel in channels:
+            found.setdefault(channel, []).append((task_id, channel, loads((kind, value))))
+    return found

@@ -1,0 +1,60 @@
+"""What went wrong below, in words a user can act on: the one place that knows error codes."""
+
+import errno
+import sqlite3
+from pathlib import Path
+
+from graph_agent.errors import AgentError, DamagedDatabase, InternalError, StorageError
+
+__all__ = ["BUSY_TIMEOUT_S", "storage_fault"]
+
+BUSY_TIMEOUT_S = 30.0
+"""How long a statement waits for other processes."""
+
+_OURS = (
+    sqlite3.IntegrityError,
+    sqlite3.ProgrammingError,
+    sqlite3.InterfaceError,
+    sqlite3.NotSupportedError,
+    sqlite3.DataError,
+)
+_FULL = "the disk is full or a size limit was reached; free some space, then go on: nothing acknowledged is lost"
+_READ_ONLY = (
+    "it cannot be written; check the owner and permissions of the file and its folder, or name another with --db"
+)
+_DAMAGED = "it is damaged or not a database; put back a backup, or name another file with --db"
+
+_BY_SQLITE_CODE: dict[int, tuple[type[StorageError], str]] = {
+    sqlite3.SQLITE_FULL: (StorageError, _FULL),
+    sqlite3.SQLITE_IOERR: (StorageError, f"reading or writing failed: {_FULL}"),
+    sqlite3.SQLITE_READONLY: (StorageError, _READ_ONLY),
+    sqlite3.SQLITE_CANTOPEN: (StorageError, _READ_ONLY),
+    sqlite3.SQLITE_PERM: (StorageError, _READ_ONLY),
+    sqlite3.SQLITE_AUTH: (StorageError, _READ_ONLY),
+    sqlite3.SQLITE_CORRUPT: (DamagedDatabase, _DAMAGED),
+    sqlite3.SQLITE_NOTADB: (DamagedDatabase, _DAMAGED),
+    sqlite3.SQLITE_BUSY: (
+        StorageError,
+        f"another process has kept it busy for {BUSY_TIMEOUT_S:.0f} seconds; find it with `fuser`, then try again",
+    ),
+}
+_BY_ERRNO = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: _FULL,
+    errno.EROFS: _READ_ONLY,
+    errno.EACCES: _READ_ONLY,
+    errno.EPERM: _READ_ONLY,
+}
+
+
+def storage_fault(path: Path, error: sqlite3.Error | OSError) -> AgentError:
+    """The exception to raise instead of this one; it names the file, what is the matter and what to do."""
+    if isinstance(error, OSError):
+        advice = _BY_ERRNO.get(error.errno or 0, "check the path, or name another with --db")
+        return StorageError(f"cannot use {str(error.filename or path)!r} ({error.strerror}): {advice}")
+    if isinstance(error, _OURS):
+        return InternalError(f"a statement on {str(path)!r} broke a rule of the schema: {error}")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    kind, advice = _BY_SQLITE_CODE.get(code, (StorageError, "check the file, or name another with --db"))
+    return kind(f"cannot use the database {str(path)!r} ({error}): {advice}")

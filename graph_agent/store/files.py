@@ -1,0 +1,49 @@
+"""Private files and folders: created closed to everyone else whatever the umask; existing ones are left alone."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+
+__all__ = ["create_private_file", "exclusive", "make_private_folder", "open_private_file", "sync_folder"]
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create the folder and what is missing above it, each 0700."""
+    if folder.is_dir():
+        return
+    make_private_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def open_private_file(path: Path) -> int:
+    """Open a file for reading and writing, created 0600 where missing; children do not inherit the descriptor."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def create_private_file(path: Path) -> None:
+    """Create an empty file where none stands, and make its name survive a power failure."""
+    if not path.exists():
+        os.close(open_private_file(path))
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in the folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the kernel's lock on a file; waits for other processes. The file is never unlinked."""
+    descriptor = open_private_file(path)
+    try:
+        flock(descriptor, LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

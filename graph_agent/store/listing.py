@@ -1,0 +1,51 @@
+"""What the list of threads says about a checkpoint, read from the checkpoint alone, without the graph."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from graph_agent.store.jsontext import json_text, storable
+
+__all__ = ["next_nodes", "outcome", "timestamp"]
+
+_BRANCH = "branch:to:"
+_START = "__start__"
+_SENDS = "__pregel_tasks"
+
+
+def timestamp(value: Any) -> str:
+    """A checkpoint's time in the form all tables use: ISO-8601 UTC with milliseconds."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return storable(str(value or ""))
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def outcome(checkpoint: Mapping[str, Any]) -> str:
+    """How the turn ended, as the state says; empty while it runs."""
+    values = checkpoint.get("channel_values") or {}
+    turn = values.get("turn") if isinstance(values, Mapping) else None
+    ended = turn.get("outcome") if isinstance(turn, Mapping) else None
+    return storable(ended) if isinstance(ended, str) else ""
+
+
+def next_nodes(checkpoint: Mapping[str, Any]) -> str:
+    """JSON list of the nodes that run next: those sent to, then those with a trigger they have not seen."""
+    values = checkpoint.get("channel_values") or {}
+    sends = values.get(_SENDS) or []
+    sent = [str(send.node) for send in sends if hasattr(send, "node")] if isinstance(sends, list | tuple) else []
+    return json_text([*dict.fromkeys(sent), *sorted(_triggered(checkpoint, values))])
+
+
+def _triggered(checkpoint: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[str]:
+    versions = checkpoint.get("channel_versions") or {}
+    seen = checkpoint.get("versions_seen") or {}
+    for channel in values:
+        if channel != _START and not str(channel).startswith(_BRANCH):
+            continue
+        node = channel if channel == _START else channel.removeprefix(_BRANCH)
+        last_seen = (seen.get(node) or {}).get(channel)
+        # Versions are text of equal width, or numbers; text of both sorts as the framework sorts them.
+        if last_seen is None or str(versions.get(channel, "")) > str(last_seen):
+            yield node

@@ -1,0 +1,251 @@
+"""Checkpoints of the graph, on the database's own thread. Knows the framework's contract, and nothing of its nodes.
+
+Every method that writes is one transaction and returns when it is durable. The file format of the two tables is the
+one the framework's own SQLite savers use.
+"""
+
+import json
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NoReturn, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
+
+from graph_agent.errors import InternalError
+from graph_agent.store.database import Database
+from graph_agent.store.deltas import delta_history
+from graph_agent.store.projections import Projections, StoredCheckpoint, forget
+from graph_agent.store.pruning import copy_checkpoints, delete_runs, keep_latest
+from graph_agent.store.search import matching
+from graph_agent.store.serde import StrictSerializer, whole_value
+
+__all__ = ["CheckpointSaver"]
+
+_PUT = """
+INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET parent_checkpoint_id = excluded.parent_checkpoint_id, type = excluded.type,
+    checkpoint = excluded.checkpoint, metadata = excluded.metadata
+"""
+_PUT_WRITE = """
+INSERT OR {what} INTO writes
+    (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata"
+_ONE = f"SELECT {_COLUMNS} FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"  # noqa: S608 - no value in it
+_LATEST = (
+    f"SELECT {_COLUMNS} FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? "  # noqa: S608 - no value in it
+    "ORDER BY checkpoint_id DESC LIMIT 1"
+)
+_WRITES = """
+SELECT task_id, channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+ORDER BY task_path, task_id, idx
+"""
+
+
+class CheckpointSaver(BaseCheckpointSaver[str]):
+    """The checkpointer of all threads of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._serializer = StrictSerializer()
+        super().__init__(serde=self._serializer)
+        self._database = database
+        self._projections = Projections(self._serializer.loads_typed, whole_value)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that the config names, or the thread's latest; None where there is none."""
+        key = _key(config)
+
+        def read(connection: sqlite3.Connection) -> CheckpointTuple | None:
+            found = connection.execute(_ONE, key) if key[2] else connection.execute(_LATEST, key[:2])
+            row = found.fetchone()
+            return None if row is None else self._tuple(connection, row)
+
+        return await self._database.run(read)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the name is the framework's
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Checkpoints newest first; `filter` compares whole values of metadata keys."""
+        named = config["configurable"] if config else {}
+        bound = get_checkpoint_id(before) if before else None
+        for key in await self._database.run(lambda connection: matching(connection, named, filter or {}, bound)):
+            if limit is not None and limit <= 0:
+                return
+            found = await self.aget_tuple(_config(*key))
+            if found is not None:
+                limit = None if limit is None else limit - 1
+                yield found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,  # noqa: ARG002 - channels are stored inline
+    ) -> RunnableConfig:
+        """Store a checkpoint and what is projected from it, in one transaction."""
+        thread_id, namespace, parent_id = _key(config)
+        tag, content = self._serializer.dumps_typed(checkpoint)
+        about = get_checkpoint_metadata(config, metadata)
+        text = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
+        row = (thread_id, namespace, checkpoint["id"], parent_id or None, tag, content, text)
+        stored = StoredCheckpoint(thread_id, parent_id or None, checkpoint, about)
+
+        def store(connection: sqlite3.Connection) -> None:
+            connection.execute(_PUT, row)
+            if not namespace:
+                self._projections.fold(connection, stored)
+
+        await self._database.write(store)
+        return _config(thread_id, namespace, checkpoint["id"])
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task wrote: the first time counts, on the framework's own channels the last."""
+        key = _key(config)
+        what = "REPLACE" if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "IGNORE"
+        rows = [
+            (
+                *key,
+                task_id,
+                task_path,
+                WRITES_IDX_MAP.get(channel, index),
+                channel,
+                *self._serializer.dumps_typed(value),
+            )
+            for index, (channel, value) in enumerate(writes)
+        ]
+        await self._database.write(lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete everything that is stored about a thread, journal and decisions included."""
+        await self._database.write(lambda connection: forget(connection, thread_id))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of these runs."""
+        await self._database.write(lambda connection: delete_runs(connection, run_ids))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all checkpoints and writes; the copy gets projections of its own."""
+
+        def copy(connection: sqlite3.Connection) -> None:
+            copy_checkpoints(connection, source_thread_id, target_thread_id)
+            self._projections.rebuild(connection, target_thread_id)
+
+        await self._database.write(copy)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """`keep_latest` keeps each namespace's head and every ancestor that its delta channels rest on."""
+
+        def prune(connection: sqlite3.Connection) -> None:
+            for thread_id in thread_ids:
+                if strategy == "delete":
+                    forget(connection, thread_id)
+                else:
+                    keep_latest(connection, thread_id, self._serializer.loads_typed)
+
+        await self._database.write(prune)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What each channel rests on: the nearest stored value among the ancestors, and the writes since."""
+        thread_id, namespace, checkpoint_id = _key(config)
+
+        def walk(connection: sqlite3.Connection) -> Mapping[str, DeltaChannelHistory]:
+            target = checkpoint_id or _latest_id(connection, thread_id, namespace)
+            histories = delta_history(
+                connection, (thread_id, namespace, target), channels, self._serializer.loads_typed
+            )
+            return cast("Mapping[str, DeltaChannelHistory]", histories)
+
+        return await self._database.run(walk)
+
+    async def rebuild_projections(self, thread_id: str) -> None:
+        """Derive transcript, ledger and list entry of a thread again from its checkpoints."""
+        await self._database.write(lambda connection: self._projections.rebuild(connection, thread_id))
+
+    def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - the name is the framework's
+        """A version that sorts after the current one."""
+        number = int(str(current).split(".")[0]) if current else 0
+        return f"{number + 1:032}.{random.random():016}"  # noqa: S311 - tells branches apart, keeps no secret
+
+    def get_tuple(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+        """Not offered: the database belongs to its own thread."""
+        raise _asynchronous_only("get_tuple")
+
+    def list(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+        """Not offered."""
+        raise _asynchronous_only("list")
+
+    def put(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+        """Not offered."""
+        raise _asynchronous_only("put")
+
+    def put_writes(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+        """Not offered."""
+        raise _asynchronous_only("put_writes")
+
+    def delete_thread(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+        """Not offered."""
+        raise _asynchronous_only("delete_thread")
+
+    def get_delta_channel_history(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+        """Not offered."""
+        raise _asynchronous_only("get_delta_channel_history")
+
+    def _tuple(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> CheckpointTuple:
+        thread_id, namespace, checkpoint_id, parent_id, tag, content, metadata = row
+        loads = self._serializer.loads_typed
+        writes: list[PendingWrite] = [
+            (task_id, channel, loads((kind, value)))
+            for task_id, channel, kind, value in connection.execute(_WRITES, (thread_id, namespace, checkpoint_id))
+        ]
+        return CheckpointTuple(
+            _config(thread_id, namespace, checkpoint_id),
+            loads((tag, content)),
+            json.loads(metadata or b"{}"),
+            _config(thread_id, namespace, parent_id) if parent_id else None,
+            writes,
+        )
+
+
+def _asynchronous_only(method: str) -> InternalError:
+    return InternalError(f"checkpoints are read and written asynchronously only: use `a{method}` and `ainvoke`")
+
+
+def _key(config: RunnableConfig) -> tuple[str, str, str]:
+    named = config["configurable"]
+    return str(named["thread_id"]), str(named.get("checkpoint_ns") or ""), str(get_checkpoint_id(config) or "")
+
+
+def _config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    return {
+        "configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id},
+    }
+
+
+def _latest_id(connection: sqlite3.Connection, thread_id: str, namespace: str) -> str:
+    row = connection.execute(_LATEST, (thread_id, namespace)).fetchone()
+    return "" if row is None else str(row[2])

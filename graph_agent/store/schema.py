@@ -1,0 +1,166 @@
+"""Opening the database file: whose it is, which version it has, and how it comes up to ours. Knows no table.
+
+The application id is written before the file is switched to WAL, so that the raw header tells whose file this is
+without running anything of it, and a file of somebody else is refused untouched.
+"""
+
+import sqlite3
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from graph_agent.config.paths import lock_dir
+from graph_agent.errors import DamagedDatabase, NewerSchema
+from graph_agent.store.faults import BUSY_TIMEOUT_S
+from graph_agent.store.files import create_private_file, exclusive, make_private_folder
+from graph_agent.store.migrations import APPLICATION_ID, Migration
+
+__all__ = ["open_connection"]
+
+_MAGIC = b"SQLite format 3\x00"
+_ADVICE = "put back a backup, or name another with --db"
+
+
+class _Header(NamedTuple):
+    application_id: int
+    expected_bytes: int
+    """Size the file ought to have; 0 where the header does not say."""
+
+
+def open_connection(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
+    """Open the file, created and brought up to the last migration where needed.
+
+    Raises:
+        DamagedDatabase: not a database, torn, or not one of ours; it is left as it was.
+        NewerSchema: written by a newer version; it is left as it was.
+        sqlite3.Error, OSError: for the caller to translate.
+    """
+    make_private_folder(path.parent)
+    header = _read_header(path)
+    _require_ours(path, header)
+    if header is not None and header.application_id == APPLICATION_ID:
+        connection = _connect(path)
+        with _closed_unless_used(connection) as used:
+            if _is_current(path, connection, len(migrations)):
+                return used()
+    make_private_folder(lock_dir(path))
+    with exclusive(lock_dir(path) / "open.lock"):
+        create_private_file(path)
+        connection = _connect(path)
+        with _closed_unless_used(connection) as used:
+            _bring_up(path, connection, migrations)
+            return used()
+
+
+@contextmanager
+def _closed_unless_used(connection: sqlite3.Connection) -> Iterator[Callable[[], sqlite3.Connection]]:
+    with ExitStack() as stack:
+        stack.callback(connection.close)
+
+        def used() -> sqlite3.Connection:
+            stack.pop_all()
+            return connection
+
+        yield used
+
+
+def _read_header(path: Path) -> _Header | None:
+    """What the first 100 bytes say; None where there is no file yet, or an empty one."""
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        raw = file.read(100)
+    if not raw:
+        return None
+    if len(raw) < 100 or not raw.startswith(_MAGIC):
+        raise DamagedDatabase(f"{str(path)!r} is not a database, or its beginning is torn; {_ADVICE}")
+    page_bytes, change_count, pages = struct.unpack(">H6xII", raw[16:32])[0], *struct.unpack(">II", raw[24:32])
+    counted_at = struct.unpack(">I", raw[92:96])[0]
+    size = (65536 if page_bytes == 1 else page_bytes) * pages if change_count == counted_at else 0
+    return _Header(struct.unpack(">I", raw[68:72])[0], size)
+
+
+def _require_ours(path: Path, header: _Header | None) -> None:
+    if header is None:
+        return
+    if header.application_id not in (0, APPLICATION_ID):
+        raise DamagedDatabase(_foreign(path))
+    log = path.with_name(f"{path.name}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    # With a write-ahead log beside it a short file may be whole: the rest stands in the log.
+    if not has_log and path.stat().st_size < header.expected_bytes:
+        raise DamagedDatabase(
+            f"{str(path)!r} is torn: {path.stat().st_size} bytes where its header promises "
+            f"{header.expected_bytes}; {_ADVICE}"
+        )
+
+
+def _foreign(path: Path) -> str:
+    return f"{str(path)!r} is a database of another program; name another with --db"
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # mode=rw: SQLite itself would create the file with the umask's permissions
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
+    )
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA trusted_schema=OFF")
+    return connection
+
+
+def _is_current(path: Path, connection: sqlite3.Connection, newest: int) -> bool:
+    version = _pragma(connection, "user_version")
+    if version > newest:
+        raise NewerSchema(
+            f"{str(path)!r} has schema version {version}, this program knows up to {newest}; "
+            "update the program, or name another database with --db"
+        )
+    if version < newest:
+        return False
+    # Finds out here, and not in the middle of a turn, that the file cannot be written.
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("ROLLBACK")
+    return True
+
+
+def _bring_up(path: Path, connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
+    if _pragma(connection, "application_id") != APPLICATION_ID:
+        if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            raise DamagedDatabase(_foreign(path))
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute("PRAGMA journal_mode=WAL")
+    if _is_current(path, connection, len(migrations)):
+        return
+    version = _pragma(connection, "user_version")
+    if version:
+        _back_up(path, connection, version)
+    for number, migration in enumerate(migrations[version:], version + 1):
+        _apply(connection, number, migration)
+
+
+def _apply(connection: sqlite3.Connection, number: int, migration: Migration) -> None:
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE; {migration.sql}; PRAGMA user_version={number}; COMMIT;")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _back_up(path: Path, connection: sqlite3.Connection, version: int) -> None:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    target = path.with_name(f"{path.name}.v{version}-{stamp}.backup")
+    create_private_file(target)
+    copy = sqlite3.connect(target)
+    try:
+        connection.backup(copy)
+    finally:
+        copy.close()
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return value

@@ -1,0 +1,142 @@
+"""What a checkpoint may hold: JSON values, chat messages, and the few values the graph framework itself writes.
+
+Writing refuses everything else, so that a node that lets a rich object into the state is told at once. Reading
+builds only the types named here, from a fixed table: a crafted row neither runs code nor imports a module.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import ormsgpack
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Interrupt, Overwrite, Send
+
+from graph_agent.errors import DamagedDatabase, InternalError
+
+__all__ = ["StrictSerializer", "whole_value"]
+
+_SEND, _FIELDS, _MESSAGE, _SNAPSHOT = 1, 2, 5, 7
+"""Codes of the extension types, as the graph framework's own serializer numbers them."""
+
+_MESSAGES: Mapping[tuple[str, str], type[BaseMessage]] = {
+    (kind.__module__, kind.__name__): kind
+    for kind in (AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, SystemMessage, ToolMessage)
+}
+_RECORDS: Mapping[tuple[str, str], type[Any]] = {
+    (kind.__module__, kind.__name__): kind for kind in (Interrupt, Overwrite)
+}
+_PACK_OPTIONS = (
+    ormsgpack.OPT_NON_STR_KEYS
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+    | ormsgpack.OPT_REPLACE_SURROGATES
+)
+
+
+class StrictSerializer(JsonPlusSerializer):
+    """The framework's wire format, narrowed to what this program writes."""
+
+    def __init__(self) -> None:
+        super().__init__(allowed_msgpack_modules=None, __unpack_ext_hook__=_revive)
+
+    def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> "StrictSerializer":  # noqa: ARG002 - the name is the framework's
+        """Itself: a graph's schema never widens what may be read."""
+        return self
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Type tag and bytes.
+
+        Raises:
+            InternalError: the value holds something that is not JSON, a message or the framework's own.
+        """
+        if obj is None:
+            return "null", b""
+        if isinstance(obj, bytes):
+            return "bytes", obj
+        return "msgpack", _pack(obj)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """The value behind tag and bytes.
+
+        Raises:
+            DamagedDatabase: a tag or type that this program never writes, or torn bytes.
+        """
+        tag, content = data
+        match tag:
+            case "null":
+                return None
+            case "bytes":
+                return content
+            case "msgpack":
+                return _unpack(content)
+            case _:
+                raise DamagedDatabase(f"a stored value has the type {tag!r}, which this program never writes")
+
+
+def whole_value(stored: Any) -> Any:
+    """The plain value of a channel as a checkpoint holds it, taken out of a snapshot of deltas where it is one."""
+    return stored.value if isinstance(stored, _DeltaSnapshot) else stored
+
+
+def _pack(value: Any) -> bytes:
+    try:
+        return ormsgpack.packb(value, default=_encode, option=_PACK_OPTIONS)
+    except ormsgpack.MsgpackEncodeError as error:
+        raise InternalError(f"the state may hold JSON values and messages only: {error}") from error
+
+
+def _encode(value: Any) -> Any:
+    kind = (type(value).__module__, type(value).__name__)
+    if isinstance(value, _DeltaSnapshot):
+        return ormsgpack.Ext(_SNAPSHOT, _pack(value.value))
+    if kind in _MESSAGES:
+        return ormsgpack.Ext(_MESSAGE, _pack((*kind, value.model_dump(), "model_validate_json")))
+    if isinstance(value, Send):
+        return ormsgpack.Ext(_SEND, _pack((*kind, (value.node, value.arg))))
+    if kind in _RECORDS:
+        fields = {name: getattr(value, name) for name in _field_names(value)}
+        return ormsgpack.Ext(_FIELDS, _pack((*kind, fields)))
+    if isinstance(value, BaseException):
+        # The framework stores what a task raised; nobody reads it back as an exception.
+        return repr(value)
+    raise TypeError(f"{kind[0]}.{kind[1]} is neither; turn it into plain values in the node")
+
+
+def _field_names(value: Any) -> Iterable[str]:
+    return cast("Mapping[str, Any]", type(value).__dataclass_fields__)
+
+
+def _unpack(content: bytes) -> Any:
+    try:
+        return ormsgpack.unpackb(content, ext_hook=_revive, option=ormsgpack.OPT_NON_STR_KEYS)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        # What the hook below raised arrives wrapped; its words are the better ones.
+        reason = error.__cause__ or error
+        raise DamagedDatabase(f"a stored value cannot be read: {reason}") from error
+
+
+def _revive(code: int, content: bytes) -> Any:
+    stored = _unpack(content)
+    if code == _SNAPSHOT:
+        return _DeltaSnapshot(stored)
+    module, name, payload = stored[:3]
+    kind = (module, name)
+    if code == _MESSAGE and kind in _MESSAGES:
+        return _MESSAGES[kind](**payload)
+    if code == _SEND and kind == (Send.__module__, Send.__name__):
+        return Send(*payload[:2])
+    if code == _FIELDS and kind in _RECORDS:
+        return _RECORDS[kind](**payload)
+    raise DamagedDatabase(f"a stored value has the type {module}.{name}, which this program never writes")
