@@ -51,7 +51,7 @@ async def supervised(
     session: Conversation, work: Coroutine[Any, Any, T], *, timeout_seconds: float | None = None
 ) -> Cut[T]:
     """Run the work to its end, to the user's stop, or to a suspension."""
-    running = asyncio.ensure_future(work)
+    running = asyncio.create_task(work)
     cut: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
     def catch(code: Exit) -> None:
@@ -59,7 +59,8 @@ async def supervised(
             cut.set_result(code)
 
     with signals_caught(catch, *_CODES):
-        await asyncio.wait({running, cut}, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        waited: set[asyncio.Future[Any]] = {running, cut}
+        await asyncio.wait(waited, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             cut.cancel()
             return Cut(None, running.result())
@@ -71,7 +72,7 @@ async def supervised(
     return Cut(code, await _outcome(running))
 
 
-async def _outcome(running: asyncio.Future[T]) -> T | None:
+async def _outcome(running: asyncio.Task[T]) -> T | None:
     """Wait for work that was told to end; suspended work may end by being cancelled."""
     with contextlib.suppress(asyncio.CancelledError):
         return await running

@@ -1,0 +1,3 @@
+"""Asks the person in front of the terminal."""
+
+__all__: list[str] = []

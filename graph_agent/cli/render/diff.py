@@ -1,0 +1,48 @@
+"""A unified diff with colours and line numbers. Reads the text form only; computes no differences."""
+
+import re
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from graph_agent.cli.render.lines import expand_tabs, folded, marked
+
+__all__ = ["added_text", "diff_lines"]
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_STYLES = {"+": "green", "-": "red", " ": ""}
+
+
+def diff_lines(diff: str, width: int) -> list[Text]:
+    """The diff as folded lines: old or new number, sign, text. File headers are dimmed, nothing is left out."""
+    return [piece for line, gutter in _numbered(diff) for piece in folded(line, width, gutter)]
+
+
+def added_text(diff: str) -> str | None:
+    """What the file holds afterwards, where the diff shows all of it: only added lines, one hunk from line 1."""
+    body = [line for line in diff.split("\n") if not line.startswith(("--- ", "+++ "))]
+    if body and not body[-1]:
+        body.pop()
+    if not body or not (found := _HUNK.match(body[0])) or found.group(2) != "1":
+        return None
+    if not all(line.startswith(("+", "\\")) for line in body[1:]):
+        return None
+    return "\n".join(line[1:] for line in body[1:] if line.startswith("+"))
+
+
+def _numbered(diff: str) -> Iterator[tuple[Text, str]]:
+    old, new = 0, 0
+    in_hunk = False
+    lines = diff.split("\n")
+    for line in lines[:-1] if not lines[-1] else lines:
+        if found := _HUNK.match(line):
+            old, new, in_hunk = int(found.group(1)), int(found.group(2)), True
+            yield marked(line, "cyan"), "       "
+        elif not in_hunk or line[:1] not in _STYLES:
+            yield marked(line, "dim"), "       "
+        else:
+            sign = line[0]
+            number = old if sign == "-" else new
+            yield marked(sign + expand_tabs(line[1:]), _STYLES[sign]), f"{number:>6} "
+            old += sign != "+"
+            new += sign != "-"

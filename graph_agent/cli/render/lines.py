@@ -1,0 +1,50 @@
+"""Foreign text as lines that cannot pretend to be anything else: escaped, folded, each behind a gutter.
+
+Nothing is cut and nothing is joined: every character of the text is on the screen, or its escape is.
+"""
+
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+
+from graph_agent.cli.escape import escape
+
+__all__ = ["block", "expand_tabs", "folded", "marked"]
+
+_ESCAPED = "reverse"
+_NARROWEST = 8
+
+
+def marked(text: str, style: str = "") -> Text:
+    """One line of foreign text; escapes are shown in reverse, so that a typed backslash looks different."""
+    if escape(text) == text:
+        return Text(text, style)
+    shown = Text(style=style)
+    for character in text:
+        safe = escape(character)
+        shown.append(safe, _ESCAPED if safe != character else None)
+    return shown
+
+
+def folded(line: Text, width: int, gutter: str = "", rest: str | None = None) -> list[Text]:
+    """The line folded by cells, not by words, behind the gutter; further pieces stand behind `rest`."""
+    following = gutter if rest is None else rest
+    room = max(_NARROWEST, width - max(cell_len(gutter), cell_len(following)))
+    offsets, position = [], 0
+    for piece in chop_cells(line.plain, room)[:-1]:
+        position += len(piece)
+        offsets.append(position)
+    pieces = line.divide(offsets)
+    return [Text.assemble((following if number else gutter, "dim"), piece) for number, piece in enumerate(pieces)]
+
+
+def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> list[Text]:
+    """Text of several lines behind a gutter. A text that does not end its last line is an ordinary one."""
+    lines = text.split("\n")
+    if len(lines) > 1 and not lines[-1]:
+        lines.pop()
+    return [piece for line in lines for piece in folded(marked(line, style), width, gutter)]
+
+
+def expand_tabs(line: str) -> str:
+    """Tabs as visible arrows with room behind them: code stays readable and a tab differs from blanks."""
+    return line.replace("\t", "→   ")

@@ -1,0 +1,110 @@
+"""What a person sees before answering: tool, risk, every byte of the arguments, the change, where, and why.
+
+Builds lines; asks nothing and prints nothing.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from graph_agent.cli.render.diff import added_text, diff_lines
+from graph_agent.cli.render.lines import block, folded, marked
+from graph_agent.session.api import OpenQuestion
+
+__all__ = ["approval_page", "recovery_page"]
+
+_LF = "\n"
+_RISKS = {
+    "low": ("LOW risk", "green"),
+    "medium": ("MEDIUM risk", "yellow"),
+    "high": ("HIGH risk", "bold white on red"),
+}
+_HAPPENED = {
+    "never_started": "It was approved and never started: nothing can have happened, a retry is safe.",
+    "outcome_unknown": "It was started and broken off: its effect may be there, in part or in whole.",
+}
+
+
+def approval_page(
+    item: OpenQuestion, cwd: Path, width: int, place: str, edited: Mapping[str, Any] | None = None
+) -> list[Text]:
+    """The page of an approval; `place` says which of how many, `edited` are arguments changed at this prompt."""
+    call = item.call
+    lines = [_title("Approval", place, call), *_warning(call)]
+    lines += _field("why", item.question.reason or call.get("reason") or "the policy asks before this tool", width)
+    lines += _field("in", str(cwd), width)
+    preview = call.get("preview") if edited is None else None
+    lines += _arguments(call["arguments"] if edited is None else edited, preview, width)
+    if edited is not None:
+        lines.append(Text("  these are your edited arguments, not the model's", "bold"))
+    return [*lines, *_change(preview, width)]
+
+
+def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
+    """The page of an interrupted call: what is known of it, and what the world says."""
+    call = item.call
+    reason = item.question.reason or call.get("reason") or "outcome_unknown"
+    lines = [_title("Interrupted", place, call)]
+    lines += folded(Text(_HAPPENED.get(reason, reason), "bold"), width, "  ")
+    lines += _field("attempt", str(item.question.attempt), width)
+    for name, key in (("asked", "asked_at"), ("approved", "approved_at"), ("started", "started_at")):
+        if when := call.get(key):
+            lines += _field(name, str(when), width)
+    lines += _arguments(call["arguments"], None, width)
+    if item.partial_output:
+        lines += [Text("  what it wrote until then:"), *block(item.partial_output, width, style="dim")]
+    if item.finding:
+        lines += _field("finding", f"{item.finding_verdict.replace('_', ' ')}: {item.finding}".lstrip(": "), width)
+    return lines
+
+
+def _title(what: str, place: str, call: Mapping[str, Any]) -> Text:
+    label, style = _RISKS.get(call.get("risk", "medium"), _RISKS["medium"])
+    number = f" {place}" if place else ""
+    tool = marked(str(call["tool_name"]), "bold")
+    call_id = marked(str(call["call_id"]), "dim")
+    return Text.assemble((f"{what}{number}: ", "bold"), tool, "  ", (label, style), "  ", call_id)
+
+
+def _warning(call: Mapping[str, Any]) -> Iterator[Text]:
+    if call.get("risk") == "high":
+        yield Text(
+            "  ! This can do harm that cannot be undone. Read all of it before you answer. ", "bold white on red"
+        )
+
+
+def _field(name: str, value: str, width: int) -> list[Text]:
+    label = f"  {marked(name).plain}: "
+    return folded(marked(value), width, label, f"{' ' * (cell_len(label) - 2)}│ ")
+
+
+def _arguments(arguments: Mapping[str, Any], preview: Mapping[str, Any] | None, width: int) -> Iterator[Text]:
+    shown = added_text(preview["text"]) if preview and preview.get("kind") == "diff" else None
+    for name, value in arguments.items():
+        if not isinstance(value, str):
+            yield from _field(name, json.dumps(value, ensure_ascii=False), width)
+        elif shown is not None and value.removesuffix(_LF) == shown:
+            ending = "" if value.endswith(_LF) else ", without a line feed at its end"
+            size = len(value.encode(errors="surrogatepass"))
+            yield from _field(name, f"{size} bytes, all of them the added lines below{ending}", width)
+        elif _LF not in value:
+            yield from _field(name, value, width)
+        else:
+            ending = "" if value.endswith(_LF) else ", without a line feed at its end"
+            yield from _field(name, f"{len(value.removesuffix(_LF).split(_LF))} lines{ending}", width)
+            yield from block(value, width)
+
+
+def _change(preview: Mapping[str, Any] | None, width: int) -> Iterator[Text]:
+    match preview:
+        case {"kind": "diff", "text": str(text)}:
+            yield from diff_lines(text, width)
+        case {"text": str(text)} if text:
+            yield Text("  what would happen:")
+            yield from block(text, width)
+        case _:
+            pass

@@ -1,0 +1,74 @@
+"""The live lines of running calls: elapsed time and last line of output. Nothing of them stays on the screen."""
+
+import time
+from dataclasses import dataclass, field
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from graph_agent.cli.render.lines import marked
+
+__all__ = ["RunningCalls"]
+
+
+@dataclass(slots=True)
+class _Running:
+    label: str
+    last_line: str = ""
+    since: float = field(default_factory=time.monotonic)
+
+
+class RunningCalls:
+    """What runs right now; on anything but a real terminal it keeps time and draws nothing."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._calls: dict[str, _Running] = {}
+        self._live: Live | None = None
+
+    def begin(self, call_id: str, label: str) -> None:
+        """A call was started."""
+        self._calls[call_id] = _Running(label)
+        self.draw()
+
+    def tell(self, call_id: str, text: str) -> None:
+        """A call wrote something; shown at the next drawing."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        if lines and call_id in self._calls:
+            self._calls[call_id].last_line = lines[-1]
+
+    def end(self, call_id: str) -> float | None:
+        """A call ended; returns how many seconds it ran, None when its start was not seen."""
+        running = self._calls.pop(call_id, None)
+        if not self._calls:
+            self.clear()
+        return None if running is None else time.monotonic() - running.since
+
+    def draw(self) -> None:
+        """Draw the lines anew; called by a ticker, so that the time moves while nothing else does."""
+        if not self._calls or not self._console.is_terminal or self._console.is_dumb_terminal:
+            return
+        if self._live is None:
+            self._live = Live(
+                console=self._console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        self._live.update(Group(*map(self._line, self._calls.values())), refresh=True)
+
+    def clear(self) -> None:
+        """Take the lines off the screen."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _line(self, running: _Running) -> Text:
+        elapsed = time.monotonic() - running.since
+        line = Text.assemble(("  … ", "yellow"), marked(running.label), (f"  {elapsed:.0f} s  ", "dim"))
+        line.append_text(marked(running.last_line, "dim"))
+        line.truncate(max(8, self._console.width - 1), overflow="ellipsis")
+        return line

@@ -1,0 +1,153 @@
+"""Tells a turn as it happens: streamed text, calls with status and time, diffs. A subscriber, and nothing more."""
+
+from typing import assert_never
+
+from rich.console import Console
+from rich.text import Text
+
+from graph_agent.cli.escape import escape
+from graph_agent.cli.render.diff import diff_lines
+from graph_agent.cli.render.lines import block, folded, marked
+from graph_agent.cli.render.running import RunningCalls
+from graph_agent.events import (
+    CallAnswered,
+    CallArrived,
+    CallEnded,
+    CallPlanned,
+    CallProgressed,
+    CallStarted,
+    Event,
+    ModelReplied,
+    SessionOpened,
+    StepStarted,
+    TextArrived,
+    TurnEnded,
+    TurnStarted,
+    Warned,
+)
+
+__all__ = ["Story"]
+
+_MARKS = {
+    "success": ("✓", "green"),
+    "error": ("✗", "red"),
+    "cancelled": ("-", "yellow"),
+    "interrupted": ("!", "red"),
+}
+_SHOWN_LINES = 8
+
+
+class Story:
+    """Writes to the console; knows what is on the current line, so that streamed text and lines do not mix."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._running = RunningCalls(console)
+        self._displays: dict[str, str] = {}
+        self._is_mid_line = False
+        self._has_streamed = False
+
+    def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
+        """Take in one event."""
+        match event:
+            case TextArrived():
+                self._stream(event)
+            case ModelReplied():
+                self._end_reply(event)
+            case Warned(text=text):
+                self.line(Text.assemble(("! ", "yellow"), marked(text)))
+            case CallPlanned() | CallStarted() | CallProgressed() | CallEnded():
+                self._tell_call(event)
+            case SessionOpened() | TurnStarted() | StepStarted() | CallArrived() | CallAnswered() | TurnEnded():
+                pass
+            case _:
+                assert_never(event)
+
+    def tick(self) -> None:
+        """Let the time of running calls move."""
+        self._running.draw()
+
+    def quiet(self) -> None:
+        """Take off what is drawn live and end an unfinished line: somebody else wants to print."""
+        self._running.clear()
+        self._end_line()
+
+    def line(self, text: Text) -> None:
+        """Print one line of our own."""
+        self._end_line()
+        for piece in folded(text, self._console.width, "", "  "):
+            self._console.print(piece, soft_wrap=True)
+
+    def lines(self, lines: list[Text]) -> None:
+        """Print lines that are folded already."""
+        self._end_line()
+        for line in lines:
+            self._console.print(line, soft_wrap=True)
+
+    def _tell_call(self, event: CallPlanned | CallStarted | CallProgressed | CallEnded) -> None:
+        match event:
+            case CallPlanned(call=call):
+                self._displays[call["call_id"]] = call.get("display") or call["tool_name"]
+            case CallStarted():
+                self._start(event)
+            case CallProgressed():
+                self._running.tell(event.call_id, event.text)
+            case CallEnded():
+                self._end(event)
+            case _:
+                assert_never(event)
+
+    def _stream(self, event: TextArrived) -> None:
+        text = escape(event.text.replace("\r\n", "\n"), multiline=True)
+        self._running.clear()
+        self._console.print(Text(text, "dim" if event.kind == "reasoning" else ""), end="", soft_wrap=True)
+        self._has_streamed = self._has_streamed or event.kind == "text"
+        self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
+
+    def _end_reply(self, event: ModelReplied) -> None:
+        if event.text and not self._has_streamed:
+            self._stream(TextArrived(event.text))
+        self._has_streamed = False
+        self._end_line()
+
+    def _start(self, event: CallStarted) -> None:
+        self._displays[event.call_id] = event.display or event.tool_name
+        label = self._label(event.call_id, event.tool_name)
+        attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+        self.line(Text.assemble(("● ", "cyan"), marked(label), (attempt, "dim")))
+        self._running.begin(event.call_id, label)
+
+    def _end(self, event: CallEnded) -> None:
+        took = self._running.end(event.call_id)
+        mark, style = _MARKS.get(event.status, ("?", "yellow"))
+        seconds = "" if took is None else f" {took:.1f} s"
+        why = event.error or event.reason if event.status != "success" else ""
+        label = self._label(event.call_id, event.tool_name, event.display)
+        line = Text.assemble((f"{mark} ", style), marked(label), (f"  {event.status}{seconds}", "dim"))
+        if why:
+            line.append_text(Text("  ")).append_text(marked(why.split("\n", 1)[0], style))
+        self.line(line)
+        self.lines(self._effect(event))
+
+    def _effect(self, event: CallEnded) -> list[Text]:
+        match event.metadata.get("diff"):
+            case {"unified": str(diff)} if diff:
+                return diff_lines(diff, self._console.width)
+        output = event.output.rstrip("\n").split("\n") if event.output.strip() else []
+        shown = block("\n".join(output[-_SHOWN_LINES:]), self._console.width, style="dim") if output else []
+        hidden = len(output) - _SHOWN_LINES
+        more = (
+            [Text(f"  … {hidden} more lines, whole in /calls and `graph-agent calls`", "dim")] if hidden > 0 else []
+        )
+        return [*more, *shown]
+
+    def _label(self, call_id: str, tool_name: str, display: str = "") -> str:
+        about = self._displays.get(call_id) or display
+        if not about or about == tool_name:
+            return tool_name
+        return about if about.lower().startswith(tool_name.lower()) else f"{tool_name} {about}"
+
+    def _end_line(self) -> None:
+        if self._is_mid_line:
+            self._console.print()
+            self._is_mid_line = False
