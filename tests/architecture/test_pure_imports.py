@@ -1,0 +1,97 @@
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.checkout import ROOT, code_modules
+
+MODEL_LIBRARIES = ("langgraph", "langchain_core", "langchain_openai", "openai", "tiktoken", "numpy")
+
+HEAVY = (
+    "graph_agent.app",
+    "graph_agent.graph",
+    "graph_agent.model",
+    "graph_agent.session",
+    "graph_agent.store",
+)
+"""Floors that may load the model library; nothing else does."""
+
+LOAD = """
+import importlib, json, sys
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+with open(sys.argv[1], "w") as file:
+    json.dump(sorted(sys.modules), file)
+"""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What importing modules does in an empty home folder that is also the current one."""
+
+    printed: str
+    left_behind: list[str]
+    modules: set[str]
+
+
+def load(names: list[str], scratch: Path, path: Path = ROOT) -> Loaded:
+    home, report = scratch / "home", scratch / "modules.json"
+    home.mkdir()
+    environment = {"HOME": str(home), "PATH": os.defpath, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, str(report), *names],
+        cwd=home,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    left = sorted(str(item.relative_to(home)) for item in home.rglob("*"))
+    return Loaded(done.stdout, left, set(json.loads(report.read_text())))
+
+
+def module_names() -> list[str]:
+    return [module.name for module in code_modules()]
+
+
+def is_heavy(name: str) -> bool:
+    return any(name == floor or name.startswith(f"{floor}.") for floor in HEAVY)
+
+
+def test_importing_everything_prints_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    loaded = load(module_names(), tmp_path)
+
+    assert (loaded.printed, loaded.left_behind) == ("", [])
+
+
+def test_the_light_floors_load_no_model_library(tmp_path: Path) -> None:
+    light = [name for name in module_names() if not is_heavy(name)]
+
+    loaded = load(light, tmp_path)
+
+    assert loaded.modules & set(MODEL_LIBRARIES) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "printed", "left_behind"),
+    [
+        ("print('hello')", "hello\n", []),
+        ("import sys\nsys.stderr.write('careful')", "careful", []),
+        ("from pathlib import Path\n(Path.home() / 'made').touch()", "", ["made"]),
+    ],
+)
+def test_a_module_that_prints_or_writes_is_noticed(
+    tmp_path: Path, text: str, printed: str, left_behind: list[str]
+) -> None:
+    (tmp_path / "loud.py").write_text(text)
+
+    loaded = load(["loud"], tmp_path, tmp_path)
+
+    assert (loaded.printed, loaded.left_behind) == (printed, left_behind)
+    assert "loud" in loaded.modules
