@@ -29,6 +29,7 @@ _HEAD = """
 UPDATE threads SET checkpoint_id = :checkpoint_id, next_nodes = :next_nodes, outcome = :outcome, updated_at = :at
 WHERE thread_id = :thread_id AND (checkpoint_id IS NULL OR checkpoint_id <= :checkpoint_id)
 """
+_LISTED = "INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES (:thread_id, :at, :at)"
 _LOG = """
 SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, json_extract(CAST(metadata AS TEXT), '$.source')
 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY rowid
@@ -72,15 +73,6 @@ class Projections:
         """Bring the tables up to this checkpoint; folding one a second time changes nothing."""
         thread_id, checkpoint_id = stored.thread_id, str(stored.checkpoint["id"])
         at = timestamp(stored.checkpoint.get("ts"))
-        connection.execute(
-            "INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES (?, ?, ?)",
-            (thread_id, at, at),
-        )
-        for channel, value in self._values(connection, stored):
-            if channel == "messages":
-                fold_messages(connection, (thread_id, checkpoint_id, at), _messages(value))
-            elif isinstance(value, Mapping):
-                fold_calls(connection, (thread_id, checkpoint_id, at), value)
         head = {
             "thread_id": thread_id,
             "checkpoint_id": checkpoint_id,
@@ -88,7 +80,13 @@ class Projections:
             "outcome": outcome(stored.checkpoint),
             "at": at,
         }
-        connection.execute(_HEAD, head)
+        if not connection.execute(_HEAD, head).rowcount and connection.execute(_LISTED, head).rowcount:
+            connection.execute(_HEAD, head)
+        for channel, value in self._values(connection, stored):
+            if channel == "messages":
+                fold_messages(connection, (thread_id, checkpoint_id, at), _messages(value))
+            elif isinstance(value, Mapping):
+                fold_calls(connection, (thread_id, checkpoint_id, at), value)
 
     def rebuild(self, connection: sqlite3.Connection, thread_id: str) -> None:
         """Derive the tables again from the stored checkpoints; what the user set (title, workspace, mode) stays."""

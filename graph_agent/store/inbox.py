@@ -1,0 +1,32 @@
+"""Messages that wait for their turn, in SQLite."""
+
+from graph_agent.ports import Clock
+from graph_agent.store.database import Database
+from graph_agent.store.jsontext import storable
+
+__all__ = ["SqliteInbox"]
+
+
+class SqliteInbox:
+    """The port `Inbox` over the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def queue(self, thread_id: str, text: str, by: str) -> None:
+        """See `Inbox.queue`: durable when this returns."""
+        statement = "INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES (?, ?, ?, ?)"
+        row = (thread_id, storable(text), storable(by), self._clock.now())
+        await self._database.write(lambda connection: connection.execute(statement, row))
+
+    async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
+        """See `Inbox.waiting`."""
+        statement = "SELECT id, text FROM inbox WHERE thread_id = ? AND taken_at IS NULL ORDER BY id"
+        return await self._database.run(lambda connection: connection.execute(statement, (thread_id,)).fetchall())
+
+    async def take(self, thread_id: str, message_id: int) -> None:
+        """See `Inbox.take`."""
+        statement = "UPDATE inbox SET taken_at = ? WHERE thread_id = ? AND id = ? AND taken_at IS NULL"
+        values = (self._clock.now(), thread_id, message_id)
+        await self._database.write(lambda connection: connection.execute(statement, values))

@@ -1,0 +1,110 @@
+"""The right to run one thread: a kernel lock that dies with its process, and the lease row that says whose it is.
+
+The lock file is never unlinked, because a lock on an unlinked file excludes nobody; and its descriptor is closed in
+every program this one starts, because an orphan that inherited it would hold the thread for as long as it lives.
+"""
+
+import asyncio
+import hashlib
+import os
+import sqlite3
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+
+from graph_agent.config.paths import lock_dir
+from graph_agent.errors import InternalError, ThreadHeld
+from graph_agent.ports import Clock, Holder
+from graph_agent.store.database import Database
+from graph_agent.store.files import make_private_folder, open_private_file
+from graph_agent.store.lease import end_lease, holder, write_lease
+
+__all__ = ["FlockThreadLock", "lock_file"]
+
+_RETRIES = 25
+_RETRY_S = 0.02
+"""The kernel frees a killed process's lock within milliseconds; a lock without a living holder is waited for."""
+
+
+def lock_file(database: Path, thread_id: str) -> Path:
+    """The thread's lock file; the id is hashed, so that any id makes a safe name."""
+    return lock_dir(database) / f"{hashlib.sha256(thread_id.encode('utf-8', 'replace')).hexdigest()[:32]}.lock"
+
+
+class FlockThreadLock:
+    """The port `ThreadLock`. One object holds one thread; taking it again renews the lease for a new life."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._descriptor: int | None = None
+        self._held = ("", "")
+
+    async def acquire(self, thread_id: str, life: str) -> None:
+        """See `ThreadLock.acquire`."""
+        if self._descriptor is not None:
+            await self._renew(thread_id, life)
+            return
+        is_complete = False
+        try:
+            await self._wait_for_lock(thread_id)
+            self._held = (thread_id, life)
+            await self._write_lease(thread_id, life)
+            is_complete = True
+        finally:
+            if not is_complete:
+                self._let_go()
+
+    async def release(self) -> None:
+        """See `ThreadLock.release`. The lease ends first: once the lock is free the row may be another's."""
+        if self._descriptor is None:
+            return
+        thread_id, life = self._held
+        try:
+            at = self._clock.now()
+            await self._database.write(lambda connection: end_lease(connection, thread_id, life, at))
+        finally:
+            self._let_go()
+
+    async def _renew(self, thread_id: str, life: str) -> None:
+        if self._held[0] != thread_id:
+            raise InternalError(f"this lock holds thread {self._held[0]!r} and cannot take {thread_id!r} as well")
+        self._held = (thread_id, life)
+        await self._write_lease(thread_id, life)
+
+    async def _write_lease(self, thread_id: str, life: str) -> None:
+        since = self._clock.now()
+        await self._database.write(lambda connection: write_lease(connection, thread_id, life, since))
+
+    async def _wait_for_lock(self, thread_id: str) -> None:
+        for _ in range(_RETRIES):
+            found = await self._database.run(lambda connection: self._try(connection, thread_id))
+            if self._descriptor is not None:
+                return
+            if found is not None and found.is_alive:
+                raise ThreadHeld(
+                    f"thread {thread_id!r} is held by process {found.pid} on {found.host} since {found.since}; "
+                    "end that one first, or answer its questions with `graph-agent approvals`"
+                )
+            await asyncio.sleep(_RETRY_S)
+        raise ThreadHeld(
+            f"thread {thread_id!r} is locked by a process that left no lease; find it with "
+            f"`fuser {lock_file(self._database.path, thread_id)}` and end it first"
+        )
+
+    def _try(self, connection: sqlite3.Connection, thread_id: str) -> Holder | None:
+        """On the database's thread: take the lock, or say who has it."""
+        path = lock_file(self._database.path, thread_id)
+        make_private_folder(path.parent)
+        descriptor = open_private_file(path)
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return holder(connection, thread_id)
+        self._descriptor = descriptor
+        return None
+
+    def _let_go(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)

@@ -1,0 +1,98 @@
+"""The list of threads: what the user chose for each. What its checkpoints say is written by the projections."""
+
+from dataclasses import dataclass, fields
+
+from graph_agent.errors import UnknownId, UsageError
+from graph_agent.ports import Clock
+from graph_agent.store.database import Database
+from graph_agent.store.jsontext import storable
+
+__all__ = ["ThreadRow", "ThreadTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """One line of the list."""
+
+    thread_id: str
+    title: str
+    workspace: str
+    model: str
+    mode: str
+    created_at: str
+    updated_at: str
+    checkpoint_id: str | None
+    """The head; None before the first checkpoint."""
+    turns: int
+    outcome: str
+    """How the last turn ended; empty while one is under way."""
+    parent_thread: str | None
+
+
+_SELECT = f"SELECT {', '.join(field.name for field in fields(ThreadRow))} FROM threads"  # noqa: S608 - names only
+_CREATE = """
+INSERT INTO threads (thread_id, workspace, model, mode, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
+"""
+
+
+class ThreadTable:
+    """The threads of one database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def create(self, thread_id: str, workspace: str, model: str, mode: str) -> ThreadRow:
+        """Add a thread.
+
+        Raises:
+            UsageError: a thread of this id stands already.
+        """
+        now = self._clock.now()
+        row = (thread_id, storable(workspace), storable(model), mode, now, now)
+        if not await self._database.write(lambda connection: connection.execute(_CREATE, row).rowcount):
+            raise UsageError(f"there is a thread {thread_id!r} already; resume it, or choose another id")
+        return await self._require(thread_id)
+
+    async def get(self, thread_id: str) -> ThreadRow | None:
+        """The thread's line; None when there is no such thread."""
+        return await self._first(f"{_SELECT} WHERE thread_id = ?", thread_id)
+
+    async def newest(self, workspace: str) -> ThreadRow | None:
+        """The thread of this workspace that was at work last; sub-agents' threads are left out."""
+        return await self._first(
+            f"{_SELECT} WHERE workspace = ? AND parent_thread IS NULL ORDER BY updated_at DESC, rowid DESC LIMIT 1",
+            storable(workspace),
+        )
+
+    async def set_title(self, thread_id: str, title: str) -> None:
+        """Rename; the first message no longer gives the title."""
+        await self._set("UPDATE threads SET title = ? WHERE thread_id = ?", title, thread_id)
+
+    async def set_mode(self, thread_id: str, mode: str) -> None:
+        """Note the permission mode the thread was put in."""
+        await self._set("UPDATE threads SET mode = ? WHERE thread_id = ?", mode, thread_id)
+
+    async def set_workspace(self, thread_id: str, workspace: str) -> None:
+        """Note where the thread works from now on."""
+        await self._set("UPDATE threads SET workspace = ? WHERE thread_id = ?", workspace, thread_id)
+
+    async def _set(self, statement: str, value: str, thread_id: str) -> None:
+        values = (storable(value), thread_id)
+        if not await self._database.write(lambda connection: connection.execute(statement, values).rowcount):
+            raise _unknown(thread_id)
+
+    async def _require(self, thread_id: str) -> ThreadRow:
+        row = await self.get(thread_id)
+        if row is None:
+            raise _unknown(thread_id)
+        return row
+
+    async def _first(self, statement: str, value: str) -> ThreadRow | None:
+        row = await self._database.run(lambda connection: connection.execute(statement, (value,)).fetchone())
+        return None if row is None else ThreadRow(*row)
+
+
+def _unknown(thread_id: str) -> UnknownId:
+    return UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows those there are")
