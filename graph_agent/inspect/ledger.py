@@ -26,24 +26,28 @@ _ANSWERS = """(
     SELECT json_group_array(json_array(question, attempt, args_digest, kind, reason, by, at, applied_at))
     FROM decisions d WHERE d.thread_id = {call}.thread_id AND d.call_id = {call}.call_id
     AND d.superseded_at IS NULL)"""
+_UNKNOWN: dict[str, Any] = {"call_id": "", "tool_name": "", "arguments": {}, "result": None, "error_msg": None}
+"""What every reader relies on, for a record that was never stored whole."""
+
 _LEASE = """json_array(s.pid, s.process_started, s.boot_id, s.host, s.since, s.ended_at)"""
 
 
 def read_calls(database: ReadOnlyDatabase, where: str = "1", parameters: Sequence[Any] = ()) -> list[CallView]:
     """The calls that fulfil a condition on `l` (ledger) and `t` (threads): newest thread first, then as asked."""
     rows = database.rows(
-        f"""SELECT l.thread_id, l.record, t.next_nodes = '[]', {_LEASE},
+        f"""SELECT l.thread_id, l.call_id, l.record, t.next_nodes = '[]', {_LEASE},
             CASE WHEN {OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}
         FROM ledger l JOIN threads t USING (thread_id) LEFT JOIN leases s USING (thread_id)
         WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours
         parameters,
     )
     views = []
-    for thread_id, text, is_at_rest, lease, attempts, answers in rows:
+    for thread_id, call_id, text, is_at_rest, lease, attempts, answers in rows:
         # A call left open on a branch that the thread has come away from is nobody's question any more.
         evidence = "[]" if is_at_rest else attempts
         is_held = bool(is_at_rest) or _is_alive(lease)
-        views.append(view_of(thread_id, load_json(text), evidence, answers, is_held=is_held))
+        record = {**_UNKNOWN, "call_id": call_id, **load_json(text)}
+        views.append(view_of(thread_id, record, evidence, answers, is_held=is_held))
     return views
 
 

@@ -1,0 +1,13 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.graph_agent.inspect.rows import Rows
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Iterator[Rows]:
+    filled = Rows(tmp_path / "graph-agent.db")
+    yield filled
+    filled.close()

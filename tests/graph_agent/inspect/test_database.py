@@ -1,0 +1,105 @@
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from graph_agent.errors import DamagedDatabase, NewerSchema, NothingYet, StorageError
+from graph_agent.inspect import Reader
+from graph_agent.inspect.database import APPLICATION_ID, READABLE_VERSION, ReadOnlyDatabase
+from graph_agent.store import migrations
+from tests.graph_agent.inspect.rows import Rows
+
+
+def test_the_reader_knows_the_same_file_format_as_the_store() -> None:
+    assert (APPLICATION_ID, READABLE_VERSION) == (migrations.APPLICATION_ID, migrations.SCHEMA_VERSION)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_file_that_is_missing_or_empty_means_nothing_yet(tmp_path: Path, *, exists: bool) -> None:
+    path = tmp_path / "none.db"
+    if exists:
+        path.touch()
+
+    with pytest.raises(NothingYet, match=r"nothing yet: no database at .*none\.db"):
+        Reader.open(path)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("These are my notes. " * 100)
+    before = path.read_bytes()
+
+    with pytest.raises(DamagedDatabase, match=r"notes\.txt is not a database"):
+        Reader.open(path)
+
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bookmarks.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE moz_places (url)")
+    connection.close()
+
+    with pytest.raises(DamagedDatabase, match="not one of graph-agent"):
+        Reader.open(path)
+
+
+def test_a_newer_database_is_refused_with_both_versions_named(rows: Rows) -> None:
+    rows.execute(f"PRAGMA user_version = {READABLE_VERSION + 1}")
+
+    with pytest.raises(NewerSchema, match=rf"schema version {READABLE_VERSION + 1}.*up to {READABLE_VERSION}"):
+        Reader.open(rows.path)
+
+
+def test_a_torn_page_is_named_as_damage(tmp_path: Path) -> None:
+    whole = Rows(tmp_path / "whole.db")
+    for number in range(200):
+        whole.thread(f"thread-{number:04}", title="x" * 200)
+    whole.close()
+    torn = tmp_path / "torn.db"
+    content = bytearray((tmp_path / "whole.db").read_bytes())
+    content[4096 * 3 :] = b"\xff" * (len(content) - 4096 * 3)
+    torn.write_bytes(content)
+
+    with pytest.raises(DamagedDatabase, match="damaged"), Reader.open(torn) as reader:
+        reader.threads()
+
+
+def test_a_folder_is_told_as_something_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be read"):
+        Reader.open(tmp_path)
+
+
+def test_nothing_can_be_written_through_it(rows: Rows) -> None:
+    rows.thread()
+    database = ReadOnlyDatabase.open(rows.path)
+
+    with pytest.raises(StorageError):
+        database.rows("DELETE FROM threads")
+
+    assert database.rows("SELECT thread_id FROM threads") == [("t1",)]
+    database.close()
+
+
+def test_what_another_process_commits_meanwhile_is_seen(rows: Rows) -> None:
+    with Reader.open(rows.path) as reader:
+        assert reader.threads() == []
+        rows.execute("BEGIN IMMEDIATE")
+        rows.thread()
+        assert reader.threads() == []
+        rows.execute("COMMIT")
+
+        assert [thread.thread_id for thread in reader.threads()] == ["t1"]
+
+
+def test_reading_leaves_the_file_byte_for_byte_as_it_was(tmp_path: Path) -> None:
+    rows = Rows(tmp_path / "cold.db")
+    rows.thread()
+    rows.close()
+    before = rows.path.read_bytes()
+
+    with Reader.open(rows.path) as reader:
+        assert len(reader.threads()) == 1
+
+    assert rows.path.read_bytes() == before

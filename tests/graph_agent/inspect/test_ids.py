@@ -1,0 +1,88 @@
+import pytest
+
+from graph_agent.errors import UnknownId
+from graph_agent.inspect import Reader, Target
+from tests.graph_agent.inspect.rows import Rows, record_of
+
+_CHECKPOINT = "1f1eac6a-7522-6fcc-8002-13ceac9a1775"
+
+
+@pytest.fixture
+def reader(rows: Rows) -> Reader:
+    rows.thread("alpha-thread", workspace="/a", updated_at="1")
+    rows.thread("beta:thread", workspace="/b", updated_at="2")
+    for thread_id in ("alpha-thread", "beta:thread"):
+        rows.execute(
+            "INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES (?, ?)", thread_id, f"shared-{7:06}"
+        )
+        rows.call(record_of("success", "functions.bash:0"), thread_id)
+    rows.execute("INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES ('alpha-thread', ?)", _CHECKPOINT)
+    rows.execute(
+        "INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id) VALUES ('alpha-thread', 'sub', ?)",
+        "subgraph-id",
+    )
+    rows.call(record_of("success", "call_0123456789"), "alpha-thread")
+    return Reader.open(rows.path)
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("alpha-thread", Target("thread", "alpha-thread", "alpha-thread")),
+        ("alph", Target("thread", "alpha-thread", "alpha-thread")),
+        ("beta:thread", Target("thread", "beta:thread", "beta:thread")),
+        (_CHECKPOINT, Target("checkpoint", "alpha-thread", _CHECKPOINT)),
+        ("ac9a1775", Target("checkpoint", "alpha-thread", _CHECKPOINT)),
+        ("1f1e", Target("checkpoint", "alpha-thread", _CHECKPOINT)),
+        ("call_0123456789", Target("call", "alpha-thread", "call_0123456789")),
+        ("6789", Target("call", "alpha-thread", "call_0123456789")),
+        ("beta:thread:shared-000007", Target("checkpoint", "beta:thread", "shared-000007")),
+        ("alpha-thread:functions.bash:0", Target("call", "alpha-thread", "functions.bash:0")),
+        ("beta:thread:functions.bash:0", Target("call", "beta:thread", "functions.bash:0")),
+        ("alpha:0007", Target("checkpoint", "alpha-thread", "shared-000007")),
+        ("", Target("thread", "beta:thread", "beta:thread")),
+    ],
+)
+def test_an_id_a_part_of_one_and_a_pair_name_their_target(reader: Reader, text: str, target: Target) -> None:
+    with reader:
+        assert reader.resolve(text) == target
+
+
+def test_nothing_means_the_newest_thread_of_the_workspace(reader: Reader) -> None:
+    with reader:
+        assert reader.resolve("", "/a") == Target("thread", "alpha-thread", "alpha-thread")
+        with pytest.raises(UnknownId, match="no thread in /nowhere yet"):
+            reader.resolve("", "/nowhere")
+
+
+def test_an_ambiguous_id_lists_the_candidates_in_a_form_that_can_be_typed(reader: Reader) -> None:
+    with reader, pytest.raises(UnknownId) as refusal:
+        reader.resolve("functions.bash:0")
+
+    assert str(refusal.value).splitlines() == [
+        "'functions.bash:0' stands for 2 ids; type more of the one you mean:",
+        "  call alpha-thread:functions.bash:0",
+        "  call beta:thread:functions.bash:0",
+    ]
+    with reader.open(reader._database.path) as again:
+        assert again.resolve("alpha-thread:functions.bash:0").thread_id == "alpha-thread"
+
+
+@pytest.mark.parametrize("text", ["6fcc", "subgraph-id", "%", "call_%", "CALL_0123456789", "alpha-thread:nothing"])
+def test_what_is_no_beginning_or_end_of_an_id_is_unknown(reader: Reader, text: str) -> None:
+    with reader, pytest.raises(UnknownId, match="has"):
+        reader.resolve(text)
+
+
+def test_parts_shorter_than_four_characters_are_not_guessed(reader: Reader) -> None:
+    with reader, pytest.raises(UnknownId, match="parts of an id need 4 or more"):
+        reader.resolve("775")
+
+
+def test_only_the_kinds_asked_for_are_looked_at(reader: Reader) -> None:
+    with reader:
+        with pytest.raises(UnknownId, match="no thread has an id"):
+            reader.resolve("call_0123456789", kinds=("thread",))
+        assert reader.resolve(
+            "shared-000007".replace("shared", "alpha-thread:shared"), kinds=("checkpoint",)
+        ) == Target("checkpoint", "alpha-thread", "shared-000007")

@@ -1,0 +1,108 @@
+import sqlite3
+from pathlib import Path
+
+from graph_agent.inspect import Reader
+from graph_agent.inspect.database import ReadOnlyDatabase
+from graph_agent.inspect.holder import Lease
+from graph_agent.inspect.threads import ThreadSummary, read_threads
+from tests.graph_agent.inspect.rows import START, Rows, record_of
+
+
+def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
+    rows.thread(
+        title="Fix [red]it",
+        workspace="/w",
+        model="m",
+        mode="plan",
+        checkpoint_id="c9",
+        turns=2,
+        outcome="done",
+        parent_thread="t0",
+    )
+    rows.lease(pid=1, process_started="0")
+    rows.execute("INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('t1', 'more', 'me', ?)", START)
+
+    with Reader.open(rows.path) as reader:
+        [thread] = reader.threads()
+
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert thread == ThreadSummary(
+        thread_id="t1",
+        title="Fix [red]it",
+        workspace="/w",
+        model="m",
+        mode="plan",
+        created_at=START,
+        updated_at=START,
+        checkpoint_id="c9",
+        turns=2,
+        outcome="done",
+        parent_thread="t0",
+        queued_messages=1,
+        status="at_rest",
+        pending_approvals=0,
+        interrupted_calls=0,
+        holder=None,
+        last_lease=Lease(1, "0", boot_id, "here", START, None),
+    )
+
+
+def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows) -> None:
+    rows.thread("resting", updated_at="9")
+    rows.call(record_of("awaiting_approval"), "resting")
+    rows.thread("asking", next_nodes=("human_approval",), updated_at="8")
+    rows.call(record_of("awaiting_approval"), "asking")
+    rows.call(record_of("awaiting_approval", "call_b"), "asking")
+    rows.lease("asking")
+    rows.thread("answered", next_nodes=("human_approval",), updated_at="7")
+    rows.call(record_of("awaiting_approval"), "answered")
+    rows.decision("approve", thread_id="answered")
+    rows.thread("running", next_nodes=("tool_execution",), updated_at="6")
+    rows.call(record_of("executing"), "running")
+    rows.lease("running")
+    rows.thread("killed", next_nodes=("tool_execution",), updated_at="5")
+    rows.call(record_of("executing"), "killed")
+    rows.call(record_of("awaiting_approval", "call_b"), "killed")
+    rows.lease("killed", process_started="0")
+    rows.thread("thinking", next_nodes=("reasoning",), updated_at="4")
+
+    with Reader.open(rows.path) as reader:
+        found = [(t.thread_id, t.status, t.pending_approvals, t.interrupted_calls) for t in reader.threads()]
+
+    assert found == [
+        ("resting", "at_rest", 0, 0),
+        ("asking", "awaiting_approval", 2, 0),
+        ("answered", "broken_off", 0, 0),
+        ("running", "running", 0, 0),
+        ("killed", "interrupted", 1, 1),
+        ("thinking", "broken_off", 0, 0),
+    ]
+
+
+def test_a_call_that_finished_before_its_process_died_is_not_counted_as_interrupted(rows: Rows) -> None:
+    rows.thread(next_nodes=("tool_execution",))
+    rows.call(record_of("executing"))
+    rows.journal("success", {"status": "success", "output": "built", "error": None})
+
+    with Reader.open(rows.path) as reader:
+        [thread] = reader.threads()
+
+    assert (thread.status, thread.interrupted_calls) == ("broken_off", 0)
+
+
+def test_a_thousand_threads_take_two_statements(rows: Rows) -> None:
+    rows.execute("BEGIN")
+    for number in range(1000):
+        rows.thread(f"thread-{number:04}", next_nodes=("human_approval",))
+        rows.call(record_of("awaiting_approval", f"call_{number}"), f"thread-{number:04}")
+    rows.execute("COMMIT")
+    statements: list[str] = []
+    connection = sqlite3.connect(f"file:{rows.path}?mode=ro", uri=True)
+    connection.set_trace_callback(statements.append)
+    database = ReadOnlyDatabase(rows.path, connection)
+
+    threads = read_threads(database)
+
+    database.close()
+    assert len([thread for thread in threads if thread.status == "awaiting_approval"]) == 1000
+    assert len([text for text in statements if not text.startswith("--")]) == 2
