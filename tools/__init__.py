@@ -1,0 +1,25 @@
+"""The workshop: tools, what they need, and the registry that holds them. Knows no graph, model, terminal or database."""
+
+from pathlib import Path
+
+from tools.base import BaseTool, MemoryFileStates
+from tools.file_ops.ls import LsTool
+from tools.file_ops.read_file import ReadFileTool
+from tools.file_ops.write_file import WriteFileTool
+from tools.shell_ops.bash import BashTool
+
+__all__ = ["create_default_tools"]
+
+
+def create_default_tools(*, workspace: str | Path) -> list[BaseTool]:
+    """The tools everyone has. Used without a context, they share what they know of the files they have read."""
+    tools: list[BaseTool] = [
+        ReadFileTool(workspace=workspace),
+        WriteFileTool(workspace=workspace),
+        LsTool(workspace=workspace),
+        BashTool(workspace=workspace),
+    ]
+    shared = MemoryFileStates()
+    for tool in tools:
+        tool.file_states = shared
+    return tools

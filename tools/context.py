@@ -1,0 +1,153 @@
+"""What a tool may use while it runs, and nothing else: no graph, no model, no terminal, no database."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+__all__ = [
+    "BlobStore",
+    "BytesFetched",
+    "FileStates",
+    "FilesSearched",
+    "Limits",
+    "McpProgress",
+    "MemoryFileStates",
+    "ProcessLedger",
+    "Progress",
+    "ShellOutput",
+    "SubAgentStep",
+    "ToolContext",
+]
+
+
+@dataclass(frozen=True)
+class ShellOutput:
+    """New output of a running command, cleaned for display."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class BytesFetched:
+    """How much of a download is there."""
+
+    done: int
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class FilesSearched:
+    """How many files a search has looked at."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class McpProgress:
+    """What a server told about its work."""
+
+    done: float
+    total: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class SubAgentStep:
+    """A step of a sub-agent."""
+
+    step: int
+    text: str = ""
+
+
+Progress = ShellOutput | BytesFetched | FilesSearched | McpProgress | SubAgentStep
+
+
+class BlobStore(Protocol):
+    """Content-addressed bytes; references read `blob:...`."""
+
+    def put(self, data: bytes) -> str:
+        """Store and return the reference."""
+        ...
+
+    def get(self, reference: str) -> bytes:
+        """The bytes behind a reference; LookupError when there are none."""
+        ...
+
+    def spool(self, thread_id: str, call_id: str, attempt: int) -> Path:
+        """Path of the private file that takes a running call's output; its folder exists."""
+        ...
+
+
+class FileStates(Protocol):
+    """What a thread last read or wrote of each file: resolved path to SHA-256 of the whole content."""
+
+    async def get(self, thread_id: str, path: str) -> str | None: ...
+
+    async def set(self, thread_id: str, path: str, sha256: str) -> None: ...
+
+
+class ProcessLedger(Protocol):
+    """Where a process group is written down before its command is let go."""
+
+    async def record(self, context: "ToolContext", group: int, start_time: str) -> None:
+        """Durable when it returns; when it raises, the command never runs."""
+        ...
+
+
+class MemoryFileStates:
+    """File states that last as long as the object: for tools used without a session."""
+
+    def __init__(self) -> None:
+        self._digests: dict[tuple[str, str], str] = {}
+
+    async def get(self, thread_id: str, path: str) -> str | None:
+        """See `FileStates`."""
+        return self._digests.get((thread_id, path))
+
+    async def set(self, thread_id: str, path: str, sha256: str) -> None:
+        """See `FileStates`."""
+        self._digests[thread_id, path] = sha256
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on what one call takes and gives."""
+
+    result_chars: int = 30_000
+    """Longer results are offloaded; a tool's own `max_result_chars` goes first."""
+    line_chars: int = 2_000
+    read_lines: int = 2_000
+    file_bytes: int = 64 * 1024 * 1024
+    """Larger files are neither written nor remembered, and are read in ranges only."""
+    scan_bytes: int = 1024 * 1024 * 1024
+    """How far into a file a range may lie."""
+    spool_bytes: int = 64 * 1024 * 1024
+    """A command that writes more is stopped."""
+
+
+def _ignore(_: Progress) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """One call's surroundings."""
+
+    workspace: Path
+    """Absolute and resolved."""
+    thread_id: str = ""
+    call_id: str = ""
+    attempt: int = 1
+    cwd: Path | None = None
+    """Where the thread's shell stands; None means the workspace."""
+    file_states: FileStates = field(default_factory=MemoryFileStates)
+    blobs: BlobStore | None = None
+    processes: ProcessLedger | None = None
+    limits: Limits = field(default_factory=Limits)
+    progress: Callable[[Progress], None] = _ignore
+    cancellation: threading.Event = field(default_factory=threading.Event)
+    """Set when the call is being stopped; for work in threads, which cannot be cancelled."""
+    seen: Mapping[str, Any] | None = None
+    """What the preview that was consented to had seen; see `Preview.seen`."""

@@ -1,0 +1,147 @@
+"""Reading a file, or a stored output, in ranges of lines."""
+
+import os
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from tools.base import BaseTool, PathTarget, Target, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.blocking import in_thread
+from tools.file_ops.far_range import far_lines
+from tools.file_ops.rendering import numbered
+from tools.files import digest, read_all
+from tools.paths import PathRefused, open_regular, resolve
+from tools.text import decode, is_binary
+
+__all__ = ["ReadFileArgs", "ReadFileTool"]
+
+_BLOB = "blob:"
+
+
+class ReadFileArgs(BaseModel):
+    """Which part of which file."""
+
+    file_path: str = Field(description="file to read, relative to the workspace or absolute; or a blob: reference")
+    offset: int = Field(default=1, ge=1, description="number of the first line to show, counted from 1")
+    limit: int = Field(default=2000, ge=1, description="how many lines to show at most")
+
+
+class _Content(NamedTuple):
+    data: bytes | None
+    """None: too large to be taken in whole."""
+    path: str
+    size: int
+
+
+class ReadFileTool(BaseTool):
+    """See the module."""
+
+    name = "read_file"
+    description = (
+        "Read a text file. Lines come numbered, 2000 at most unless limit says otherwise; use offset and limit for "
+        "parts of large files. Read a file before you overwrite it."
+    )
+    risk_level = ToolRiskLevel.LOW
+    kind = ToolKind.READONLY
+    category = "files"
+    args_schema = ReadFileArgs
+    argument_aliases: ClassVar[Mapping[str, str]] = {"path": "file_path"}
+    max_result_chars = 100_000
+
+    def targets(self, args: Mapping[str, Any]) -> list[Target]:
+        """The file; a stored output is no path."""
+        path = str(args["file_path"])
+        return [] if path.startswith(_BLOB) else [PathTarget(path)]
+
+    def display_call(self, args: Mapping[str, Any]) -> str:
+        """File and range."""
+        parts = [f"{key} {args[key]}" for key in ("offset", "limit") if key in args]
+        return f"read_file {args['file_path']}" + (f" ({', '.join(parts)})" if parts else "")
+
+    async def execute(
+        self, *, file_path: str, offset: int = 1, limit: int = 2000, context: ToolContext | None = None
+    ) -> ToolResult:
+        """Show the range and remember the digest of the whole."""
+        surroundings = self.context_or_own(context)
+        try:
+            if file_path.startswith(_BLOB):
+                return await in_thread(_read_blob, file_path, offset, limit, surroundings)
+            content = await in_thread(_read_path, file_path, surroundings)
+            result = await in_thread(_shown, content, file_path, offset, limit, surroundings)
+        except PathRefused as refused:
+            return refused.as_result()
+        if content.data is not None:
+            await surroundings.file_states.set(surroundings.thread_id, content.path, digest(content.data))
+        return result
+
+
+def _read_path(file_path: str, context: ToolContext) -> _Content:
+    resolved = resolve(file_path, workspace=context.workspace)
+    with open_regular(resolved) as fd:
+        size = os.fstat(fd).st_size
+        data = read_all(fd) if size <= context.limits.file_bytes else None
+        return _Content(data, str(resolved.path), size)
+
+
+def _read_blob(reference: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
+    if context.blobs is None:
+        return failure(ToolErrorType.NOT_FOUND, f"{reference!r} cannot be read: no outputs are stored here.")
+    try:
+        data = context.blobs.get(reference)
+    except LookupError:
+        return failure(ToolErrorType.NOT_FOUND, f"No stored output has the reference {reference!r}; run the call again.")
+    return _shown(_Content(data, reference, len(data)), reference, offset, limit, context)
+
+
+def _shown(content: _Content, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
+    if content.data is None:
+        return _far(content, given, offset, limit, context)
+    if is_binary(content.data):
+        return failure(
+            ToolErrorType.VALIDATION,
+            f"{given!r} is a binary file ({content.size} bytes), not text; use bash with a program that knows its format.",
+        )
+    text, form = decode(content.data)
+    lines = _split(text)
+    if offset > max(len(lines), 1):
+        return failure(ToolErrorType.VALIDATION, f"{given!r} has {len(lines)} lines; offset {offset} is behind its end.")
+    chosen = list(islice(lines, offset - 1, offset - 1 + limit))
+    notes = _notes(len(lines), offset, len(chosen), form.encoding)
+    body = numbered(chosen, offset, context.limits.line_chars) if chosen else "(the file is empty)"
+    return _result(body, notes, given, len(chosen), len(lines))
+
+
+def _split(text: str) -> list[str]:
+    # Only what editors count as line ends: str.splitlines would also split at form feeds and rare Unicode characters.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _notes(total: int, offset: int, shown: int, encoding: str) -> list[str]:
+    notes = []
+    if shown < total:
+        rest = f"; go on with offset={offset + shown}" if offset - 1 + shown < total else ""
+        notes.append(f"lines {offset} to {offset - 1 + shown} of {total}{rest}")
+    if encoding != "utf-8":
+        notes.append(f"encoding {encoding}, kept when the file is written")
+    return notes
+
+
+def _far(content: _Content, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
+    with open_regular(resolve(content.path, workspace=context.workspace)) as fd:
+        found = far_lines(fd, offset, limit, context.limits, context.cancellation)
+    notes = [f"the file has {content.size} bytes; its number of lines was not counted"]
+    if found.gave_up:
+        notes.append(f"looked at its first {context.limits.scan_bytes} bytes only")
+    if not found.lines:
+        return failure(ToolErrorType.VALIDATION, f"{given!r}: no line {offset} was found ({'; '.join(notes)}).")
+    return _result(numbered(found.lines, offset, context.limits.line_chars), notes, given, len(found.lines), None)
+
+
+def _result(body: str, notes: list[str], given: str, shown: int, total: int | None) -> ToolResult:
+    output = f"{body}\n[{'; '.join(notes)}]" if notes else body
+    display = f"{Path(given).name}: {shown} lines" + (f" of {total}" if total not in (None, shown) else "")
+    return ToolResult(output, display=display, metadata={"lines": shown, "total_lines": total})

@@ -1,0 +1,180 @@
+"""Looking at a file and replacing it as a whole, bound to what was looked at. Knows bytes only."""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tools.kinds import ToolErrorType
+from tools.paths import PathRefused, ResolvedPath, open_directory, open_regular
+
+__all__ = ["Snapshot", "digest", "look", "read_all", "replace"]
+
+_CHUNK = 1024 * 1024
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A file as it was when it was looked at; data and status are None where there was none."""
+
+    resolved: ResolvedPath
+    data: bytes | None = None
+    status: os.stat_result | None = None
+
+    @property
+    def sha256(self) -> str | None:
+        """Digest of the content."""
+        return None if self.data is None else digest(self.data)
+
+    def as_seen(self) -> dict[str, Any]:
+        """What a preview remembers of it."""
+        return {
+            "path": str(self.resolved.path),
+            "device": self.status.st_dev if self.status else None,
+            "inode": self.status.st_ino if self.status else None,
+            "sha256": self.sha256,
+        }
+
+
+def look(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
+    """Read a file whole, or find that there is none.
+
+    Raises:
+        PathRefused: it is no regular file, may not be read, or is larger than `max_bytes`.
+    """
+    try:
+        with open_regular(resolved) as fd:
+            status = os.fstat(fd)
+            if status.st_size > max_bytes:
+                raise PathRefused(
+                    ToolErrorType.VALIDATION,
+                    f"{resolved.given!r} has {status.st_size} bytes; files over {max_bytes} bytes are not changed.",
+                )
+            return Snapshot(resolved, read_all(fd), status)
+    except PathRefused as refused:
+        if refused.kind is not ToolErrorType.NOT_FOUND:
+            raise
+        return Snapshot(resolved)
+
+
+def read_all(fd: int) -> bytes:
+    """Everything from the descriptor's position on."""
+    parts = []
+    while part := os.read(fd, _CHUNK):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def replace(before: Snapshot, data: bytes, *, temp_name: str, max_bytes: int) -> None:
+    """Put a new content in place of what was looked at, at once or not at all; durable when it returns.
+
+    Missing folders are created. Mode bits stay, the owner where this user can give files away. A stale file of the
+    same temporary name is taken for the remains of a killed attempt.
+
+    Raises:
+        PathRefused: the file is not the one that was looked at any more, is read-only, or cannot be written.
+    """
+    resolved = before.resolved
+    if resolved.reaches_process or not resolved.path.name:
+        raise PathRefused(ToolErrorType.PERMISSION, f"{resolved.given!r} cannot be written.")
+    with open_directory(resolved.path.parent, create=True) as parent:
+        _require_writable(before, parent)
+        try:
+            _write_beside(before, data, parent, temp_name)
+            _require_unchanged(before, max_bytes)
+            os.rename(temp_name, resolved.path.name, src_dir_fd=parent, dst_dir_fd=parent)  # noqa: PTH104 - descriptors
+        except OSError as error:
+            _remove(temp_name, parent)
+            raise _write_refusal(resolved, error) from error
+        except PathRefused:
+            _remove(temp_name, parent)
+            raise
+        _sync_directory(parent)
+
+
+def _require_writable(before: Snapshot, parent: int) -> None:
+    if before.status is None:
+        return
+    name = before.resolved.path.name
+    # The mode is looked at as well because the superuser may write to everything, even to what is marked read-only.
+    may_write = os.access(name, os.W_OK, dir_fd=parent, follow_symlinks=False) if _ACCESS_NOFOLLOW else True
+    if not may_write or not before.status.st_mode & 0o222:
+        raise PathRefused(
+            ToolErrorType.PERMISSION, f"{before.resolved.given!r} is read-only for this user; it was not changed."
+        )
+
+
+_ACCESS_NOFOLLOW = os.access in os.supports_follow_symlinks and os.access in os.supports_dir_fd
+
+
+def _require_unchanged(before: Snapshot, max_bytes: int) -> None:
+    now = look(before.resolved, max_bytes)
+    if now.as_seen() != before.as_seen():
+        raise PathRefused(
+            ToolErrorType.EXECUTION,
+            f"{before.resolved.given!r} was changed by someone else at this very moment; read it again.",
+        )
+
+
+def _write_beside(before: Snapshot, data: bytes, parent: int, temp_name: str) -> None:
+    _remove(temp_name, parent)
+    with _created(temp_name, parent, before.status) as fd:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        if before.status is not None:
+            _keep_owner(fd, before.status)
+            os.fchmod(fd, stat.S_IMODE(before.status.st_mode))
+        os.fsync(fd)
+
+
+@contextmanager
+def _created(temp_name: str, parent: int, status: os.stat_result | None) -> Iterator[int]:
+    mode = 0o600 if status is not None else 0o666
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(temp_name, flags, mode, dir_fd=parent)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _keep_owner(fd: int, status: os.stat_result) -> None:
+    now = os.fstat(fd)
+    if (now.st_uid, now.st_gid) == (status.st_uid, status.st_gid):
+        return
+    try:
+        os.fchown(fd, status.st_uid, status.st_gid)
+    except PermissionError:
+        return
+
+
+def _remove(name: str, parent: int) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)  # noqa: PTH108 - descriptors
+    except FileNotFoundError:
+        return
+
+
+def _sync_directory(parent: int) -> None:
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _write_refusal(resolved: ResolvedPath, error: OSError) -> PathRefused:
+    kind = ToolErrorType.EXECUTION
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        kind = ToolErrorType.PERMISSION
+    return PathRefused(kind, f"{resolved.given!r} was not written: {error.strerror}. The old content is unharmed.")

@@ -1,0 +1,234 @@
+"""The one place where paths are resolved and opened: for every tool, and for the facts policy judges.
+
+A path is resolved step by step as the file system says, and the resolved path is then opened through directory
+descriptors without following anything more. Whether a path may be touched is not decided here.
+"""
+
+import errno
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.kinds import ToolErrorType
+from tools.result import ToolResult, failure
+
+__all__ = ["PathRefused", "ResolvedPath", "contains", "open_directory", "open_regular", "resolve"]
+
+_MAX_LINKS = 40
+_MAX_PATH_BYTES = 4096
+_MAX_NAME_BYTES = 255
+_PROCESS_INSIDES = re.compile(
+    r"/proc/\d+(?:/task/\d+)?/(?:environ|mem|maps|smaps|smaps_rollup|numa_maps|map_files|pagemap|auxv|fd|fdinfo)(?:/|$)"
+)
+_TRAVERSE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class PathRefused(Exception):
+    """A path cannot be used; `kind` and the message go into the result."""
+
+    def __init__(self, kind: ToolErrorType, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    def as_result(self) -> ToolResult:
+        """The refusal as a value."""
+        return failure(self.kind, str(self))
+
+
+@dataclass(frozen=True)
+class ResolvedPath:
+    """Where a path really leads."""
+
+    given: str
+    path: Path
+    """Absolute, free of links; the last parts need not exist."""
+    inside: bool
+    """Whether it lies in the workspace."""
+    reaches_process: bool
+    """Whether the way leads through the insides of a process (its environment, memory, descriptors)."""
+
+
+def resolve(given: str, *, workspace: Path, base: Path | None = None) -> ResolvedPath:
+    """Follow a path; relative ones start at `base`, else at the workspace, which must be resolved itself.
+
+    Raises:
+        PathRefused: the text is no path, a link loops, or a folder on the way may not be looked into.
+    """
+    _require_path_text(given)
+    text = os.path.expanduser(given) if given.startswith("~") else given  # noqa: PTH111 - Path() would drop a trailing "/.."
+    start = os.path.join(base or workspace, text)  # noqa: PTH118 - same
+    path, reaches_process = _follow(given, start)
+    return ResolvedPath(given, path, contains(workspace, path), reaches_process)
+
+
+def contains(root: Path, path: Path) -> bool:
+    """Whether a resolved path lies in a resolved folder: by its parts, else by comparing the folders themselves.
+
+    The second look finds other spellings of the same folder, as case-insensitive file systems allow.
+    """
+    if path.is_relative_to(root):
+        return True
+    try:
+        wanted = root.stat()
+    except OSError:
+        return False
+    return any(_is_same(folder, wanted) for folder in (path, *path.parents))
+
+
+@contextmanager
+def open_directory(path: Path, *, create: bool = False) -> Iterator[int]:
+    """A descriptor of a resolved folder, opened part by part; a part that became a link is refused.
+
+    Raises:
+        PathRefused: a part is missing (and not to be created), no folder, or may not be entered.
+    """
+    fd = os.open("/", _TRAVERSE)
+    try:
+        for part in path.parts[1:]:
+            below = _enter(fd, part, path, create=create)
+            os.close(fd)
+            fd = below
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def open_regular(resolved: ResolvedPath) -> Iterator[int]:
+    """A descriptor for reading a regular file; never blocks on a pipe or device, never follows a link.
+
+    Raises:
+        PathRefused: there is no such file, it is not a regular one, or it may not be read.
+    """
+    if resolved.reaches_process:
+        raise PathRefused(
+            ToolErrorType.PERMISSION,
+            f"{resolved.given!r} leads into the memory, environment or descriptors of a process, which is never read.",
+        )
+    with open_directory(resolved.path.parent) as parent:
+        fd = _open_file(resolved, parent)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _open_file(resolved: ResolvedPath, parent: int) -> int:
+    name = resolved.path.name or "."
+    try:
+        _require_regular(resolved, os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError as error:
+        raise _refusal(resolved.given, error) from error
+    try:
+        _require_regular(resolved, os.fstat(fd).st_mode)
+    except PathRefused:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _require_regular(resolved: ResolvedPath, mode: int) -> None:
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is a folder; use ls to see what is in it.")
+    kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a link that just changed"))
+    what = next((word for test, word in kinds if test(mode)), "a device")
+    raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is {what}; only regular files can be used.")
+
+
+def _require_path_text(given: str) -> None:
+    if not given:
+        raise PathRefused(ToolErrorType.VALIDATION, "The path is empty; name a file or folder.")
+    if "\0" in given:
+        raise PathRefused(ToolErrorType.VALIDATION, f"The path {given!r} contains a NUL character; no file has one.")
+    try:
+        raw = os.fsencode(given)
+    except UnicodeEncodeError as error:
+        raise PathRefused(ToolErrorType.VALIDATION, f"The path {given!r} has characters no file name has.") from error
+    if len(raw) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in raw.split(b"/")):
+        raise PathRefused(
+            ToolErrorType.VALIDATION,
+            f"The path {given[:60]!r}… is too long ({len(raw)} bytes); "
+            f"{_MAX_NAME_BYTES} bytes per name and {_MAX_PATH_BYTES} in all are possible.",
+        )
+
+
+def _follow(given: str, start: str) -> tuple[Path, bool]:
+    pending = deque(start.split("/"))
+    current = "/"
+    links = 0
+    reaches_process = False
+    while pending:
+        part = pending.popleft()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            current = os.path.dirname(current)  # noqa: PTH120 - text on purpose: current is resolved already
+            continue
+        candidate = f"{current.rstrip('/')}/{part}"
+        reaches_process |= _PROCESS_INSIDES.match(candidate) is not None
+        target = _link_target(given, candidate)
+        if target is None:
+            current = candidate
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            raise PathRefused(ToolErrorType.VALIDATION, f"{given!r} goes through too many links; it may be a loop.")
+        current = "/" if target.startswith("/") else current
+        pending.extendleft(reversed(target.split("/")))
+    return Path(current), reaches_process
+
+
+def _link_target(given: str, candidate: str) -> str | None:
+    try:
+        return os.readlink(candidate)  # noqa: PTH115 - text in, text out
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ENOENT):
+            return None
+        raise _refusal(given, error) from error
+
+
+def _enter(fd: int, part: str, whole: Path, *, create: bool) -> int:
+    try:
+        return os.open(part, _TRAVERSE, dir_fd=fd)
+    except FileNotFoundError as error:
+        if not create:
+            raise _refusal(str(whole), error) from error
+    except OSError as error:
+        raise _refusal(str(whole), error) from error
+    try:
+        os.mkdir(part, dir_fd=fd)  # noqa: PTH102 - Path has no directory descriptors
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise _refusal(str(whole), error) from error
+    return os.open(part, _TRAVERSE, dir_fd=fd)
+
+
+def _refusal(given: str, error: OSError) -> PathRefused:
+    match error.errno:
+        case errno.ENOENT:
+            return PathRefused(ToolErrorType.NOT_FOUND, f"{given!r} does not exist; look with ls what is there.")
+        case errno.EACCES | errno.EPERM:
+            return PathRefused(ToolErrorType.PERMISSION, f"{given!r} may not be accessed by this user.")
+        case errno.ENOTDIR:
+            return PathRefused(ToolErrorType.NOT_FOUND, f"A part of {given!r} is not a folder (any more).")
+        case errno.ELOOP:
+            return PathRefused(ToolErrorType.VALIDATION, f"{given!r} became a link while it was being opened.")
+        case _:
+            return PathRefused(ToolErrorType.EXECUTION, f"{given!r} cannot be used: {error.strerror}.")
+
+
+def _is_same(folder: Path, wanted: os.stat_result) -> bool:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return os.path.samestat(found, wanted)

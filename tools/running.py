@@ -1,0 +1,75 @@
+"""Executing one validated call: the context where it is declared, the time limit, and bugs as error results."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from tools.base import BaseTool
+from tools.coercion import as_keywords, parse_arguments
+from tools.context import ToolContext
+from tools.finding import renamed_arguments
+from tools.kinds import ToolErrorType
+from tools.result import FileEffect, Preview, ToolResult, failure
+
+__all__ = ["execute", "foresee", "parsed", "preview"]
+
+_log = logging.getLogger(__name__)
+
+
+def parsed(tool: BaseTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as they will run, as JSON values: renamed, coerced, validated; only those that were given.
+
+    Raises:
+        BadArguments: they are unusable.
+    """
+    renamed = renamed_arguments(arguments, tool.argument_aliases, tool.args_schema.model_fields)
+    return parse_arguments(tool.args_schema, renamed).model_dump(mode="json", exclude_unset=True)
+
+
+async def execute(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+    """Run the tool. Whatever it raises, except a cancellation, becomes an error result.
+
+    Raises:
+        BadArguments: the arguments are unusable.
+    """
+    keywords = as_keywords(parse_arguments(tool.args_schema, arguments))
+    if _declares_context(tool.execute):
+        keywords["context"] = context
+    try:
+        async with asyncio.timeout(tool.timeout_s) as limit:
+            return await tool.execute(**keywords)
+    except asyncio.CancelledError:
+        context.cancellation.set()
+        raise
+    except Exception as error:  # the one boundary between a tool's bugs and the run
+        context.cancellation.set()
+        if isinstance(error, TimeoutError) and limit.expired():
+            return failure(
+                ToolErrorType.TIMEOUT,
+                f"{tool.name} was stopped after {tool.timeout_s:g} seconds; ask for less at once.",
+            )
+        _log.exception("tool %s failed", tool.name)
+        return failure(
+            ToolErrorType.UNKNOWN,
+            f"{tool.name} failed inside: {type(error).__name__}: {error}. Try another way; the log has the details.",
+        )
+
+
+async def preview(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Preview | None:
+    """The tool's preview, its context passed where declared."""
+    if _declares_context(tool.preview):
+        return await tool.preview(dict(arguments), context)
+    return await tool.preview(dict(arguments))
+
+
+async def foresee(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> FileEffect | None:
+    """What the tool foresees, its context passed where declared."""
+    if _declares_context(tool.foresee):
+        return await tool.foresee(dict(arguments), context)
+    return await tool.foresee(dict(arguments))
+
+
+def _declares_context(function: Any) -> bool:
+    return "context" in inspect.signature(function).parameters

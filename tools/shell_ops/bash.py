@@ -1,0 +1,229 @@
+"""Running a shell command. Whether it may run is not decided here.
+
+Children that a command leaves in the background end with the call.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from tools.base import (
+    BaseTool,
+    CommandTarget,
+    Preview,
+    ShellOutput,
+    Target,
+    ToolContext,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
+from tools.blocking import in_thread
+from tools.paths import PathRefused, contains, resolve
+from tools.shell_ops.child import Child, start_time
+from tools.shell_ops.environment import child_environment
+from tools.shell_ops.spool import Spool, open_spool
+from tools.shell_ops.telling import Ending, told
+
+__all__ = ["BashArgs", "BashTool"]
+
+_SHELL = "/bin/bash"
+_LONGEST_PAUSE_S = 0.05
+
+
+class BashArgs(BaseModel):
+    """What to run, and where."""
+
+    command: str = Field(description="the command, as bash reads it")
+    description: str = Field(default="", description="what it is for, in a few words")
+    timeout: float = Field(default=120, gt=0, le=600, description="seconds after which it is stopped, 600 at most")
+    working_directory: str = Field(
+        default="", description="folder for this call alone, relative to the workspace; otherwise the shell's current one"
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A command with its place, ready to be started."""
+
+    command: str
+    timeout: float
+    start: Path
+    context: ToolContext
+
+
+class BashTool(BaseTool):
+    """See the module."""
+
+    name = "bash"
+    description = (
+        "Run a command with bash in the workspace. There is no terminal and no input: commands that ask get the end of "
+        "input at once. A changed working directory is kept for the next call while it lies in the workspace; variables "
+        "are not kept. Processes left in the background end with the call. Long output is shortened in the middle."
+    )
+    risk_level = ToolRiskLevel.HIGH
+    kind = ToolKind.EXECUTE
+    category = "shell"
+    args_schema = BashArgs
+    timeout_s = 660
+    """Only a net below the command's own limit, which is 600 seconds at most."""
+
+    def validate(self, args: Mapping[str, Any]) -> str | None:
+        """Refuses what the shell could not be given."""
+        command = str(args["command"])
+        if not command.strip():
+            return "command: it is empty; say what to run."
+        return "command: it contains a NUL character, which no command can." if "\0" in command else None
+
+    def targets(self, args: Mapping[str, Any]) -> list[Target]:
+        """The command."""
+        return [CommandTarget(str(args["command"]), str(args.get("working_directory") or ""))]
+
+    def display_call(self, args: Mapping[str, Any]) -> str:
+        """The first line of the command."""
+        first, *more = str(args["command"]).strip().split("\n")
+        return f"$ {first}" + (f" (+{len(more)} lines)" if more else "")
+
+    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:
+        """The command and the folder it would run in."""
+        surroundings = self.context_or_own(context)
+        place = args.get("working_directory") or surroundings.cwd or surroundings.workspace
+        return Preview("text", f"{args['command']}\n[in {place}]")
+
+    async def execute(
+        self,
+        *,
+        command: str,
+        description: str = "",  # noqa: ARG002 - for the person who is asked
+        timeout: float = 120,  # noqa: ASYNC109 - the model's argument: the command's limit, not this coroutine's
+        working_directory: str = "",
+        context: ToolContext | None = None,
+    ) -> ToolResult:
+        """Run it to its end, its limit, or its cancellation; nothing of it is left running."""
+        surroundings = self.context_or_own(context)
+        if objection := self.validate({"command": command}):
+            return failure(ToolErrorType.VALIDATION, objection)
+        try:
+            start = _start_folder(working_directory, surroundings)
+        except PathRefused as refused:
+            return refused.as_result()
+        return await _run(_Run(command, min(timeout, 600), start, surroundings))
+
+
+def _start_folder(given: str, context: ToolContext) -> Path:
+    current = context.cwd or context.workspace
+    resolved = resolve(given or str(current), workspace=context.workspace)
+    if not resolved.inside:
+        raise PathRefused(
+            ToolErrorType.PERMISSION,
+            f"working_directory {given or str(current)!r} is outside the workspace {context.workspace}; choose a folder in it.",
+        )
+    if resolved.path.is_dir():
+        return resolved.path
+    if given:
+        raise PathRefused(ToolErrorType.NOT_FOUND, f"working_directory {given!r} is no folder; look with ls.")
+    return context.workspace  # the folder the shell stood in is gone
+
+
+async def _run(run: _Run) -> ToolResult:
+    context = run.context
+    path = context.blobs.spool(context.thread_id, context.call_id, context.attempt) if context.blobs else None
+    began = time.monotonic()
+    with open_spool(path) as spool, _report_pipe() as (source, sink):
+        try:
+            child = _spawn(run, spool, sink)
+        except OSError as error:
+            return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror}.")
+        stopped = await _supervise(child, run, spool)
+        folder = _reported(source)
+        code = child.returncode
+        ending = Ending(
+            code=0 if code is None else code,
+            stopped=stopped,
+            timeout_s=run.timeout,
+            seconds=time.monotonic() - began,
+            folder=_kept_folder(folder, run),
+            outside=folder if folder is not None and not contains(context.workspace, folder) else None,
+            start=run.start,
+            prologue=_prologue(sink),
+        )
+        return await in_thread(told, run.command, ending, spool, context)
+
+
+def _spawn(run: _Run, spool: Spool, report: int) -> Child:
+    # The approved text follows on the same line, so that the shell's messages count lines as the model does.
+    arguments = [_SHELL, "--noprofile", "--norc", "-c", f"{_prologue(report)}{run.command}", "bash"]
+    environment = {**child_environment(os.environ), "PWD": str(run.start)}
+    return Child(arguments, cwd=run.start, environment=environment, output=spool.sink, report=report)
+
+
+def _prologue(report: int) -> str:
+    return f"trap 'pwd -P >&{report}' EXIT; "
+
+
+async def _supervise(child: Child, run: _Run, spool: Spool) -> Literal["timeout", "flood"] | None:
+    context = run.context
+    try:
+        if context.processes is not None:
+            await context.processes.record(context, child.group, start_time(child.group))
+        child.release()
+        stopped = await _watch(child, run, spool)
+        if stopped is not None:
+            await child.terminate()
+        return stopped
+    except asyncio.CancelledError:
+        await child.terminate()
+        raise
+    finally:
+        child.end_group()
+        spool.follow(lambda text: context.progress(ShellOutput(text)))
+
+
+async def _watch(child: Child, run: _Run, spool: Spool) -> Literal["timeout", "flood"] | None:
+    deadline = time.monotonic() + run.timeout
+    pause = 0.002
+    while not child.ended():
+        spool.follow(lambda text: run.context.progress(ShellOutput(text)))
+        if spool.size > run.context.limits.spool_bytes:
+            return "flood"
+        if time.monotonic() > deadline:
+            return "timeout"
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+    return None
+
+
+@contextmanager
+def _report_pipe() -> Iterator[tuple[int, int]]:
+    """A pipe for the folder in which the shell ends; read without waiting, as a background child may hold it open."""
+    source, sink = os.pipe()
+    os.set_blocking(source, False)
+    try:
+        yield source, sink
+    finally:
+        os.close(source)
+        os.close(sink)
+
+
+def _reported(source: int) -> Path | None:
+    try:
+        lines = os.read(source, 64 * 1024).decode("utf-8", "surrogateescape").rstrip("\n")
+    except BlockingIOError:
+        return None
+    return Path(lines) if lines.startswith("/") and "\0" not in lines else None
+
+
+def _kept_folder(folder: Path | None, run: _Run) -> Path | None:
+    """Where the shell stands from now on, when that changes: only folders that exist, in the workspace."""
+    if folder is None or folder == run.start or not folder.is_dir() or not contains(run.context.workspace, folder):
+        return None
+    return folder

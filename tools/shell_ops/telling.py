@@ -1,0 +1,117 @@
+"""What came of a command, in words: nothing is called a success that only looks like one."""
+
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tools.context import ToolContext
+from tools.kinds import ToolErrorType
+from tools.result import ToolResult, failure
+from tools.shaping import head_and_tail, shape
+from tools.shell_ops.output import clean
+from tools.shell_ops.spool import Spool
+
+__all__ = ["Ending", "told"]
+
+_WHOLE_BYTES = 1024 * 1024
+"""Up to here all of the output is cleaned; of more, the beginning and the end."""
+_SEVERAL = re.compile(r"[|;&\n]")
+_NO_INPUT = re.compile(
+    r"/dev/tty: (?:No such device|cannot open)|open /dev/tty|/dev/tty.*No such device|not a t(?:ty|erminal)"
+    r"|EOFError|EOF when reading|inappropriate ioctl",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a command ended."""
+
+    code: int
+    """Exit code of the shell, or minus the signal that killed it."""
+    stopped: Literal["timeout", "flood"] | None
+    timeout_s: float
+    seconds: float
+    folder: Path | None
+    """Where the shell stands from now on, when that changed."""
+    outside: Path | None
+    """Where the shell ended when that is outside the workspace."""
+    start: Path
+    prologue: str = ""
+    """What was put before the command; the shell quotes it in syntax errors, where it would only puzzle."""
+
+
+def told(command: str, ending: Ending, spool: Spool, context: ToolContext) -> ToolResult:
+    """The result of a command that has ended."""
+    limit = context.limits.result_chars
+    if ending.stopped == "flood":
+        spool.cut(context.limits.spool_bytes)
+    text, metadata = _output(spool, context, limit)
+    text = text.replace(ending.prologue, "") if ending.prologue else text
+    status = _status(command, ending, context.limits.spool_bytes)
+    hint = _hint(text, ending)
+    folder = _folder(ending)
+    output = "\n".join(part for part in (text.rstrip("\n") or "(no output)", f"[{status}]", hint, folder) if part)
+    metadata |= {"exit_code": ending.code if ending.code >= 0 else None, "seconds": round(ending.seconds, 3)}
+    if ending.code < 0:
+        metadata["signal"] = _signal_name(-ending.code)
+    if ending.folder is not None:
+        metadata["cwd"] = str(ending.folder)
+    if ending.stopped == "timeout":
+        return failure(ToolErrorType.TIMEOUT, _with_next(status), output=output, **metadata)
+    if ending.stopped or ending.code != 0:
+        return failure(ToolErrorType.EXECUTION, _with_next(status), output=output, **metadata)
+    return ToolResult(output, display=status, metadata=metadata)
+
+
+def _output(spool: Spool, context: ToolContext, limit: int) -> tuple[str, dict[str, Any]]:
+    size = spool.size
+    if size <= _WHOLE_BYTES:
+        shaped = shape(ToolResult(clean(spool.read())), limit, context.blobs)
+        return shaped.output, {"output_bytes": size, **shaped.metadata}
+    reference = context.blobs.put(spool.read()) if context.blobs else None
+    how = f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
+    ends = f"{clean(spool.read(0, limit))}\n{clean(spool.read(size - limit, limit))}"
+    text = head_and_tail(ends, limit, f"left out here: the whole output has {size} bytes; {how}")
+    metadata: dict[str, Any] = {"output_bytes": size, "truncated": True}
+    return text, metadata | ({"blob": reference} if reference else {})
+
+
+def _status(command: str, ending: Ending, spool_bytes: int) -> str:
+    if ending.stopped == "timeout":
+        return f"stopped after {ending.timeout_s:g} seconds, its time limit; what it did until then stays done"
+    if ending.stopped == "flood":
+        return f"stopped because it wrote more than {spool_bytes} bytes; only those were kept"
+    if ending.code < 0:
+        return f"killed by signal {_signal_name(-ending.code)}"
+    name = _signal_name(ending.code - 128) if 128 < ending.code < 193 else ""
+    by_signal = f", which usually means signal {name}" if name else ""
+    last = ", that of the last command; earlier ones may have failed" if _SEVERAL.search(command.strip()) else ""
+    return f"exit code {ending.code}{last}{by_signal}"
+
+
+def _with_next(status: str) -> str:
+    return f"The command failed: {status}."
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"number {number}" if number > 31 else ""
+
+
+def _hint(text: str, ending: Ending) -> str:
+    if ending.code == 0 or not _NO_INPUT.search(text):
+        return ""
+    return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
+
+
+def _folder(ending: Ending) -> str:
+    if ending.folder is not None:
+        return f"[working directory is now {ending.folder}]"
+    if ending.outside is not None:
+        return f"[the shell ended in {ending.outside}, outside the workspace; the next command starts in {ending.start}]"
+    return ""

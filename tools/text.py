@@ -1,0 +1,79 @@
+"""Files as text without losing a byte: encoding, byte order mark and line endings are found, kept and put back.
+
+Text is held exactly as it decodes, line endings included; decoding and encoding again gives the same bytes.
+"""
+
+import codecs
+from dataclasses import dataclass
+
+__all__ = ["TextForm", "decode", "is_binary", "to_newline"]
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before utf-16-le, whose mark is its beginning
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_FALLBACK = "iso-8859-1"
+_SNIFFED_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How a text is laid down in bytes."""
+
+    encoding: str = "utf-8"
+    mark: bytes = b""
+    newline: str | None = None
+    """The most frequent line ending; None where there is no line ending."""
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of a text in this form, its line endings untouched.
+
+        Raises:
+            UnicodeEncodeError: the encoding lacks a character.
+        """
+        return self.mark + text.encode(self.encoding)
+
+
+def decode(data: bytes) -> tuple[str, TextForm]:
+    """The text of a file, exactly, and its form. Bytes that are not valid UTF-8 are read one character per byte."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark) and (text := _decoded(data[len(mark) :], encoding)) is not None:
+            return text, TextForm(encoding, mark, _majority(text))
+    text = _decoded(data, "utf-8")
+    if text is not None:
+        return text, TextForm("utf-8", b"", _majority(text))
+    text = data.decode(_FALLBACK)
+    return text, TextForm(_FALLBACK, b"", _majority(text))
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether the beginning of a file looks like anything but text."""
+    if any(data.startswith(mark) for mark, _ in _MARKS):
+        return False
+    return b"\0" in data[:_SNIFFED_BYTES]
+
+
+def to_newline(text: str, newline: str | None) -> str:
+    """The text with all its line endings turned into this one; None leaves them as they are."""
+    if newline is None:
+        return text
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return plain if newline == "\n" else plain.replace("\n", newline)
+
+
+def _decoded(data: bytes, encoding: str) -> str | None:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    return text if text.encode(encoding, "surrogatepass") == data else None
+
+
+def _majority(text: str) -> str | None:
+    pairs = text.count("\r\n")
+    counts = {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
+    newline = max(counts, key=lambda ending: counts[ending])
+    return newline if counts[newline] else None
