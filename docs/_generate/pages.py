@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs._generate import state_machine
+from docs._generate import commands, configuration, events, state_machine
 
 __all__ = ["PAGES", "write_pages"]
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "docs/commands.md": commands.page,
+    "docs/configuration.md": configuration.page,
+    "docs/events.md": events.page,
     "docs/state-machine.md": state_machine.page,
 }
 """Path from the top of the checkout to what renders it."""

@@ -1,0 +1,86 @@
+"""Renders docs/configuration.md from the settings models and the tables of environment variables and flags."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from docs._generate.markdown import code, note, table
+from graph_agent.config.load import ENVIRONMENT, FLAGS, known_keys
+from graph_agent.config.settings import Settings
+
+__all__ = ["page"]
+
+_INTRODUCTION = """\
+A value is taken from the flag, else from the environment, else from the user's `config.toml`, else the default
+holds. `config.toml` lies in `$XDG_CONFIG_HOME/graph-agent/` (usually `~/.config/graph-agent/`), or in
+`$GRAPH_AGENT_HOME` where that is set. A wrong value or an unknown key is an error that names the place. Files of
+the project that the agent works on set nothing.
+""".splitlines()
+
+
+def page() -> str:
+    """The whole page, as it should stand on disk."""
+    return "\n".join(
+        [
+            note("graph_agent/config"),
+            "# Configuration",
+            "",
+            *_INTRODUCTION,
+            "",
+            "## Keys of config.toml",
+            "",
+            *table(("key", "value", "default", "flag", "what it does"), _key_rows()),
+            "",
+            "A dotted key stands in the table of its first part: `model.name` is `name` under `[model]`.",
+            "",
+            "## Environment",
+            "",
+            *table(("variable", "sets"), _variable_rows()),
+            "",
+            "A later row beats an earlier one for the same key; an empty variable counts as unset.",
+            "",
+        ]
+    )
+
+
+def _variable_rows() -> Iterator[tuple[str, str]]:
+    for variable, key in ENVIRONMENT:
+        yield code(variable), code(key)
+    yield code("GRAPH_AGENT_DB"), "the database file"
+    yield code("GRAPH_AGENT_HOME"), "one folder for config.toml and, in its `data` folder, the database"
+
+
+def _key_rows() -> Iterator[tuple[str, ...]]:
+    schema = Settings.model_json_schema()
+    for key in known_keys():
+        field = _field(schema, key)
+        default = field.get("default")
+        yield (
+            code(key),
+            _kind(field),
+            "" if default in (None, {}, []) else code(str(default)),
+            code(FLAGS.get(key, "")),
+            str(field["description"]),
+        )
+
+
+def _field(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    section, _, name = key.rpartition(".")
+    owner = schema
+    if section:
+        reference: str = schema["properties"][section]["$ref"]
+        owner = schema["$defs"][reference.rpartition("/")[2]]
+    field: Mapping[str, Any] = owner["properties"][name]
+    return field
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    options = [option for option in field.get("anyOf", [field]) if option.get("type") != "null"]
+    return " or ".join(_one_kind(option) for option in options)
+
+
+def _one_kind(option: Mapping[str, Any]) -> str:
+    if "enum" in option:
+        return ", ".join(code(value) for value in option["enum"])
+    names = {"string": "text", "array": "list of text", "object": "table", "boolean": "true or false"}
+    kind = str(option["type"])
+    return names.get(kind, kind)
