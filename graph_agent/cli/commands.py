@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graph_agent.cli.options import Database
+
 if TYPE_CHECKING:
     from graph_agent.cli.opening import Target
     from graph_agent.cli.run import RunOrder
@@ -40,7 +42,6 @@ Bypass = Annotated[
 Workspace = Annotated[
     Path | None, typer.Option("--workspace", help="Folder to work in; moves a thread that has another.")
 ]
-Database = Annotated[str | None, typer.Option("--db", help="Database file instead of the configured one.")]
 Thread = Annotated[str | None, typer.Option("--thread", help="Continue, or create, the thread with this id.")]
 NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for whole replies.")]
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Model requests a turn may make.")]

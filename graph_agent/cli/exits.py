@@ -31,6 +31,7 @@ _BY_STATUS: dict[RestStatus, Exit] = {
     "model_error": Exit.MODEL,
     "held": Exit.HELD,
     "stopped": Exit.INTERRUPTED,
+    "broken_off": Exit.FAILED,
     "failed": Exit.FAILED,
 }
 

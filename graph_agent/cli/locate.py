@@ -4,18 +4,14 @@ An existing thread keeps its own folder, wherever it is resumed from.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from graph_agent.config.paths import database_path
-from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.ids import resolve
-from graph_agent.inspect.threads import ThreadSummary, read_threads
+from graph_agent.errors import NothingYet, UnknownId, UsageError
+from graph_agent.inspect import Reader, ThreadSummary
 
-__all__ = ["Found", "find", "known_thread", "reading", "require_folder"]
+__all__ = ["Found", "find", "known_thread", "require_folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +23,16 @@ class Found:
     checkpoint_id: str | None = None
 
 
-@contextmanager
-def reading(db: str | None) -> Iterator[ReadOnlyDatabase]:
-    """The database of the flag, environment or data folder, for reading."""
-    database = ReadOnlyDatabase.open(database_path(os.environ, db))
-    try:
-        yield database
-    finally:
-        database.close()
-
-
 def find(text: str, db: str | None, workspace: Path) -> Found:
     """The thread a person means: thread or checkpoint id, a unique part of one, or nothing for the newest here.
 
     Raises:
         UnknownId: nothing fits, or several do.
-        UsageError: the folder of the thread is gone.
+        NothingYet: there is no database.
     """
-    with reading(db) as database:
-        target = resolve(database, text, str(workspace), ("thread", "checkpoint"))
-        [thread] = read_threads(database, "t.thread_id = ?", (target.thread_id,))
+    with Reader.open(database_path(os.environ, db)) as reader:
+        target = reader.resolve(text, str(workspace), ("thread", "checkpoint"))
+        thread = reader.thread(target.thread_id)
     is_older = target.kind == "checkpoint" and target.id != thread.checkpoint_id
     return _found(thread, target.id if is_older else None)
 
@@ -54,11 +40,10 @@ def find(text: str, db: str | None, workspace: Path) -> Found:
 def known_thread(thread_id: str, db: str | None) -> Found | None:
     """The thread with exactly this id; None when it is still to be created."""
     try:
-        with reading(db) as database:
-            threads = read_threads(database, "t.thread_id = ?", (thread_id,))
-    except NothingYet:
+        with Reader.open(database_path(os.environ, db)) as reader:
+            return _found(reader.thread(thread_id), None)
+    except (NothingYet, UnknownId):
         return None
-    return _found(threads[0], None) if threads else None
 
 
 def _found(thread: ThreadSummary, checkpoint_id: str | None) -> Found:

@@ -9,7 +9,11 @@ from typing import Annotated
 import typer
 
 from graph_agent.cli import commands
+from graph_agent.cli.approvals import approvals_app
 from graph_agent.cli.boundary import guarded
+from graph_agent.cli.calls import calls_command
+from graph_agent.cli.inspect import inspect_command
+from graph_agent.cli.threads import threads_app
 from graph_agent.cli.version import tell_version
 
 __all__ = ["app", "main"]
@@ -25,6 +29,10 @@ app = typer.Typer(
 app.command()(commands.chat)
 app.command()(commands.run)
 app.command()(commands.resume)
+app.command("inspect")(inspect_command)
+app.command("calls")(calls_command)
+app.add_typer(threads_app, name="threads")
+app.add_typer(approvals_app, name="approvals")
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ __all__ = ["failure_report", "rest_report", "resume_lines", "waiting_lines"]
 def rest_report(rest: Rest) -> dict[str, Any]:
     """The object `run --output json` prints: the lists in the shape of `approvals list` and `calls`."""
     return {
-        "status": rest.status,
+        "status": "failed" if rest.status == "broken_off" else rest.status,
         "thread_id": rest.thread_id,
         "checkpoint_id": rest.checkpoint_id,
         "answer": rest.answer,

@@ -76,9 +76,7 @@ class _Run:
             return rest
         if self._order.prompt is not None:
             return await session.send(self._order.prompt)
-        if rest.status != "done" and not self._steps:
-            return await session.continue_turn()
-        return rest
+        return rest if self._steps else await session.continue_turn()
 
     def _ended(self, cut: Cut[Rest]) -> int:
         rest = cut.result
@@ -105,7 +103,7 @@ class _Run:
         is_limit = code is Exit.LIMIT
         error = f"the time limit of {limit:g} s was reached" if is_limit and limit else "ended by a signal"
         self._news.tell(f"graph-agent: {error}")
-        self._print(failure_report("limit" if is_limit else "interrupted", error, self._thread_id), "")
+        self._print(failure_report("limit" if is_limit else "stopped", error, self._thread_id), "")
         self._tell_resume()
         return code
 

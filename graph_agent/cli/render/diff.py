@@ -20,14 +20,14 @@ def diff_lines(diff: str, width: int) -> list[Text]:
 
 def added_text(diff: str) -> str | None:
     """What the file holds afterwards, where the diff shows all of it: only added lines, one hunk from line 1."""
-    body = [line for line in diff.split("\n") if not line.startswith(("--- ", "+++ "))]
-    if body and not body[-1]:
-        body.pop()
-    if not body or not (found := _HUNK.match(body[0])) or found.group(2) != "1":
+    lines = diff.removesuffix("\n").split("\n")
+    start = next((number for number, line in enumerate(lines) if _HUNK.match(line)), None)
+    if start is None or not lines[start].split("+", 1)[1].startswith(("1 ", "1,")):
         return None
-    if not all(line.startswith(("+", "\\")) for line in body[1:]):
+    body = lines[start + 1 :]
+    if not all(line.startswith(("+", "\\")) for line in body):
         return None
-    return "\n".join(line[1:] for line in body[1:] if line.startswith("+"))
+    return "\n".join(line[1:] for line in body if line.startswith("+"))
 
 
 def _numbered(diff: str) -> Iterator[tuple[Text, str]]:

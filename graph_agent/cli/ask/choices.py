@@ -1,0 +1,46 @@
+"""The keys of a question, and which one a typed line means. A line that means none is asked for again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["APPROVAL", "MORE", "RECOVERY", "Choice", "choice_line", "chosen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer a person may give."""
+
+    key: str
+    word: str
+    """Also accepted when typed in full."""
+    label: str
+    """How it is shown, with its key in brackets."""
+
+
+APPROVAL = (
+    Choice("y", "yes", "[y]es"),
+    Choice("e", "edit", "[e]dit"),
+    Choice("n", "no", "[n]o"),
+    Choice("r", "reason", "no, with a [r]eason"),
+    Choice("s", "stop", "[s]top the turn"),
+)
+
+RECOVERY = (
+    Choice("r", "retry", "[r]etry"),
+    Choice("d", "done", "[d]one"),
+    Choice("c", "cancel", "[c]ancel"),
+)
+
+MORE = Choice("m", "more", "[m]ore")
+"""Offered while part of the page is not shown; until it was opened nothing can be approved."""
+
+
+def chosen(line: str, choices: Sequence[Choice]) -> str | None:
+    """The key that a line stands for; None for anything else, an empty line too."""
+    typed = line.strip().casefold()
+    return next((choice.key for choice in choices if typed in (choice.key, choice.word)), None)
+
+
+def choice_line(choices: Sequence[Choice]) -> str:
+    """The choices as the prompt shows them."""
+    return f"{'  '.join(choice.label for choice in choices)} > "

@@ -1,0 +1,51 @@
+"""Lets a person change the arguments of a call in their own editor. Judges nothing: the session does."""
+
+import asyncio
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graph_agent.errors import AgentError
+
+__all__ = ["NotEdited", "edited_arguments"]
+
+
+class NotEdited(AgentError):
+    """The editor did not leave usable arguments behind; the message says why."""
+
+
+async def edited_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Open the arguments as JSON in $VISUAL or $EDITOR and read them back.
+
+    Raises:
+        NotEdited: the editor could not be run or failed, or what it left is not a JSON object.
+    """
+    with tempfile.TemporaryDirectory(prefix="graph-agent-") as folder:
+        path = Path(folder) / "arguments.json"
+        path.write_text(json.dumps(arguments, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        await _edit(path)
+        return _read(path)
+
+
+async def _edit(path: Path) -> None:
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
+    except (OSError, ValueError) as error:
+        raise NotEdited(f"the editor {command!r} could not be started ({error}); set EDITOR to another") from error
+    if code := await process.wait():
+        raise NotEdited(f"the editor {command!r} ended with code {code}; nothing was changed")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise NotEdited(f"what the editor left is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise NotEdited(f"the arguments must be a JSON object, not {type(value).__name__}")
+    return value

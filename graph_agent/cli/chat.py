@@ -1,0 +1,229 @@
+"""The interactive chat: read a message, run the turn, ask what is open, again. Nothing here is kept but the screen.
+
+Leaving is always safe: whatever instant it happens at, the thread on disk knows how to go on.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from graph_agent.cli.ask.asking import Asking, StopTurn
+from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
+from graph_agent.cli.conversation import Conversation, Opener
+from graph_agent.cli.escape import escape
+from graph_agent.cli.exits import Exit, exit_for
+from graph_agent.cli.recall import recent_lines
+from graph_agent.cli.render.lines import marked
+from graph_agent.cli.render.story import Story
+from graph_agent.cli.report import resume_lines
+from graph_agent.cli.slash import Quit, Slash, is_command
+from graph_agent.cli.supervise import signals_caught
+from graph_agent.errors import UsageError
+from graph_agent.events import EventBus
+from graph_agent.session.api import Rest
+
+__all__ = ["Chat", "Setting"]
+
+_TICK_SECONDS = 0.25
+_HINTS = {
+    "limit": "The step limit of the turn is reached; /retry goes on.",
+    "model_error": "The model did not answer; /retry asks it again.",
+    "broken_off": "The last turn was broken off before the model answered; /retry asks it again.",
+    "stopped": "Stopped.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a chat begins with."""
+
+    database: Path
+    message: str | None = None
+    """The first message, given on the command line."""
+    resumes: bool = False
+    """The thread was there before: what is open on it comes before any prompt."""
+
+
+class Chat:
+    """One chat in one terminal, from the first prompt to the exit code."""
+
+    def __init__(self, opener: Opener, terminal: Terminal, console: Console, setting: Setting) -> None:
+        self._opener = opener
+        self._terminal = terminal
+        self._console = console
+        self._setting = setting
+        self._story = Story(console)
+        self._session: Conversation | None = None
+        self._running: asyncio.Task[Rest] | None = None
+        self._ending: Exit | None = None
+        self._code = Exit.DONE
+
+    async def run(self) -> int:
+        """Talk until the person leaves or a signal ends it."""
+        talking = asyncio.create_task(self._talk())
+
+        def end(code: Exit) -> None:
+            self._ending = code
+            talking.cancel()
+
+        with signals_caught(end, signal.SIGTERM, signal.SIGHUP):
+            try:
+                await talking
+            except (Interrupted, Left, Quit):
+                return self._left()
+            except asyncio.CancelledError:
+                if self._ending is None:
+                    raise
+                return await self._suspended(self._ending)
+            finally:
+                if self._session is not None:
+                    await self._session.close()
+        return self._code
+
+    async def _talk(self) -> None:
+        session, text = await self._opened()
+        self._session = session
+        if self._setting.resumes:
+            self._recall(session)
+        rest = await self._settled(session, await self._turn(session, session.start()))
+        self._tell(rest)
+        while True:
+            await self._take(session, await self._read() if text is None else text)
+            text = None
+
+    async def _opened(self) -> tuple[Conversation, str | None]:
+        """The session and the first message; a new thread's prompt does not wait for the heavy parts to load."""
+        bus = EventBus()
+        opening = asyncio.ensure_future(self._opener(bus))
+        reading: asyncio.Task[str] | None = None
+        try:
+            if self._setting.message is None and not self._setting.resumes:
+                reading = asyncio.create_task(self._read())
+                await asyncio.wait({opening, reading}, return_when=asyncio.FIRST_COMPLETED)
+                if reading.done():
+                    reading.result()
+            session = await opening
+            self._session = session
+            bus.subscribe(self._story)
+            if reading is None or reading.done():
+                self._introduce(session)
+            else:
+                await self._terminal.above(lambda: self._introduce(session))
+            return session, self._setting.message if reading is None else await reading
+        finally:
+            await _cancelled(opening, reading)
+
+    async def _take(self, session: Conversation, text: str) -> None:
+        """One message or slash command."""
+        if not text.strip():
+            return
+        if is_command(text):
+            slash = Slash(session, self._console, self._setting.database)
+            if not slash.run(text):
+                return
+            work = session.continue_turn()
+        else:
+            work = session.send(text)
+        try:
+            self._tell(await self._settled(session, await self._turn(session, work)))
+        except UsageError as refusal:
+            self._story.line(marked(str(refusal), "yellow"))
+
+    async def _settled(self, session: Conversation, rest: Rest) -> Rest:
+        """Ask what is open until nothing is."""
+        while rest.status in ("awaiting_approval", "interrupted"):
+            asking = Asking(session, self._terminal, self._story, self._console.width)
+            try:
+                await asking.ask_all(rest.questions)
+            except StopTurn:
+                rest = await self._turn(session, session.stop())
+                continue
+            except (Interrupted, Left):
+                left = [item for item in rest.questions if item.question.call_id not in asking.answered]
+                self._code = exit_for(replace(rest, questions=tuple(left)))
+                raise
+            rest = await self._turn(session, session.proceed())
+        return rest
+
+    async def _turn(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> Rest:
+        """Run until the graph rests; Esc and Ctrl-C stop it."""
+        self._running = running = asyncio.create_task(work)
+        stopping: list[asyncio.Task[Rest]] = []
+
+        def stop(_code: Exit = Exit.INTERRUPTED) -> None:
+            if not stopping and not running.done():
+                self._story.line(Text("stopping …", "yellow"))
+                stopping.append(asyncio.create_task(session.stop()))
+
+        with signals_caught(stop, signal.SIGINT):
+            async with self._terminal.watched(stop):
+                while not running.done():
+                    await asyncio.wait({running}, timeout=_TICK_SECONDS)
+                    self._story.tick()
+        await asyncio.gather(*stopping)
+        self._story.quiet()
+        return running.result()
+
+    async def _read(self) -> str:
+        """The next message. Ctrl-C at an empty prompt leaves when it comes twice."""
+        try:
+            return await self._terminal.message(self._status)
+        except Interrupted:
+            self._story.line(Text("Ctrl-C again leaves; the thread can be resumed.", "dim"))
+        return await self._terminal.message(self._status)
+
+    def _introduce(self, session: Conversation) -> None:
+        self._story.line(Text.assemble(("model: ", "dim"), marked(session.model_label)))
+
+    def _recall(self, session: Conversation) -> None:
+        for line in recent_lines(self._setting.database, session.thread_id):
+            self._console.print(Text.from_ansi(line), soft_wrap=True)
+
+    def _status(self) -> str:
+        session = self._session
+        if session is None:
+            return "loading …"
+        return escape(f"{session.model_label} · mode {session.mode} · thread {session.thread_id}")
+
+    def _tell(self, rest: Rest) -> None:
+        """Say how a turn ended, where that is not plain to see."""
+        if rest.error:
+            self._story.line(marked(rest.error, "red"))
+        if hint := _HINTS.get(rest.status):
+            self._story.line(Text(hint, "yellow"))
+
+    def _left(self) -> int:
+        if self._code is not Exit.DONE:
+            self._story.line(Text("Left with open questions; they stay open and nothing of them runs.", "yellow"))
+        self._tell_resume()
+        return self._code
+
+    async def _suspended(self, code: Exit) -> int:
+        """Ended by a signal: break off what runs in a way that a later life can go on from."""
+        self._story.quiet()
+        if self._session is not None:
+            await self._session.suspend()
+        if self._running is not None:
+            await asyncio.gather(self._running, return_exceptions=True)
+        self._tell_resume()
+        return code
+
+    def _tell_resume(self) -> None:
+        if self._session is not None and self._running is not None:
+            for line in resume_lines(self._session.thread_id):
+                sys.stderr.write(f"{escape(line)}\n")
+
+
+async def _cancelled(*tasks: "asyncio.Future[Any] | None") -> None:
+    """Cancel what is still under way and wait until it is gone."""
+    started = [task for task in tasks if task is not None]
+    for task in started:
+        task.cancel()
+    await asyncio.gather(*started, return_exceptions=True)
