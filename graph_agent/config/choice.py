@@ -6,17 +6,20 @@ from urllib.parse import urlsplit
 
 from graph_agent.config.settings import ModelSettings, Settings
 
-__all__ = ["OFFLINE_LABEL", "Choice", "choose_model", "shown_url"]
+__all__ = ["CONNECT_FIRST", "OFFLINE_LABEL", "Choice", "choose_model", "shown_url"]
 
 OFFLINE_LABEL = "offline command mode, no model"
 
-_CONNECT_FIRST = (
+CONNECT_FIRST = (
     "To connect a model: set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any OpenAI-compatible server "
     "(Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, vLLM http://localhost:8000/v1, "
     "LM Studio http://localhost:1234/v1, OpenRouter https://openrouter.ai/api/v1); "
     "GRAPH_AGENT_MODEL names the model."
 )
-_CONNECT_ANOTHER = "Another model: --model NAME or GRAPH_AGENT_MODEL; another server: GRAPH_AGENT_BASE_URL, with its key in OPENAI_API_KEY."
+_CONNECT_ANOTHER = (
+    "Another model: --model NAME or GRAPH_AGENT_MODEL. "
+    "Another server: GRAPH_AGENT_BASE_URL, with its key in OPENAI_API_KEY."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def choose_model(settings: Settings) -> Choice:
     unset = "neither a base URL nor a key is set"
     if model.name is not None:
         unset += f" (the model name {model.name!r} alone does not say where it is)"
-    return Choice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", _CONNECT_FIRST)
+    return Choice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", CONNECT_FIRST)
 
 
 def shown_url(url: str) -> str:

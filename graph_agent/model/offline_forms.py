@@ -1,0 +1,73 @@
+"""How one wording of an offline command is written down and read. Knows no language and no particular wording."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from graph_agent.model.offline_commands import Command
+
+__all__ = ["QUOTED", "Form", "folder", "form", "line_number", "lines", "path", "plain"]
+
+QUOTED = r"""(?:"(?:\\.|[^"\\])*"|`[^`]*`|“[^”]*”|「[^」]*」|(?<!\w)'[^']*'(?!\w))"""
+"""Text between quotes of one kind; an apostrophe within a word is no quote."""
+
+_ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
+_SLOTS = {
+    "F": rf"""{QUOTED}|[^\s"'`“”「」,，;；]+?""",
+    "T": rf"{QUOTED}|\S.*",
+    "B": rf"{QUOTED}|\S.{{0,1000}}?",
+}
+_HERE = re.compile(
+    r"(?:(?:the|this|my|our)\s+)?(?:(?:current|working)\s+)?(?:here|folder|directory|workspace|project|repo(?:sitory)?)"
+    r"|(?:当前)?(?:目录|文件夹)|这里",
+    re.IGNORECASE,
+)
+
+
+class Form(NamedTuple):
+    """One wording and what it means."""
+
+    pattern: re.Pattern[str]
+    build: Callable[[Mapping[str, str | None]], Command]
+
+
+def form(pattern: str, build: Callable[[Mapping[str, str | None]], Command]) -> Form:
+    """A wording; in its pattern <F:name> stands for a file, <B:name> for a short text, <T:name> for the rest."""
+    spelled = re.sub(r"<([FTB]):(\w+)>", lambda slot: f"(?P<{slot[2]}>{_SLOTS[slot[1]]})", pattern)
+    return Form(re.compile(spelled, re.IGNORECASE | re.DOTALL), build)
+
+
+def plain(text: str | None) -> str:
+    """The text without the quotes around it; between double quotes, backslash escapes are read."""
+    text = (text or "").strip()
+    if len(text) < 2 or not re.fullmatch(QUOTED, text, re.DOTALL):
+        return text
+    inner = text[1:-1]
+    return re.sub(r'\\[nt"\\]', lambda found: _ESCAPES[found[0]], inner) if text[0] == '"' else inner
+
+
+def path(text: str | None) -> str:
+    """The name of a file; unquoted, it loses the full stop of the sentence."""
+    text = (text or "").strip()
+    name = plain(text)
+    if name != text:
+        return name
+    name = name.rstrip("。！？!?")
+    return name.rstrip(".") or name
+
+
+def folder(text: str | None) -> str:
+    """The name of a folder; nothing, and words for the place where we are, are the workspace."""
+    name = path(text)
+    return "." if not name or _HERE.fullmatch(name) else name
+
+
+def lines(text: str | None) -> str:
+    """The text as whole lines: with a line feed at its end, unless it is empty."""
+    whole = plain(text)
+    return whole if not whole or whole.endswith("\n") else whole + "\n"
+
+
+def line_number(text: str | None) -> int | None:
+    """The number of a line; None where none was given."""
+    return int(text) if text else None

@@ -1,0 +1,159 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph_agent.model.offline_commands import (
+    AppendText,
+    Command,
+    CreateFile,
+    FindFiles,
+    ListFiles,
+    ReadFile,
+    Remember,
+    ReplaceText,
+    RunShell,
+    SearchText,
+    ShowTodo,
+)
+from graph_agent.model.offline_grammar import MAX_LENGTH, NotUnderstood, parse
+
+WORDINGS: list[tuple[str, Command]] = [
+    ("list", ListFiles()),
+    ("List the files.", ListFiles()),
+    ("please show me all the files", ListFiles()),
+    ("list files in this folder", ListFiles()),
+    ("ls src/lib", ListFiles("src/lib")),
+    ("list the files in src", ListFiles("src")),
+    ("列出文件", ListFiles()),
+    ("请列出当前目录下的所有文件", ListFiles()),
+    ("列出 src", ListFiles("src")),
+    ("列出src目录下的文件", ListFiles("src")),
+    ("read a.txt", ReadFile("a.txt")),
+    ("can you read a.txt?", ReadFile("a.txt")),
+    ("show me the file a.txt.", ReadFile("a.txt")),
+    ('show "my file.txt"', ReadFile("my file.txt")),
+    ("show a.txt lines 2-4", ReadFile("a.txt", 2, 4)),
+    ("read a.txt, lines 2 to 4", ReadFile("a.txt", 2, 4)),
+    ("show a.txt line 3", ReadFile("a.txt", 3)),
+    ("读取 a.txt", ReadFile("a.txt")),
+    ("读取a.txt第2到5行", ReadFile("a.txt", 2, 5)),
+    ("查看 a.txt 的内容", ReadFile("a.txt")),
+    ("find files *.py", FindFiles("*.py")),
+    ("find all files named setup.py", FindFiles("setup.py")),
+    ("查找文件 *.py", FindFiles("*.py")),
+    ("search TODO", SearchText("TODO")),
+    ("search for two words in src", SearchText("two words", "src")),
+    ('grep "a in b" in src', SearchText("a in b", "src")),
+    ("搜索 待办 在 src", SearchText("待办", "src")),
+    ("在 src 中搜索 TODO", SearchText("TODO", "src")),
+    ("create a.txt with hello world", CreateFile("a.txt", "hello world\n")),
+    ("create hello.txt saying hi!", CreateFile("hello.txt", "hi!\n")),
+    ("write a file called x.md containing # hi\nthere", CreateFile("x.md", "# hi\nthere\n")),
+    ("create x.py with the content: print(1)", CreateFile("x.py", "print(1)\n")),
+    ("write hello to a.txt", CreateFile("a.txt", "hello\n")),
+    ('create a.txt with "one\\ntwo"', CreateFile("a.txt", "one\ntwo\n")),
+    ("create empty.txt", CreateFile("empty.txt", "")),
+    ("创建hello.txt内容为你好", CreateFile("hello.txt", "你好\n")),
+    ("写入 a.txt 内容为：x", CreateFile("a.txt", "x\n")),
+    ("append hi to a.txt", AppendText("a.txt", "hi")),
+    ("append to a.txt: hi", AppendText("a.txt", "hi")),
+    ("追加 hi 到 a.txt", AppendText("a.txt", "hi")),
+    ("向 a.txt 追加 hi", AppendText("a.txt", "hi")),
+    ("replace foo by bar in a.txt", ReplaceText("a.txt", "foo", "bar")),
+    ("replace 'a b' with 'c d' in a.txt", ReplaceText("a.txt", "a b", "c d")),
+    ("把 a.txt 中的 foo 替换为 bar", ReplaceText("a.txt", "foo", "bar")),
+    ("在 a.txt 中把 foo 替换成 bar", ReplaceText("a.txt", "foo", "bar")),
+    ("run ls -la | wc -l", RunShell("ls -la | wc -l")),
+    ("run `echo 'a then b'`", RunShell("echo 'a then b'")),
+    ("run the command: make test", RunShell("make test")),
+    ('run "my prog" "x"', RunShell('"my prog" "x"')),
+    ("运行 ls -la", RunShell("ls -la")),
+    ("执行命令：make", RunShell("make")),
+    ("remember that I like tabs", Remember("I like tabs")),
+    ("记住 我喜欢制表符", Remember("我喜欢制表符")),
+    ("show todo", ShowTodo()),
+    ("显示待办", ShowTodo()),
+]
+
+
+@pytest.mark.parametrize(("text", "command"), WORDINGS)
+def test_each_wording_is_read_as_its_command(text: str, command: Command) -> None:
+    assert parse(text) == (command,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "list the files, then create hello.txt saying hi",
+        "list the files then create hello.txt saying hi",
+        "list files, and then please create hello.txt with hi",
+        "列出文件，然后创建 hello.txt 内容为 hi",
+        "列出文件 然后 create hello.txt with hi",
+    ],
+)
+def test_commands_are_joined_by_then(text: str) -> None:
+    assert parse(text) == (ListFiles(), CreateFile("hello.txt", "hi\n"))
+
+
+def test_a_then_inside_quotes_or_before_no_verb_belongs_to_the_text() -> None:
+    quoted = parse('create a.txt with "first, then list" then list')
+    unquoted = parse("create a.txt with now and then some")
+
+    assert quoted == (CreateFile("a.txt", "first, then list\n"), ListFiles())
+    assert unquoted == (CreateFile("a.txt", "now and then some\n"),)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "hello", "你好", "run", "create a directory", "how are you then", "then"]
+)
+def test_other_text_is_not_understood(text: str) -> None:
+    assert parse(text) == NotUnderstood(text.strip())
+
+
+def test_one_part_that_is_not_understood_spoils_the_whole() -> None:
+    assert parse("list, then create a directory") == NotUnderstood("create a directory")
+
+
+def test_a_very_long_message_is_refused_as_such() -> None:
+    assert parse("create a.txt with " + "x" * MAX_LENGTH) == NotUnderstood(
+        "create a.txt with " + "x" * 62, is_too_long=True
+    )
+
+
+_WORDS = st.sampled_from(
+    [
+        "list",
+        "then",
+        "然后",
+        "create",
+        "a.txt",
+        "with",
+        '"',
+        "'",
+        "`",
+        " ",
+        "\n",
+        "in",
+        "replace",
+        "by",
+        "把",
+        "中",
+        "to",
+    ]
+)
+
+
+@given(st.one_of(st.text(), st.lists(_WORDS, max_size=40).map(" ".join)))
+@settings(max_examples=300, deadline=None)
+def test_no_text_crashes_the_reader(text: str) -> None:
+    assert isinstance(parse(text), tuple | NotUnderstood)
+
+
+@pytest.mark.parametrize(
+    "piece", [" ", "replace a by b in ", "append a to ", "x then ", '"', "在 a 中 把 ", "then list "]
+)
+@pytest.mark.timeout(10)
+def test_repetitive_text_of_full_length_is_read_in_time(piece: str) -> None:
+    text = ("replace " + piece * MAX_LENGTH)[: MAX_LENGTH - 1] + "("
+
+    assert isinstance(parse(text), tuple | NotUnderstood)
