@@ -1,5 +1,6 @@
 """Whether the process that a lease names still lives. Looks at the process table only and takes no lock."""
 
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -24,16 +25,21 @@ class Lease:
 
 
 def is_alive(lease: Lease) -> bool:
-    """Whether the lease is neither ended nor left behind by a process that died or a machine that restarted."""
-    if lease.ended_at is not None or lease.boot_id != _boot_id():
+    """Whether the lease is neither ended nor left behind by a process that died or a machine that restarted.
+
+    A process on another host counts as alive: it cannot be looked at.
+    """
+    if lease.ended_at is not None:
         return False
-    return _start_of(lease.pid) == lease.process_started
+    if lease.host != socket.gethostname():
+        return True
+    return lease.boot_id == _boot_id() and _start_of(lease.pid) == lease.process_started
 
 
 @cache
 def _boot_id() -> str:
     if sys.platform == "darwin":
-        return _output_of("sysctl", "-n", "kern.boottime")
+        return _output_of("sysctl", "-n", "kern.bootsessionuuid")
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

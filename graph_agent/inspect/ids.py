@@ -39,7 +39,8 @@ def resolve(
 ) -> Target:
     """The target of an exact id, a unique prefix or suffix of 4 or more characters, or THREAD:ID.
 
-    Exact ids win over parts of ids. Empty text means the newest thread, of the workspace where one is given.
+    Exact ids win over parts of ids. Empty text means the newest thread that is no sub-agent's, of the workspace
+    where one is given.
 
     Raises:
         UnknownId: nothing fits, or several do; then the message lists them.
@@ -103,7 +104,8 @@ def _one_side(database: ReadOnlyDatabase, text: str, *, exactly: bool) -> list[s
 
 def _newest(database: ReadOnlyDatabase, workspace: str | None) -> Target:
     rows = database.rows(
-        "SELECT thread_id FROM threads WHERE ?1 IS NULL OR workspace = ?1 ORDER BY updated_at DESC LIMIT 1",
+        """SELECT thread_id FROM threads WHERE (?1 IS NULL OR workspace = ?1) AND parent_call IS NULL
+        ORDER BY updated_at DESC, rowid DESC LIMIT 1""",
         (workspace,),
     )
     if not rows:

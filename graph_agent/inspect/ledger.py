@@ -11,6 +11,7 @@ from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, effective_record
 from graph_agent.inspect.holder import Lease, is_alive
+from graph_agent.inspect.outcomes import read_outcome
 
 __all__ = ["OPEN", "evidence_of", "load_json", "read_calls", "shared_call_ids", "view_of"]
 
@@ -44,10 +45,10 @@ def read_calls(database: ReadOnlyDatabase, where: str = "1", parameters: Sequenc
     views = []
     for thread_id, call_id, text, is_at_rest, lease, attempts, answers in rows:
         # A call left open on a branch that the thread has come away from is nobody's question any more.
-        evidence = "[]" if is_at_rest else attempts
+        evidence = ("[]" if is_at_rest else attempts, answers)
         is_held = bool(is_at_rest) or _is_alive(lease)
         record = {**_UNKNOWN, "call_id": call_id, **load_json(text)}
-        views.append(view_of(thread_id, record, evidence, answers, is_held=is_held))
+        views.append(view_of(database, thread_id, record, evidence, is_held=is_held))
     return views
 
 
@@ -61,10 +62,13 @@ def evidence_of(database: ReadOnlyDatabase, thread_id: str, call_ids: Sequence[s
     return {call_id: (attempts, answers) for call_id, attempts, answers in rows}
 
 
-def view_of(thread_id: str, record: dict[str, Any], attempts: str, answers: str, *, is_held: bool) -> CallView:
-    """A record with the evidence about it, as JSON text, turned into what is shown."""
+def view_of(
+    database: ReadOnlyDatabase, thread_id: str, record: dict[str, Any], evidence: tuple[str, str], *, is_held: bool
+) -> CallView:
+    """A record and what `evidence_of` found about it, turned into what is shown."""
+    attempts, answers = evidence
     tried = [
-        Attempt(number, status, ended_at, load_json(outcome) if outcome else None)
+        Attempt(number, status, ended_at, read_outcome(outcome, database.path) if outcome else None)
         for number, status, ended_at, outcome in load_json(attempts)
     ]
     shown = effective_record(record, tried, is_held=is_held)

@@ -136,6 +136,6 @@ class Reader:
         records: Mapping[str, Any] = state.values.get("calls") or {}
         evidence = evidence_of(self._database, state.thread_id, list(records)) if records else {}
         return [
-            view_of(state.thread_id, record, *evidence[call_id], is_held=is_held or state.is_at_rest)
+            view_of(self._database, state.thread_id, record, evidence[call_id], is_held=is_held or state.is_at_rest)
             for call_id, record in records.items()
         ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ class Rows:
                 "pid": os.getpid() if pid is None else pid,
                 "process_started": stat.rpartition(")")[2].split()[19],
                 "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-                "host": "here",
+                "host": socket.gethostname(),
                 "since": START,
                 **columns,
             },

@@ -1,19 +1,30 @@
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+from graph_agent.inspect import Reader
 from graph_agent.inspect.holder import Lease, is_alive
+from graph_agent.ports import SystemClock
+from graph_agent.store.database import Database
+from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.threads import ThreadTable
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+_HOST = socket.gethostname()
 
 
 def _started(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 
-def _lease(pid: int, started: str, *, boot_id: str = _BOOT, ended_at: str | None = None) -> Lease:
-    return Lease(pid, started, boot_id, "here", "then", ended_at)
+def _lease(
+    pid: int, started: str, *, boot_id: str = _BOOT, ended_at: str | None = None, host: str = _HOST
+) -> Lease:
+    return Lease(pid, started, boot_id, host, "then", ended_at)
 
 
 def test_a_running_process_with_the_noted_start_time_is_alive() -> None:
@@ -39,3 +50,22 @@ def test_a_killed_process_is_dead_even_before_its_parent_has_collected_it() -> N
     assert not is_alive(lease)
     process.communicate()
     assert not is_alive(lease)
+
+
+def test_a_process_on_another_host_counts_as_alive_until_it_ends_its_lease() -> None:
+    assert is_alive(_lease(1, "0", boot_id="theirs", host="elsewhere"))
+    assert not is_alive(_lease(1, "0", boot_id="theirs", host="elsewhere", ended_at="then"))
+
+
+async def test_the_lease_that_the_store_writes_is_read_as_that_of_a_living_process(tmp_path: Path) -> None:
+    async with await Database.open(tmp_path / "db") as database:
+        await ThreadTable(database, SystemClock()).create("t1", "/w", "m", "default")
+        lock = FlockThreadLock(database, SystemClock())
+        await lock.acquire("t1", "life")
+        with Reader.open(database.path) as reader:
+            held = reader.thread("t1").holder
+            await lock.release()
+            released = reader.thread("t1").holder
+
+    assert held is not None
+    assert (held.pid, held.host, released) == (os.getpid(), _HOST, None)

@@ -17,6 +17,7 @@ def reader(rows: Rows) -> Reader:
         )
         rows.call(record_of("success", "functions.bash:0"), thread_id)
     rows.execute("INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES ('alpha-thread', ?)", _CHECKPOINT)
+    rows.thread("of-a-sub-agent", workspace="/a", updated_at="3", parent_call="call_0123456789")
     rows.execute(
         "INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id) VALUES ('alpha-thread', 'sub', ?)",
         "subgraph-id",

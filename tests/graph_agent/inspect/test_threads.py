@@ -1,3 +1,4 @@
+import socket
 import sqlite3
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
         pending_approvals=0,
         interrupted_calls=0,
         holder=None,
-        last_lease=Lease(1, "0", boot_id, "here", START, None),
+        last_lease=Lease(1, "0", boot_id, socket.gethostname(), START, None),
     )
 
 

@@ -1,0 +1,85 @@
+"""Answers an approval from any process: looks the question up, records the answer, and never runs the graph.
+
+Whoever holds the thread picks the answer up; without a holder the next life does.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from graph_agent.calls import args_digest
+from graph_agent.errors import AnswerRefused
+from graph_agent.inspect import CallView, Reader, StandingAnswer
+from graph_agent.ports import Answer, Clock, Question, SystemClock
+from graph_agent.store.database import Database
+from graph_agent.store.decisions import SqliteDecisions
+
+__all__ = ["Answered", "answer_approval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer that stands now."""
+
+    call_id: str
+    thread_id: str
+    kind: str
+    accepted: bool
+    """Whether it is the one just given; else somebody else was first."""
+    by: str
+    at: str
+
+
+async def answer_approval(
+    database: Path,
+    text: str,
+    kind: Literal["approve", "reject"],
+    *,
+    by: str,
+    reason: str = "",
+    clock: Clock | None = None,
+) -> Answered:
+    """Answer the question about the call that an id, a part of one or THREAD:CALL names. The first answer wins.
+
+    Raises:
+        UnknownId: no call has this id, or several have.
+        AnswerRefused: nobody asks about the call and nobody has answered.
+    """
+    view, is_asked = _find(database, text)
+    if not view.is_waiting or not is_asked:
+        return _too_late(view)
+    answer = Answer(kind, by, (clock or SystemClock()).now(), reason=reason)
+    async with await Database.open(database) as opened:
+        standing = await SqliteDecisions(opened).insert(view.thread_id, _question(view), answer)
+    return _answered(view, standing, accepted=standing == answer)
+
+
+def _find(database: Path, text: str) -> tuple[CallView, bool]:
+    with Reader.open(database) as reader:
+        target = reader.resolve(text, kinds=("call",))
+        asked = {(view.thread_id, view.record["call_id"]) for view in reader.approvals()}
+        return reader.call(target.thread_id, target.id), (target.thread_id, target.id) in asked
+
+
+def _question(view: CallView) -> Question:
+    call = view.record
+    call_id, attempt = call["call_id"], call.get("attempt", 1)
+    digest = call.get("digest") or args_digest(call_id, call["tool_name"], attempt, call["arguments"])
+    return Question("approval", call_id, attempt, digest, call.get("reason", ""))
+
+
+def _too_late(view: CallView) -> Answered:
+    call = view.record
+    if view.answer is not None:
+        return _answered(view, view.answer, accepted=False)
+    status = "left behind on an earlier branch" if view.is_waiting else call["status"]
+    advice = (
+        f"`graph-agent resume {view.thread_id}` asks how to go on with it"
+        if call["status"] == "interrupted"
+        else "`graph-agent approvals list` shows the calls that do"
+    )
+    raise AnswerRefused(f"call {call['call_id']!r} does not wait for an approval, it is {status}; {advice}.")
+
+
+def _answered(view: CallView, standing: Answer | StandingAnswer, *, accepted: bool) -> Answered:
+    return Answered(view.record["call_id"], view.thread_id, standing.kind, accepted, standing.by, standing.at)

@@ -1,0 +1,29 @@
+"""What came of answering a question from the command line."""
+
+import asyncio
+import os
+from dataclasses import asdict
+from typing import Literal
+
+import typer
+
+from graph_agent.app.answering import answer_approval
+from graph_agent.cli.escape import escape
+from graph_agent.cli.views.place import database_of
+from graph_agent.cli.views.screen import local_time, print_json, print_lines
+
+__all__ = ["answer"]
+
+
+def answer(call: str, kind: Literal["approve", "reject"], reason: str, db: str | None, *, as_json: bool) -> None:
+    """Give an answer and tell which one stands; exit code 1 when it is somebody else's."""
+    given = asyncio.run(answer_approval(database_of(db), call, kind, by=f"cli pid {os.getpid()}", reason=reason))
+    if as_json:
+        print_json(asdict(given))
+    elif given.accepted:
+        print_lines([escape(f"{given.kind}: {given.call_id} of thread {given.thread_id}")])
+    else:
+        told = f"{given.call_id} was answered before: {given.kind} by {given.by}, {local_time(given.at)}"
+        print_lines([escape(told)])
+    if not given.accepted:
+        raise typer.Exit(1)
