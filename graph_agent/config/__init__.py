@@ -1,0 +1,1 @@
+"""Settings and places. Knows nothing of what they are for."""

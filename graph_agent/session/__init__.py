@@ -1,0 +1,1 @@
+"""A thread held by one process: opened, sent to, answered, stopped. Knows no terminal."""
