@@ -4,6 +4,7 @@ Leaving is always safe: whatever instant it happens at, the thread on disk knows
 """
 
 import asyncio
+import contextlib
 import signal
 import sys
 from collections.abc import Coroutine
@@ -25,7 +26,7 @@ from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
 from graph_agent.cli.slash import Quit, Slash, is_command
 from graph_agent.cli.supervise import signals_caught
-from graph_agent.errors import UsageError
+from graph_agent.errors import NothingYet, UsageError
 from graph_agent.events import EventBus
 from graph_agent.session.api import Rest
 
@@ -83,6 +84,7 @@ class Chat:
                     raise
                 return await self._suspended(self._ending)
             finally:
+                self._tell_resume()
                 if self._session is not None:
                     await self._session.close()
         return self._code
@@ -168,7 +170,7 @@ class Chat:
                     await asyncio.wait({running}, timeout=_TICK_SECONDS)
                     self._story.tick()
         await asyncio.gather(*stopping)
-        self._story.quiet()
+        self._story.rest()
         return running.result()
 
     async def _read(self) -> str:
@@ -183,8 +185,9 @@ class Chat:
         self._story.line(Text.assemble(("model: ", "dim"), marked(session.model_label)))
 
     def _recall(self, session: Conversation) -> None:
-        for line in recent_lines(self._setting.database, session.thread_id):
-            self._console.print(Text.from_ansi(line), soft_wrap=True)
+        with contextlib.suppress(NothingYet):
+            for line in recent_lines(self._setting.database, session.thread_id):
+                self._console.print(Text.from_ansi(line), soft_wrap=True)
 
     def _status(self) -> str:
         session = self._session
@@ -202,17 +205,15 @@ class Chat:
     def _left(self) -> int:
         if self._code is not Exit.DONE:
             self._story.line(Text("Left with open questions; they stay open and nothing of them runs.", "yellow"))
-        self._tell_resume()
         return self._code
 
     async def _suspended(self, code: Exit) -> int:
         """Ended by a signal: break off what runs in a way that a later life can go on from."""
-        self._story.quiet()
+        self._story.rest()
         if self._session is not None:
             await self._session.suspend()
         if self._running is not None:
             await asyncio.gather(self._running, return_exceptions=True)
-        self._tell_resume()
         return code
 
     def _tell_resume(self) -> None:

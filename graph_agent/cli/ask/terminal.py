@@ -22,7 +22,7 @@ from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.output import Output
+from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import is_dumb_terminal
 
@@ -30,6 +30,9 @@ __all__ = ["Interrupted", "Left", "Terminal"]
 
 _ESCAPE_SECONDS = 0.1
 """A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
+
+_PROMPT_STYLE = "ansicyan"
+"""A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
 
 
 class Interrupted(Exception):
@@ -67,7 +70,7 @@ class Terminal:
             Interrupted, Left: Ctrl-C or Ctrl-D on an empty line; a line that is not empty Ctrl-C only clears.
         """
         toolbar = None if is_dumb_terminal() else status
-        text: str = await self._messages.prompt_async("> ", bottom_toolbar=toolbar, default="")
+        text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=toolbar)
         return text
 
     async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None:
@@ -76,7 +79,7 @@ class Terminal:
         Raises:
             Interrupted, Left: Ctrl-C, Ctrl-D.
         """
-        reading = asyncio.create_task(self._answers.prompt_async(prompt))
+        reading = asyncio.create_task(self._answers.prompt_async([(_PROMPT_STYLE, prompt)]))
         waited: set[asyncio.Future[Any]] = {reading}
         if gone is not None:
             waited.add(asyncio.ensure_future(gone))
@@ -171,9 +174,15 @@ class _TurnKeys:
                 self._kept.append(press)
 
 
-def _output() -> Output:
-    """No request for the cursor's position: terminals that do not answer it would earn a warning."""
+class _Output(Vt100_Output):
+    """Asks no terminal for the cursor's position: those that do not answer would earn delays and a warning."""
 
+    def get_rows_below_cursor_position(self) -> int:
+        """Room for the line and the status below it; the terminal scrolls where there is less."""
+        return 2
+
+
+def _output() -> Output:
     def size() -> Size:
         try:
             columns, lines = os.get_terminal_size(sys.stdout.fileno())
@@ -181,7 +190,8 @@ def _output() -> Output:
             columns, lines = 0, 0
         return Size(rows=lines or 24, columns=columns or 80)
 
-    return Vt100_Output(sys.stdout, size, term=os.environ.get("TERM"), enable_cpr=False)
+    colors = ColorDepth.from_env()
+    return _Output(sys.stdout, size, os.environ.get("TERM"), default_color_depth=colors, enable_cpr=False)
 
 
 def _message_keys() -> KeyBindings:

@@ -60,6 +60,11 @@ class RunningCalls:
             self._live.start()
         self._live.update(Group(*map(self._line, self._calls.values())), refresh=True)
 
+    def forget(self) -> None:
+        """The turn is over: whatever seems to run does not."""
+        self._calls.clear()
+        self.clear()
+
     def clear(self) -> None:
         """Take the lines off the screen."""
         if self._live is not None:

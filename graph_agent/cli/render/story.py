@@ -67,9 +67,9 @@ class Story:
         """Let the time of running calls move."""
         self._running.draw()
 
-    def quiet(self) -> None:
-        """Take off what is drawn live and end an unfinished line: somebody else wants to print."""
-        self._running.clear()
+    def rest(self) -> None:
+        """The graph rests: nothing runs any more, and others may print."""
+        self._running.forget()
         self._end_line()
 
     def line(self, text: Text) -> None:

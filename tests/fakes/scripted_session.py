@@ -1,0 +1,188 @@
+"""A session that plays a script: what the terminal layer is tested with. Runs no graph and keeps no promises."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph_agent.calls import ToolCallInfo, args_digest
+from graph_agent.errors import AnswerRefused
+from graph_agent.events import CallAnswered, Event, EventBus, SessionOpened, TurnEnded, TurnStarted
+from graph_agent.ports import Answer, AnswerKind, Question
+from graph_agent.session.api import OpenQuestion, Rest, RestStatus
+
+__all__ = ["Pause", "ScriptedSession", "Turn", "approval", "recovery", "rest"]
+
+THREAD = "thread-1"
+AT = "2026-11-28T00:00:00.000Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Time that passes in a turn; a stop ends it."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What happens until the graph rests."""
+
+    rest: Rest
+    happens: tuple[Event | Pause, ...] = ()
+
+
+def rest(status: RestStatus = "done", answer: str = "", **more: Any) -> Rest:
+    """A rest of the scripted thread."""
+    return Rest(status, THREAD, "checkpoint-1", answer, **more)
+
+
+def approval(call_id: str, tool_name: str, arguments: dict[str, Any], **fields: Any) -> OpenQuestion:
+    """An open approval."""
+    return _open("approval", _record(call_id, tool_name, arguments, "awaiting_approval", fields))
+
+
+def recovery(call_id: str, tool_name: str, arguments: dict[str, Any], **fields: Any) -> OpenQuestion:
+    """An open recovery question; `reason`, `partial_output`, `finding` and `finding_verdict` go to their places."""
+    known = {key: fields.pop(key) for key in ("partial_output", "finding", "finding_verdict") if key in fields}
+    return _open("recovery", _record(call_id, tool_name, arguments, "interrupted", fields), **known)
+
+
+class ScriptedSession:
+    """Plays its opening for `start`, and the next turn for each `send`, `proceed` and `continue_turn`."""
+
+    def __init__(
+        self,
+        bus: EventBus,
+        workspace: Path,
+        turns: Sequence[Turn] = (),
+        *,
+        opening: Turn | None = None,
+        elsewhere: Path | None = None,
+    ) -> None:
+        self.bus = bus
+        self.thread_id = THREAD
+        self.workspace = workspace
+        self.mode = "default"
+        self.model_label = "scripted model"
+        self.by = "chat pid 1"
+        self.log: list[tuple[str, ...]] = []
+        """What was asked of the session, in order."""
+        self.refusals: dict[str, str] = {}
+        """Calls whose edits are refused, and with which words."""
+        self._turns = list(turns)
+        self._opening = opening or Turn(rest())
+        self._elsewhere = elsewhere
+        self._open: dict[str, OpenQuestion] = {}
+        self._answers: dict[str, Answer] = {}
+        self._halt: asyncio.Event = asyncio.Event()
+        self._halts_by = ""
+        self.closed = False
+
+    async def start(self) -> Rest:
+        self._note("start")
+        self.bus.publish(SessionOpened(self.thread_id, "", str(self.workspace), self.model_label, self.mode))
+        return await self._play(self._opening)
+
+    async def send(self, text: str) -> Rest:
+        self._note("send", text)
+        self.bus.publish(TurnStarted(text))
+        return await self._play(self._turns.pop(0))
+
+    async def continue_turn(self) -> Rest:
+        self._note("continue")
+        return await self._play(self._turns.pop(0))
+
+    async def decide(
+        self, question: Question, kind: AnswerKind, *, arguments: Mapping[str, Any] | None = None, reason: str = ""
+    ) -> Answer:
+        if kind == "edit" and question.call_id in self.refusals:
+            raise AnswerRefused(self.refusals.pop(question.call_id))
+        if standing := (await self.answered_elsewhere()).get(question.call_id):
+            return standing
+        answer = Answer(kind, self.by, AT, arguments, reason)
+        self._answers[question.call_id] = answer
+        edited = () if arguments is None else (json.dumps(arguments),)
+        self._note("decide", question.call_id, kind, reason, *edited)
+        self.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
+        return answer
+
+    async def proceed(self) -> Rest:
+        self._note("proceed")
+        answered = {*self._answers, *await self.answered_elsewhere()}
+        waiting = tuple(item for call_id, item in self._open.items() if call_id not in answered)
+        if waiting:
+            is_broken = any(item.question.kind == "recovery" for item in waiting)
+            return rest("interrupted" if is_broken else "awaiting_approval", questions=waiting)
+        return await self._play(self._turns.pop(0))
+
+    async def answered_elsewhere(self) -> dict[str, Answer]:
+        if self._elsewhere is None or not self._elsewhere.exists():
+            return {}
+        said: dict[str, AnswerKind] = json.loads(self._elsewhere.read_text() or "{}")
+        return {call_id: Answer(kind, "cli pid 99", AT) for call_id, kind in said.items() if call_id in self._open}
+
+    async def stop(self) -> Rest:
+        self._note("stop")
+        self._open.clear()
+        self._halts_by = "stop"
+        self._halt.set()
+        return rest("stopped")
+
+    async def suspend(self) -> None:
+        self._note("suspend")
+        self._halts_by = "suspend"
+        self._halt.set()
+
+    async def close(self) -> None:
+        self._note("close")
+        self.closed = True
+
+    async def _play(self, turn: Turn) -> Rest:
+        self._halt.clear()
+        self._open = {item.question.call_id: item for item in turn.rest.questions}
+        for happening in turn.happens:
+            if not isinstance(happening, Pause):
+                self.bus.publish(happening)
+            elif await self._halted(happening.seconds):
+                if self._halts_by == "suspend":
+                    raise asyncio.CancelledError
+                return rest("stopped")
+        self.bus.publish(TurnEnded(turn.rest.status, turn.rest.answer))
+        return turn.rest
+
+    async def _halted(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._halt.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def _note(self, *entry: str) -> None:
+        self.log.append(entry)
+
+
+def _open(kind: Any, call: ToolCallInfo, **known: str) -> OpenQuestion:
+    digest = args_digest(call["call_id"], call["tool_name"], call.get("attempt", 1), call["arguments"])
+    return OpenQuestion(
+        Question(kind, call["call_id"], call.get("attempt", 1), digest, call.get("reason", "")), call, **known
+    )
+
+
+def _record(
+    call_id: str, tool_name: str, arguments: dict[str, Any], status: Any, fields: Mapping[str, Any]
+) -> ToolCallInfo:
+    call: dict[str, Any] = {
+        "call_id": call_id,
+        "tool_name": tool_name,
+        "arguments": arguments,
+        "status": status,
+        "result": None,
+        "error_msg": None,
+        "attempt": 1,
+        "risk": "medium",
+        **fields,
+    }
+    return call  # type: ignore[return-value]  # a scripted record may hold what a real one would not
