@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from graph_agent.cli.options import AsJson, Database
+from graph_agent.cli.plain import PlainCommand, PlainGroup
 
 __all__ = ["approvals_app"]
 
 approvals_app = typer.Typer(
     help="List the calls that wait for an approval, answer one.",
+    cls=PlainGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
@@ -18,7 +20,7 @@ approvals_app = typer.Typer(
 _Call = Annotated[str, typer.Argument(metavar="CALL", help="Call id, a part of one, or THREAD:CALL.")]
 
 
-@approvals_app.command("list")
+@approvals_app.command("list", cls=PlainCommand)
 def list_command(db: Database = None, as_json: AsJson = False) -> None:
     """List every waiting call of every thread."""
     from graph_agent.cli.views.approvals import list_approvals
@@ -27,7 +29,7 @@ def list_command(db: Database = None, as_json: AsJson = False) -> None:
     list_approvals(database_of(db), as_json=as_json)
 
 
-@approvals_app.command("approve")
+@approvals_app.command("approve", cls=PlainCommand)
 def approve_command(call: _Call, db: Database = None, as_json: AsJson = False) -> None:
     """Approve a call as it is shown; whoever holds its thread goes on at once."""
     from graph_agent.cli.views.answers import answer
@@ -35,7 +37,7 @@ def approve_command(call: _Call, db: Database = None, as_json: AsJson = False) -
     answer(call, "approve", "", db, as_json=as_json)
 
 
-@approvals_app.command("reject")
+@approvals_app.command("reject", cls=PlainCommand)
 def reject_command(
     call: _Call,
     reason: Annotated[str, typer.Option("--reason", help="What the model is told.")] = "",

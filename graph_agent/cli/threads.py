@@ -5,15 +5,20 @@ from typing import Annotated
 import typer
 
 from graph_agent.cli.options import AsJson, Database
+from graph_agent.cli.plain import PlainCommand, PlainGroup
 
 __all__ = ["threads_app"]
 
 threads_app = typer.Typer(
-    help="List threads, show one.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
+    help="List threads, show one.",
+    cls=PlainGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 
-@threads_app.command("list")
+@threads_app.command("list", cls=PlainCommand)
 def list_command(db: Database = None, as_json: AsJson = False) -> None:
     """List every thread, newest first, with what it waits for."""
     from graph_agent.cli.views.place import database_of
@@ -22,7 +27,7 @@ def list_command(db: Database = None, as_json: AsJson = False) -> None:
     list_threads(database_of(db), as_json=as_json)
 
 
-@threads_app.command("show")
+@threads_app.command("show", cls=PlainCommand)
 def show_command(
     thread: Annotated[
         str, typer.Argument(help="Thread, checkpoint or call id, or a part of one; else the newest here.")

@@ -29,7 +29,6 @@ class Inspection:
     status: ThreadStatus
     """Of the thread at its head; of an older checkpoint, what would be left to do from there."""
     calls: tuple[CallView, ...]
-    is_head: bool
 
 
 class Reader:
@@ -121,12 +120,12 @@ class Reader:
         wanted = checkpoint_id or thread.checkpoint_id
         if wanted is None:
             raise UnknownId(f"thread {thread_id!r} has no checkpoint yet; its first message was never taken in.")
-        state = read_state(self._database, thread_id, wanted)
         is_head = wanted == thread.checkpoint_id
+        state = read_state(self._database, thread_id, wanted, is_head=is_head)
         is_held = is_head and thread.holder is not None
         calls = self._calls_of(state, is_held=is_held)
         status = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held)
-        return Inspection(state, status, tuple(calls), is_head)
+        return Inspection(state, status, tuple(calls))
 
     def transcript(self, thread_id: str) -> list[TranscriptEntry]:
         """Every message of a thread in order, those of abandoned branches too."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from graph_agent.errors import UnknownId
@@ -41,7 +41,7 @@ class Task:
     """Which run of the node it is, as writes name it."""
     status: Literal["waiting", "interrupted", "failed", "finished"]
     interrupts: tuple[Mapping[str, Any], ...] = ()
-    """`{id, value, node}` of each question the task asked, answered ones only where it has not finished."""
+    """`{id, value, node}` of each question the task asked, answered or not."""
     error: str | None = None
     input: Any = None
     """What a task that runs once per call was given."""
@@ -59,20 +59,32 @@ class CheckpointState:
     values: Mapping[str, Any]
     """The state's channels; not what waits in `pending_writes`."""
     tasks: tuple[Task, ...]
-    pending_writes: tuple[PendingWrite, ...] = field(default=())
+    pending_writes: tuple[PendingWrite, ...]
+    is_head: bool
+    """Whether it is the thread's newest: then `next` and `interrupts` leave out what has finished since. An older
+    one is a record of its step."""
 
     @property
     def next(self) -> tuple[str, ...]:
-        """The nodes that still have to run. Empty does not mean at rest: see `is_at_rest`."""
-        return tuple(task.node for task in self.tasks if task.status != "finished")
+        """The nodes that have to run. Empty does not mean at rest: see `is_at_rest`."""
+        return tuple(task.node for task in self._open_tasks)
+
+    @property
+    def interrupts(self) -> tuple[Mapping[str, Any], ...]:
+        """The questions asked."""
+        return tuple(item for task in self._open_tasks for item in task.interrupts)
 
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing is left to run, nor to be taken in of what ran."""
         return not self.tasks
 
+    @property
+    def _open_tasks(self) -> list[Task]:
+        return [task for task in self.tasks if task.status != "finished" or not self.is_head]
 
-def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str) -> CheckpointState:
+
+def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *, is_head: bool) -> CheckpointState:
     """Rebuild a checkpoint.
 
     Raises:
@@ -98,6 +110,7 @@ def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str) -
         channel_values(database, thread_id, parent_id, checkpoint),
         tuple(_task(path, node, given, writes) for path, node, given in _planned(checkpoint)),
         writes,
+        is_head,
     )
 
 
@@ -150,7 +163,7 @@ def _task(path: str, node: str, given: Any, writes: tuple[PendingWrite, ...]) ->
     errors = [str(write.value) for write in own if write.channel == _ERROR]
     task_id = own[0].task_id if own else ""
     if any(write.channel not in _CONTROL for write in own):
-        return Task(task_id, node, path, "finished", input=given)
+        return Task(task_id, node, path, "finished", interrupts, None, given)
     status: Literal["waiting", "interrupted", "failed"] = "waiting"
     if errors or interrupts:
         status = "failed" if errors else "interrupted"

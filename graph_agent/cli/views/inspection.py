@@ -82,7 +82,7 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
         "status": found.status,
         "next": list(state.next),
         "tasks": [{**asdict(task), "name": task.node} for task in state.tasks],
-        "interrupts": [dict(item) for task in state.tasks for item in task.interrupts],
+        "interrupts": [dict(item) for item in state.interrupts],
         "pending_writes": [asdict(write) for write in state.pending_writes],
         "calls": [call_json(view) for view in found.calls],
         "usage": state.values.get("usage") or {},
@@ -90,7 +90,7 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
         "parent_id": state.parent_id,
         "created_at": state.created_at,
         "step": state.metadata.get("step"),
-        "is_head": found.is_head,
+        "is_head": state.is_head,
     }
 
 
@@ -100,7 +100,7 @@ def _inspection_lines(found: Inspection, *, full: bool) -> Iterator[str]:
     yield from labelled(
         {
             "thread": state.thread_id,
-            "checkpoint": f"{state.checkpoint_id}{'' if found.is_head else ' (not the newest)'}",
+            "checkpoint": f"{state.checkpoint_id}{'' if state.is_head else ' (not the newest)'}",
             "created": f"{local_time(state.created_at)}, step {state.metadata.get('step')}",
             "status": found.status,
             "next": ", ".join(state.next) or "nothing",

@@ -16,7 +16,7 @@ _FIRST_LINES = 8
 
 def message_lines(role: str, body: Mapping[str, Any], *, full: bool) -> Iterator[str]:
     """One message: who, what, and the calls it asks for. Long ones end early unless `full`."""
-    shown = _ROLES.get(role, role)
+    shown = escape(_ROLES.get(role, role))
     about = f" {escape(str(body['tool_call_id']))}" if body.get("tool_call_id") else ""
     yield f"{colored(shown, 'heading')}{about}"
     lines = escape(plain_text(body.get("content")), multiline=True).split("\n")

@@ -29,10 +29,10 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 def labelled(pairs: Mapping[str, str]) -> Iterator[str]:
     """One line per pair that has a value: label, then value, aligned."""
-    width = max((text_width(label) for label in pairs), default=0)
-    for label, value in pairs.items():
-        if value:
-            yield f"{colored(label.ljust(width), 'heading')}{' ' * _GAP}{escape(value)}"
+    shown = {label: value for label, value in pairs.items() if value}
+    width = max(map(text_width, shown), default=0)
+    for label, value in shown.items():
+        yield f"{colored(label.ljust(width), 'heading')}{' ' * _GAP}{escape(value)}"
 
 
 def short_id(identifier: str, among: Sequence[str]) -> str:

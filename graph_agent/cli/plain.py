@@ -1,0 +1,56 @@
+"""Commands that take texts and flags as the shell gives them.
+
+Typer checks every value with a validation library that takes longer to load than a read-only command takes to run.
+A text needs no checking, and a flag has none to do; parameters of other types are left to Typer.
+"""
+
+from typing import Any
+
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+__all__ = ["PlainCommand", "PlainGroup"]
+
+
+class _AsGiven:
+    """Stands where Typer keeps what turns a parameter's text into its type."""
+
+    def coerce(self, value: Any, **_: Any) -> Any:
+        """The value itself."""
+        return value
+
+
+class _PlainOption(TyperOption):
+    def get_runtime_param(self) -> Any:
+        return _AsGiven()
+
+
+class _PlainArgument(TyperArgument):
+    def get_runtime_param(self) -> Any:
+        return _AsGiven()
+
+
+class PlainCommand(TyperCommand):
+    """A command; pass as `cls` to `Typer.command`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, texts and flags among them made plain."""
+        return [_plain(parameter) for parameter in super().get_params(ctx)]
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands; pass as `cls` to `Typer`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, texts and flags among them made plain."""
+        return [_plain(parameter) for parameter in super().get_params(ctx)]
+
+
+def _plain(parameter: Any) -> Any:
+    # Typer builds the parameters itself and offers no place to name their class.
+    if parameter.type_descriptor.annotation in (str, bool):
+        match parameter:
+            case TyperOption():
+                parameter.__class__ = _PlainOption
+            case TyperArgument():
+                parameter.__class__ = _PlainArgument
+    return parameter

@@ -1,0 +1,23 @@
+"""The read-only commands on an app of their own, without the rest of the command line."""
+
+import sys
+
+import typer
+
+from graph_agent.cli.approvals import approvals_app
+from graph_agent.cli.boundary import guarded
+from graph_agent.cli.calls import calls_command
+from graph_agent.cli.inspect import inspect_command
+from graph_agent.cli.plain import PlainCommand, PlainGroup
+from graph_agent.cli.threads import threads_app
+
+__all__ = ["app"]
+
+app = typer.Typer(cls=PlainGroup, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app.add_typer(threads_app, name="threads")
+app.add_typer(approvals_app, name="approvals")
+app.command("inspect", cls=PlainCommand)(inspect_command)
+app.command("calls", cls=PlainCommand)(calls_command)
+
+if __name__ == "__main__":
+    sys.exit(guarded(app))

@@ -1,0 +1,90 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.graph_agent.inspect.rows import Rows, record_of
+
+_ROOT = Path(__file__).parents[3]
+_HEAVY = {
+    "langgraph",
+    "langchain_core",
+    "langchain_openai",
+    "openai",
+    "pydantic",
+    "langsmith",
+    "httpx",
+    "prompt_toolkit",
+}
+_PROBE = """
+import json, sys
+from {module} import app
+try:
+    app({arguments!r})
+except SystemExit as leaving:
+    code = leaving.code
+names = sorted(sys.modules)
+print()
+print(json.dumps([code, sorted({{name.partition(".")[0] for name in names}}), len(names)]))
+"""
+
+
+def _loaded_by(arguments: list[str], module: str = "tests.graph_agent.cli.light") -> tuple[int, set[str], int]:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROBE.format(module=module, arguments=arguments)],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, packages, count = json.loads(done.stdout.splitlines()[-1])
+    return code or 0, set(packages), count
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = Rows(tmp_path_factory.mktemp("light") / "graph-agent.db")
+    rows.execute("BEGIN")
+    for number in range(1000):
+        rows.thread(f"thread-{number:04}", next_nodes=("human_approval",), checkpoint_id="c1")
+        rows.call(record_of("awaiting_approval", f"call_{number:04}"), f"thread-{number:04}")
+    rows.execute(
+        "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata)"
+        " VALUES ('thread-0000', 'c1', 'json', '{}', '{}')"
+    )
+    rows.execute("COMMIT")
+    rows.close()
+    return rows.path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["threads", "list"],
+        ["threads", "list", "--json"],
+        ["threads", "show", "thread-0000"],
+        ["inspect", "thread-0000"],
+        ["calls"],
+        ["approvals", "list"],
+    ],
+)
+def test_looking_loads_neither_the_model_stack_nor_much_else(path: Path, command: list[str]) -> None:
+    code, packages, count = _loaded_by([*command, "--db", str(path)])
+
+    assert code == 0
+    assert packages & _HEAVY == set()
+    assert "rich" not in packages
+    assert count < 450
+
+
+@pytest.mark.parametrize(
+    "command", [["--help"], ["threads", "--help"], ["threads", "list", "--help"], ["--version"]]
+)
+def test_help_and_version_load_neither_the_model_stack_nor_the_database(command: list[str]) -> None:
+    code, packages, count = _loaded_by(command, "graph_agent.cli.main")
+
+    assert code == 0
+    assert packages & (_HEAVY | {"sqlite3", "ormsgpack", "rich"}) == set()
+    assert count < 400
