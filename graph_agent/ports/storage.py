@@ -61,8 +61,8 @@ class Decisions(Protocol):
         """The answers recorded so far for these very questions, by call id."""
         ...
 
-    async def supersede(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
-        """Let these questions be answered anew: the answers so far no longer stand."""
+    async def supersede(self, thread_id: str, call_ids: Sequence[str], at: str) -> None:
+        """Let the questions about these calls be answered anew: no answer so far stands any more."""
         ...
 
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:

@@ -49,10 +49,11 @@ class Desk:
     async def settle(self, answered: Sequence[Question], still_open: Iterable[Question]) -> None:
         """After the graph has taken answers in: note it, and free the questions whose answer it did not accept."""
         now, thread_id = self._parts.clock.now(), self._thread.thread_id
-        refused = set(still_open) & set(answered)
-        applied = [question for question in answered if question not in refused]
+        open_again = set(still_open)
+        applied = [question for question in answered if question not in open_again]
+        refused = [question.call_id for question in answered if question in open_again]
         if refused:
-            await self._parts.decisions.supersede(thread_id, sorted(refused, key=lambda q: q.call_id), now)
+            await self._parts.decisions.supersede(thread_id, refused, now)
         if applied:
             await self._parts.decisions.mark_applied(thread_id, applied, now)
 

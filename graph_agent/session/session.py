@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
@@ -27,6 +27,17 @@ _STORED_MODE_INSTEAD = {"bypassPermissions": "default"}
 
 class Session:
     """One thread, held by this process until `close`."""
+
+    @classmethod
+    async def open(cls, thread: Thread, parts: SessionParts) -> Self:
+        """Take the thread; nothing about it is read before this process holds it.
+
+        Raises:
+            ThreadHeld: another process has it; the message says who and since when.
+        """
+        session = cls(thread, parts)
+        await parts.lock.acquire(thread.thread_id, session._drive.life_token)
+        return session
 
     def __init__(self, thread: Thread, parts: SessionParts) -> None:
         self._thread = thread

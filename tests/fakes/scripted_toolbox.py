@@ -37,7 +37,7 @@ class ScriptedToolbox:
         if tool_name in self.denied_now:
             return Plan(tool_name, given, "deny", "denied by now", "late rule")
         match kind:
-            case "read" | "fail":
+            case "read" | "fail" | "attempt":
                 return Plan(
                     tool_name, given, "allow", "it only reads", "risk low", "low", "readonly", kind == "read"
                 )

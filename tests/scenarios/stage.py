@@ -1,0 +1,85 @@
+"""A stage for scenarios: one thread on a real database, played by lives that open, work and close or die."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graph_agent.config.paths import blob_dir
+from graph_agent.events import Event, EventBus
+from graph_agent.graph.build import Parts, build_graph
+from graph_agent.ports import SystemClock
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.run import GraphRun
+from graph_agent.session.session import Session
+from graph_agent.store.barrier import SqliteBarrier
+from graph_agent.store.blobs import FileBlobs
+from graph_agent.store.database import Database
+from graph_agent.store.decisions import SqliteDecisions
+from graph_agent.store.inbox import SqliteInbox
+from graph_agent.store.journal import SqliteJournal
+from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.saver import CheckpointSaver
+from graph_agent.store.threads import ThreadTable
+from tests.fakes.scripted_model import ScriptedModel
+from tests.fakes.scripted_toolbox import ScriptedToolbox
+
+__all__ = ["THREAD", "Stage"]
+
+THREAD = "thread-1"
+
+
+@dataclass
+class Stage:
+    """Model and toolbox outlive a life, as the world does."""
+
+    database: Path
+    model: ScriptedModel
+    toolbox: ScriptedToolbox = field(default_factory=ScriptedToolbox)
+    events: list[Event] = field(default_factory=list)
+    max_steps: int = 50
+
+    @asynccontextmanager
+    async def life(self, *, mode: str = "default", database: Database | None = None) -> AsyncIterator[Session]:
+        """One process's session; closing gives the thread back, as an orderly exit does."""
+        opened = database or await Database.open(self.database)
+        session = await self._session(opened, mode)
+        try:
+            yield session
+        finally:
+            await session.close()
+
+    async def _session(self, database: Database, mode: str) -> Session:
+        clock, bus, blobs = SystemClock(), EventBus(), FileBlobs(blob_dir(self.database))
+        bus.subscribe(lambda _, event: self.events.append(event))
+        journal = SqliteJournal(database, blobs, clock)
+        threads = ThreadTable(database, clock)
+        graph = build_graph(
+            Parts(self.model, self.toolbox, journal, SqliteBarrier(database), clock, bus, lambda: "system"),
+            CheckpointSaver(database),
+        )
+
+        async def head(thread_id: str) -> str:
+            row = await threads.get(thread_id)
+            return row.checkpoint_id or "" if row else ""
+
+        parts = SessionParts(
+            run=GraphRun(graph, THREAD),
+            lock=FlockThreadLock(database, clock),
+            decisions=SqliteDecisions(database),
+            journal=journal,
+            toolbox=self.toolbox,
+            blobs=blobs,
+            inbox=SqliteInbox(database, clock),
+            head=head,
+            instructions=lambda: "system",
+            clock=clock,
+            bus=bus,
+            close=database.close,
+        )
+        thread = Thread(THREAD, self.database.parent, mode, "scripted", "tester", self.max_steps)
+        return await Session.open(thread, parts)
+
+    def types(self) -> list[str]:
+        """What happened, by type, without the deltas."""
+        return [event.type for event in self.events if event.type != "text_arrived"]

@@ -1,0 +1,82 @@
+"""One scenario per row of the edge table, on the real graph and a real database; a row without one fails."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from graph_agent.errors import ModelError
+from graph_agent.graph import edges
+from graph_agent.graph.edges import EDGES
+from graph_agent.session.api import Rest
+from graph_agent.session.session import Session
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.scenarios.stage import Stage
+
+Play = Callable[[Session], Awaitable[Rest]]
+
+
+async def say(session: Session) -> Rest:
+    return await session.send("go")
+
+
+async def approve_all(session: Session) -> Rest:
+    rest = await session.send("go")
+    for item in rest.questions:
+        await session.decide(item.question, "approve")
+    return await session.proceed()
+
+
+async def say_then_stop(session: Session) -> Rest:
+    await session.send("go")
+    return await session.stop()
+
+
+class Scenario(NamedTuple):
+    replies: Sequence[AIMessage | Exception]
+    play: Play
+    status: str
+
+
+READ, WRITE = calls(("r", "read_a")), calls(("w", "write_a"))
+SCENARIOS: dict[tuple[str, str], Scenario] = {
+    ("START", "input"): Scenario([text("hi")], say, "done"),
+    ("reasoning", "called"): Scenario([READ, text("done")], say, "done"),
+    ("reasoning", "answered"): Scenario([text("hi")], say, "done"),
+    ("reasoning", "stopped"): Scenario([ModelError("down")], say_then_stop, "stopped"),
+    ("tool_routing", "marked"): Scenario([READ, text("done")], say, "done"),
+    ("tool_routing", "asked"): Scenario([WRITE], say, "awaiting_approval"),
+    ("tool_routing", "settled"): Scenario([calls(("d", "deny_a")), text("done")], say, "done"),
+    ("human_approval", "answered"): Scenario([WRITE, text("done")], approve_all, "done"),
+    ("human_approval", "stopped"): Scenario([WRITE], say_then_stop, "stopped"),
+    ("tool_execution", "ended"): Scenario([READ, text("done")], say, "done"),
+    ("observation", "observed"): Scenario([READ, text("done")], say, "done"),
+    ("observation", "completed"): Scenario([calls(("c", "attempt_completion"))], say, "done"),
+    ("observation", "limit"): Scenario([calls((f"r{n}", "read_a")) for n in range(9)], say, "limit"),
+    ("observation", "stopped"): Scenario([WRITE], say_then_stop, "stopped"),
+}
+
+
+def test_every_row_has_a_scenario() -> None:
+    assert set(SCENARIOS) == {(edge.source, edge.outcome) for edge in EDGES}
+
+
+@pytest.mark.parametrize("row", SCENARIOS, ids=" ".join)
+async def test_the_scenario_takes_its_row_and_comes_to_the_rest_it_should(
+    row: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, taken = SCENARIOS[row], [("START", "input")]
+    target_of = edges.target_of
+
+    def recorded(source: str, outcome: str) -> str:
+        taken.append((source, outcome))
+        return target_of(source, outcome)
+
+    monkeypatch.setattr(edges, "target_of", recorded)
+    stage = Stage(tmp_path / "a.db", ScriptedModel(*scenario.replies), max_steps=3)
+    async with stage.life() as session:
+        rest = await scenario.play(session)
+
+    assert (row in taken, rest.status) == (True, scenario.status)
