@@ -85,6 +85,6 @@ def _cancelled_text(call: ToolCallInfo) -> str:
         case "reject":
             words = f" The user said: {reason}" if reason else ""
             return f"Not run: the user refused this call.{words}"
-    happened = "It may have partly run: its outcome is unknown." if call.get("begun") else "It never started."
+    happened = "Its outcome is unknown: look before you repeat it." if call.get("begun") else "It never started."
     told = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
     return f"{told} {happened}"

@@ -92,7 +92,7 @@ def call(**fields: object) -> ToolCallInfo:
         ),
         (
             call(status="cancelled", decision="cancel", reason="outcome_unknown", begun=True),
-            "Cancelled by the user. It may have partly run: its outcome is unknown.",
+            "Cancelled by the user. Its outcome is unknown: look before you repeat it.",
         ),
     ],
 )

@@ -1,0 +1,223 @@
+"""What a turn does as the session shows it: order, questions, refusals, limits, the history the model is sent."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from graph_agent.errors import AnswerRefused, ModelError, UsageError
+from graph_agent.session.api import OpenQuestion, Rest
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.scenarios.stage import Stage
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path / "a.db", ScriptedModel())
+
+
+def asked_about(rest: Rest) -> list[str]:
+    return [item.question.call_id for item in rest.questions]
+
+
+def item(rest: Rest, call_id: str) -> OpenQuestion:
+    return next(item for item in rest.questions if item.question.call_id == call_id)
+
+
+async def test_no_call_of_a_message_runs_before_every_question_of_it_has_an_answer(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("r", "read_a"), ("w", "write_a"), ("v", "write_b")), text("done"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        await session.decide(item(rest, "w").question, "approve")
+        still = await session.proceed()
+        ran_before_the_last_answer = list(stage.toolbox.ran)
+        await session.decide(item(rest, "v").question, "reject", reason="not that one")
+        end = await session.proceed()
+
+    assert (asked_about(rest), asked_about(still), ran_before_the_last_answer) == (["w", "v"], ["v"], [])
+    assert (end.status, end.answer) == ("done", "done")
+    assert [call_id for call_id, _ in stage.toolbox.ran] == ["r", "w"]
+    assert stage.model.told() == [
+        ("human", "go"),
+        ("ai", ""),
+        ("tool", "result of r"),
+        ("tool", "result of w"),
+        ("tool", "Not run: the user refused this call. The user said: not that one"),
+    ]
+
+
+async def test_neighbouring_reads_run_at_once_and_everything_else_alone_in_the_models_order(stage: Stage) -> None:
+    stage.model = ScriptedModel(
+        calls(("r1", "read_a"), ("r2", "read_b"), ("f", "fail_a"), ("r3", "read_c")), text("done")
+    )
+    async with stage.life() as session:
+        await session.send("go")
+
+    started = [event.call_id for event in stage.events if event.type == "call_started"]
+    order = [(event.type, event.call_id) for event in stage.events if event.type in ("call_started", "call_ended")]
+    assert started == ["r1", "r2", "f", "r3"]
+    assert {kind for kind, _ in order[:2]} == {"call_started"}
+    assert order[4:] == [
+        ("call_started", "f"),
+        ("call_ended", "f"),
+        ("call_started", "r3"),
+        ("call_ended", "r3"),
+    ]
+
+
+async def test_an_id_the_thread_has_seen_before_is_replaced_so_no_old_result_is_taken_for_it(stage: Stage) -> None:
+    stage.model = ScriptedModel(
+        calls(("0", "read_a")), text("one"), calls(("0", "read_a"), ("", "read_b"), ("a b", "read_c")), text("two")
+    )
+    async with stage.life() as session:
+        await session.send("first")
+        await session.send("second")
+
+    ids = [call_id for call_id, _ in stage.toolbox.ran]
+    assert (len(ids), len(set(ids)), ids[0]) == (4, 4, "0")
+
+
+async def test_edited_arguments_are_what_runs_and_the_model_is_told(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a", {"text": "old"})), text("done"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        await session.decide(rest.questions[0].question, "edit", arguments={"text": "new"})
+        await session.proceed()
+
+    assert stage.toolbox.ran == [("w", {"text": "new"})]
+    assert stage.model.told()[-1] == ("tool", "The user changed the arguments to {'text': 'new'}.\nresult of w")
+
+
+async def test_edited_arguments_that_policy_denies_leave_the_question_open(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        stage.toolbox.denied_now = {"write_a"}
+        with pytest.raises(AnswerRefused, match="denied by now"):
+            await session.decide(rest.questions[0].question, "edit", arguments={"text": "x"})
+        still = await session.proceed()
+
+    assert (asked_about(still), stage.toolbox.ran) == (["w"], [])
+
+
+async def test_a_rule_that_became_stricter_stops_a_call_that_was_approved(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        await session.decide(rest.questions[0].question, "approve")
+        stage.toolbox.denied_now = {"write_a"}
+        await session.proceed()
+
+    assert (stage.toolbox.ran, stage.model.told()[-1]) == ([], ("tool", "Not run: denied by policy. denied by now"))
+
+
+async def test_the_first_answer_wins_and_the_late_one_learns_whose_it_was(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        first = await session.decide(rest.questions[0].question, "reject", reason="no")
+        second = await session.decide(rest.questions[0].question, "approve")
+
+    assert (first.kind, second) == ("reject", first)
+
+
+async def test_a_message_is_refused_while_questions_are_open(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")))
+    async with stage.life() as session:
+        await session.send("go")
+        with pytest.raises(UsageError, match="waits for answers about w"):
+            await session.send("never mind")
+
+
+async def test_a_turn_that_used_up_its_steps_pauses_and_goes_on_where_it_was(stage: Stage) -> None:
+    stage.model = ScriptedModel(*[calls((f"r{number}", "read_a")) for number in range(4)], text("finished"))
+    stage.max_steps = 3
+    async with stage.life() as session:
+        paused = await session.send("go")
+        end = await session.continue_turn()
+        again = await session.continue_turn()
+
+    assert (paused.status, end.status, end.answer) == ("limit", "done", "finished")
+    assert (again.status, again.answer, len(stage.model.requests)) == ("done", "finished", 5)
+
+
+async def test_a_failed_model_request_keeps_the_message_and_can_be_repeated(stage: Stage) -> None:
+    stage.model = ScriptedModel(ModelError("the server is down"), text("back"))
+    async with stage.life() as session:
+        failed = await session.send("go")
+        end = await session.continue_turn()
+
+    assert (failed.status, failed.error) == ("model_error", "the server is down")
+    assert (end.answer, stage.model.told()) == ("back", [("human", "go")])
+
+
+async def test_new_text_after_a_failed_request_ends_that_turn_without_asking_the_model_for_it(stage: Stage) -> None:
+    stage.model = ScriptedModel(ModelError("down"), text("hello"))
+    async with stage.life() as session:
+        await session.send("first")
+        end = await session.send("second")
+
+    assert (end.answer, stage.model.told()) == ("hello", [("human", "first"), ("human", "second")])
+    assert len(stage.model.requests) == 2
+
+
+async def test_stopping_while_a_call_runs_cancels_it_and_what_follows_and_the_next_message_is_valid(
+    stage: Stage,
+) -> None:
+    stage.model = ScriptedModel(calls(("s", "slow_a"), ("w", "write_a")), text("ok"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        for question in rest.questions:
+            await session.decide(question.question, "approve")
+        turn = asyncio.create_task(session.proceed())
+        await stage.toolbox.entered.wait()
+        stopped = await session.stop()
+        end = await session.send("never mind")
+
+    assert (stopped.status, (await turn).status, end.answer) == ("stopped", "stopped", "ok")
+    assert stage.model.told() == [
+        ("human", "go"),
+        ("ai", ""),
+        (
+            "tool",
+            "Cancelled: stopped by user, may have partly run. Its outcome is unknown: look before you repeat it.",
+        ),
+        ("tool", "Cancelled: stopped by user. It never started."),
+        ("human", "never mind"),
+    ]
+
+
+async def test_the_mode_of_a_thread_is_stored_but_bypassing_permissions_never_is(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"), text("two"))
+    async with stage.life(mode="bypassPermissions") as session:
+        await session.send("go")
+        offered = stage.model.requests[-1].tools[0]["function"]["name"]
+        position = await session._parts.run.position()
+        with pytest.raises(UsageError, match="when the program starts"):
+            session.mode = "bypassPermissions"
+
+    assert (offered, position.values["mode"]) == ("tool_in_bypassPermissions", "default")
+
+
+async def test_a_turn_tells_its_story_in_order(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
+    async with stage.life() as session:
+        await session.start()
+        rest = await session.send("go")
+        await session.decide(rest.questions[0].question, "approve")
+        await session.proceed()
+
+    assert stage.types() == [
+        "started",
+        "turn_started",
+        "step_started",
+        "model_replied",
+        "call_planned",
+        "turn_ended",
+        "call_answered",
+        "call_started",
+        "call_ended",
+        "step_started",
+        "model_replied",
+        "turn_ended",
+    ]
