@@ -1,0 +1,32 @@
+"""Who may do what: facts about a call in, a decision out. Pure: no tools, graphs, models, terminals, databases."""
+
+from policy.chain import judge
+from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
+from policy.matching import hidden_tools
+from policy.protected import is_protected
+from policy.reserved import is_reserved
+from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
+from policy.rules import BadRule, Rule, Rules, parse_rule, parse_rules
+
+__all__ = [
+    "DEFAULT_TOOL_RISK",
+    "DEFAULT_UNKNOWN_RISK",
+    "MODES",
+    "BadRule",
+    "CallFacts",
+    "Decision",
+    "Mode",
+    "PathFact",
+    "PolicySettings",
+    "Risk",
+    "Rule",
+    "Rules",
+    "Verdict",
+    "hidden_tools",
+    "is_protected",
+    "is_reserved",
+    "judge",
+    "parse_rule",
+    "parse_rules",
+    "risk_of",
+]

@@ -1,4 +1,4 @@
-"""The workshop: tools, what they need, and the registry that holds them. Knows no graph, model, terminal or database."""
+"""The workshop: tools, what they need, and the registry that holds them. No graph, terminal or database here."""
 
 from pathlib import Path
 

@@ -42,6 +42,7 @@ __all__ = [
     "InterruptedCall",
     "Limits",
     "McpProgress",
+    "MemoryFileStates",
     "NoArguments",
     "PathTarget",
     "Preview",
@@ -70,7 +71,7 @@ class NoArguments(BaseModel):
 class BaseTool:
     """A tool: class attributes that declare it, and `execute`.
 
-    Subclasses need no `super().__init__`. Arguments reach the optional methods validated and coerced, as JSON values.
+    Subclasses need no `super().__init__`. The optional methods get the arguments validated, as JSON values.
     """
 
     name: str = ""
@@ -103,8 +104,8 @@ class BaseTool:
     def __init__(self, *, workspace: str | Path | None = None) -> None:
         self.workspace = workspace
 
-    async def execute(self, **arguments: Any) -> ToolResult:
-        """Do it. Declare the schema's fields as keywords and, where wanted, `context: ToolContext | None = None`."""
+    async def execute(self, *args: Any, **arguments: Any) -> ToolResult:  # noqa: ARG002 - open for every signature
+        """Do it. Declare the schema's fields as keywords and, where wanted, `context: ToolContext | None`."""
         return failure(ToolErrorType.EXECUTION, f"{self.name!r} has nothing to execute; use another tool.")
 
     async def describe(self) -> str | ToolDescription:
@@ -147,7 +148,11 @@ class BaseTool:
         return f"{self.display_name or self.name} {self.signature(args)}".rstrip()
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:  # noqa: ARG002
-        """What the call would do, without doing it; None when there is nothing to show."""
+        """What the call would do, without doing it; None when there is nothing to show.
+
+        Raises:
+            PathRefused: it is certain already that the call cannot work.
+        """
         return None
 
     async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Arguments as models write them, turned into what the schema asks for; then one error that names every field left wrong.
+"""Arguments as models write them, turned into what the schema asks for; then one error naming every wrong field.
 
 Nothing is turned that fits already, and nothing the schema does not ask for.
 """

@@ -28,7 +28,9 @@ class ToolDescription:
     def render(self) -> str:
         """The whole description as the model reads it."""
         parts = [self.short, self.long, _listed("Notes:", self.usage_notes), _listed("Important:", self.important)]
-        shown = tuple(f"{json.dumps(item.params, ensure_ascii=False)} {item.note}".rstrip() for item in self.examples)
+        shown = tuple(
+            f"{json.dumps(item.params, ensure_ascii=False)} {item.note}".rstrip() for item in self.examples
+        )
         parts.append(_listed("Examples:", shown))
         return "\n".join(part for part in parts if part)
 

@@ -54,16 +54,20 @@ def look(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
     try:
         with open_regular(resolved) as fd:
             status = os.fstat(fd)
-            if status.st_size > max_bytes:
-                raise PathRefused(
-                    ToolErrorType.VALIDATION,
-                    f"{resolved.given!r} has {status.st_size} bytes; files over {max_bytes} bytes are not changed.",
-                )
+            _require_size(resolved, status.st_size, max_bytes)
             return Snapshot(resolved, read_all(fd), status)
     except PathRefused as refused:
         if refused.kind is not ToolErrorType.NOT_FOUND:
             raise
         return Snapshot(resolved)
+
+
+def _require_size(resolved: ResolvedPath, size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise PathRefused(
+            ToolErrorType.VALIDATION,
+            f"{resolved.given!r} has {size} bytes; files over {max_bytes} bytes are not changed.",
+        )
 
 
 def read_all(fd: int) -> bytes:
@@ -91,7 +95,7 @@ def replace(before: Snapshot, data: bytes, *, temp_name: str, max_bytes: int) ->
         try:
             _write_beside(before, data, parent, temp_name)
             _require_unchanged(before, max_bytes)
-            os.rename(temp_name, resolved.path.name, src_dir_fd=parent, dst_dir_fd=parent)  # noqa: PTH104 - descriptors
+            os.rename(temp_name, resolved.path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except OSError as error:
             _remove(temp_name, parent)
             raise _write_refusal(resolved, error) from error
@@ -160,7 +164,7 @@ def _keep_owner(fd: int, status: os.stat_result) -> None:
 
 def _remove(name: str, parent: int) -> None:
     try:
-        os.unlink(name, dir_fd=parent)  # noqa: PTH108 - descriptors
+        os.unlink(name, dir_fd=parent)
     except FileNotFoundError:
         return
 

@@ -22,7 +22,9 @@ def unknown_tool(written: str, known: Iterable[str]) -> str:
     """What the model is told about a name that no tool has."""
     names = sorted(known)
     near = difflib.get_close_matches(written.strip().casefold(), names, n=2, cutoff=0.6)
-    parts = [name for name in names if name not in near and set(written.casefold().split("_")) & set(name.split("_"))]
+    parts = [
+        name for name in names if name not in near and set(written.casefold().split("_")) & set(name.split("_"))
+    ]
     candidates = near or parts[:2]
     hint = f" Did you mean {' or '.join(candidates)}?" if candidates else ""
     return f"There is no tool {written!r}.{hint} The tools are: {', '.join(names)}."
@@ -31,7 +33,7 @@ def unknown_tool(written: str, known: Iterable[str]) -> str:
 def renamed_arguments(
     arguments: Mapping[str, object], aliases: Mapping[str, str], properties: Iterable[str]
 ) -> dict[str, object]:
-    """The arguments under the schema's names; an alias counts only where it is no name itself and none is given twice."""
+    """The arguments under the schema's names; an alias counts only where the schema has no such name itself."""
     known = set(properties)
     renamed: dict[str, object] = {}
     for name, value in arguments.items():

@@ -108,7 +108,7 @@ def open_regular(resolved: ResolvedPath) -> Iterator[int]:
     if resolved.reaches_process:
         raise PathRefused(
             ToolErrorType.PERMISSION,
-            f"{resolved.given!r} leads into the memory, environment or descriptors of a process, which is never read.",
+            f"{resolved.given!r} leads into the memory, environment or descriptors of a process: never read.",
         )
     with open_directory(resolved.path.parent) as parent:
         fd = _open_file(resolved, parent)
@@ -138,7 +138,11 @@ def _require_regular(resolved: ResolvedPath, mode: int) -> None:
         return
     if stat.S_ISDIR(mode):
         raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is a folder; use ls to see what is in it.")
-    kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a link that just changed"))
+    kinds = (
+        (stat.S_ISFIFO, "a named pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISLNK, "a link that just changed"),
+    )
     what = next((word for test, word in kinds if test(mode)), "a device")
     raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is {what}; only regular files can be used.")
 
@@ -147,11 +151,15 @@ def _require_path_text(given: str) -> None:
     if not given:
         raise PathRefused(ToolErrorType.VALIDATION, "The path is empty; name a file or folder.")
     if "\0" in given:
-        raise PathRefused(ToolErrorType.VALIDATION, f"The path {given!r} contains a NUL character; no file has one.")
+        raise PathRefused(
+            ToolErrorType.VALIDATION, f"The path {given!r} contains a NUL character; no file has one."
+        )
     try:
         raw = os.fsencode(given)
     except UnicodeEncodeError as error:
-        raise PathRefused(ToolErrorType.VALIDATION, f"The path {given!r} has characters no file name has.") from error
+        raise PathRefused(
+            ToolErrorType.VALIDATION, f"The path {given!r} has characters no file name has."
+        ) from error
     if len(raw) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in raw.split(b"/")):
         raise PathRefused(
             ToolErrorType.VALIDATION,
@@ -204,7 +212,7 @@ def _enter(fd: int, part: str, whole: Path, *, create: bool) -> int:
     except OSError as error:
         raise _refusal(str(whole), error) from error
     try:
-        os.mkdir(part, dir_fd=fd)  # noqa: PTH102 - Path has no directory descriptors
+        os.mkdir(part, dir_fd=fd)
     except FileExistsError:
         pass
     except OSError as error:

@@ -170,7 +170,8 @@ class ToolRegistry:
     ) -> list[dict[str, Any]]:
         """OpenAI function declarations with descriptions and parameters computed by the tools now."""
         return [
-            _declaration(tool, await tool.describe(), await tool.parameters()) for tool in self.offered(mode, hidden)
+            _declaration(tool, await tool.describe(), await tool.parameters())
+            for tool in self.offered(mode, hidden)
         ]
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -188,7 +189,8 @@ class ToolRegistry:
         if standing is not None:
             if not _may_share(name, standing.origin, entry.origin):
                 raise ValueError(
-                    f"A tool {name!r} is registered already ({standing.origin}); give the {entry.origin} tool another name."
+                    f"A tool {name!r} is registered already ({standing.origin}); "
+                    f"give the {entry.origin} tool another name."
                 )
             if standing.origin == "plugin":
                 return  # the user's tool came first and stays

@@ -28,8 +28,14 @@ def parsed(tool: BaseTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return parse_arguments(tool.args_schema, renamed).model_dump(mode="json", exclude_unset=True)
 
 
-async def execute(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-    """Run the tool. Whatever it raises, except a cancellation, becomes an error result.
+async def execute(
+    tool: BaseTool,
+    arguments: Mapping[str, Any],
+    context: ToolContext,
+    *,
+    passing: tuple[type[Exception], ...] = (),
+) -> ToolResult:
+    """Run the tool. Whatever it raises, except a cancellation and what is `passing`, becomes an error result.
 
     Raises:
         BadArguments: the arguments are unusable.
@@ -40,10 +46,10 @@ async def execute(tool: BaseTool, arguments: Mapping[str, Any], context: ToolCon
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
             return await tool.execute(**keywords)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, *passing):
         context.cancellation.set()
         raise
-    except Exception as error:  # the one boundary between a tool's bugs and the run
+    except Exception as error:  # noqa: BLE001 - the one boundary between a tool's bugs and the run
         context.cancellation.set()
         if isinstance(error, TimeoutError) and limit.expired():
             return failure(
@@ -53,7 +59,7 @@ async def execute(tool: BaseTool, arguments: Mapping[str, Any], context: ToolCon
         _log.exception("tool %s failed", tool.name)
         return failure(
             ToolErrorType.UNKNOWN,
-            f"{tool.name} failed inside: {type(error).__name__}: {error}. Try another way; the log has the details.",
+            f"{tool.name} failed inside: {type(error).__name__}: {error}. What it did until then stays done.",
         )
 
 

@@ -24,7 +24,11 @@ def shape(result: ToolResult, limit: int, blobs: BlobStore | None) -> ToolResult
     if size <= limit:
         return result
     reference = blobs.put(result.output.encode("utf-8", "replace")) if blobs is not None else None
-    how = f'read the rest with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "narrow the call"
+    how = (
+        f'read the rest with read_file(file_path="{reference}", offset=..., limit=...)'
+        if reference
+        else "narrow the call"
+    )
     lines = result.output.count("\n") + 1
     note = f"left out here: the whole output has {size} characters in {lines} lines; {how}"
     metadata = {**result.metadata, "truncated": True, "full_chars": size}

@@ -9,7 +9,17 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, PathTarget, Target, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    PathTarget,
+    Target,
+    ToolContext,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 from tools.blocking import in_thread
 from tools.ignored import IgnoreRules, is_hidden
 from tools.paths import PathRefused, ResolvedPath, resolve
@@ -48,8 +58,8 @@ class LsTool(BaseTool):
 
     name = "ls"
     description = (
-        "List a folder: folders end with /, files come with their size in bytes, links with their target. Hidden and "
-        "git-ignored entries are left out and counted, unless the path itself names one."
+        "List a folder: folders end with /, files come with their size in bytes, links with their target. "
+        "Hidden and git-ignored entries are left out and counted, unless the path itself names one."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
@@ -72,7 +82,9 @@ class LsTool(BaseTool):
 def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
     resolved = resolve(path, workspace=context.workspace)
     if resolved.reaches_process:
-        return failure(ToolErrorType.PERMISSION, f"{path!r} leads into the insides of a process, which is not listed.")
+        return failure(
+            ToolErrorType.PERMISSION, f"{path!r} leads into the insides of a process, which is not listed."
+        )
     try:
         status = resolved.path.lstat()
     except FileNotFoundError:

@@ -1,14 +1,24 @@
 """Reading a file, or a stored output, in ranges of lines."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, PathTarget, Target, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    PathTarget,
+    Target,
+    ToolContext,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 from tools.blocking import in_thread
 from tools.file_ops.far_range import far_lines
 from tools.file_ops.rendering import numbered
@@ -19,6 +29,7 @@ from tools.text import decode, is_binary
 __all__ = ["ReadFileArgs", "ReadFileTool"]
 
 _BLOB = "blob:"
+_MAX_CHARS = 90_000
 
 
 class ReadFileArgs(BaseModel):
@@ -92,7 +103,9 @@ def _read_blob(reference: str, offset: int, limit: int, context: ToolContext) ->
     try:
         data = context.blobs.get(reference)
     except LookupError:
-        return failure(ToolErrorType.NOT_FOUND, f"No stored output has the reference {reference!r}; run the call again.")
+        return failure(
+            ToolErrorType.NOT_FOUND, f"No stored output has the reference {reference!r}; run the call again."
+        )
     return _shown(_Content(data, reference, len(data)), reference, offset, limit, context)
 
 
@@ -102,22 +115,35 @@ def _shown(content: _Content, given: str, offset: int, limit: int, context: Tool
     if is_binary(content.data):
         return failure(
             ToolErrorType.VALIDATION,
-            f"{given!r} is a binary file ({content.size} bytes), not text; use bash with a program that knows its format.",
+            f"{given!r} is a binary file ({content.size} bytes), not text; use a program that knows its format.",
         )
     text, form = decode(content.data)
     lines = _split(text)
     if offset > max(len(lines), 1):
-        return failure(ToolErrorType.VALIDATION, f"{given!r} has {len(lines)} lines; offset {offset} is behind its end.")
-    chosen = list(islice(lines, offset - 1, offset - 1 + limit))
+        return failure(
+            ToolErrorType.VALIDATION, f"{given!r} has {len(lines)} lines; offset {offset} is behind its end."
+        )
+    chosen = _fitting(islice(lines, offset - 1, offset - 1 + limit), context.limits.line_chars)
     notes = _notes(len(lines), offset, len(chosen), form.encoding)
     body = numbered(chosen, offset, context.limits.line_chars) if chosen else "(the file is empty)"
     return _result(body, notes, given, len(chosen), len(lines))
 
 
 def _split(text: str) -> list[str]:
-    # Only what editors count as line ends: str.splitlines would also split at form feeds and rare Unicode characters.
+    # Only what editors count as line ends: str.splitlines also splits at form feeds and rare Unicode characters.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
+
+
+def _fitting(lines: Iterable[str], line_chars: int) -> list[str]:
+    chosen: list[str] = []
+    room = _MAX_CHARS
+    for line in lines:
+        room -= min(len(line), line_chars) + 8
+        if room < 0 and chosen:
+            break
+        chosen.append(line)
+    return chosen
 
 
 def _notes(total: int, offset: int, shown: int, encoding: str) -> list[str]:

@@ -23,7 +23,9 @@ def reconcile_file(call: InterruptedCall) -> Reconciliation:
     if now == call.after_sha256:
         return Reconciliation("already_applied", f"{call.path} has exactly the content this call was to write.")
     if now == call.before_sha256:
-        was = "does not exist, as before the call" if now is None else "has exactly the content from before the call"
+        was = (
+            "does not exist, as before the call" if now is None else "has exactly the content from before the call"
+        )
         return Reconciliation("not_applied", f"{call.path} {was}.")
     gone = "does not exist any more" if now is None else "has neither the old nor the new content"
     return Reconciliation("something_else", f"{call.path} {gone}: something else changed it too.")

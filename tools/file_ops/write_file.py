@@ -52,8 +52,8 @@ class WriteFileTool(BaseTool):
 
     name = "write_file"
     description = (
-        "Write a whole file; folders are created as needed. An existing file must have been read first and not have "
-        "changed since. An existing file keeps its encoding and line endings; a new one gets exactly the given text."
+        "Write a whole file; folders are created as needed. An existing file must have been read first and not "
+        "have changed since; it keeps its encoding and line endings. A new one gets exactly the given text."
     )
     risk_level = ToolRiskLevel.MEDIUM
     kind = ToolKind.WRITE
@@ -66,12 +66,9 @@ class WriteFileTool(BaseTool):
         return [PathTarget(str(args["file_path"]), "write")]
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
-        """The diff, and what it was made from; a refusal that is certain already as text."""
+        """The diff, and what it was made from."""
         surroundings = self.context_or_own(context)
-        try:
-            change = await in_thread(_plan, args["file_path"], args["content"], surroundings)
-        except PathRefused as refused:
-            return Preview("text", f"This write will fail: {refused}")
+        change = await in_thread(_plan, args["file_path"], args["content"], surroundings)
         return Preview("diff", change.diff.unified or "(no change)\n", change.before.as_seen())
 
     async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:
@@ -145,12 +142,14 @@ def _told(change: _Change, file_path: str) -> ToolResult:
     diff, before = change.diff, change.before
     if before.data == change.after:
         return ToolResult(
-            f"{file_path} has exactly this content already.", display=f"{file_path} unchanged", metadata=_metadata(change)
+            f"{file_path} has exactly this content already.",
+            display=f"{file_path} unchanged",
+            metadata=_metadata(change),
         )
     verb = "Created" if before.data is None else "Wrote"
     output = f"{verb} {file_path} ({len(change.after)} bytes, +{diff.added} -{diff.removed} lines)."
     if before.status is not None and before.status.st_nlink > 1:
-        output += f" It was hard-linked {before.status.st_nlink} times: that link is broken, the other names keep the old content."
+        output += f" Its {before.status.st_nlink} hard links are parted: the other names keep the old content."
     return ToolResult(output, display=f"{file_path} +{diff.added} -{diff.removed}", metadata=_metadata(change))
 
 

@@ -47,7 +47,8 @@ class BashArgs(BaseModel):
     description: str = Field(default="", description="what it is for, in a few words")
     timeout: float = Field(default=120, gt=0, le=600, description="seconds after which it is stopped, 600 at most")
     working_directory: str = Field(
-        default="", description="folder for this call alone, relative to the workspace; otherwise the shell's current one"
+        default="",
+        description="folder for this call alone, relative to the workspace; otherwise the shell's current one",
     )
 
 
@@ -66,14 +67,16 @@ class BashTool(BaseTool):
 
     name = "bash"
     description = (
-        "Run a command with bash in the workspace. There is no terminal and no input: commands that ask get the end of "
-        "input at once. A changed working directory is kept for the next call while it lies in the workspace; variables "
-        "are not kept. Processes left in the background end with the call. Long output is shortened in the middle."
+        "Run a command with bash in the workspace. There is no terminal and no input: commands that ask get the "
+        "end of input at once. A changed working directory is kept for the next call while it lies inside; "
+        "variables are not kept. Processes left in the background end with the call. Long output is shortened."
     )
     risk_level = ToolRiskLevel.HIGH
     kind = ToolKind.EXECUTE
     category = "shell"
     args_schema = BashArgs
+    max_result_chars = 40_000
+    """Its output is cut to the context's limit already; the lines about its ending come on top."""
     timeout_s = 660
     """Only a net below the command's own limit, which is 600 seconds at most."""
 
@@ -125,7 +128,8 @@ def _start_folder(given: str, context: ToolContext) -> Path:
     if not resolved.inside:
         raise PathRefused(
             ToolErrorType.PERMISSION,
-            f"working_directory {given or str(current)!r} is outside the workspace {context.workspace}; choose a folder in it.",
+            f"working_directory {given or str(current)!r} is outside the workspace {context.workspace}; "
+            "choose a folder in it.",
         )
     if resolved.path.is_dir():
         return resolved.path
@@ -179,13 +183,13 @@ async def _supervise(child: Child, run: _Run, spool: Spool) -> Literal["timeout"
         stopped = await _watch(child, run, spool)
         if stopped is not None:
             await child.terminate()
-        return stopped
     except asyncio.CancelledError:
         await child.terminate()
         raise
     finally:
         child.end_group()
         spool.follow(lambda text: context.progress(ShellOutput(text)))
+    return stopped
 
 
 async def _watch(child: Child, run: _Run, spool: Spool) -> Literal["timeout", "flood"] | None:
@@ -204,7 +208,7 @@ async def _watch(child: Child, run: _Run, spool: Spool) -> Literal["timeout", "f
 
 @contextmanager
 def _report_pipe() -> Iterator[tuple[int, int]]:
-    """A pipe for the folder in which the shell ends; read without waiting, as a background child may hold it open."""
+    """A pipe for the folder in which the shell ends; never waited for, as a background child may hold it open."""
     source, sink = os.pipe()
     os.set_blocking(source, False)
     try:

@@ -4,6 +4,7 @@ Nothing is piped through this process: the command writes into a file, so nothin
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -36,7 +37,9 @@ def start_time(pid: int) -> str:
 class Child:
     """One command. Create it, `release` it, wait for `ended`, then `end_group`, whatever happened in between."""
 
-    def __init__(self, arguments: list[str], *, cwd: Path, environment: Mapping[str, str], output: int, report: int) -> None:
+    def __init__(
+        self, arguments: list[str], *, cwd: Path, environment: Mapping[str, str], output: int, report: int
+    ) -> None:
         gate, self._gate = os.pipe()
         try:
             self._process = subprocess.Popen(
@@ -69,10 +72,9 @@ class Child:
 
     def release(self) -> None:
         """Let the command run."""
-        try:
+        # A pipe that is broken means: killed from outside while it waited. Its exit will say so.
+        with contextlib.suppress(BrokenPipeError):
             os.write(self._gate, b"go\n")
-        except BrokenPipeError:
-            pass  # killed from outside while it waited: its exit says so
         self._close_gate()
 
     def ended(self) -> bool:
@@ -88,7 +90,7 @@ class Child:
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + _TERM_GRACE_S
         try:
-            while not self.ended() and time.monotonic() < deadline:
+            while not self.ended() and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
                 await asyncio.sleep(0.02)
         except asyncio.CancelledError:
             return

@@ -1,4 +1,4 @@
-"""What a command inherits: an allow-list of the agent's environment, and settings that keep programs from asking."""
+"""What a command inherits: an allow-list of the agent's environment, and settings against programs that ask."""
 
 from collections.abc import Mapping
 
@@ -20,13 +20,38 @@ INTERACTION_OFF: Mapping[str, str] = {
 """Set for every command, whatever the agent's own environment says."""
 
 _ALLOWED = frozenset(
-    (
-        "CARGO_HOME", "GOPATH", "GOROOT", "HOME", "HTTPS_PROXY", "HTTP_PROXY", "JAVA_HOME", "LANG", "LANGUAGE", "LOGNAME",
-        "NO_PROXY", "NVM_DIR", "PATH", "PYENV_ROOT", "RUSTUP_HOME", "SHELL", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR",
-        "TZ", "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
-        "http_proxy", "https_proxy", "no_proxy",
-    )
-)  # fmt: skip
+    [
+        "CARGO_HOME",
+        "GOPATH",
+        "GOROOT",
+        "HOME",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "JAVA_HOME",
+        "LANG",
+        "LANGUAGE",
+        "LOGNAME",
+        "NO_PROXY",
+        "NVM_DIR",
+        "PATH",
+        "PYENV_ROOT",
+        "RUSTUP_HOME",
+        "SHELL",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "VIRTUAL_ENV",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_RUNTIME_DIR",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+    ]
+)
 
 
 def child_environment(source: Mapping[str, str]) -> dict[str, str]:

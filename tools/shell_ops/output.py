@@ -1,4 +1,4 @@
-"""Raw output of a command made readable: escape sequences gone, overwritten progress lines dropped, any bytes survive."""
+"""Raw output of a command made readable: no escape sequences, no overwritten progress lines; any bytes survive."""
 
 import re
 

@@ -72,7 +72,9 @@ def _output(spool: Spool, context: ToolContext, limit: int) -> tuple[str, dict[s
         shaped = shape(ToolResult(clean(spool.read())), limit, context.blobs)
         return shaped.output, {"output_bytes": size, **shaped.metadata}
     reference = context.blobs.put(spool.read()) if context.blobs else None
-    how = f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
+    how = (
+        f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
+    )
     ends = f"{clean(spool.read(0, limit))}\n{clean(spool.read(size - limit, limit))}"
     text = head_and_tail(ends, limit, f"left out here: the whole output has {size} bytes; {how}")
     metadata: dict[str, Any] = {"output_bytes": size, "truncated": True}
@@ -113,5 +115,7 @@ def _folder(ending: Ending) -> str:
     if ending.folder is not None:
         return f"[working directory is now {ending.folder}]"
     if ending.outside is not None:
-        return f"[the shell ended in {ending.outside}, outside the workspace; the next command starts in {ending.start}]"
+        return (
+            f"[the shell ended outside the workspace, in {ending.outside}; the next one starts in {ending.start}]"
+        )
     return ""

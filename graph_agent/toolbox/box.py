@@ -1,0 +1,217 @@
+"""The toolbox the graph works with: registry and policy behind one port. Knows no graph and no model."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.errors import ControlFlow
+from graph_agent.ports import Blobs, FileStates, Finding, Intent, Outcome, Plan, Scope
+from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
+from graph_agent.toolbox.facts import Setting, call_facts, kind_of
+from graph_agent.toolbox.values import as_outcome, as_preview
+from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge
+from tools.base import BaseTool, InterruptedCall, Limits, Progress, ToolContext, ToolErrorType, failure
+from tools.blocking import in_thread
+from tools.coercion import BadArguments
+from tools.files import digest
+from tools.finding import resolve_name, unknown_tool
+from tools.paths import PathRefused
+from tools.registry import RegistryChange, ToolRegistry
+from tools.running import execute, foresee, parsed, preview
+from tools.shaping import shape
+
+__all__ = ["GraphToolbox", "ToolboxPorts"]
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def _silent(call_id: str, kind: str, text: str) -> None:  # noqa: ARG001 - nobody listens
+    return None
+
+
+@dataclass(frozen=True)
+class ToolboxPorts:
+    """What the toolbox needs of the world."""
+
+    blobs: Blobs
+    file_states: FileStates
+    record_process: RecordProcess
+    on_progress: Callable[[str, str, str], None] = _silent
+    """Call id, kind (`shell_output`, `bytes_fetched`, `files_searched`, `message`), text."""
+
+
+class GraphToolbox:
+    """Implements `graph_agent.ports.Toolbox`."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        *,
+        workspace: Path,
+        policy: PolicySettings,
+        ports: ToolboxPorts,
+        limits: Limits | None = None,
+    ) -> None:
+        self._registry = registry
+        self._setting = Setting(workspace.resolve(), policy)
+        self._ports = ports
+        self._limits = limits or Limits()
+        self._blobs = StoredBlobs(ports.blobs)
+        self._computed: dict[str, dict[str, Any]] = {}
+        registry.listen(self._forget)
+
+    async def prepare(self) -> None:
+        """Let the tools compute their descriptions; until then, and for later tools, the declared ones hold."""
+        declared = await self._registry.function_declarations()
+        self._computed = {item["function"]["name"]: item for item in declared}
+
+    def declarations(self, mode: str) -> Sequence[Mapping[str, Any]]:
+        """See the port; tools that a bare deny rule takes away are not offered."""
+        hidden = hidden_tools(self._setting.policy.rules.deny, self._registry.names())
+        offered = self._registry.declarations(mode, hidden)
+        return [self._computed.get(item["function"]["name"], item) for item in offered]
+
+    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+        """See the port."""
+        tool = self._find(tool_name)
+        if tool is None:
+            return Plan(tool_name, dict(arguments), "unusable", unknown_tool(tool_name, self._registry.names()))
+        unusable = Plan(
+            tool.name, dict(arguments), "unusable", f"{tool.name} failed while it was planned; see the log."
+        )
+        return await self._guarded(self._plan(tool, arguments, scope), unusable)
+
+    async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
+        """See the port."""
+        tool = self._find(call["tool_name"])
+        if tool is None or tool.is_read_only(call["arguments"]):
+            return None
+        effect = await self._guarded(foresee(tool, call["arguments"], self._context(call, scope)), None)
+        if effect is None:
+            return None
+        before = None if effect.before is None else await in_thread(self._before_image, effect.before)
+        digest, reference = before or (None, None)
+        return Intent(effect.path, digest, effect.after_sha256, reference)
+
+    async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
+        """See the port."""
+        context = self._context(call, scope)
+        name = resolve_name(call["tool_name"], self._registry.names())
+        tool = self._registry.instance(name, context) if name else None
+        if tool is None:
+            known = self._registry.names()
+            return as_outcome(failure(ToolErrorType.NOT_FOUND, unknown_tool(call["tool_name"], known)))
+        try:
+            result = await execute(tool, call["arguments"], context, passing=(ControlFlow,))
+        except BadArguments as error:
+            return as_outcome(failure(ToolErrorType.VALIDATION, str(error)))
+        limit = tool.max_result_chars or self._limits.result_chars
+        if len(result.output) > limit:
+            result = await in_thread(shape, result, limit, self._blobs)
+        return as_outcome(result)
+
+    async def reconcile(self, call: ToolCallInfo, intent: Intent | None, scope: Scope) -> Finding:  # noqa: ARG002 - port
+        """See the port."""
+        tool = self._find(call["tool_name"])
+        if tool is None:
+            return Finding("unknown", f"There is no tool {call['tool_name']!r} any more that could tell.")
+        foreseen = (intent.path, intent.before_sha256, intent.after_sha256) if intent else (None, None, None)
+        failed = Finding("unknown", f"{tool.name} failed while it looked; see the log.")
+        return await self._guarded(_reconciled(tool, InterruptedCall(call["arguments"], *foreseen)), failed)
+
+    def _find(self, written: str) -> BaseTool | None:
+        name = resolve_name(written, self._registry.names())
+        return self._registry.get(name) if name else None
+
+    async def _plan(self, tool: BaseTool, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+        try:
+            usable = parsed(tool, arguments)
+            if objection := tool.validate(usable):
+                return Plan(tool.name, usable, "unusable", objection)
+            facts = call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
+            decision = judge(facts, self._setting.policy)
+            shown = None if decision.verdict == "deny" else await self._preview(tool, usable, scope)
+        except (BadArguments, PathRefused) as error:
+            return Plan(tool.name, dict(arguments), "unusable", str(error), kind=kind_of(tool, arguments))
+        return _planned(tool, usable, facts, decision, shown)
+
+    async def _preview(self, tool: BaseTool, arguments: dict[str, Any], scope: Scope) -> dict[str, Any] | None:
+        if tool.is_read_only(arguments):
+            return None
+        context = ToolContext(
+            self._setting.workspace,
+            thread_id=scope.thread_id,
+            cwd=Path(scope.cwd) if scope.cwd else None,
+            file_states=self._ports.file_states,
+            blobs=self._blobs,
+            limits=self._limits,
+        )
+        shown = await preview(tool, arguments, context)
+        return None if shown is None else await in_thread(as_preview, shown, self._ports.blobs)
+
+    def _context(self, call: ToolCallInfo, scope: Scope) -> ToolContext:
+        call_id = call["call_id"]
+
+        def report(progress: Progress) -> None:
+            self._ports.on_progress(call_id, *progress_in_words(progress))
+
+        return ToolContext(
+            workspace=self._setting.workspace,
+            thread_id=scope.thread_id,
+            call_id=call_id,
+            attempt=call.get("attempt", 1),
+            cwd=Path(scope.cwd) if scope.cwd else None,
+            file_states=self._ports.file_states,
+            blobs=self._blobs,
+            processes=RecordedProcesses(self._ports.record_process),
+            limits=self._limits,
+            progress=report,
+            seen=(call.get("preview") or {}).get("seen"),
+        )
+
+    def _before_image(self, data: bytes) -> tuple[str, str]:
+        reference = self._ports.blobs.put(data)
+        return digest(data), reference
+
+    def _forget(self, change: RegistryChange) -> None:
+        self._computed.pop(change.name, None)
+
+    async def _guarded(self, work: Awaitable[T], fallback: T) -> T:
+        try:
+            return await work
+        except ControlFlow:
+            raise
+        except Exception:  # noqa: BLE001 - the one boundary between a tool's bugs and planning or recovery
+            _log.exception("a tool failed outside of its execution")
+            return fallback
+
+
+async def _reconciled(tool: BaseTool, call: InterruptedCall) -> Finding:
+    found = await tool.reconcile(call)
+    return Finding(found.verdict, found.detail)
+
+
+def _planned(
+    tool: BaseTool,
+    arguments: dict[str, Any],
+    facts: CallFacts,
+    decision: Decision,
+    shown: dict[str, Any] | None,
+) -> Plan:
+    return Plan(
+        tool_name=tool.name,
+        arguments=arguments,
+        verdict=decision.verdict,
+        reason=decision.reason,
+        rule=decision.rule,
+        risk=facts.risk,
+        kind=facts.kind,
+        concurrency_safe=tool.is_concurrency_safe(arguments),
+        display=tool.display_call(arguments),
+        preview=shown,
+    )

@@ -1,0 +1,150 @@
+"""The order of judgement: small rules, asked one after the other; the first that speaks wins."""
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import NamedTuple
+
+from policy.destroyers import destroys
+from policy.facts import CallFacts, Decision, PathFact, PolicySettings
+from policy.matching import allows, covers_path_word, touches
+from policy.protected import is_protected
+from policy.reserved import names_reserved
+from policy.rules import Rule
+from policy.shell import ShellText, read_shell
+
+__all__ = ["CHAIN", "Case", "judge"]
+
+
+class Case(NamedTuple):
+    """A call to be judged, its command read once."""
+
+    facts: CallFacts
+    settings: PolicySettings
+    text: ShellText | None
+    """None where the call is no command."""
+
+
+def judge(facts: CallFacts, settings: PolicySettings) -> Decision:
+    """What policy says to a call. Pure: the same facts and settings give the same decision."""
+    text = read_shell(facts.command) if facts.command is not None else None
+    decision = _first(Case(facts, settings, text))
+    if decision.verdict == "ask" and facts.mode == "dontAsk":
+        return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} In this mode nobody is asked.")
+    return decision
+
+
+def _first(case: Case) -> Decision:
+    for rule in CHAIN:
+        decision = rule(case)
+        if decision is not None:
+            return decision
+    return Decision("ask", "silence", "No rule speaks about this call.")
+
+
+def _hard_refusals(case: Case) -> Decision | None:
+    facts = case.facts
+    for path in facts.paths:
+        if path.reserved:
+            return Decision(
+                "deny", "agent's own files", f"{path.resolved} belongs to the agent itself; use its commands."
+            )
+    if case.text is None or facts.command is None:
+        return None
+    if why := destroys(facts.command, case.text):
+        return Decision("deny", "destroyer", f"This command is refused in every mode: {why}.")
+    if named := names_reserved(facts.command, facts.workspace, case.settings.reserved):
+        return Decision(
+            "deny", "agent's own files", f"The command names {named}, which belongs to the agent itself."
+        )
+    return None
+
+
+def _plan_mode(case: Case) -> Decision | None:
+    if case.facts.mode != "plan" or case.facts.plans:
+        return None
+    return Decision("deny", "plan mode", f"{case.facts.tool} is not used while planning; present the plan first.")
+
+
+def _deny_rules(case: Case) -> Decision | None:
+    rule = _touching(case.settings.rules.deny, case)
+    return Decision("deny", f"deny {rule.text}", f"The rule {rule.text!r} denies it.") if rule else None
+
+
+def _bypass(case: Case) -> Decision | None:
+    if case.facts.mode != "bypassPermissions":
+        return None
+    return Decision("allow", "bypassPermissions", "Everything not denied is allowed in this mode.")
+
+
+def _ask_rules(case: Case) -> Decision | None:
+    rule = _touching(case.settings.rules.ask, case)
+    if rule is not None:
+        return Decision("ask", f"ask {rule.text}", f"The rule {rule.text!r} asks.")
+    for path in case.facts.paths:
+        if path.access == "write" and is_protected(_below(path, case.facts.workspace)):
+            return Decision("ask", "protected name", f"{path.resolved} decides what runs later, or holds keys.")
+    return _asks_for_denied_path(case)
+
+
+def _asks_for_denied_path(case: Case) -> Decision | None:
+    """A command that names a path which must not be read could read it in ways no one can foresee."""
+    if case.text is None:
+        return None
+    words = {word for command in case.text.commands for word in command.words}
+    for rule in case.settings.rules.deny:
+        if any(covers_path_word(rule, word, case.facts, case.settings) for word in words):
+            return Decision(
+                "ask", f"deny {rule.text}", f"The command names a path that {rule.text!r} denies to read."
+            )
+    return None
+
+
+def _allow_rules(case: Case) -> Decision | None:
+    rule = allows(case.settings.rules.allow, case.facts, case.settings, case.text)
+    return Decision("allow", f"allow {rule.text}", f"The rule {rule.text!r} allows it.") if rule else None
+
+
+def _accept_edits(case: Case) -> Decision | None:
+    facts = case.facts
+    if facts.mode != "acceptEdits" or facts.tool not in ("write_file", "edit_file") or not facts.paths:
+        return None
+    if not all(path.inside for path in facts.paths):
+        return None
+    return Decision("allow", "acceptEdits", "Changes of files in the workspace are accepted in this mode.")
+
+
+def _by_risk(case: Case) -> Decision:
+    facts = case.facts
+    for path in facts.paths:
+        if not path.inside or path.reaches_process:
+            where = (
+                f"{path.given} leads to {path.resolved}" if path.given != str(path.resolved) else str(path.resolved)
+            )
+            return Decision("ask", "outside the workspace", f"{where}, outside the workspace {facts.workspace}.")
+    if facts.risk == "low":
+        return Decision("allow", "risk low", f"{facts.tool} has low risk.")
+    why = f" It cannot be allowed by a rule: {case.text.not_plain}." if case.text and case.text.not_plain else ""
+    return Decision("ask", f"risk {facts.risk}", f"{facts.tool} has {facts.risk} risk.{why}")
+
+
+CHAIN: tuple[Callable[[Case], Decision | None], ...] = (
+    _hard_refusals,
+    _plan_mode,
+    _deny_rules,
+    _bypass,
+    _ask_rules,
+    _allow_rules,
+    _accept_edits,
+    _by_risk,
+)
+
+
+def _touching(rules: tuple[Rule, ...], case: Case) -> Rule | None:
+    return next((rule for rule in rules if touches(rule, case.facts, case.settings, case.text)), None)
+
+
+def _below(path: PathFact, workspace: PurePath) -> PurePath:
+    """The part of a path that is judged: a workspace may itself lie below a protected name."""
+    if path.resolved.is_relative_to(workspace):
+        return path.resolved.relative_to(workspace)
+    return path.resolved

@@ -1,0 +1,77 @@
+"""What is judged and what comes out: frozen facts about one call, and a decision. Nothing looks at the world."""
+
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Literal
+
+from policy.risk import Risk
+from policy.rules import Rules
+
+__all__ = ["MODES", "CallFacts", "Decision", "Mode", "PathFact", "PolicySettings", "Verdict"]
+
+Verdict = Literal["allow", "ask", "deny"]
+Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
+MODES: tuple[Mode, ...] = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+
+
+@dataclass(frozen=True)
+class PathFact:
+    """A path a call touches, resolved by whoever asks."""
+
+    given: str
+    resolved: PurePath
+    """Absolute, free of links."""
+    access: Literal["read", "write"]
+    inside: bool
+    """In the workspace."""
+    reserved: bool = False
+    """Belongs to the agent itself: its configuration, database, blobs, locks."""
+    reaches_process: bool = False
+    """Leads through the memory, environment or descriptors of a process."""
+
+
+@dataclass(frozen=True)
+class CallFacts:
+    """One call."""
+
+    tool: str
+    mode: str
+    risk: Risk
+    kind: Literal["readonly", "write", "execute"]
+    workspace: PurePath
+    """Absolute, free of links."""
+    plans: bool = False
+    """Marked for use while planning."""
+    cwd: PurePath | None = None
+    """Where a command would start; None means the workspace."""
+    paths: tuple[PathFact, ...] = ()
+    command: str | None = None
+    """What a shell would run."""
+    signature: str = ""
+    """What rules match where there is neither path nor command, e.g. a host."""
+
+
+@dataclass(frozen=True)
+class PolicySettings:
+    """What the user configured."""
+
+    rules: Rules = field(default_factory=Rules)
+    risk: dict[str, str] = field(default_factory=dict)
+    """Tool name to low, medium or high: goes before everything else known about a tool's risk."""
+    reserved: tuple[PurePath, ...] = ()
+    """Folders and files of the agent itself, absolute and resolved."""
+    open_files: tuple[PurePath, ...] = ()
+    """Exceptions from `reserved`: the memory file."""
+    home: PurePath | None = None
+    """What `~` in a path rule stands for."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What policy says to a call."""
+
+    verdict: Verdict
+    rule: str
+    """Name of the rule that spoke; a user's own rule as written, with its list in front: `deny bash(rm *)`."""
+    reason: str
+    """One sentence, for the user and the log."""

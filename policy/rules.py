@@ -1,0 +1,60 @@
+"""The user's rules as values: `tool` or `tool(pattern)`, in three lists. Reading them, not matching them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["ARGUMENT_ALIASES", "TOOL_ALIASES", "BadRule", "Rule", "Rules", "parse_rule", "parse_rules"]
+
+TOOL_ALIASES = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
+ARGUMENT_ALIASES = {"path": "file_path", "old": "old_string", "new": "new_string"}
+
+_SHAPE = re.compile(r"\s*(?P<tool>[\w.*-]+)\s*(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
+
+
+class BadRule(ValueError):
+    """A text is no rule; the message says which and what a rule looks like."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule; without a pattern it covers the whole tool."""
+
+    tool: str
+    """Lower case, alias resolved; may contain `*`."""
+    pattern: str | None
+    text: str
+    """As written."""
+    is_literal: bool = False
+    """The pattern is one exact text, `*` included: what "always" at the prompt stores."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The three lists; the order within a list means nothing."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+
+def parse_rule(text: str, *, is_literal: bool = False) -> Rule:
+    """Read one rule.
+
+    Raises:
+        BadRule: it is not of the form `tool` or `tool(pattern)`.
+    """
+    match = _SHAPE.match(text)
+    if match is None:
+        raise BadRule(f"{text!r} is no rule; write a tool name, or a tool name and a pattern: bash(git status*)")
+    tool = match["tool"].casefold()
+    return Rule(TOOL_ALIASES.get(tool, tool), match["pattern"], text.strip(), is_literal)
+
+
+def parse_rules(*, allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()) -> Rules:
+    """Read the three lists.
+
+    Raises:
+        BadRule: one of the texts is no rule.
+    """
+    return Rules(tuple(map(parse_rule, allow)), tuple(map(parse_rule, ask)), tuple(map(parse_rule, deny)))
