@@ -1,0 +1,193 @@
+"""What went wrong with one request, in one line for the user, and whether asking again can help.
+
+Knows the client library's exceptions; no line ever holds a key.
+"""
+
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import openai
+
+__all__ = ["BrokenReply", "EmptyReply", "Failure", "NotAnApi", "Place", "ReplyFailed", "ServerSaid", "diagnose"]
+
+
+class ReplyFailed(Exception):
+    """Base of what this layer itself finds wrong with an answer; never leaves the layer."""
+
+
+class BrokenReply(ReplyFailed):
+    """The answer ended before it was whole, or cannot be read."""
+
+
+class EmptyReply(ReplyFailed):
+    """The answer is whole and holds neither text nor calls."""
+
+
+class NotAnApi(ReplyFailed):
+    """Something answered that does not speak this protocol."""
+
+
+class ServerSaid(ReplyFailed):
+    """An error object within an answer that began well."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__(str(body))
+        self.body = body
+
+
+FailureKind = Literal["final", "too_long", "busy", "broken", "unreachable", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One request that failed."""
+
+    kind: FailureKind
+    """final, too_long: asking the same again cannot help."""
+    line: str
+    """What happened and what to do, in one line."""
+    status: int | None = None
+    said: str = ""
+    """The server's own words, in lower case, for recognising what it cannot do."""
+    retry_after_s: float | None = None
+    """How long the server wants us to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where requests go, as the user may see it."""
+
+    url: str
+    model: str
+    has_key: bool
+    secrets: Sequence[str] = ()
+    """What must be cut out of every line."""
+
+
+_SK = re.compile(r"\bsk-[^\s\"',;]+")
+_MAX_SAID = 300
+_CONTEXT = re.compile(r"context_length_exceeded|context (?:window|length|size)|prompt is too long|too many tokens")
+_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|insufficient (?:balance|credits)")
+_WAIT_AND_RETRY = frozenset((408, 409, 425, 429))
+_NOT_IMPLEMENTED = 501
+
+
+def diagnose(error: openai.APIError | ReplyFailed, place: Place) -> Failure:
+    """The failure behind an exception."""
+    match error:
+        case openai.APIStatusError():
+            said = _said(error.body if error.body is not None else error.message)
+            return _refused(error.status_code, said, place, error.response.headers)
+        case openai.APITimeoutError():
+            return Failure("busy", f"{place.url} did not answer in time.")
+        case openai.APIConnectionError():
+            return _no_connection(error, place)
+        case _:
+            return _unusable(error, place)
+
+
+def _unusable(error: openai.APIError | ReplyFailed, place: Place) -> Failure:
+    match error:
+        case ServerSaid(body=body):
+            return _refused(_status_in(body), _said(body), place, {})
+        case EmptyReply():
+            return Failure("empty", f"The model gave an empty reply ({error}).")
+        case NotAnApi():
+            hint = "check GRAPH_AGENT_BASE_URL, which usually ends in /v1"
+            return Failure("final", f"{place.url} does not speak the OpenAI protocol ({error}): {hint}.")
+        case _:
+            return Failure("broken", f"The reply of {place.url} broke off ({_clean(str(error), place)}).")
+
+
+def _refused(status: int, said: str, place: Place, headers: Mapping[str, str]) -> Failure:
+    shown = f"{status}: {_clean(said, place)}" if said else str(status)
+    lower = said.lower()
+    kind: FailureKind = "final"
+    wait = None
+    if status < 500 and status != 429 and _CONTEXT.search(lower):
+        kind = "too_long"
+        line = (
+            f"The conversation is too long for {place.model} ({shown}): start a new thread or use a larger model."
+        )
+    elif status == 402 or (status in (403, 429) and _QUOTA.search(lower)):
+        line = f"The account at {place.url} has no quota left ({shown}): check it, or set another OPENAI_API_KEY."
+    elif status in _WAIT_AND_RETRY or (status >= 500 and status != _NOT_IMPLEMENTED):
+        kind, wait = "busy", _retry_after(headers)
+        line = f"{place.url} cannot serve the request now ({shown})."
+    else:
+        line = _final_line(status, shown, place)
+    return Failure(kind, line, status, lower, wait)
+
+
+def _final_line(status: int, shown: str, place: Place) -> str:
+    match status:
+        case 401 if not place.has_key:
+            return f"{place.url} wants a key ({shown}): set OPENAI_API_KEY."
+        case 401:
+            return f"{place.url} refused the key ({shown}): check OPENAI_API_KEY and GRAPH_AGENT_BASE_URL."
+        case 403:
+            hint = "check OPENAI_API_KEY and GRAPH_AGENT_MODEL"
+            return f"{place.url} refused access to {place.model!r} ({shown}): {hint}."
+        case 404:
+            hint = "check GRAPH_AGENT_MODEL, and GRAPH_AGENT_BASE_URL, which usually ends in /v1"
+            return f"{place.url} does not know the model {place.model!r} or has no such path ({shown}): {hint}."
+        case _:
+            return f"{place.url} refused the request ({shown})."
+
+
+def _no_connection(error: openai.APIConnectionError, place: Place) -> Failure:
+    causes = list(_chain(error))
+    words = "; ".join(dict.fromkeys(str(cause) for cause in causes[1:] if str(cause))) or str(error)
+    shown = _clean(words, place)
+    if "CERTIFICATE_VERIFY_FAILED" in words:
+        hint = "name the right certificates with SSL_CERT_FILE, or with ca_file under [model]"
+        return Failure("final", f"The certificate of {place.url} is not trusted ({shown}): {hint}.")
+    if any(type(cause).__name__ == "ConnectError" or isinstance(cause, socket.gaierror) for cause in causes):
+        hint = "is the server running, and is GRAPH_AGENT_BASE_URL right?"
+        return Failure("unreachable", f"Cannot connect to {place.url} ({shown}): {hint}")
+    return Failure("broken", f"The connection to {place.url} broke off ({shown}).")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__
+
+
+def _said(body: Any) -> str:
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    if not isinstance(inner, Mapping):
+        return str(inner)
+    parts = [str(inner.get("message") or ""), str(inner.get("code") or inner.get("type") or "")]
+    return " ".join(f"[{part}]" if number and parts[0] else part for number, part in enumerate(parts) if part)
+
+
+def _status_in(body: Any) -> int:
+    code = body.get("code") or body.get("status") if isinstance(body, Mapping) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    value = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def _clean(text: str, place: Place) -> str:
+    for secret in place.secrets:
+        text = text.replace(secret, "…")
+    line = " ".join(_SK.sub("sk-…", text).split())
+    line = "".join(char if char.isprintable() else "?" for char in line)
+    return line if len(line) <= _MAX_SAID else line[:_MAX_SAID] + "…"

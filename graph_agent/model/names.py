@@ -1,0 +1,57 @@
+"""Which models an endpoint has, and which one is meant where none is named."""
+
+import openai
+
+from graph_agent.config.choice import shown_url
+from graph_agent.config.settings import ModelSettings, Settings
+from graph_agent.errors import ModelError, UsageError
+from graph_agent.model.failures import Place, diagnose
+from graph_agent.model.wire import open_wire
+
+__all__ = ["list_models", "place_of", "resolve_model_name"]
+
+_SHOWN = 12
+
+
+def place_of(model: ModelSettings, name: str) -> Place:
+    """Where requests for this model go, with all that no line may show."""
+    secrets = [value.get_secret_value() for value in model.headers.values()]
+    if model.api_key is not None:
+        secrets.append(model.api_key.get_secret_value())
+    return Place(shown_url(model.endpoint), name, model.api_key is not None, tuple(filter(None, secrets)))
+
+
+async def list_models(settings: Settings) -> tuple[str, ...]:
+    """The names in the endpoint's model list, as it orders them.
+
+    Raises:
+        ModelError: the endpoint did not answer with a list.
+    """
+    wire = open_wire(settings.model, "")
+    try:
+        page = await wire.root_async_client.models.list()
+    except openai.APIError as error:
+        failure = diagnose(error, place_of(settings.model, ""))
+        raise ModelError(f"The list of models cannot be read. {failure.line}") from None
+    finally:
+        await wire.close()
+    return tuple(str(entry.id) for entry in page.data or () if entry.id)
+
+
+async def resolve_model_name(settings: Settings) -> str:
+    """The model that is named, else the only one of the endpoint.
+
+    Raises:
+        UsageError: none is named and the endpoint has none or several.
+        ModelError: the endpoint did not answer with a list.
+    """
+    if settings.model.name is not None:
+        return settings.model.name
+    names = await list_models(settings)
+    if len(names) == 1:
+        return names[0]
+    listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    found = f"offers {len(names)} models ({listed})" if names else "lists no models"
+    raise UsageError(
+        f"{shown_url(settings.model.endpoint)} {found}, and none is named: set GRAPH_AGENT_MODEL or give --model."
+    )

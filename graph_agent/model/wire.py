@@ -1,0 +1,159 @@
+"""Sends one request through langchain-openai's client and hands on the answer as it stands on the wire.
+
+ChatOpenAI builds the request and owns the client; its own reading of the answer is not used, because it drops what
+servers other than OpenAI's send: calls without an index, reasoning, arguments that are objects.
+"""
+
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import openai
+from langchain_openai import ChatOpenAI
+
+from graph_agent.config.settings import ModelSettings
+from graph_agent.errors import ConfigError
+from graph_agent.model.arguments import repaired
+from graph_agent.model.failures import BrokenReply, NotAnApi
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+__all__ = ["Dialect", "Wire", "http_client", "open_wire"]
+
+_NO_KEY = "none"
+"""Sent where no key is set: the client insists on one, local servers do not look at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What an endpoint has shown that it takes."""
+
+    streams: bool = True
+    counts_streams: bool = True
+    """Takes `stream_options`, which asks for token counts at the end of a stream."""
+    takes_null: bool = True
+    """Takes null as the content beside calls; else an empty text is sent."""
+
+
+class Wire(ChatOpenAI):
+    """The client of one endpoint and model."""
+
+    def request_body(
+        self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], dialect: Dialect
+    ) -> dict[str, Any]:
+        """What is sent: histories of the same messages give the same bytes each time."""
+        options: dict[str, Any] = {"stream": dialect.streams}
+        if dialect.streams and dialect.counts_streams:
+            options["stream_options"] = {"include_usage": True}
+        if tools:
+            options["tools"] = list(tools)
+        body = self._get_request_payload(list(messages), **options)
+        if not dialect.takes_null:
+            for message in body["messages"]:
+                message["content"] = message.get("content") or ""
+        cleaned: dict[str, Any] = _encodable(body)
+        return cleaned
+
+    async def payloads(self, body: dict[str, Any]) -> AsyncGenerator[str, None]:
+        """The data of each event of a stream, or the one body of an answer that is not streamed.
+
+        Raises:
+            openai.APIError: the endpoint could not be reached or answered with an error status.
+            BrokenReply: the connection broke while the answer arrived.
+            NotAnApi: a web page answered.
+        """
+        async with self.async_client.with_streaming_response.create(**body) as response:
+            content_type = str(response.headers.get("content-type", "")).lower()
+            if "text/html" in content_type:
+                raise NotAnApi("it answered with a web page")
+            is_stream = bool(body["stream"]) and "json" not in content_type
+            async for payload in _lines(response) if is_stream else _whole(response):
+                yield payload
+
+    async def close(self) -> None:
+        """End the connections that are kept for the next request."""
+        await self.root_async_client.close()
+
+
+def open_wire(model: ModelSettings, name: str) -> Wire:
+    """The client for one model of the configured endpoint; connects at the first request."""
+    secret = model.api_key.get_secret_value() if model.api_key else _NO_KEY
+
+    async def key() -> str:
+        return secret
+
+    return Wire(
+        model=name,
+        base_url=model.endpoint,
+        # As a coroutine function: with a plain key ChatOpenAI would set up a second, blocking client.
+        api_key=key,
+        http_async_client=http_client(model),
+        default_headers={header: value.get_secret_value() for header, value in model.headers.items()},
+        extra_body=model.extra_body or None,
+        max_retries=0,
+        use_responses_api=False,
+        stream_usage=False,
+    )
+
+
+def http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
+    """The HTTP client with time limits and certificates as set; proxies come from the environment.
+
+    Raises:
+        ConfigError: the certificate file cannot be read.
+    """
+    timeout = openai.Timeout(model.timeout_s, connect=model.connect_timeout_s)
+    if model.ca_file is None:
+        return openai.DefaultAsyncHttpxClient(timeout=timeout)
+    try:
+        context = ssl.create_default_context(cafile=model.ca_file.expanduser())
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"model.ca_file = {str(model.ca_file)!r} cannot be read as certificates: {error}."
+        ) from error
+    return openai.DefaultAsyncHttpxClient(timeout=timeout, verify=context)
+
+
+async def _blocks(response: Any) -> AsyncIterator[bytes]:
+    try:
+        async for block in response.iter_bytes():
+            yield block
+    except Exception as error:  # the one broad catch of this layer: the HTTP library is not ours
+        raise BrokenReply(f"{type(error).__name__}: {error}") from error
+
+
+async def _whole(response: Any) -> AsyncIterator[str]:
+    yield b"".join([block async for block in _blocks(response)]).decode("utf-8", "replace")
+
+
+async def _lines(response: Any) -> AsyncIterator[str]:
+    """Payloads of an event stream; some servers put a bare JSON object between the events to report an error."""
+    rest = b""
+    async for block in _blocks(response):
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            if payload := _payload(line):
+                yield payload
+    if payload := _payload(rest):
+        yield payload
+
+
+def _payload(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").strip()
+    if text.startswith("{"):
+        return text
+    return text.removeprefix("data:").strip() if text.startswith("data:") else ""
+
+
+def _encodable(value: Any) -> Any:
+    match value:
+        case str():
+            return repaired(value)
+        case list() | tuple():
+            return [_encodable(item) for item in value]
+        case dict():
+            return {key: _encodable(item) for key, item in value.items()}
+        case _:
+            return value
