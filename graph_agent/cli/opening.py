@@ -56,7 +56,7 @@ def aim(flags: Mapping[str, Any], *, workspace: Path | None, thread: str | None,
 
 async def open_target(target: Target, bus: EventBus) -> Conversation:
     """Open the session; importing graph and model happens in a thread, so that the terminal stays alive."""
-    app = await asyncio.to_thread(importlib.import_module, "graph_agent.app")
+    app = await asyncio.to_thread(importlib.import_module, "graph_agent.app.opening")
     session = await app.open_session(
         workspace=target.workspace, thread_id=target.thread_id, flags=target.flags, bus=bus
     )

@@ -1,0 +1,183 @@
+"""Opens sessions: the one place that knows every concrete part and joins them."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from graph_agent.app.instructions import instructions_for
+from graph_agent.app.tooling import open_toolbox
+from graph_agent.config.choice import choose_model
+from graph_agent.config.load import load_settings
+from graph_agent.config.paths import blob_dir
+from graph_agent.config.settings import Settings
+from graph_agent.errors import UsageError
+from graph_agent.events import EventBus
+from graph_agent.graph.build import Parts, build_graph
+from graph_agent.model.offline import OfflineModel
+from graph_agent.ports import ChatModel, SystemClock
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.run import GraphRun
+from graph_agent.session.session import Session
+from graph_agent.store.barrier import SqliteBarrier
+from graph_agent.store.blobs import FileBlobs
+from graph_agent.store.database import Database
+from graph_agent.store.decisions import SqliteDecisions
+from graph_agent.store.file_states import SqliteFileStates
+from graph_agent.store.inbox import SqliteInbox
+from graph_agent.store.journal import SqliteJournal
+from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.saver import CheckpointSaver
+from graph_agent.store.threads import ThreadRow, ThreadTable
+
+__all__ = ["open_session"]
+
+_FLAGS = {"db": "database", "mode": "mode", "model": "model.name", "max_steps": "max_steps"}
+"""Flags of the command line and the setting each one gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    model: ChatModel
+    close: Callable[[], Awaitable[None]]
+
+
+async def open_session(
+    *,
+    workspace: Path,
+    thread_id: str | None = None,
+    flags: Mapping[str, Any] | None = None,
+    bus: EventBus | None = None,
+) -> Session:
+    """Open a thread in this process, a new one where `thread_id` is None or unknown, and hold it until `close`.
+
+    Args:
+        workspace: the folder the thread works in; an existing thread moves there.
+        thread_id: the whole id.
+        flags: `db`, `mode`, `model`, `max_steps`, `no_stream`; the rest comes from environment and config file.
+        bus: where the session's events go.
+
+    Raises:
+        ConfigError: a setting is wrong.
+        ThreadHeld: another process holds the thread.
+        StorageError: the database cannot be used.
+        ModelError, UsageError: the endpoint does not say which model to use.
+    """
+    given = dict(flags or {})
+    settings = load_settings(os.environ, flags=_as_settings(given))
+    folder = await asyncio.to_thread(_existing, workspace)
+    if "checkpoint_id" in given:
+        raise UsageError(
+            f"{given['checkpoint_id']} is not the newest checkpoint of its thread, and going on from an older one is "
+            "not supported yet; give the thread's id to go on from its newest"
+        )
+    async with AsyncExitStack() as opened:
+        wish = _Wish(folder, thread_id, names_mode="mode" in given)
+        session = await _open(wish, settings, bus or EventBus(), opened)
+        opened.pop_all()
+    return session
+
+
+def _existing(workspace: Path) -> Path:
+    folder = workspace.expanduser().resolve()
+    if not folder.is_dir():
+        raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it or name another")
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    workspace: Path
+    thread_id: str | None
+    names_mode: bool
+    """The mode was asked for on the command line: it goes before the thread's stored one."""
+
+
+async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
+    clock = SystemClock()
+    database = await Database.open(settings.database)
+    opened.push_async_callback(database.close)
+    chosen = await _open_model(settings)
+    opened.push_async_callback(chosen.close)
+    blobs = FileBlobs(blob_dir(settings.database))
+    journal = SqliteJournal(database, blobs, clock)
+    threads = ThreadTable(database, clock)
+    row = await _thread_row(wish, settings, chosen.model.label, threads)
+    toolbox = await open_toolbox(wish.workspace, settings, (blobs, SqliteFileStates(database, clock), journal), bus)
+
+    def instructions() -> str:
+        return instructions_for(wish.workspace, clock.now()[:10])
+
+    parts = Parts(chosen.model, toolbox, journal, SqliteBarrier(database), clock, bus, instructions)
+
+    async def head(thread_id: str) -> str:
+        found = await threads.get(thread_id)
+        return found.checkpoint_id or "" if found else ""
+
+    async def close() -> None:
+        await chosen.close()
+        await database.close()
+
+    mode = settings.mode if wish.names_mode else row.mode
+    thread = Thread(
+        row.thread_id, wish.workspace, mode, chosen.model.label, f"pid {os.getpid()}", settings.max_steps
+    )
+    session = await Session.open(
+        thread,
+        SessionParts(
+            run=GraphRun(build_graph(parts, CheckpointSaver(database)), row.thread_id),
+            lock=FlockThreadLock(database, clock),
+            decisions=SqliteDecisions(database),
+            journal=journal,
+            toolbox=toolbox,
+            blobs=blobs,
+            inbox=SqliteInbox(database, clock),
+            head=head,
+            instructions=instructions,
+            clock=clock,
+            bus=bus,
+            close=close,
+        ),
+    )
+    await _note_wish(wish, mode, row, threads)
+    return session
+
+
+async def _open_model(settings: Settings) -> _Model:
+    if choose_model(settings).kind == "offline":
+        return _Model(OfflineModel(), _nothing)
+    # Imported here because it loads the provider's library, which the offline mode must not wait for.
+    from graph_agent.model.openai import open_chat_model  # noqa: PLC0415
+
+    model = await open_chat_model(settings)
+    return _Model(model, model.close)
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _thread_row(wish: _Wish, settings: Settings, label: str, threads: ThreadTable) -> ThreadRow:
+    thread_id = wish.thread_id or uuid4().hex
+    found = await threads.get(thread_id)
+    if found is not None:
+        return found
+    mode = "default" if settings.mode == "bypassPermissions" else settings.mode
+    return await threads.create(thread_id, str(wish.workspace), label, mode)
+
+
+async def _note_wish(wish: _Wish, mode: str, row: ThreadRow, threads: ThreadTable) -> None:
+    """Keep what the user chose for the thread, now that this process holds it."""
+    if row.workspace != str(wish.workspace):
+        await threads.set_workspace(row.thread_id, str(wish.workspace))
+    if mode not in ("bypassPermissions", row.mode):
+        await threads.set_mode(row.thread_id, mode)
+
+
+def _as_settings(flags: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {key: flags[flag] for flag, key in _FLAGS.items() if flags.get(flag) is not None}
+    return {**settings, "model.stream": "off"} if flags.get("no_stream") else settings

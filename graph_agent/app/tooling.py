@@ -1,0 +1,56 @@
+"""Joins tools, policy and their ports into the toolbox of a session."""
+
+import os
+from pathlib import Path
+
+from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir
+from graph_agent.config.settings import Settings
+from graph_agent.errors import ConfigError
+from graph_agent.events import CallProgressed, EventBus
+from graph_agent.ports import Blobs, FileStates, Journal
+from graph_agent.toolbox import GraphToolbox, ToolboxPorts
+from policy import BadRule, PolicySettings, Rules, parse_rules
+from tools import create_default_tools
+from tools.registry import ToolRegistry
+
+__all__ = ["open_toolbox"]
+
+
+async def open_toolbox(
+    workspace: Path, settings: Settings, storage: tuple[Blobs, FileStates, Journal], bus: EventBus
+) -> GraphToolbox:
+    """The default tools in this workspace, judged by the user's rules.
+
+    Raises:
+        ConfigError: a rule cannot be read.
+    """
+    blobs, file_states, journal = storage
+
+    def on_progress(call_id: str, kind: str, text: str) -> None:
+        bus.publish(CallProgressed(call_id, kind, text))
+
+    registry = ToolRegistry()
+    registry.register_all(create_default_tools(workspace=workspace))
+    toolbox = GraphToolbox(
+        registry,
+        workspace=workspace,
+        policy=PolicySettings(rules=_rules(settings), reserved=_own_places(settings.database), home=Path.home()),
+        ports=ToolboxPorts(blobs, file_states, journal.record_process, on_progress),
+    )
+    await toolbox.prepare()
+    return toolbox
+
+
+def _rules(settings: Settings) -> Rules:
+    try:
+        return parse_rules(allow=settings.policy.allow, ask=settings.policy.ask, deny=settings.policy.deny)
+    except BadRule as error:
+        place = config_dir(os.environ) / "config.toml"
+        raise ConfigError(f"{place}, table [policy]: {error}") from error
+
+
+def _own_places(database: Path) -> tuple[Path, ...]:
+    """What no tool may write: the agent's settings, its database and what lies beside it."""
+    files = (database, database.with_name(f"{database.name}-wal"), database.with_name(f"{database.name}-shm"))
+    folders = (config_dir(os.environ), data_dir(os.environ), blob_dir(database), lock_dir(database))
+    return tuple(path.resolve() for path in (*folders, *files))
