@@ -11,7 +11,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format docs sweep lock clean
+.PHONY: help run test check format docs sweep bench lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -40,6 +40,9 @@ docs: $(READY) ## write the generated pages of docs/ again
 
 sweep: $(READY) ## run the long forms of the tests
 	@"$(PY)" -m pytest -q -m sweep
+
+bench: $(READY) ## time the program against plain references; a table, and build/bench.json
+	@"$(PY)" -m tests.bench
 
 clean: ## remove the virtual environment and all caches; ./sandbox and your threads stay
 	rm -rf "$(VENV)" .venv-ci .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
