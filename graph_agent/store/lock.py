@@ -21,6 +21,7 @@ from graph_agent.store.lease import end_lease, holder, write_lease
 __all__ = ["FlockThreadLock", "lock_file"]
 
 _RETRIES = 25
+_RETRIES_WHILE_ALIVE = 5
 _RETRY_S = 0.02
 """The kernel frees a killed process's lock within milliseconds; a lock without a living holder is waited for."""
 
@@ -76,11 +77,12 @@ class FlockThreadLock:
         await self._database.write(lambda connection: write_lease(connection, thread_id, life, since))
 
     async def _wait_for_lock(self, thread_id: str) -> None:
-        for _ in range(_RETRIES):
+        for tried in range(_RETRIES):
             found = await self._database.run(lambda connection: self._try(connection, thread_id))
             if self._descriptor is not None:
                 return
-            if found is not None and found.is_alive:
+            # A process that was just killed is seen alive for some milliseconds.
+            if found is not None and found.is_alive and tried >= _RETRIES_WHILE_ALIVE:
                 raise ThreadHeld(
                     f"thread {thread_id!r} is held by process {found.pid} on {found.host} since {found.since}; "
                     "end that one first, or answer its questions with `graph-agent approvals`"

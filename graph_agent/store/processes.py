@@ -12,7 +12,7 @@ __all__ = ["boot_id", "process_started"]
 def boot_id() -> str:
     """What tells this run of the machine from every other."""
     if sys.platform == "darwin":
-        return _output("sysctl", "-n", "kern.bootsessionuuid")
+        return _output("sysctl", "-n", "kern.boottime")
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 

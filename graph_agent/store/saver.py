@@ -191,27 +191,27 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         number = int(str(current).split(".")[0]) if current else 0
         return f"{number + 1:032}.{random.random():016}"  # noqa: S311 - tells branches apart, keeps no secret
 
-    def get_tuple(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+    def get_tuple(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
         """Not offered: the database belongs to its own thread."""
         raise _asynchronous_only("get_tuple")
 
-    def list(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+    def list(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
         """Not offered."""
         raise _asynchronous_only("list")
 
-    def put(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+    def put(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
         """Not offered."""
         raise _asynchronous_only("put")
 
-    def put_writes(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+    def put_writes(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
         """Not offered."""
         raise _asynchronous_only("put_writes")
 
-    def delete_thread(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+    def delete_thread(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
         """Not offered."""
         raise _asynchronous_only("delete_thread")
 
-    def get_delta_channel_history(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002
+    def get_delta_channel_history(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
         """Not offered."""
         raise _asynchronous_only("get_delta_channel_history")
 

@@ -22,6 +22,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Overwrite, Send
 
 from graph_agent.errors import DamagedDatabase, InternalError
+from graph_agent.store.jsontext import storable
 
 __all__ = ["StrictSerializer", "whole_value"]
 
@@ -49,7 +50,7 @@ class StrictSerializer(JsonPlusSerializer):
     """The framework's wire format, narrowed to what this program writes."""
 
     def __init__(self) -> None:
-        super().__init__(allowed_msgpack_modules=None, __unpack_ext_hook__=_revive)
+        super().__init__(allowed_msgpack_modules=None)
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> "StrictSerializer":  # noqa: ARG002 - the name is the framework's
         """Itself: a graph's schema never widens what may be read."""
@@ -80,7 +81,7 @@ class StrictSerializer(JsonPlusSerializer):
             case "bytes":
                 return content
             case "msgpack":
-                return _unpack(content)
+                return _Reader().read(content)
             case _:
                 raise DamagedDatabase(f"a stored value has the type {tag!r}, which this program never writes")
 
@@ -92,9 +93,26 @@ def whole_value(stored: Any) -> Any:
 
 def _pack(value: Any) -> bytes:
     try:
-        return ormsgpack.packb(value, default=_encode, option=_PACK_OPTIONS)
+        return _packed(value)
     except ormsgpack.MsgpackEncodeError as error:
+        # The packer replaces lone surrogates in values only; a model may also put them into the names of arguments.
+        if "surrogates" in str(error):
+            return _packed(_with_storable_keys(value))
         raise InternalError(f"the state may hold JSON values and messages only: {error}") from error
+
+
+def _packed(value: Any) -> bytes:
+    return ormsgpack.packb(value, default=_encode, option=_PACK_OPTIONS)
+
+
+def _with_storable_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            storable(key) if isinstance(key, str) else key: _with_storable_keys(one) for key, one in value.items()
+        }
+    if type(value) in (list, tuple):
+        return [_with_storable_keys(one) for one in value]
+    return value
 
 
 def _encode(value: Any) -> Any:
@@ -118,25 +136,32 @@ def _field_names(value: Any) -> Iterable[str]:
     return cast("Mapping[str, Any]", type(value).__dataclass_fields__)
 
 
-def _unpack(content: bytes) -> Any:
-    try:
-        return ormsgpack.unpackb(content, ext_hook=_revive, option=ormsgpack.OPT_NON_STR_KEYS)
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        # What the hook below raised arrives wrapped; its words are the better ones.
-        reason = error.__cause__ or error
-        raise DamagedDatabase(f"a stored value cannot be read: {reason}") from error
+class _Reader:
+    """Unpacks one value. The unpacker hides what its hook raises, so the reader keeps the words itself."""
 
+    def __init__(self) -> None:
+        self._refusal = ""
 
-def _revive(code: int, content: bytes) -> Any:
-    stored = _unpack(content)
-    if code == _SNAPSHOT:
-        return _DeltaSnapshot(stored)
-    module, name, payload = stored[:3]
-    kind = (module, name)
-    if code == _MESSAGE and kind in _MESSAGES:
-        return _MESSAGES[kind](**payload)
-    if code == _SEND and kind == (Send.__module__, Send.__name__):
-        return Send(*payload[:2])
-    if code == _FIELDS and kind in _RECORDS:
-        return _RECORDS[kind](**payload)
-    raise DamagedDatabase(f"a stored value has the type {module}.{name}, which this program never writes")
+    def read(self, content: bytes) -> Any:
+        try:
+            return self._unpack(content)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise DamagedDatabase(f"a stored value {self._refusal or f'cannot be read: {error}'}") from error
+
+    def _unpack(self, content: bytes) -> Any:
+        return ormsgpack.unpackb(content, ext_hook=self._revive, option=ormsgpack.OPT_NON_STR_KEYS)
+
+    def _revive(self, code: int, content: bytes) -> Any:
+        stored = self._unpack(content)
+        if code == _SNAPSHOT:
+            return _DeltaSnapshot(stored)
+        module, name, payload = stored[:3]
+        kind = (module, name)
+        if code == _MESSAGE and kind in _MESSAGES:
+            return _MESSAGES[kind](**payload)
+        if code == _SEND and kind == (Send.__module__, Send.__name__):
+            return Send(*payload[:2])
+        if code == _FIELDS and kind in _RECORDS:
+            return _RECORDS[kind](**payload)
+        self._refusal = f"has the type {module}.{name}, which this program never writes"
+        raise ValueError(self._refusal)

@@ -1,0 +1,80 @@
+import pytest
+
+from graph_agent.errors import UnknownId, UsageError
+from graph_agent.store.database import Database
+from graph_agent.store.saver import CheckpointSaver
+from graph_agent.store.threads import ThreadRow, ThreadTable
+from tests.fakes.stepping_clock import SteppingClock
+from tests.graph_agent.store.small_graph import compile_graph, play_turn
+
+_FIRST = "2026-01-01T00:00:00.000Z"
+_NEW = ThreadRow("t", "", "/w", "gpt-5", "default", _FIRST, _FIRST, None, 0, "", None)
+
+
+@pytest.fixture
+def threads(database: Database, clock: SteppingClock) -> ThreadTable:
+    return ThreadTable(database, clock)
+
+
+async def test_a_new_thread_is_listed_before_its_first_checkpoint(threads: ThreadTable) -> None:
+    created = await threads.create("t", "/w", "gpt-5", "default")
+
+    assert created == await threads.get("t") == _NEW
+
+
+async def test_an_id_is_given_once(threads: ThreadTable) -> None:
+    await threads.create("t", "/w", "gpt-5", "default")
+
+    with pytest.raises(UsageError, match="there is a thread 't' already"):
+        await threads.create("t", "/elsewhere", "gpt-5", "default")
+
+    assert await threads.get("t") == _NEW
+
+
+async def test_what_the_user_sets_stays_when_checkpoints_come(threads: ThreadTable, database: Database) -> None:
+    await threads.create("t", "/w", "gpt-5", "default")
+    await threads.set_title("t", "My title")
+    await threads.set_mode("t", "plan")
+    await threads.set_workspace("t", "/elsewhere")
+
+    await play_turn(compile_graph(CheckpointSaver(database)), "t", "hello")
+
+    row = await threads.get("t")
+    assert row is not None
+    assert (row.title, row.mode, row.workspace, row.turns, row.outcome) == (
+        "My title",
+        "plan",
+        "/elsewhere",
+        1,
+        "done",
+    )
+
+
+async def test_the_newest_thread_of_a_workspace_is_the_one_at_work_last(
+    threads: ThreadTable, database: Database
+) -> None:
+    for thread_id, workspace in (("old", "/w"), ("new", "/w"), ("other", "/elsewhere")):
+        await threads.create(thread_id, workspace, "gpt-5", "default")
+    before = await threads.newest("/w")
+    await play_turn(compile_graph(CheckpointSaver(database)), "old", "hello")
+
+    after = await threads.newest("/w")
+
+    assert [row.thread_id for row in (before, after) if row] == ["new", "old"]
+    assert await threads.newest("/nowhere") is None
+
+
+async def test_threads_of_sub_agents_are_not_the_newest(threads: ThreadTable, database: Database) -> None:
+    await threads.create("t", "/w", "gpt-5", "default")
+    await threads.create("child", "/w", "gpt-5", "default")
+    await database.write(
+        lambda connection: connection.execute("UPDATE threads SET parent_thread = 't' WHERE thread_id = 'child'")
+    )
+
+    assert await threads.newest("/w") == _NEW
+
+
+@pytest.mark.parametrize("method", ["set_title", "set_mode", "set_workspace"])
+async def test_setting_something_of_an_unknown_thread_is_refused(threads: ThreadTable, method: str) -> None:
+    with pytest.raises(UnknownId, match="there is no thread 't'"):
+        await getattr(threads, method)("t", "x")
