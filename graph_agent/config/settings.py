@@ -2,10 +2,11 @@
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
-__all__ = ["OPENAI_BASE_URL", "Mode", "ModelSettings", "PolicySettings", "Settings"]
+__all__ = ["OPENAI_BASE_URL", "HeaderValue", "Mode", "ModelSettings", "PolicySettings", "Settings"]
 
 Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
 
@@ -15,11 +16,32 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 def _http_url(value: str) -> str:
     trimmed = value.strip().rstrip("/")
-    if not trimmed.startswith(("http://", "https://")) or any(char.isspace() for char in trimmed):
+    if not _is_http_url(trimmed):
         raise ValueError(
             "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1"
         )
     return trimmed
+
+
+def _is_http_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        is_port_sound = parts.port != 0
+    except ValueError:
+        return False
+    has_blank = any(char.isspace() for char in text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_port_sound and not has_blank
+
+
+def _header_value(secret: SecretStr) -> SecretStr:
+    value = secret.get_secret_value().strip()
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("should hold ASCII characters only, as it becomes part of a request header")
+    return SecretStr(value)
+
+
+HeaderValue = Annotated[SecretStr, AfterValidator(_header_value)]
+"""A secret that is sent in a request header."""
 
 
 class _Section(BaseModel):
@@ -33,9 +55,9 @@ class ModelSettings(_Section):
     """Model to ask for; None: the only entry of the endpoint's model list."""
     base_url: Annotated[str, AfterValidator(_http_url)] | None = None
     """Address of an OpenAI-compatible endpoint, usually ending in /v1; None: OpenAI's own."""
-    api_key: SecretStr | None = None
+    api_key: HeaderValue | None = None
     """Key of the endpoint; local servers need none."""
-    headers: dict[str, SecretStr] = {}
+    headers: dict[str, HeaderValue] = {}
     """Extra request headers; hidden like keys, because they often hold one."""
     extra_body: dict[str, Any] = {}
     """Extra fields of each request body."""
@@ -43,8 +65,6 @@ class ModelSettings(_Section):
     """Certificates to trust instead of the system's."""
     stream: Literal["auto", "on", "off"] = "auto"
     """Whether replies are streamed; auto stops streaming where the endpoint says that it cannot."""
-    send_reasoning: Literal["auto", "always", "never"] = "auto"
-    """Whether the model's reasoning is sent back to it; auto does so once the endpoint demands it."""
     timeout_s: float = Field(default=300.0, gt=0)
     """Longest silence of the endpoint within one request."""
     connect_timeout_s: float = Field(default=10.0, gt=0)

@@ -13,7 +13,17 @@ from typing import Any, Literal
 
 import openai
 
-__all__ = ["BrokenReply", "EmptyReply", "Failure", "NotAnApi", "Place", "ReplyFailed", "ServerSaid", "diagnose"]
+__all__ = [
+    "BrokenReply",
+    "EmptyReply",
+    "Failure",
+    "FailureKind",
+    "NotAnApi",
+    "Place",
+    "ReplyFailed",
+    "ServerSaid",
+    "diagnose",
+]
 
 
 class ReplyFailed(Exception):

@@ -155,3 +155,19 @@ def test_keys_and_headers_are_hidden_in_settings_and_complaints(tmp_path: Path) 
 
     assert "SECRET" not in shown + message
     assert "model.headers = (hidden)" in message
+
+
+@pytest.mark.parametrize("url", ["localhost:1/v1", "ftp://x/v1", "http://", "http://x:port/v1", "http://a b/v1"])
+def test_what_is_no_http_address_is_refused(tmp_path: Path, url: str) -> None:
+    assert "starts with http:// or https://" in complaint(
+        {"GRAPH_AGENT_HOME": str(tmp_path), "GRAPH_AGENT_BASE_URL": url}
+    )
+
+
+def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(tmp_path: Path) -> None:
+    message = complaint({"GRAPH_AGENT_HOME": str(tmp_path), "OPENAI_API_KEY": "sk-SECRÉT"})
+
+    assert message == (
+        "OPENAI_API_KEY: model.api_key = (hidden): "
+        "should hold ASCII characters only, as it becomes part of a request header."
+    )

@@ -1,0 +1,36 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph_agent.model.thinking import ThinkingFilter
+
+
+def told_apart(pieces: list[str]) -> tuple[str, str]:
+    sorter = ThinkingFilter()
+    told = [piece for text in pieces for piece in sorter.feed(text)] + sorter.flush()
+    return tuple("".join(text for kind, text in told if kind == wanted) for wanted in ("reasoning", "text"))  # type: ignore[return-value] # two kinds, two texts
+
+
+@pytest.mark.parametrize(
+    ("whole", "reasoning", "text"),
+    [
+        ("hello", "", "hello"),
+        ("<think>plan</think>\n\nhello", "plan", "hello"),
+        ("\n<think>plan</think>", "plan", ""),
+        ("<think>never closed", "never closed", ""),
+        ("<thinker> hello", "", "<thinker> hello"),
+        ("say <think>x</think>", "", "say <think>x</think>"),
+        ("<think>a < b </thin k></think>c", "a < b </thin k>", "c"),
+        ("<", "", "<"),
+    ],
+)
+def test_thinking_at_the_beginning_is_told_from_the_text_however_it_is_cut(
+    whole: str, reasoning: str, text: str
+) -> None:
+    assert told_apart([whole]) == (reasoning, text)
+    assert told_apart(list(whole)) == (reasoning, text)
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<", "/", "think", ">", "a", " ", "\n"]), max_size=12))
+def test_cutting_the_text_differently_changes_nothing(pieces: list[str]) -> None:
+    assert told_apart(pieces) == told_apart(["".join(pieces)])
