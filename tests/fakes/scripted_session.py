@@ -73,7 +73,7 @@ class ScriptedSession:
         self.refusals: dict[str, str] = {}
         """Calls whose edits are refused, and with which words."""
         self._turns = list(turns)
-        self._opening = opening or Turn(rest())
+        self._opening = opening
         self._elsewhere = elsewhere
         self._open: dict[str, OpenQuestion] = {}
         self._answers: dict[str, Answer] = {}
@@ -84,7 +84,7 @@ class ScriptedSession:
     async def start(self) -> Rest:
         self._note("start")
         self.bus.publish(SessionOpened(self.thread_id, "", str(self.workspace), self.model_label, self.mode))
-        return await self._play(self._opening)
+        return rest() if self._opening is None else await self._play(self._opening)
 
     async def send(self, text: str) -> Rest:
         self._note("send", text)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.application import create_app_session, run_in_terminal
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.history import FileHistory
@@ -23,6 +23,7 @@ from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import is_dumb_terminal
 
@@ -135,11 +136,12 @@ class Terminal:
             output.flush()
 
     def _prompt_session(self, **options: Any) -> PromptSession[str]:
-        # A dumb terminal is recognised only where no output is named.
-        output = None if is_dumb_terminal() else _output()
-        return PromptSession(
-            input=self._input, output=output, interrupt_exception=Interrupted, eof_exception=Left, **options
-        )
+        options = {"input": self._input, "interrupt_exception": Interrupted, "eof_exception": Left, **options}
+        if not is_dumb_terminal():
+            return PromptSession(output=_output(), **options)
+        # A dumb terminal is served only where no output is named, and the usual one would send escapes at once.
+        with create_app_session(output=PlainTextOutput(sys.stdout)):
+            return PromptSession(**options)
 
 
 class _TurnKeys:

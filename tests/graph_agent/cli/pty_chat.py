@@ -25,7 +25,7 @@ class PtyChat:
             sys.executable,
             command,
             cwd=str(_ROOT),
-            env=variables,  # type: ignore[arg-type]  # the stubs ask for os.environ itself
+            env=variables,
             dimensions=(40, 100),
             encoding="utf-8",
             timeout=20,

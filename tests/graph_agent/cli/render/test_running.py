@@ -1,0 +1,40 @@
+import io
+
+from rich.console import Console
+
+from graph_agent.cli.render.running import RunningCalls
+
+
+def test_away_from_a_terminal_it_keeps_time_and_draws_nothing() -> None:
+    stream = io.StringIO()
+    running = RunningCalls(Console(file=stream))
+
+    running.begin("c1", "bash ls")
+    running.tell("c1", "out\n")
+    running.draw()
+
+    assert (running.end("c1") is not None, running.end("c1"), stream.getvalue()) == (True, None, "")
+
+
+def test_on_a_terminal_the_last_line_is_shown_and_taken_off_again() -> None:
+    stream = io.StringIO()
+    running = RunningCalls(Console(file=stream, force_terminal=True, width=60, color_system=None))
+
+    running.begin("c1", "bash ls")
+    running.tell("c1", "first\nlast [bold]\n\n")
+    running.draw()
+    drawn = stream.getvalue()
+    running.end("c1")
+
+    assert "… bash ls  0 s  last [bold]" in drawn
+    assert "first" not in drawn
+    assert stream.getvalue().endswith("\x1b[1A\x1b[2K")
+
+
+def test_a_dumb_terminal_gets_no_cursor_movement() -> None:
+    stream = io.StringIO()
+    running = RunningCalls(Console(file=stream, force_terminal=True, _environ={"TERM": "dumb"}))
+
+    running.begin("c1", "bash ls")
+
+    assert stream.getvalue() == ""

@@ -1,0 +1,66 @@
+import io
+import re
+
+from rich.console import Console
+
+from graph_agent.cli.render.story import Story
+from graph_agent.events import (
+    CallEnded,
+    CallPlanned,
+    CallProgressed,
+    CallStarted,
+    Event,
+    ModelReplied,
+    TextArrived,
+    Warned,
+)
+
+
+def _told(*events: Event) -> str:
+    stream = io.StringIO()
+    story = Story(Console(file=stream, width=60, markup=False, highlight=False, emoji=False))
+    for number, event in enumerate(events, 1):
+        story(number, event)
+    story.rest()
+    return re.sub(r"\d+\.\d s", "N s", stream.getvalue())
+
+
+def test_streamed_text_is_told_once_and_ends_its_line() -> None:
+    assert _told(TextArrived("[/a] "), TextArrived("b\x1b[2J"), ModelReplied("[/a] b\x1b[2J")) == "[/a] b\\x1b[2J\n"
+
+
+def test_a_reply_that_did_not_stream_is_told_whole() -> None:
+    assert _told(ModelReplied("one [bold]\ntwo")) == "one [bold]\ntwo\n"
+
+
+def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> None:
+    output = "".join(f"line {number}\n" for number in range(1, 12))
+
+    told = _told(
+        CallPlanned({"call_id": "c1", "tool_name": "bash", "display": "seq 11"}),
+        CallStarted("c1", "bash", "seq 11", attempt=2),
+        CallProgressed("c1", "shell_output", "line 1\n"),
+        CallEnded("c1", "bash", "success", "seq 11", output),
+    )
+
+    assert told.splitlines() == [
+        "● bash seq 11 (attempt 2)",
+        "✓ bash seq 11  success N s",
+        "  … 3 more lines, whole in /calls and `graph-agent calls`",
+        *(f"  │ line {number}" for number in range(4, 12)),
+    ]
+
+
+def test_a_finished_write_shows_its_diff_instead_of_its_words() -> None:
+    diff = {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "added": 1, "removed": 1}
+
+    told = _told(CallEnded("c1", "write_file", "success", "a", "wrote a", metadata={"diff": diff}))
+
+    assert told.splitlines()[-2:] == ["     1 -x", "     1 +y"]
+    assert "wrote a" not in told
+
+
+def test_a_call_that_ended_badly_says_why_in_one_line() -> None:
+    told = _told(CallEnded("c1", "bash", "cancelled", "ls", reason="not now"), Warned("careful [x]"))
+
+    assert told == "- bash ls  cancelled  not now\n! careful [x]\n"

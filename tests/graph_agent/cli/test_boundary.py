@@ -1,0 +1,111 @@
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.boundary import guarded
+from graph_agent.errors import ThreadHeld, UsageError
+
+_ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def _program(body: str, folder: Path) -> subprocess.Popen[str]:
+    source = f"import sys\nfrom graph_agent.cli.boundary import guarded\n{body}\nsys.exit(guarded(command))"
+    return subprocess.Popen(
+        [sys.executable, "-c", source],
+        cwd=_ROOT,
+        env={**os.environ, "GRAPH_AGENT_HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (UsageError("no \x1b[2J such mode"), 2, "graph-agent: no \\x1b[2J such mode\n"),
+        (ThreadHeld("pid 1 has it"), 7, "graph-agent: pid 1 has it\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (BrokenPipeError(), 1, ""),
+        (SystemExit(5), 5, ""),
+        (SystemExit(None), 0, ""),
+    ],
+)
+def test_what_a_command_raises_becomes_one_line_and_a_code(
+    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, line: str
+) -> None:
+    def command() -> None:
+        raise error
+
+    assert (guarded(command), capsys.readouterr().err) == (code, line)
+
+
+def test_a_fault_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Path) -> None:
+    program = _program("def command():\n    raise ZeroDivisionError('two\\nlines')", tmp_path)
+
+    out, err = program.communicate()
+
+    log = tmp_path / "data" / "logs" / "graph-agent.log"
+    assert (program.returncode, out) == (1, "")
+    assert err == (
+        "graph-agent: unexpected ZeroDivisionError: two\\nlines; this is a fault of graph-agent, "
+        f"the details are in {log}\n"
+    )
+    assert "Traceback" in log.read_text()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (log.parent, log)] == [0o700, 0o600]
+
+
+def test_a_fault_without_a_place_to_write_it_down_is_still_one_line(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    program = _program("def command():\n    raise ZeroDivisionError('x')", blocker)
+
+    _, err = program.communicate()
+
+    assert (program.returncode, err.count("\n"), "could not be written" in err) == (1, 1, True)
+
+
+def test_a_reader_that_has_gone_is_no_complaint(tmp_path: Path) -> None:
+    program = _program("def command():\n    [print('x' * 1000) for _ in range(1000)]", tmp_path)
+    assert program.stdout is not None
+    assert program.stderr is not None
+
+    program.stdout.close()
+
+    assert (program.wait(), program.stderr.read()) == (1, "")
+    program.stderr.close()
+
+
+def test_a_termination_ends_with_143(tmp_path: Path) -> None:
+    program = _program("import time\ndef command():\n    print('up', flush=True)\n    time.sleep(30)", tmp_path)
+    assert program.stdout is not None
+
+    assert program.stdout.readline() == "up\n"
+    program.terminate()
+
+    _, err = program.communicate()
+    assert (program.returncode, err) == (143, "")
+
+
+def test_characters_the_terminal_cannot_encode_do_not_break_the_output(tmp_path: Path) -> None:
+    source = "def command():\n    print('\\ud800 é')"
+    program = _program(source, tmp_path)
+
+    out, _ = program.communicate()
+
+    assert (program.returncode, re.sub("é|\\\\xe9", "e", out)) == (0, "\\ud800 e\n")

@@ -1,0 +1,41 @@
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.logs import log_privately, log_traceback
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
+    before = list(logging.getLogger().handlers)
+    yield tmp_path / "data" / "logs" / "graph-agent.log"
+    for handler in [one for one in logging.getLogger().handlers if one not in before]:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+def test_the_file_appears_with_the_first_record_and_is_private_under_any_umask(log: Path) -> None:
+    umask = os.umask(0)
+    try:
+        log_privately()
+        before = log.exists()
+        logging.getLogger("some.library").warning("careful")
+    finally:
+        os.umask(umask)
+
+    assert (before, stat.S_IMODE(log.stat().st_mode), "careful" in log.read_text()) == (False, 0o600, True)
+
+
+def test_a_traceback_names_the_error_and_the_line(log: Path) -> None:
+    try:
+        {}["gone"]
+    except KeyError as error:
+        path = log_traceback(error)
+
+    assert path == log
+    assert log.read_text().splitlines()[-1] == "KeyError: 'gone'"

@@ -1,0 +1,49 @@
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.exits import Exit
+from graph_agent.cli.supervise import Cut, supervised
+from graph_agent.events import EventBus
+from graph_agent.session.api import Rest
+from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, rest
+
+
+def _session(folder: Path, seconds: float) -> ScriptedSession:
+    return ScriptedSession(EventBus(), folder, [Turn(rest(answer="ok"), (Pause(seconds),))])
+
+
+async def _cut(session: ScriptedSession, number: signal.Signals) -> Cut[Rest]:
+    asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), number)
+    return await supervised(session, session.send("go"))
+
+
+async def test_work_that_ends_by_itself_is_not_cut(tmp_path: Path) -> None:
+    session = _session(tmp_path, 0.01)
+
+    assert await supervised(session, session.send("go"), timeout_seconds=30) == Cut(None, rest(answer="ok"))
+
+
+async def test_an_interrupt_stops_the_turn_and_keeps_its_rest(tmp_path: Path) -> None:
+    session = _session(tmp_path, 30)
+
+    assert await _cut(session, signal.SIGINT) == Cut(Exit.INTERRUPTED, rest("stopped"))
+    assert session.log == [("send", "go"), ("stop",)]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+async def test_a_termination_suspends_the_turn(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    session = _session(tmp_path, 30)
+
+    assert await _cut(session, number) == Cut(Exit(code), None)
+    assert session.log == [("send", "go"), ("suspend",)]
+
+
+async def test_the_time_limit_suspends_the_turn(tmp_path: Path) -> None:
+    session = _session(tmp_path, 30)
+
+    assert await supervised(session, session.send("go"), timeout_seconds=0.1) == Cut(Exit.LIMIT, None)
+    assert session.log == [("send", "go"), ("suspend",)]
