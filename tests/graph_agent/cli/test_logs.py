@@ -33,7 +33,7 @@ def test_the_file_appears_with_the_first_record_and_is_private_under_any_umask(l
 
 def test_a_traceback_names_the_error_and_the_line(log: Path) -> None:
     try:
-        {}["gone"]
+        dict[str, int]()["gone"]
     except KeyError as error:
         path = log_traceback(error)
 
