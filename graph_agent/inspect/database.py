@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graph_agent.errors import DamagedDatabase, NewerSchema, NothingYet, StorageError
+from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, NothingYet, StorageError
 
 __all__ = ["APPLICATION_ID", "READABLE_VERSION", "ReadOnlyDatabase"]
 
@@ -61,6 +61,8 @@ class ReadOnlyDatabase:
         """The rows of one SELECT one by one; what is not asked for is not computed. Fails as `rows` does."""
         try:
             yield from self._connection.execute(sql, parameters)
+        except sqlite3.ProgrammingError as error:
+            raise InternalError(f"{self.path} was read after it was closed ({error})") from error
         except sqlite3.DatabaseError as error:
             raise _told(self.path, error) from error
 
@@ -111,8 +113,14 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _is_cold(path: Path, error: sqlite3.DatabaseError) -> bool:
     wal = path.with_name(f"{path.name}-wal")
-    is_unopened = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-    return is_unopened and not (wal.exists() and wal.stat().st_size)
+    return _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not (
+        wal.exists() and wal.stat().st_size
+    )
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    # Text that is no UTF-8 is complained about by Python's module, without a code.
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
 
 
 def _nothing_yet(path: Path) -> NothingYet:
@@ -120,7 +128,7 @@ def _nothing_yet(path: Path) -> NothingYet:
 
 
 def _told(path: Path, error: sqlite3.DatabaseError) -> StorageError:
-    match error.sqlite_errorcode & 0xFF:
+    match _code(error):
         case sqlite3.SQLITE_NOTADB:
             return DamagedDatabase(f"{path} is not a database; name another file with --db or GRAPH_AGENT_DB.")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:

@@ -11,7 +11,7 @@ from graph_agent.inspect import Reader
 from graph_agent.ports import Answer, Question
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
-from tests.graph_agent.inspect.rows import Rows, record_of
+from tests.fakes.database_rows import Rows, record_of
 
 _NOW = "2026-11-28T12:00:00.000Z"
 

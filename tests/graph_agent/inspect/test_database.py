@@ -7,7 +7,7 @@ from graph_agent.errors import DamagedDatabase, NewerSchema, NothingYet, Storage
 from graph_agent.inspect import Reader
 from graph_agent.inspect.database import APPLICATION_ID, READABLE_VERSION, ReadOnlyDatabase
 from graph_agent.store import migrations
-from tests.graph_agent.inspect.rows import Rows
+from tests.fakes.database_rows import Rows
 
 
 def test_the_reader_knows_the_same_file_format_as_the_store() -> None:
@@ -63,6 +63,14 @@ def test_a_torn_page_is_named_as_damage(tmp_path: Path) -> None:
     torn.write_bytes(content)
 
     with pytest.raises(DamagedDatabase, match="damaged"), Reader.open(torn) as reader:
+        reader.threads()
+
+
+def test_text_that_is_no_text_is_named_as_damage(rows: Rows) -> None:
+    rows.thread()
+    rows.execute("UPDATE threads SET title = CAST(x'ff' AS TEXT)")
+
+    with Reader.open(rows.path) as reader, pytest.raises(DamagedDatabase, match="damaged"):
         reader.threads()
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.calls import FINAL
 from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, effective_record, thread_status
-from tests.graph_agent.inspect.rows import record_of
+from tests.fakes.database_rows import record_of
 
 _CLAIMED = Attempt(1, "executing", None, None)
 _DONE = Attempt(1, "success", "then", {"status": "success", "output": "built", "error": None})

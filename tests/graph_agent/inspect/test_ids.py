@@ -2,7 +2,7 @@ import pytest
 
 from graph_agent.errors import UnknownId
 from graph_agent.inspect import Reader, Target
-from tests.graph_agent.inspect.rows import Rows, record_of
+from tests.fakes.database_rows import Rows, record_of
 
 _CHECKPOINT = "1f1eac6a-7522-6fcc-8002-13ceac9a1775"
 

@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.errors import DamagedDatabase, UnknownId
 from graph_agent.inspect import CallView, Reader, StandingAnswer
-from tests.graph_agent.inspect.rows import START, Rows, record_of
+from tests.fakes.database_rows import START, Rows, record_of
 
 _OUTCOME = {"status": "error", "output": "partly", "error": "exit code 2"}
 _ANSWER = StandingAnswer("approve", "", "cli pid 7", START, None)

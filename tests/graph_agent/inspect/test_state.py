@@ -15,7 +15,7 @@ from graph_agent.graph.state import merge_messages
 from graph_agent.inspect import CheckpointState, Reader
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
-from tests.graph_agent.inspect.rows import record_of
+from tests.fakes.database_rows import record_of
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
 _QUESTION = {"approve": [{"call_id": "c1"}, {"call_id": "c2"}], "recover": []}

@@ -6,7 +6,7 @@ from graph_agent.inspect import Reader
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.holder import Lease
 from graph_agent.inspect.threads import ThreadSummary, read_threads
-from tests.graph_agent.inspect.rows import START, Rows, record_of
+from tests.fakes.database_rows import START, Rows, record_of
 
 
 def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:

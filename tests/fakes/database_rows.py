@@ -9,7 +9,7 @@ from typing import Any
 
 from graph_agent.store.migrations import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 
-__all__ = ["Rows", "record_of"]
+__all__ = ["START", "Rows", "record_of"]
 
 START = "2026-11-28T10:00:00.000Z"
 
@@ -91,6 +91,21 @@ class Rows:
                 "by": "cli pid 7",
                 "at": START,
                 **columns,
+            },
+        )
+
+    def message(self, role: str, body: dict[str, Any], thread_id: str = "t1") -> None:
+        [(count,)] = self._connection.execute("SELECT count(*) FROM transcript WHERE thread_id = ?", (thread_id,))
+        self._insert(
+            "transcript",
+            {
+                "thread_id": thread_id,
+                "seq": count + 1,
+                "message_id": f"m{count + 1}",
+                "role": role,
+                "body": json.dumps(body),
+                "checkpoint_id": "c1",
+                "at": START,
             },
         )
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.graph_agent.inspect.rows import Rows
+from tests.fakes.database_rows import Rows
 
 
 @pytest.fixture

@@ -2,10 +2,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
-from tests.graph_agent.inspect.rows import Rows, record_of
+from graph_agent.cli.plain import PlainCommand, PlainGroup
+from tests.fakes.database_rows import Rows, record_of
 
 _ROOT = Path(__file__).parents[3]
 _HEAVY = {
@@ -20,7 +24,7 @@ _HEAVY = {
 }
 _PROBE = """
 import json, sys
-from tests.graph_agent.cli.light import app
+from tests.fakes.light_program import app
 try:
     app({arguments!r})
 except SystemExit as leaving:
@@ -88,3 +92,32 @@ def test_help_loads_nothing_but_the_command_line_itself(command: list[str]) -> N
     assert code == 0
     assert packages & (_HEAVY | {"sqlite3", "ormsgpack", "rich", "asyncio"}) == set()
     assert count < 240
+
+
+def test_texts_and_flags_arrive_as_given_and_other_types_are_still_checked() -> None:
+    taken: list[object] = []
+    program = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
+
+    @program.callback()
+    def root() -> None:
+        pass
+
+    @program.command(cls=PlainCommand)
+    def show(
+        name: str,
+        note: Annotated[str | None, typer.Option()] = None,
+        loud: Annotated[bool, typer.Option("--loud")] = False,
+        count: Annotated[int, typer.Option()] = 1,
+    ) -> None:
+        taken.extend((name, note, loud, count))
+
+    runner = CliRunner()
+    codes = [
+        runner.invoke(program, ["show", "a name", "--loud", "--count", "3"]).exit_code,
+        runner.invoke(program, ["show", "", "--note", "7"]).exit_code,
+        runner.invoke(program, ["show", "a", "--count", "many"]).exit_code,
+        runner.invoke(program, ["show"]).exit_code,
+    ]
+
+    assert codes == [0, 0, 2, 2]
+    assert taken == ["a name", None, True, 3, "", "7", False, 1]

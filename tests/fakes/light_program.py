@@ -1,4 +1,4 @@
-"""The read-only commands on an app of their own, without the rest of the command line."""
+"""The read-only commands as a program of their own, without the rest of the command line."""
 
 import sys
 
@@ -18,6 +18,7 @@ app.add_typer(threads_app, name="threads")
 app.add_typer(approvals_app, name="approvals")
 app.command("inspect", cls=PlainCommand)(inspect_command)
 app.command("calls", cls=PlainCommand)(calls_command)
+
 
 if __name__ == "__main__":
     sys.exit(guarded(app))

@@ -7,16 +7,13 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
-from typer.testing import CliRunner
 
 from graph_agent.calls import NEW_MESSAGE
-from graph_agent.cli.views.inspection import piece_of
-from graph_agent.errors import UsageError
 from graph_agent.graph.state import AgentState
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
-from tests.graph_agent.cli.light import app
-from tests.graph_agent.inspect.rows import record_of
+from tests.fakes.database_rows import record_of
+from tests.fakes.light_commands import run
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
 _RECORD = record_of("awaiting_approval", asked_at="then", display="make \x1b[2J")
@@ -50,7 +47,7 @@ async def path(tmp_path: Path) -> Path:
 
 
 def _run(path: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(app, ["inspect", *arguments, "--db", str(path)])
+    result = run("inspect", *arguments, "--db", str(path))
     assert result.exit_code == 0, result.exception
     return result.stdout
 
@@ -125,24 +122,3 @@ def test_one_piece_can_be_asked_for_by_its_path(path: Path, piece: str, text: st
 
 def test_a_piece_is_json_when_json_is_asked_for(path: Path) -> None:
     assert json.loads(_run(path, "t1", "--path", "todo.0.text", "--json")) == "build\u202e"
-
-
-def test_keys_that_hold_dots_are_found() -> None:
-    whole = {"values": {"calls": {"functions.bash:0": {"status": "pending"}}}}
-
-    assert piece_of(whole, "calls.functions.bash:0.status") == "pending"
-
-
-@pytest.mark.parametrize(
-    ("piece", "words"),
-    [
-        ("nothing", "there is no 'nothing'; at that place is messages, turn"),
-        ("messages.7", "there is no '7'; at that place is a list of 1"),
-        ("messages.0.x", "there is no 'x'; at that place is a plain value"),
-    ],
-)
-def test_a_path_that_leads_nowhere_says_what_is_there(piece: str, words: str) -> None:
-    whole = {"values": {"messages": ["go"], "turn": {}}}
-
-    with pytest.raises(UsageError, match=words):
-        piece_of(whole, piece)

@@ -1,0 +1,49 @@
+from graph_agent.cli.views.calls import call_json, call_table
+from graph_agent.inspect import CallView, StandingAnswer
+from tests.fakes.database_rows import record_of
+
+_ANSWER = StandingAnswer("reject", "no", "chat", "then", None)
+
+
+def test_a_call_as_json_is_its_record_with_the_thread_and_who_answered() -> None:
+    plain = CallView("t1", record_of("success"))
+    answered = CallView("t1", record_of("cancelled"), _ANSWER)
+
+    assert call_json(plain) == {"thread_id": "t1", **record_of("success")}
+    assert call_json(answered) == {
+        "thread_id": "t1",
+        **record_of("cancelled"),
+        "answered_by": "chat",
+        "answered_at": "then",
+    }
+
+
+def test_the_table_says_why_a_call_ended_as_it_did() -> None:
+    bare = record_of("success", "call_d", reason="allowed")
+    del bare["risk"]
+    calls = [
+        CallView("t1", record_of("error", error_msg="exit code 2", display="make", ended_at="9")),
+        CallView("t1", record_of("cancelled", "call_b", reason="stopped by user", display="make")),
+        CallView("t1", record_of("awaiting_approval", "call_c", reason="asks", display="make"), _ANSWER),
+        CallView("t1", bare),
+    ]
+
+    assert list(call_table(calls, with_thread=False)) == [
+        "CALL    STATUS             RISK    TOOL  TRY  WHEN  ABOUT",
+        "call_a  error              medium  bash  1    9     make (exit code 2)",
+        "call_b  cancelled          medium  bash  1          make (stopped by user)",
+        "call_c  awaiting_approval  medium  bash  1          make (reject by chat, not taken in yet)",
+        "call_d  success            -       bash  1          bash",
+    ]
+
+
+def test_ids_are_short_where_that_is_enough_and_carry_the_thread_where_it_is_not() -> None:
+    calls = [
+        CallView("t1", record_of("success", "call_0123456789abcdef-a")),
+        CallView("t1", record_of("success", "call_b")),
+        CallView("t2", record_of("success", "call_b")),
+    ]
+
+    ids = [line.split()[1] for line in call_table(calls, with_thread=True)][1:]
+
+    assert ids == ["abcdef-a"[-8:], "t1:call_b", "t2:call_b"]

@@ -1,0 +1,63 @@
+import ormsgpack
+import pytest
+
+from graph_agent.errors import InternalError, UnknownId
+from graph_agent.inspect import CallView, Reader
+from tests.fakes.database_rows import Rows, record_of
+
+
+def _checkpoint(rows: Rows, checkpoint_id: str, node: str, status: str) -> None:
+    content = {
+        "channel_values": {f"branch:to:{node}": None, "calls": {"call_a": record_of(status)}},
+        "channel_versions": {f"branch:to:{node}": "1", "calls": "1"},
+    }
+    rows.execute(
+        "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint) VALUES ('t1', ?, 'msgpack', ?)",
+        checkpoint_id,
+        ormsgpack.packb(content),
+    )
+
+
+def test_a_closed_reader_reads_no_more(rows: Rows) -> None:
+    with Reader.open(rows.path) as reader:
+        reader.threads()
+
+    with pytest.raises(InternalError, match="after it was closed"):
+        reader.threads()
+
+
+def test_the_calls_of_a_head_are_shown_as_the_next_life_would_find_them(rows: Rows) -> None:
+    rows.thread(next_nodes=("tool_execution",), checkpoint_id="c2")
+    _checkpoint(rows, "c2", "tool_execution", "executing")
+
+    with Reader.open(rows.path) as reader:
+        dead = reader.inspection("t1")
+        rows.lease()
+        alive = reader.inspection("t1")
+
+    interrupted = record_of("interrupted", reason="never_started", begun=False, stored_status="executing")
+    assert (dead.status, dead.calls) == ("interrupted", (CallView("t1", interrupted),))
+    assert (alive.status, alive.calls) == ("running", (CallView("t1", record_of("executing")),))
+
+
+def test_a_call_open_at_an_older_checkpoint_and_finished_since_has_its_recorded_result(rows: Rows) -> None:
+    rows.thread(checkpoint_id="c2")
+    rows.lease()
+    _checkpoint(rows, "c1", "human_approval", "awaiting_approval")
+    _checkpoint(rows, "c2", "observation", "success")
+    rows.decision("approve")
+    rows.journal("success", {"output": "built"})
+
+    with Reader.open(rows.path) as reader:
+        older = reader.inspection("t1", "c1")
+
+    [call] = older.calls
+    assert (call.record["status"], call.record["result"]) == ("success", "built")
+    assert (older.status, older.state.next, older.state.is_head) == ("broken_off", ("human_approval",), False)
+
+
+def test_a_thread_without_a_checkpoint_has_no_state_to_show(rows: Rows) -> None:
+    rows.thread()
+
+    with Reader.open(rows.path) as reader, pytest.raises(UnknownId, match="'t1' has no checkpoint yet"):
+        reader.inspection("t1")
