@@ -72,8 +72,8 @@ async def open_session(
     folder = await asyncio.to_thread(_existing, workspace)
     if "checkpoint_id" in given:
         raise UsageError(
-            f"{given['checkpoint_id']} is not the newest checkpoint of its thread, and going on from an older one is "
-            "not supported yet; give the thread's id to go on from its newest"
+            f"{given['checkpoint_id']} is not the newest checkpoint of its thread, and going on from an older one "
+            "is not supported yet; give the thread's id to go on from its newest"
         )
     async with AsyncExitStack() as opened:
         wish = _Wish(folder, thread_id, names_mode="mode" in given)
