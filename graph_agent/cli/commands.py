@@ -2,7 +2,6 @@
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,7 +39,7 @@ Bypass = Annotated[
     bool, typer.Option("--dangerously-skip-permissions", help="The same as --mode bypassPermissions.")
 ]
 Workspace = Annotated[
-    Path | None, typer.Option("--workspace", help="Folder to work in; moves a thread that has another.")
+    str | None, typer.Option("--workspace", help="Folder to work in; moves a thread that has another.")
 ]
 Thread = Annotated[str | None, typer.Option("--thread", help="Continue, or create, the thread with this id.")]
 NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for whole replies.")]
@@ -57,12 +56,11 @@ def chat(
     workspace: Workspace = None,
     db: Database = None,
     no_stream: NoStream = False,
-    max_steps: MaxSteps = None,
 ) -> None:
     """Talk with the agent in this terminal."""
     from graph_agent.cli.opening import aim
 
-    flags = _flags(model, mode, db, skip_permissions, no_stream, max_steps)
+    flags = _flags(model, mode, db, skip_permissions, no_stream, None)
     _chat(aim(flags, workspace=workspace, thread=thread, resume=None), message)
 
 
@@ -77,12 +75,11 @@ def resume(
     workspace: Workspace = None,
     db: Database = None,
     no_stream: NoStream = False,
-    max_steps: MaxSteps = None,
 ) -> None:
     """Open the chat where a thread was left: what broke off and what waits comes first."""
     from graph_agent.cli.opening import aim
 
-    flags = _flags(model, mode, db, skip_permissions, no_stream, max_steps)
+    flags = _flags(model, mode, db, skip_permissions, no_stream, None)
     _chat(aim(flags, workspace=workspace, thread=None, resume=identifier), None)
 
 
@@ -167,7 +164,7 @@ def _chat(target: "Target", message: str | None) -> None:
 
 
 def _run(order: "RunOrder", target: "Target") -> None:
-    import graph_agent.app as _app  # noqa: F401 - loaded before the event loop, which then listens for signals
+    import graph_agent.app.opening  # noqa: F401 - loaded before the event loop starts to listen for signals
     from graph_agent.cli.logs import log_privately
     from graph_agent.cli.opening import open_target
     from graph_agent.cli.run import run_headless

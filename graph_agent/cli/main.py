@@ -13,6 +13,7 @@ from graph_agent.cli.approvals import approvals_app
 from graph_agent.cli.boundary import guarded
 from graph_agent.cli.calls import calls_command
 from graph_agent.cli.inspect import inspect_command
+from graph_agent.cli.plain import PlainCommand, PlainGroup
 from graph_agent.cli.threads import threads_app
 from graph_agent.cli.version import tell_version
 
@@ -25,12 +26,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     invoke_without_command=True,
+    cls=PlainGroup,
 )
-app.command()(commands.chat)
+app.command(cls=PlainCommand)(commands.chat)
 app.command()(commands.run)
-app.command()(commands.resume)
-app.command("inspect")(inspect_command)
-app.command("calls")(calls_command)
+app.command(cls=PlainCommand)(commands.resume)
+app.command("inspect", cls=PlainCommand)(inspect_command)
+app.command("calls", cls=PlainCommand)(calls_command)
 app.add_typer(threads_app, name="threads")
 app.add_typer(approvals_app, name="approvals")
 

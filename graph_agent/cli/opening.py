@@ -28,7 +28,7 @@ class Target:
     """Only what was given on the command line."""
 
 
-def aim(flags: Mapping[str, Any], *, workspace: Path | None, thread: str | None, resume: str | None) -> Target:
+def aim(flags: Mapping[str, Any], *, workspace: str | None, thread: str | None, resume: str | None) -> Target:
     """The target of a command's options. `resume` takes any id of something that exists, `thread` a thread's own.
 
     Raises:
@@ -37,9 +37,9 @@ def aim(flags: Mapping[str, Any], *, workspace: Path | None, thread: str | None,
     """
     if thread is not None and resume is not None:
         raise UsageError("--thread and --resume name the thread twice; leave one of them out")
-    if workspace is not None and not workspace.is_dir():
-        raise UsageError(f"--workspace {str(workspace)!r} is not a folder; create it or name another")
-    here = (workspace or Path.cwd()).resolve()
+    here = Path(workspace or ".").expanduser().resolve()
+    if not here.is_dir():
+        raise UsageError(f"--workspace {workspace!r} is not a folder; create it or name another")
     given = {key: value for key, value in flags.items() if value is not None and value is not False}
     found: Found | None = None
     if resume is not None:

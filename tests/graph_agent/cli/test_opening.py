@@ -27,13 +27,13 @@ def test_a_named_folder_is_the_workspace(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
 
-    assert aim({}, workspace=other, thread=None, resume=None).workspace == other
+    assert aim({}, workspace=str(other), thread=None, resume=None).workspace == other
 
 
 def test_what_cannot_be_aimed_at_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="twice"):
         aim({}, workspace=None, thread="a", resume="b")
     with pytest.raises(UsageError, match="is not a folder"):
-        aim({}, workspace=tmp_path / "none", thread=None, resume=None)
+        aim({}, workspace=str(tmp_path / "none"), thread=None, resume=None)
     with pytest.raises(NothingYet):
         aim({}, workspace=None, thread=None, resume="abcd")
