@@ -100,7 +100,7 @@ class Arrival:
             added = self._calls.add_whole(call) if is_whole else self._calls.add(call)
             if added is not None:
                 position, name, piece = added
-                yield Delta("tool_call", repaired(piece), position, name)
+                yield Delta("tool_call", repaired(piece), position, name.strip())
 
     def _shown(self, pieces: Sequence[Piece]) -> Iterator[Delta]:
         for kind, text in pieces:

@@ -127,7 +127,7 @@ def _refused(status: int, said: str, place: Place, headers: Mapping[str, str]) -
     elif status == 402 or (status in (403, 429) and _QUOTA.search(lower)):
         line = f"The account at {place.url} has no quota left ({shown}): check it, or set another OPENAI_API_KEY."
     elif status in _WAIT_AND_RETRY or (status >= 500 and status != _NOT_IMPLEMENTED):
-        kind, wait = "busy", _retry_after(headers)
+        kind, wait = "busy", retry_after(headers)
         line = f"{place.url} cannot serve the request now ({shown})."
     else:
         line = _final_line(status, shown, place)
@@ -183,7 +183,8 @@ def _status_in(body: Any) -> int:
     return code if isinstance(code, int) and 400 <= code < 600 else 500
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks us to wait, given as a number or as a date; None where it does not say."""
     value = headers.get("retry-after", "")
     try:
         return max(0.0, float(value))

@@ -25,7 +25,10 @@ from graph_agent.ports import Delta, ModelRequest, OnDelta
 __all__ = ["OpenAIModel", "open_chat_model"]
 
 _MAY_MEAN_DIALECT = frozenset((400, 422, 500, 501))
-_ABOUT_STREAMS = re.compile(r"\bstream(?:ing|ed)?\b")
+_ABOUT_STREAMS = re.compile(
+    r"\b(?:cannot|can't|not|unable|unsupported|without)\b.*\bstream|\bstream(?:ing|ed)?\b.*\b(?:not|unsupported|disabled|false)\b",
+    re.DOTALL,
+)
 _ABOUT_COUNTS = re.compile(r"stream_options|include_usage")
 
 

@@ -20,7 +20,7 @@ from graph_agent.model.failures import BrokenReply, NotAnApi
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["Dialect", "Wire", "http_client", "open_wire"]
+__all__ = ["Dialect", "Wire", "open_wire"]
 
 _NO_KEY = "none"
 """Sent where no key is set: the client insists on one, local servers do not look at it."""
@@ -78,7 +78,11 @@ class Wire(ChatOpenAI):
 
 
 def open_wire(model: ModelSettings, name: str) -> Wire:
-    """The client for one model of the configured endpoint; connects at the first request."""
+    """The client for one model of the configured endpoint; connects at the first request.
+
+    Raises:
+        ConfigError: the certificate file cannot be read.
+    """
     secret = model.api_key.get_secret_value() if model.api_key else _NO_KEY
 
     async def key() -> str:
@@ -89,31 +93,29 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
         base_url=model.endpoint,
         # As a coroutine function: with a plain key ChatOpenAI would set up a second, blocking client.
         api_key=key,
-        http_async_client=http_client(model),
+        http_async_client=_http_client(model),
+        timeout=openai.Timeout(model.timeout_s, connect=model.connect_timeout_s),
         default_headers={header: value.get_secret_value() for header, value in model.headers.items()},
         extra_body=model.extra_body or None,
+        # Else ChatOpenAI takes OPENAI_PROXY from the environment and refuses it beside a client of ours.
+        openai_proxy="",
         max_retries=0,
         use_responses_api=False,
         stream_usage=False,
     )
 
 
-def http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
-    """The HTTP client with time limits and certificates as set; proxies come from the environment.
-
-    Raises:
-        ConfigError: the certificate file cannot be read.
-    """
-    timeout = openai.Timeout(model.timeout_s, connect=model.connect_timeout_s)
+def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
+    """With the certificates that are set; proxies come from the environment."""
     if model.ca_file is None:
-        return openai.DefaultAsyncHttpxClient(timeout=timeout)
+        return openai.DefaultAsyncHttpxClient()
     try:
         context = ssl.create_default_context(cafile=model.ca_file.expanduser())
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
             f"model.ca_file = {str(model.ca_file)!r} cannot be read as certificates: {error}."
         ) from error
-    return openai.DefaultAsyncHttpxClient(timeout=timeout, verify=context)
+    return openai.DefaultAsyncHttpxClient(verify=context)
 
 
 async def _blocks(response: Any) -> AsyncIterator[bytes]:
