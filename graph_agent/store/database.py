@@ -26,15 +26,22 @@ T = TypeVar("T")
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A write transaction around the block; rolled back when the block raises."""
-    connection.execute("BEGIN IMMEDIATE")
+def transaction(connection: sqlite3.Connection, *, synced: bool = True) -> Iterator[None]:
+    """A write transaction around the block; rolled back when the block raises.
+
+    Not synced, it survives the death of the process at once, and a power failure from the next synced one on.
+    """
+    if not synced:
+        connection.execute("PRAGMA synchronous=NORMAL")
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        if not synced:
+            connection.execute("PRAGMA synchronous=FULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +99,11 @@ class Database:
             raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
         return await self._submit(lambda: work(connection))
 
-    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run the work as one write transaction: durable when this returns, undone when the work raises."""
+    async def write(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
+        """Run the work as one `transaction`: durable when this returns, undone when the work raises."""
 
         def in_transaction(connection: sqlite3.Connection) -> T:
-            with transaction(connection):
+            with transaction(connection, synced=synced):
                 return work(connection)
 
         return await self.run(in_transaction)

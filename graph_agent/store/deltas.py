@@ -1,5 +1,6 @@
 """What a delta channel rests on: its writes along the line of ancestors, back to the nearest stored value."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,8 +15,9 @@ SELECT parent_checkpoint_id, type, checkpoint FROM checkpoints
 WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
 """
 _WRITES = """
-SELECT task_id, channel, type, value FROM writes
-WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_path, task_id, idx
+SELECT checkpoint_id, task_id, type, value FROM writes
+WHERE thread_id = ? AND checkpoint_ns = ? AND channel = ?
+    AND checkpoint_id IN (SELECT value FROM json_each(?)) ORDER BY task_path, task_id, idx
 """
 
 
@@ -43,27 +45,28 @@ def delta_history(
     Writes stored on the checkpoint itself belong to the next step and are left out. Within one checkpoint they come
     in the order of task path, task and index, which is the one the running graph applied them in.
     """
-    collected: dict[str, list[list[tuple[str, str, Any]]]] = {channel: [] for channel in channels}
+    lines: dict[str, list[str]] = {channel: [] for channel in channels}
     seeds: dict[str, Any] = {}
     for checkpoint_id, values in ancestors(connection, key, loads):
         sought = [channel for channel in channels if channel not in seeds]
         if not sought:
             break
-        for channel, writes in _writes(connection, (*key[:2], checkpoint_id), sought, loads).items():
-            collected[channel].append(writes)
+        for channel in sought:
+            lines[channel].append(checkpoint_id)
         seeds.update({channel: values[channel] for channel in sought if channel in values})
     return {
-        channel: {"writes": [write for step in reversed(steps) for write in step]}
+        channel: {"writes": _writes(connection, key, channel, line, loads)}
         | ({"seed": seeds[channel]} if channel in seeds else {})
-        for channel, steps in collected.items()
+        for channel, line in lines.items()
     }
 
 
 def _writes(
-    connection: sqlite3.Connection, key: tuple[str, str, str], channels: Sequence[str], loads: Loads
-) -> dict[str, list[tuple[str, str, Any]]]:
-    found: dict[str, list[tuple[str, str, Any]]] = {}
-    for task_id, channel, kind, value in connection.execute(_WRITES, key):
-        if channel in channels:
-            found.setdefault(channel, []).append((task_id, channel, loads((kind, value))))
-    return found
+    connection: sqlite3.Connection, key: tuple[str, str, str], channel: str, line: Sequence[str], loads: Loads
+) -> list[tuple[str, str, Any]]:
+    """What was written to the channel on a line of checkpoints, given nearest first."""
+    by_checkpoint: dict[str, list[tuple[str, str, Any]]] = {}
+    rows = connection.execute(_WRITES, (*key[:2], channel, json.dumps(line)))
+    for checkpoint_id, task_id, kind, value in rows:
+        by_checkpoint.setdefault(checkpoint_id, []).append((task_id, channel, loads((kind, value))))
+    return [write for checkpoint_id in reversed(line) for write in by_checkpoint.get(checkpoint_id, ())]

@@ -22,7 +22,7 @@ class SqliteFileStates:
         return None if row is None else str(row[0])
 
     async def set(self, thread_id: str, path: str, sha256: str) -> None:
-        """Note what the thread has just read or written."""
+        """Note what the thread has just read or written; a power failure may forget it, then it is read again."""
         statement = "INSERT OR REPLACE INTO file_states (thread_id, path, sha256, at) VALUES (?, ?, ?, ?)"
         row = (thread_id, storable(path), sha256, self._clock.now())
-        await self._database.write(lambda connection: connection.execute(statement, row))
+        await self._database.write(lambda connection: connection.execute(statement, row), synced=False)

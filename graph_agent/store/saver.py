@@ -1,7 +1,7 @@
 """Checkpoints of the graph, on the database's own thread. Knows the framework's contract, and nothing of its nodes.
 
-Every method that writes is one transaction and returns when it is durable. The file format of the two tables is the
-one the framework's own SQLite savers use.
+Every method that writes is one transaction and returns when it is committed. The two tables have the format of the
+framework's own SQLite savers.
 """
 
 import json
@@ -122,7 +122,11 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a task wrote: the first time counts, on the framework's own channels the last."""
+        """Store what a task wrote: the first time counts, on the framework's own channels the last.
+
+        Not synced by itself: the checkpoint that follows syncs it. Until then a power failure takes the step back
+        to the checkpoint before, where the synced journal has the outcome, and the synced decision the answer.
+        """
         key = _key(config)
         what = "REPLACE" if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "IGNORE"
         rows = [
@@ -136,7 +140,9 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
             )
             for index, (channel, value) in enumerate(writes)
         ]
-        await self._database.write(lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows))
+        await self._database.write(
+            lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows), synced=False
+        )
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete everything that is stored about a thread, journal and decisions included."""

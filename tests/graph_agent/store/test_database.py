@@ -74,6 +74,24 @@ async def test_a_write_is_one_transaction_of_three_statements(database: Database
     assert seen == ["BEGIN", "INSERT", "COMMIT"]
 
 
+async def test_a_write_that_need_not_be_synced_is_not_and_the_next_one_is_again(database: Database) -> None:
+    def look(connection: sqlite3.Connection) -> int:
+        connection.execute(_INSERT, ("x",))
+        level: int = connection.execute("PRAGMA synchronous").fetchone()[0]
+        return level
+
+    def fail(_: sqlite3.Connection) -> None:
+        raise LookupError("half way")
+
+    levels = [await database.write(look, synced=False), await database.write(look)]
+    with pytest.raises(LookupError):
+        await database.write(fail, synced=False)
+
+    assert levels == [1, 2]
+    assert await rows(database, "PRAGMA synchronous") == [(2,)]
+    assert await rows(database, "SELECT text FROM inbox") == [("x",), ("x",)]
+
+
 async def test_a_write_that_raises_leaves_nothing_behind(database: Database) -> None:
     def fail(connection: sqlite3.Connection) -> None:
         connection.execute(_INSERT, ("x",))
