@@ -43,10 +43,11 @@ async def execute(
     keywords = as_keywords(parse_arguments(tool.args_schema, arguments))
     if _declares_context(tool.execute):
         keywords["context"] = context
+    stops: tuple[type[BaseException], ...] = (asyncio.CancelledError, *passing)
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
             return await tool.execute(**keywords)
-    except (asyncio.CancelledError, *passing):
+    except stops:
         context.cancellation.set()
         raise
     except Exception as error:  # noqa: BLE001 - the one boundary between a tool's bugs and the run

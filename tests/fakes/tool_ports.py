@@ -1,0 +1,83 @@
+"""What tools need of the world, in memory: blobs, file states, a process ledger, and a context made of them."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from graph_agent.errors import StorageError
+from tools.base import Limits, MemoryFileStates, Progress, ShellOutput, ToolContext
+
+__all__ = ["MemoryBlobs", "MemoryProcesses", "ToolSurroundings"]
+
+
+class MemoryBlobs:
+    """Blobs in a dict; spools are real files. Absence is told as the store tells it, and as tools expect it."""
+
+    class Absent(StorageError, LookupError):
+        """No such blob."""
+
+    def __init__(self, spools: Path) -> None:
+        self.stored: dict[str, bytes] = {}
+        self._spools = spools
+
+    def put(self, data: bytes) -> str:
+        """Keep."""
+        reference = f"blob:sha256:{hashlib.sha256(data).hexdigest()}"
+        self.stored[reference] = data
+        return reference
+
+    def get(self, reference: str) -> bytes:
+        """Give back."""
+        if reference not in self.stored:
+            raise MemoryBlobs.Absent(f"no blob {reference!r}")
+        return self.stored[reference]
+
+    def spool(self, thread_id: str, call_id: str, attempt: int) -> Path:
+        """A path in the folder of spools."""
+        self._spools.mkdir(exist_ok=True)
+        return self._spools / f"{thread_id}-{call_id}-{attempt}"
+
+
+class MemoryProcesses:
+    """Remembers what was recorded, and what the command had done until then."""
+
+    def __init__(self, witness: Path | None = None) -> None:
+        self.recorded: list[tuple[str, int, int, str]] = []
+        self.had_run: list[bool] = []
+        self._witness = witness
+
+    async def record(self, context: ToolContext, group: int, start_time: str) -> None:
+        """Remember."""
+        self.recorded.append((context.call_id, context.attempt, group, start_time))
+        self.had_run.append(self._witness is not None and self._witness.exists())
+
+
+class ToolSurroundings:
+    """A workspace in a temporary folder with everything a context holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace = folder / "ws"
+        self.workspace.mkdir()
+        self.workspace = self.workspace.resolve()
+        self.blobs = MemoryBlobs(folder / "spools")
+        self.file_states = MemoryFileStates()
+        self.processes = MemoryProcesses(self.workspace / "witness")
+        self.told: list[str] = []
+
+    def context(self, **changes: Any) -> ToolContext:
+        """A context over the same ports."""
+        values: dict[str, Any] = {
+            "workspace": self.workspace,
+            "thread_id": "t1",
+            "call_id": "c1",
+            "file_states": self.file_states,
+            "blobs": self.blobs,
+            "processes": self.processes,
+            "limits": Limits(),
+            "progress": self._tell,
+        }
+        return ToolContext(**(values | changes))
+
+    def _tell(self, progress: Progress) -> None:
+        if isinstance(progress, ShellOutput):
+            self.told.append(progress.text)

@@ -1,0 +1,125 @@
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tools.base import (
+    BaseTool,
+    InterruptedCall,
+    PathTarget,
+    Reconciliation,
+    Target,
+    ToolContext,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+)
+from tools.registry import ToolRegistry
+from tools.running import execute, parsed
+
+
+class MyToolArgs(BaseModel):
+    file_path: str = Field(description="target, relative to the workspace")
+    verbose: bool = Field(default=False, description="more detail")
+
+
+class MyTool(BaseTool):
+    name = "my_tool"
+    description = "what the model reads"
+    risk_level = ToolRiskLevel.LOW
+    args_schema = MyToolArgs
+
+    def __init__(self, *, workspace: str | Path | None = None) -> None:
+        self.place = workspace
+
+    async def execute(self, *, file_path: str, verbose: bool = False) -> ToolResult:
+        return ToolResult(f"{self.place}: {file_path} {verbose}")
+
+
+class ContextTool(MyTool):
+    name = "context_tool"
+
+    async def execute(  # type: ignore[override]  # the optional keyword is what is tested
+        self, *, file_path: str, verbose: bool = False, context: ToolContext | None = None
+    ) -> ToolResult:
+        return ToolResult(f"{file_path} {verbose} {context.call_id if context else None}")
+
+
+class TargetTool(MyTool):
+    kind = ToolKind.READONLY
+    display_name = "Mine"
+
+    def targets(self, args: object) -> list[Target]:
+        return [PathTarget("src/a.py"), PathTarget("src/b.py")]
+
+
+async def test_a_tool_written_as_the_contract_shows_is_offered_and_executed(tmp_path: Path) -> None:
+    tool = MyTool(workspace="/somewhere")
+    registry = ToolRegistry()
+    registry.register(tool)
+
+    declared = registry.declarations()
+    arguments = parsed(tool, {"file_path": "a", "verbose": "true"})
+    result = await execute(tool, arguments, ToolSurroundings(tmp_path).context())
+
+    assert declared == [
+        {
+            "type": "function",
+            "function": {
+                "name": "my_tool",
+                "description": "what the model reads",
+                "parameters": {
+                    "type": "object",
+                    "properties": {
+                        "file_path": {"description": "target, relative to the workspace", "type": "string"},
+                        "verbose": {"default": False, "description": "more detail", "type": "boolean"},
+                    },
+                    "required": ["file_path"],
+                    "additionalProperties": False,
+                },
+            },
+        }
+    ]
+    assert arguments == {"file_path": "a", "verbose": True}
+    assert result == ToolResult("/somewhere: a True")
+
+
+async def test_a_tool_that_declares_the_context_gets_it_and_the_schema_does_not_show_it(tmp_path: Path) -> None:
+    tool = ContextTool()
+
+    result = await execute(tool, {"file_path": "a"}, ToolSurroundings(tmp_path).context(call_id="c7"))
+
+    assert result == ToolResult("a False c7")
+    assert set((await tool.parameters())["properties"]) == {"file_path", "verbose"}
+
+
+async def test_defaults_hold_for_a_tool_that_declares_nothing_more() -> None:
+    tool = MyTool()
+    args = {"file_path": "a"}
+
+    assert (tool.kind, tool.is_read_only(args), tool.is_concurrency_safe(args)) == (ToolKind.EXECUTE, False, False)
+    assert (tool.targets(args), tool.signature(args), tool.suggest_rule(args)) == ([], "", "my_tool")
+    assert tool.display_call(args) == "my_tool"
+    assert (tool.validate(args), await tool.preview(args), await tool.foresee(args)) == (None, None, None)
+    assert await tool.describe() == "what the model reads"
+    assert (await tool.reconcile(InterruptedCall(args))).verdict == "unknown"
+
+
+async def test_what_rules_and_users_see_comes_from_the_first_target() -> None:
+    tool = TargetTool()
+
+    assert tool.suggest_rule({}) == "my_tool(src/a.py)"
+    assert tool.display_call({}) == "Mine src/a.py"
+    assert await tool.reconcile(InterruptedCall({})) == Reconciliation(
+        "not_applied", "my_tool only reads: nothing was changed."
+    )
+
+
+async def test_a_tool_without_a_context_keeps_its_own_file_states(tmp_path: Path) -> None:
+    tool = MyTool()
+    tool.workspace = tmp_path
+
+    await tool.context_or_own(None).file_states.set("", "/f", "digest")
+
+    assert await tool.context_or_own(None).file_states.get("", "/f") == "digest"
+    assert tool.context_or_own(None).workspace == tmp_path.resolve()
