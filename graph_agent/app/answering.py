@@ -9,7 +9,7 @@ from typing import Literal
 
 from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused
-from graph_agent.inspect import CallView, Reader, StandingAnswer
+from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import Answer, Clock, Question, SystemClock
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
@@ -45,20 +45,19 @@ async def answer_approval(
         UnknownId: no call has this id, or several have.
         AnswerRefused: nobody asks about the call and nobody has answered.
     """
-    view, is_asked = _find(database, text)
-    if not view.is_waiting or not is_asked:
-        return _too_late(view)
+    with Reader.open(database) as reader:
+        target = reader.resolve(text, kinds=("call",))
+        view = next((view for view in reader.approvals() if _is_about(view, target)), None)
+        if view is None or not view.is_waiting:
+            return _too_late(reader, target)
     answer = Answer(kind, by, (clock or SystemClock()).now(), reason=reason)
     async with await Database.open(database) as opened:
         standing = await SqliteDecisions(opened).insert(view.thread_id, _question(view), answer)
     return _answered(view, standing, accepted=standing == answer)
 
 
-def _find(database: Path, text: str) -> tuple[CallView, bool]:
-    with Reader.open(database) as reader:
-        target = reader.resolve(text, kinds=("call",))
-        asked = {(view.thread_id, view.record["call_id"]) for view in reader.approvals()}
-        return reader.call(target.thread_id, target.id), (target.thread_id, target.id) in asked
+def _is_about(view: CallView, target: Target) -> bool:
+    return (view.thread_id, view.record["call_id"]) == (target.thread_id, target.id)
 
 
 def _question(view: CallView) -> Question:
@@ -68,17 +67,18 @@ def _question(view: CallView) -> Question:
     return Question("approval", call_id, attempt, digest, call.get("reason", ""))
 
 
-def _too_late(view: CallView) -> Answered:
-    call = view.record
-    if view.answer is not None:
-        return _answered(view, view.answer, accepted=False)
-    status = "left behind on an earlier branch" if view.is_waiting else call["status"]
-    advice = (
-        f"`graph-agent resume {view.thread_id}` asks how to go on with it"
-        if call["status"] == "interrupted"
-        else "`graph-agent approvals list` shows the calls that do"
-    )
-    raise AnswerRefused(f"call {call['call_id']!r} does not wait for an approval, it is {status}; {advice}.")
+def _too_late(reader: Reader, target: Target) -> Answered:
+    view = reader.call(target.thread_id, target.id)
+    earlier = reader.approval_answer(target.thread_id, target.id)
+    if earlier is not None:
+        return _answered(view, earlier, accepted=False)
+    status = view.record["status"]
+    advice = "`graph-agent approvals list` shows the calls that do"
+    if status == "awaiting_approval":
+        status = "left behind on an earlier branch"
+    elif status == "interrupted":
+        advice = f"`graph-agent resume {view.thread_id}` asks how to go on with it"
+    raise AnswerRefused(f"call {target.id!r} does not wait for an approval, it is {status}; {advice}.")
 
 
 def _answered(view: CallView, standing: Answer | StandingAnswer, *, accepted: bool) -> Answered:

@@ -133,7 +133,7 @@ def _told(path: Path, error: sqlite3.DatabaseError) -> StorageError:
             return DamagedDatabase(f"{path} is not a database; name another file with --db or GRAPH_AGENT_DB.")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:
             return DamagedDatabase(
-                f"{path} is damaged ({error}); nothing was changed. `graph-agent doctor` looks at the whole file."
+                f"{path} is damaged ({error}); nothing was changed. Put back a backup, or name another with --db."
             )
         case _:
             return StorageError(f"{path} cannot be read ({error}); check that it is a file you may read.")

@@ -43,7 +43,7 @@ def decode(kind: str, blob: bytes) -> Any:
     except (ValueError, TypeError, RecursionError) as error:
         raise DamagedDatabase(
             f"a stored value of {len(blob)} bytes cannot be decoded ({error}); the database is torn or was not "
-            "written by this program. `graph-agent doctor` looks at the whole file."
+            "written by this program. Put back a backup, or name another file with --db."
         ) from error
 
 

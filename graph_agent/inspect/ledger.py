@@ -13,7 +13,7 @@ from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, eff
 from graph_agent.inspect.holder import Lease, is_alive
 from graph_agent.inspect.outcomes import read_outcome
 
-__all__ = ["OPEN", "evidence_of", "load_json", "read_calls", "shared_call_ids", "view_of"]
+__all__ = ["OPEN", "approval_answer", "evidence_of", "load_json", "read_calls", "shared_call_ids", "view_of"]
 
 OPEN = "l.status NOT IN ('success', 'error', 'cancelled')"
 """Condition for `read_calls` that the partial index on open calls serves."""
@@ -60,6 +60,17 @@ def evidence_of(database: ReadOnlyDatabase, thread_id: str, call_ids: Sequence[s
         (thread_id, json.dumps(list(call_ids))),
     )
     return {call_id: (attempts, answers) for call_id, attempts, answers in rows}
+
+
+def approval_answer(database: ReadOnlyDatabase, thread_id: str, call_id: str) -> StandingAnswer | None:
+    """The newest answer to an approval of a call, whatever became of the call since."""
+    rows = database.rows(
+        """SELECT kind, reason, by, at, applied_at FROM decisions
+        WHERE thread_id = ? AND call_id = ? AND question = 'approval' AND superseded_at IS NULL
+        ORDER BY attempt DESC LIMIT 1""",
+        (thread_id, call_id),
+    )
+    return StandingAnswer(*rows[0]) if rows else None
 
 
 def view_of(

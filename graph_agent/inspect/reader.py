@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from graph_agent.errors import UnknownId
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.effective import CallView, ThreadStatus, thread_status
+from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
-from graph_agent.inspect.ledger import OPEN, evidence_of, read_calls, shared_call_ids, view_of
+from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
@@ -109,6 +109,10 @@ class Reader:
         """Every call of every thread that asks for an approval: answered ones too, see `CallView.is_waiting`."""
         open_calls = read_calls(self._database, f"{OPEN} AND t.next_nodes <> '[]'")
         return [view for view in open_calls if view.record["status"] == "awaiting_approval"]
+
+    def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
+        """The newest answer to an approval of a call, whatever became of the call since."""
+        return approval_answer(self._database, thread_id, call_id)
 
     def inspection(self, thread_id: str, checkpoint_id: str | None = None) -> Inspection:
         """A checkpoint of a thread; without an id its head.

@@ -97,7 +97,10 @@ def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *
         (thread_id, checkpoint_id),
     )
     if not rows:
-        raise UnknownId(f"thread {thread_id!r} has no checkpoint {checkpoint_id!r}; see `graph-agent history`.")
+        raise UnknownId(
+            f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); "
+            f"`graph-agent inspect {thread_id}` shows its newest."
+        )
     [(parent_id, kind, blob, metadata)] = rows
     checkpoint = decode(kind, blob)
     writes = _pending_writes(database, thread_id, checkpoint_id)

@@ -61,7 +61,7 @@ def _question_lines(view: CallView, shared: frozenset[str]) -> Iterator[str]:
         yield escape(f"  {record['reason']}")
     preview = record.get("preview") or {}
     text = preview.get("text") or json.dumps(record["arguments"], indent=2, ensure_ascii=False)
-    lines = escape(str(text), multiline=True).split("\n")
+    lines = escape(str(text).rstrip("\n"), multiline=True).split("\n")
     yield from (f"  │ {line}" for line in lines[:_FIRST_LINES])
     if len(lines) > _FIRST_LINES:
         yield f"  │ … {len(lines) - _FIRST_LINES} more lines; --json has them all"

@@ -72,6 +72,15 @@ async def test_an_answer_the_graph_has_taken_in_is_told_as_the_one_that_stands(r
     assert (answered.accepted, answered.kind, answered.by) == (False, "approve", "cli pid 7")
 
 
+async def test_an_approval_that_was_taken_in_before_the_call_broke_off_is_told(rows: Rows) -> None:
+    rows.execute("UPDATE ledger SET status = 'interrupted', record = json_set(record, '$.status', 'interrupted')")
+    rows.decision("approve", applied_at=_NOW)
+
+    answered = await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")
+
+    assert (answered.accepted, answered.kind, answered.by) == (False, "approve", "cli pid 7")
+
+
 async def test_a_record_without_a_digest_is_bound_by_the_digest_of_its_arguments(rows: Rows) -> None:
     record = record_of("awaiting_approval", "call_b")
     del record["digest"]
