@@ -91,7 +91,8 @@ def _look(tools: frozenset[str], command: ListFiles | ReadFile | FindFiles | Sea
             shell = f"find . -not -path '*/.*' -name {shlex.quote(pattern)}"
             return _first_offered(tools, Call("glob", {"pattern": pattern}), _shell(shell)), pattern
         case SearchText(text=text, path=path):
-            shell = f"grep -rnIF -e {shlex.quote(text)} -- {shlex.quote(path)}"
+            # Finding nothing is no failure.
+            shell = f"grep -rnIF -e {shlex.quote(text)} -- {shlex.quote(path)} || [ $? -eq 1 ]"
             search = Call("grep", {"pattern": text, "path": path, "literal": True})
             return _first_offered(tools, search, _shell(shell)), text
 

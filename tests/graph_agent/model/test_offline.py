@@ -180,7 +180,7 @@ async def test_find_and_search_use_the_shell_only_where_their_tools_are_not_offe
     ]
     assert without == [
         ("bash", {"command": "find . -not -path '*/.*' -name '*.py'"}),
-        ("bash", {"command": "grep -rnIF -e 'it'\"'\"'s' -- src"}),
+        ("bash", {"command": "grep -rnIF -e 'it'\"'\"'s' -- src || [ $? -eq 1 ]"}),
     ]
 
 

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import socket
 import time
@@ -396,3 +397,23 @@ def test_certificates_that_cannot_be_read_are_a_wrong_setting(tmp_path: Path) ->
 
     with pytest.raises(ConfigError, match=r"model\.ca_file = .*none\.pem' cannot be read as certificates"):
         OpenAIModel(settings, "m")
+
+
+async def test_a_request_that_is_cancelled_ends_at_once_and_shows_no_more() -> None:
+    shown: list[Delta] = []
+    has_begun = asyncio.Event()
+
+    def show(delta: Delta) -> None:
+        shown.append(delta)
+        has_begun.set()
+
+    with FakeOpenAI([TXT("hello", pace_s=0.2), TXT("next")]) as server:
+        asking = Asking(server)
+        running = asyncio.create_task(asking.model.reply(ModelRequest(HELLO, TOOLS), show))
+        await has_begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        reply = await asking.reply()
+
+    assert (shown, reply.text) == ([Delta("text", "he")], "next")
