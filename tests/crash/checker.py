@@ -1,0 +1,125 @@
+"""What must hold after any kills, read from outside: effects, the person's log, the product's own account."""
+
+import json
+import sqlite3
+from collections import Counter
+from typing import Any
+
+from tests.crash.play import EDITED, marker_in
+from tests.crash.world import World
+
+__all__ = ["avoidable", "violations"]
+
+
+def violations(world: World) -> list[str]:
+    """Every broken promise of this trial, as text that begins with the invariant's name."""
+    account = _Account(world)
+    return [
+        *account.unfinished(),
+        *account.runs_without_leave(),
+        *account.effects_unaccounted(),
+        *account.untruths(),
+        *account.forgotten_answers(),
+        *account.approvals_of_dead_lives(),
+        *account.history(),
+        *account.lost_messages(),
+    ]
+
+
+def avoidable(world: World) -> list[str]:
+    """Interrupted calls shown to the person although a machine could have settled them."""
+    return [
+        f"avoidable: {note['call']} {note['reason']}"
+        for note in world.notes("asked")
+        if note["question"] == "recovery" and note["reason"] == "never_started" and note["risk"] == "low"
+    ]
+
+
+class _Account:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        connection = sqlite3.connect(f"file:{world.database}?mode=ro", uri=True)
+        rows = connection.execute("SELECT call_id, record FROM ledger")
+        self.ledger: dict[str, dict[str, Any]] = {call_id: json.loads(record) for call_id, record in rows}
+        self.journal = connection.execute("SELECT call_id, attempt, owner FROM journal").fetchall()
+        self.told = {
+            body["tool_call_id"]: body["content"]
+            for (text,) in connection.execute("SELECT body FROM transcript WHERE role = 'tool'")
+            if (body := json.loads(text))
+        }
+        connection.close()
+        self.runs = Counter(marker.removesuffix(EDITED) for marker in world.runs())
+        self.by_marker = {marker: call for call in self.ledger.values() if (marker := marker_in(call["arguments"]))}
+
+    def unfinished(self) -> list[str]:
+        ends = self.world.notes("finished", "failed", "stuck")
+        failed = [f"failed: {note}" for note in ends if note["kind"] != "finished"]
+        open_calls = [f"unfinished: {call['call_id']} is {call['status']}" for call in self.ledger.values()]
+        return failed + [
+            line for line in open_calls if not line.endswith(("is success", "is error", "is cancelled"))
+        ]
+
+    def runs_without_leave(self) -> list[str]:
+        """I1, I2: a command runs once, and once more for each retry that a person gave."""
+        retries = Counter(note["marker"] for note in self.world.notes("answering") if note["answer"] == "retry")
+        leave = {note["marker"] for note in self.world.notes("answering") if note["answer"] in ("approve", "edit")}
+        too_often = [
+            f"I1/I2: {marker} ran {count} times with {retries[marker]} retries"
+            for marker, count in self.runs.items()
+            if count > 1 + retries[marker]
+        ]
+        return too_often + [f"I3: {marker} ran without approval" for marker in self.runs if marker not in leave]
+
+    def effects_unaccounted(self) -> list[str]:
+        """I2: what ran is in the ledger as having begun."""
+        return [
+            f"I2: {marker} ran and its record says it did not begin"
+            for marker in self.runs
+            if not self.by_marker.get(marker, {}).get("begun")
+        ]
+
+    def untruths(self) -> list[str]:
+        """I2: the model is not told that something did not happen when it did, nor the other way round."""
+        lies = []
+        for marker, call in self.by_marker.items():
+            told = self.told.get(call["call_id"], "")
+            if self.runs[marker] and ("never started" in told or "Not run" in told):
+                lies.append(f"I2: {marker} ran and the model was told {told!r}")
+            claims_success = call["status"] == "success" and call.get("decision") != "done"
+            if call["tool_name"] == "bash" and claims_success and not self.runs[marker]:
+                lies.append(f"I1: {marker} is a success and never ran")
+        return lies
+
+    def forgotten_answers(self) -> list[str]:
+        """I3, I4: an answer that stands is never asked for again; each question asks about a call that is open."""
+        answered: set[tuple[str, str]] = set()
+        again = []
+        for note in self.world.notes("asked", "answered"):
+            if note["kind"] == "answered" and note["answer"] in ("approve", "edit", "reject"):
+                answered.add((note["call"], "approval"))
+            elif note["kind"] == "asked" and (note["call"], note["question"]) in answered:
+                again.append(f"I4: {note['call']} was asked about again after its answer stood")
+        return again
+
+    def approvals_of_dead_lives(self) -> list[str]:
+        """I4, I5: whoever claimed an attempt is the life that marked it."""
+        return [
+            f"I4: attempt {attempt} of {call_id} was begun by another life than the one that marked it"
+            for call_id, attempt, owner in self.journal
+            if call_id in self.ledger
+            and self.ledger[call_id].get("attempt", 1) == attempt
+            and self.ledger[call_id].get("run_token") != owner
+        ]
+
+    def history(self) -> list[str]:
+        return [f"I6: {note['error']}" for note in self.world.notes("invalid history")]
+
+    def lost_messages(self) -> list[str]:
+        """I8: a message that the model was asked about is never sent again."""
+        lost, asked = [], set()
+        for note in self.world.notes("sends", "model asked"):
+            if note["kind"] == "model asked":
+                asked.add(note["turn"])
+            elif note["turn"] in asked:
+                lost.append(f"I8: the message of turn {note['turn']} was lost after the model was asked")
+        return lost

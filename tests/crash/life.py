@@ -1,0 +1,191 @@
+"""One life of the product in a forked process: the real graph, tools, store and session, with crash points around.
+
+The person in it answers as the scene says, notes each question before answering and each answer once it stands, and
+knows nothing of earlier lives but what the product shows.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph_agent.app.tooling import open_toolbox
+from graph_agent.config.paths import blob_dir
+from graph_agent.config.settings import Settings
+from graph_agent.events import EventBus
+from graph_agent.graph.build import Parts, build_graph
+from graph_agent.ports import AnswerKind, SystemClock
+from graph_agent.session.api import OpenQuestion, Rest
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.run import GraphRun
+from graph_agent.session.session import Session
+from graph_agent.store.barrier import SqliteBarrier
+from graph_agent.store.blobs import FileBlobs
+from graph_agent.store.database import Database
+from graph_agent.store.decisions import SqliteDecisions
+from graph_agent.store.file_states import SqliteFileStates
+from graph_agent.store.inbox import SqliteInbox
+from graph_agent.store.journal import SqliteJournal
+from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.threads import ThreadTable
+from tests.crash.deadly import Countdown, DeadlySaver, deadly
+from tests.crash.play import EDITED, PlayModel, Scene, Wanted, marker_in
+from tests.crash.world import World
+
+__all__ = ["THREAD", "Plan", "live"]
+
+THREAD = "crash"
+FINISHED, STUCK = 0, 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a life is to go."""
+
+    kill_at: int | None = None
+    """Number of the crash point to die at; None: live to the end."""
+    kill_after_s: float | None = None
+    """Die at this time instead, wherever that is."""
+    record: Path | None = None
+    """File that takes the labels of the points passed."""
+
+
+def live(world: World, scene: Scene, plan: Plan) -> int:
+    """Fork a life and wait for it; its exit code, negative when it was killed."""
+    child = os.fork()
+    if child == 0:
+        code = STUCK
+        try:
+            code = asyncio.run(_Life(world, scene, Countdown(plan.kill_at, plan.record)).run())
+        except BaseException as error:  # noqa: BLE001 - a forked child must not return into the test runner
+            world.note("failed", error=repr(error))
+        finally:
+            os._exit(code)
+    if plan.kill_after_s is not None:
+        time.sleep(plan.kill_after_s)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+class _Life:
+    def __init__(self, world: World, scene: Scene, countdown: Countdown) -> None:
+        self._world = world
+        self._scene = scene
+        self._countdown = countdown
+
+    async def run(self) -> int:
+        """Work until every turn of the scene is over."""
+        self._world.note("life begins")
+        session, run = await self._open()
+        rest = await session.start()
+        for _ in range(100):
+            if rest.questions:
+                rest = await self._answer(session, rest)
+            elif rest.status == "broken_off":
+                rest = await session.continue_turn()
+            elif (said := _said(await run.position())) < len(self._scene.turns):
+                self._world.note("sends", turn=said)
+                rest = await session.send(f"turn {said}")
+            else:
+                await session.close()
+                self._world.note("finished", answer=rest.answer)
+                return FINISHED
+        self._world.note("stuck", status=rest.status)
+        return STUCK
+
+    async def _open(self) -> tuple[Session, GraphRun]:
+        clock, bus, points = SystemClock(), EventBus(), self._countdown
+        database = await Database.open(self._world.database)
+        blobs = FileBlobs(blob_dir(self._world.database))
+        journal = deadly(
+            SqliteJournal(database, blobs, clock),
+            "journal",
+            ("claim", "record_process", "finish", "break_off"),
+            points,
+        )
+        states = deadly(SqliteFileStates(database, clock), "file_states", ("set",), points)
+        settings = Settings(database=self._world.database)
+        tools = await open_toolbox(self._world.workspace, settings, (blobs, states, journal), bus)
+        toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
+        model = PlayModel(self._scene, self._world, points.point)
+        barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)
+        threads = ThreadTable(database, clock)
+        if await threads.get(THREAD) is None:
+            await threads.create(THREAD, str(self._world.workspace), "play", "default")
+        parts = Parts(model, toolbox, journal, barrier, clock, bus, lambda: "system")
+        run = GraphRun(build_graph(parts, DeadlySaver(database, points)), THREAD)
+
+        async def head(thread_id: str) -> str:
+            row = await threads.get(thread_id)
+            return row.checkpoint_id or "" if row else ""
+
+        decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
+        parts_of_session = SessionParts(
+            run=run,
+            lock=FlockThreadLock(database, clock),
+            decisions=decisions,
+            journal=journal,
+            toolbox=toolbox,
+            blobs=blobs,
+            inbox=SqliteInbox(database, clock),
+            head=head,
+            instructions=lambda: "system",
+            clock=clock,
+            bus=bus,
+            close=database.close,
+        )
+        thread = Thread(THREAD, self._world.workspace, "default", "play", "person", 50)
+        return await Session.open(thread, parts_of_session), run
+
+    async def _answer(self, session: Session, rest: Rest) -> Rest:
+        for item in rest.questions:
+            asked = {"call": item.question.call_id, "question": item.question.kind, "marker": _marker(item)}
+            self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"))
+        for item in rest.questions:
+            kind, arguments = self._choose(item)
+            facts = {"call": item.question.call_id, "answer": kind, "marker": _marker(item)}
+            self._world.note("answering", **facts)
+            await session.decide(item.question, kind, arguments=arguments)
+            self._world.note("answered", **facts)
+        return await session.proceed()
+
+    def _choose(self, item: OpenQuestion) -> tuple[AnswerKind, Mapping[str, Any] | None]:
+        if item.question.kind == "recovery":
+            return self._recover(item), None
+        match _wanted(self._scene, _marker(item)).answer:
+            case "edit":
+                return "edit", _edited(item.call["arguments"])
+            case "reject":
+                return "reject", None
+        return "approve", None
+
+    def _recover(self, item: OpenQuestion) -> AnswerKind:
+        if item.question.reason == "never_started" or item.finding_verdict == "not_applied":
+            return "retry"
+        if item.finding_verdict == "already_applied":
+            return "done"
+        choices: tuple[AnswerKind, ...] = ("retry", "done", "cancel")
+        return random.choice(choices)
+
+
+def _said(position: Any) -> int:
+    return sum(message.type == "human" for message in position.values.get("messages", ()))
+
+
+def _marker(item: OpenQuestion) -> str:
+    return marker_in(item.call["arguments"])
+
+
+def _wanted(scene: Scene, marker: str) -> Wanted:
+    turn, message, position = (int(digit) for digit in marker[1:4])
+    return scene.turns[turn][message][position]
+
+
+def _edited(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {**arguments, "command": str(arguments["command"]).replace(" >>", f"{EDITED} >>")}

@@ -1,0 +1,105 @@
+"""A model for crash trials: decides from the history alone, and invents new call ids each time, as a real one does.
+
+Each call carries a marker that its effect leaves in the world; a history that no strict server would take is noted.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, AnyMessage
+
+from graph_agent.errors import InvalidHistory
+from graph_agent.graph.history import require_valid
+from graph_agent.ports import ModelRequest, OnDelta
+from tests.crash.world import World
+
+__all__ = ["EDITED", "SCENES", "PlayModel", "Scene", "Wanted", "marker_in"]
+
+EDITED = "X"
+"""What an edit by the person adds to a marker."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One call of a scene, and what the person says to it."""
+
+    tool: str
+    answer: str = ""
+    """approve, reject, edit; empty for calls that need none."""
+    fails: bool = False
+    stays: float = 0.0
+    """Seconds the command goes on after its effect."""
+
+    def arguments(self, marker: str) -> dict[str, Any]:
+        """What the model writes."""
+        if self.tool == "bash":
+            end = "false" if self.fails else f"sleep {self.stays}" if self.stays else "true"
+            return {"command": f"echo {marker} >> effects; {end}"}
+        if self.tool == "write_file":
+            return {"file_path": f"{marker}.txt", "content": f"{marker}\n"}
+        return {"file_path": "read.txt"}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Turns; each turn is a list of model messages, each message a list of calls."""
+
+    name: str
+    turns: tuple[tuple[tuple[Wanted, ...], ...], ...]
+
+
+_READ = Wanted("read_file")
+_BASH, _WRITE = Wanted("bash", "approve"), Wanted("write_file", "approve")
+
+SCENES: tuple[Scene, ...] = (
+    Scene(
+        "approve, auto and reject in one message",
+        (((_READ, _BASH, Wanted("bash", "reject"), _READ),), ((_WRITE,),)),
+    ),
+    Scene("serial writes", (((_WRITE, _WRITE), (_WRITE,)),)),
+    Scene("parallel reads", (((_READ, _READ, _READ), (_READ,)),)),
+    Scene("failing tool", (((Wanted("bash", "approve", fails=True), _READ), (_BASH,)),)),
+    Scene("edited arguments", (((Wanted("bash", "edit"), _READ),),)),
+)
+
+
+class PlayModel:
+    """Plays a scene."""
+
+    label = "play"
+
+    def __init__(self, scene: Scene, world: World, point: Callable[[str], None]) -> None:
+        self._scene = scene
+        self._world = world
+        self._point = point
+
+    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+        """Continue where the history stands."""
+        messages: Sequence[AnyMessage] = list(request.messages)  # type: ignore[arg-type]  # what the state holds
+        try:
+            require_valid(messages)
+        except InvalidHistory as error:
+            self._world.note("invalid history", error=str(error))
+        people = [position for position, message in enumerate(messages) if message.type == "human"]
+        turn, since = len(people) - 1, messages[people[-1] :]
+        asked = sum(message.type == "ai" for message in since)
+        self._world.note("model asked", turn=turn, message=asked)
+        self._point("model asked")
+        wanted = self._scene.turns[turn]
+        if asked >= len(wanted):
+            return AIMessage(f"turn {turn} is over")
+        calls = []
+        for position, call in enumerate(wanted[asked]):
+            marker = f"m{turn}{asked}{position}-{uuid4().hex[:8]}"
+            calls.append({"id": f"call_{uuid4().hex}", "name": call.tool, "args": call.arguments(marker)})
+        return AIMessage("", tool_calls=calls)
+
+
+def marker_in(arguments: Mapping[str, Any]) -> str:
+    """The marker that a call's arguments carry, without the sign of an edit; empty where there is none."""
+    text = str(arguments.get("command") or arguments.get("file_path") or "")
+    found = re.search(r"\bm\d{3}-[0-9a-f]{8}", text)
+    return found[0] if found else ""

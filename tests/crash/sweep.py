@@ -1,0 +1,121 @@
+"""The kill sweep: kill the product at every crash point, twice in a row, and at random times; check each trial.
+
+python -m tests.crash.sweep --kills N     print kills per crash point, violations and avoidable interrupts
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.crash.checker import avoidable, violations
+from tests.crash.life import Plan, live
+from tests.crash.play import SCENES, Scene
+from tests.crash.world import World
+
+__all__ = ["Tally", "crash_points", "main", "trial"]
+
+_LIVES = 12
+"""Lives after which a trial that has not finished counts as stuck."""
+
+
+@dataclass
+class Tally:
+    """What came of the trials."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    """Per label of the crash point, or "random time"."""
+    trials: int = 0
+    violations: list[str] = field(default_factory=list)
+    avoidable: list[str] = field(default_factory=list)
+
+    def add(self, world: World) -> None:
+        """Check a finished trial."""
+        self.trials += 1
+        self.violations += violations(world)
+        self.avoidable += avoidable(world)
+
+
+def crash_points(scene: Scene, folder: Path) -> list[str]:
+    """The labels of the points that an undisturbed life of this scene passes, in order."""
+    world, record = World(folder), folder / "points"
+    world.create()
+    live(world, scene, Plan(record=record))
+    found = violations(world)
+    if found:
+        raise AssertionError(f"{scene.name!r} goes wrong undisturbed: {found}")
+    return record.read_text().splitlines()
+
+
+def trial(scene: Scene, plans: list[Plan], folder: Path, tally: Tally, labels: list[str]) -> None:
+    """Lives with these plans, then undisturbed ones until the scene is over; then the check."""
+    world = World(folder)
+    world.create()
+    for plan in [*plans, *[Plan()] * _LIVES]:
+        code = live(world, scene, plan)
+        if code < 0:
+            is_point = plan.kill_at is not None and plan is plans[0] and plan.kill_at <= len(labels)
+            tally.kills[labels[plan.kill_at - 1] if is_point and plan.kill_at else "later or random"] += 1
+        elif code == 0:
+            break
+    tally.add(world)
+
+
+def plans_for(kills: int, points: list[tuple[Scene, int]], seed: int) -> Iterator[tuple[Scene, list[Plan]]]:
+    """Each point once, or a sample of them; then double kills and random times until there are enough."""
+    chance = random.Random(seed)
+    order = chance.sample(points, min(kills, len(points)))
+    yield from ((scene, [Plan(kill_at=point)]) for scene, point in order)
+    left = kills - len(order)
+    while left > 0:
+        scene, point = chance.choice(points)
+        if chance.random() < 0.5:
+            yield scene, [Plan(kill_at=point), Plan(kill_at=chance.randint(1, 40))]
+            left -= 2
+        else:
+            yield scene, [Plan(kill_after_s=chance.uniform(0.0, 0.4))]
+            left -= 1
+
+
+def sweep(kills: int, seed: int, scenes: tuple[Scene, ...] = SCENES) -> Tally:
+    """Run the trials in throw-away folders; a trial that breaks a promise keeps its folder."""
+    tally = Tally()
+    root = Path(tempfile.mkdtemp(prefix="kill-sweep-"))
+    labels = {scene.name: crash_points(scene, root / f"clean-{number}") for number, scene in enumerate(scenes)}
+    points = [(scene, point) for scene in scenes for point in range(1, len(labels[scene.name]) + 1)]
+    for number, (scene, plans) in enumerate(plans_for(kills, points, seed)):
+        folder, before = root / f"trial-{number}", len(tally.violations)
+        trial(scene, plans, folder, tally, labels[scene.name])
+        if len(tally.violations) == before:
+            shutil.rmtree(folder)
+        else:
+            print(f"{folder} {scene.name!r} {plans}: {tally.violations[before:]}")  # noqa: T201 - a report
+    if not tally.violations:
+        shutil.rmtree(root)
+    return tally
+
+
+def main(arguments: list[str]) -> int:
+    """The command line; exit 1 when a promise was broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=2000, help="how many lives to kill")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="repeat a sweep")
+    options = parser.parse_args(arguments)
+    tally = sweep(options.kills, options.seed)
+    for label, count in sorted(tally.kills.items()):
+        print(f"{count:6d}  {label}")  # noqa: T201 - a report
+    print(f"seed: {options.seed}")  # noqa: T201
+    print(f"trials: {tally.trials}")  # noqa: T201
+    print(f"kills: {tally.kills.total()}")  # noqa: T201
+    print(f"avoidable interrupts: {len(tally.avoidable)}")  # noqa: T201
+    print(f"violations: {len(tally.violations)}")  # noqa: T201
+    return 1 if tally.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,103 @@
+"""Runs the real command in a folder of its own, against a scripted server or the offline mode."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Command", "until"]
+
+
+def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until the condition holds.
+
+    Raises:
+        TimeoutError: it did not within the time.
+    """
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds:g} s in vain")
+        time.sleep(0.02)
+
+
+@dataclass
+class Command:
+    """The program in one workspace with one home; `base_url` connects it to a server."""
+
+    folder: Path
+    base_url: str | None = None
+    extra_env: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.workspace.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def workspace(self) -> Path:
+        """Where it runs."""
+        return self.folder / "workspace"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of the program."""
+        connected = {"GRAPH_AGENT_BASE_URL": self.base_url, "GRAPH_AGENT_MODEL": "fake"} if self.base_url else {}
+        home = {"GRAPH_AGENT_HOME": str(self.folder / "home"), "OPENAI_API_KEY": "sk-test"}
+        return (
+            {**os.environ, **home, **connected, **self.extra_env}
+            if self.base_url
+            else {
+                **os.environ,
+                "GRAPH_AGENT_HOME": str(self.folder / "home"),
+                **self.extra_env,
+            }
+        )
+
+    def argv(self, *arguments: str) -> list[str]:
+        """The whole command line."""
+        return [sys.executable, "-m", "graph_agent", *arguments]
+
+    def __call__(
+        self, *arguments: str, cwd: Path | None = None, stdin: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run to the end; a run that takes a minute is stuck."""
+        return subprocess.run(
+            self.argv(*arguments),
+            cwd=cwd or self.workspace,
+            env=self.env,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        """Run with `--json` and read what it printed."""
+        return json.loads(self(*arguments, "--json").stdout)
+
+    def run_json(self, *arguments: str) -> tuple[int, Any]:
+        """Run a headless turn; exit code and the object it printed."""
+        done = self("run", *arguments, "--output", "json")
+        return done.returncode, json.loads(done.stdout)
+
+    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Start in the background."""
+        return subprocess.Popen(
+            self.argv(*arguments),
+            cwd=self.workspace,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def kill(self, process: "subprocess.Popen[bytes]") -> None:
+        """Kill -9, and wait until it is gone."""
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=10)
