@@ -1,0 +1,109 @@
+"""Store and inspector share nothing but the file format: what one writes, the other must be able to show."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from graph_agent.config.paths import blob_dir
+from graph_agent.inspect.reader import Reader
+from graph_agent.ports import Answer, Outcome, Question
+from graph_agent.store.blobs import FileBlobs
+from graph_agent.store.database import Database
+from graph_agent.store.decisions import SqliteDecisions
+from graph_agent.store.inbox import SqliteInbox
+from graph_agent.store.journal import INLINE_BYTES, SqliteJournal
+from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.saver import CheckpointSaver
+from graph_agent.store.threads import ThreadTable
+from tests.fakes.stepping_clock import SteppingClock
+from tests.graph_agent.store.small_graph import compile_graph, config_of, play_turn
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    async with await Database.open(tmp_path / "agent.db") as database:
+        await ThreadTable(database, SteppingClock()).create("t", "/w", "gpt-5", "plan")
+        yield database
+
+
+async def test_a_thread_that_waits_is_shown_with_its_line_its_calls_and_its_question(database: Database) -> None:
+    await play_turn(compile_graph(CheckpointSaver(database)), "t", "please look", answer=False)
+    await SqliteInbox(database, SteppingClock()).queue("t", "and then", "chat")
+
+    with Reader.open(database.path) as reader:
+        (line,) = reader.threads()
+        inspection = reader.inspection("t")
+        waiting = [(view.record["call_id"], view.is_waiting) for view in reader.approvals()]
+
+    shown = (line.title, line.workspace, line.mode, line.turns, line.status, line.queued_messages)
+    assert shown == ("please look", "/w", "plan", 1, "awaiting_approval", 1)
+    assert waiting == [(f"call-1-{name}", True) for name in "zyx"]
+    assert inspection.state.next == ("ask_person",)
+    assert [question["value"] for question in inspection.state.interrupts] == [
+        {"ids": ["call-1-z", "call-1-y", "call-1-x"]}
+    ]
+
+
+async def test_an_answer_in_the_table_ends_the_waiting(database: Database) -> None:
+    await play_turn(compile_graph(CheckpointSaver(database)), "t", "please look", answer=False)
+    answer = Answer("reject", "cli", "2026-01-01T00:00:00.000Z", reason="no")
+    await SqliteDecisions(database).insert("t", Question("approval", "call-1-z", 1, ""), answer)
+
+    with Reader.open(database.path) as reader:
+        view = reader.call("t", "call-1-z")
+
+    assert view.answer is not None
+    assert (view.is_waiting, view.answer.kind, view.answer.reason) == (False, "reject", "no")
+
+
+async def test_the_state_shown_is_the_state_the_graph_has_after_many_turns(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    for number in range(4):
+        await play_turn(graph, "t", str(number))
+    live = (await graph.aget_state(config_of("t"))).values
+
+    with Reader.open(database.path) as reader:
+        shown = reader.inspection("t")
+        transcript = [entry.message_id for entry in reader.transcript("t")]
+
+    assert [message["id"] for message in shown.state.values["messages"]] == [
+        message.id for message in live["messages"]
+    ]
+    assert shown.state.values["calls"] == live["calls"]
+    assert transcript == [message.id for message in live["messages"]]
+    assert shown.status == "at_rest"
+
+
+async def test_the_holder_is_seen_alive_and_gone_after_release(database: Database) -> None:
+    lock = FlockThreadLock(database, SteppingClock())
+    await lock.acquire("t", "life")
+    with Reader.open(database.path) as reader:
+        held = reader.thread("t").holder
+    await lock.release()
+
+    with Reader.open(database.path) as reader:
+        released = reader.thread("t").holder
+
+    assert held is not None
+    assert (held.pid, released) == (os.getpid(), None)
+
+
+async def test_a_finished_attempt_is_shown_though_the_graph_has_not_taken_it_in_yet(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    await play_turn(graph, "t", "please look", answer=False)
+    journal = SqliteJournal(database, FileBlobs(blob_dir(database.path)), SteppingClock())
+    big = "x" * INLINE_BYTES
+    await journal.claim("t", "call-1-z", 1, "life", None)
+    await journal.finish("t", "call-1-z", 1, "life", Outcome("success", big))
+    await database.write(
+        lambda connection: connection.execute(
+            "UPDATE ledger SET record = json_set(record, '$.status', 'executing') WHERE call_id = 'call-1-z'"
+        )
+    )
+
+    with Reader.open(database.path) as reader:
+        record = reader.call("t", "call-1-z").record
+
+    assert (record["status"], record["result"]) == ("success", big)
