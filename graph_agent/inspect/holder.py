@@ -39,7 +39,7 @@ def is_alive(lease: Lease) -> bool:
 @cache
 def _boot_id() -> str:
     if sys.platform == "darwin":
-        return _output_of("sysctl", "-n", "kern.bootsessionuuid")
+        return _output_of("sysctl", "-n", "kern.boottime")
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.store.migrations import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+from graph_agent.store.processes import boot_id, process_started
 
 __all__ = ["START", "Rows", "record_of"]
 
@@ -111,15 +112,14 @@ class Rows:
 
     def lease(self, thread_id: str = "t1", *, pid: int | None = None, **columns: Any) -> None:
         """Held by this very process, unless said otherwise."""
-        stat = Path(f"/proc/{os.getpid()}/stat").read_text()
         self._insert(
             "leases",
             {
                 "thread_id": thread_id,
                 "life": "life",
                 "pid": os.getpid() if pid is None else pid,
-                "process_started": stat.rpartition(")")[2].split()[19],
-                "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+                "process_started": process_started(os.getpid()),
+                "boot_id": boot_id(),
                 "host": socket.gethostname(),
                 "since": START,
                 **columns,

@@ -24,7 +24,7 @@ _HEAVY = {
 }
 _PROBE = """
 import json, sys
-from tests.fakes.light_program import app
+from graph_agent.cli.main import app
 try:
     app({arguments!r})
 except SystemExit as leaving:
@@ -84,7 +84,8 @@ def test_looking_loads_neither_the_model_stack_nor_much_else(path: Path, command
 
 
 @pytest.mark.parametrize(
-    "command", [["--help"], ["threads", "--help"], ["approvals", "approve", "--help"], ["inspect", "--help"]]
+    "command",
+    [["--help"], ["threads", "--help"], ["approvals", "approve", "--help"], ["inspect", "--help"], ["--version"]],
 )
 def test_help_loads_nothing_but_the_command_line_itself(command: list[str]) -> None:
     code, packages, count = _loaded_by(command)

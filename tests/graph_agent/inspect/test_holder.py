@@ -9,30 +9,27 @@ from graph_agent.inspect.holder import Lease, is_alive
 from graph_agent.ports import SystemClock
 from graph_agent.store.database import Database
 from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.processes import boot_id, process_started
 from graph_agent.store.threads import ThreadTable
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+_BOOT = boot_id()
 
 
 _HOST = socket.gethostname()
 
 
-def _started(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-
-
 def _lease(
-    pid: int, started: str, *, boot_id: str = _BOOT, ended_at: str | None = None, host: str = _HOST
+    pid: int, started: str | None, *, boot_id: str = _BOOT, ended_at: str | None = None, host: str = _HOST
 ) -> Lease:
-    return Lease(pid, started, boot_id, host, "then", ended_at)
+    return Lease(pid, started or "", boot_id, host, "then", ended_at)
 
 
 def test_a_running_process_with_the_noted_start_time_is_alive() -> None:
-    assert is_alive(_lease(os.getpid(), _started(os.getpid())))
+    assert is_alive(_lease(os.getpid(), process_started(os.getpid())))
 
 
 def test_a_reused_pid_an_earlier_boot_and_an_ended_lease_are_not_alive() -> None:
-    started = _started(os.getpid())
+    started = process_started(os.getpid())
 
     assert not is_alive(_lease(os.getpid(), f"{started}0"))
     assert not is_alive(_lease(os.getpid(), started, boot_id="another boot"))
@@ -41,7 +38,7 @@ def test_a_reused_pid_an_earlier_boot_and_an_ended_lease_are_not_alive() -> None
 
 def test_a_killed_process_is_dead_even_before_its_parent_has_collected_it() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    lease = _lease(process.pid, _started(process.pid))
+    lease = _lease(process.pid, process_started(process.pid))
     assert is_alive(lease)
 
     process.kill()

@@ -1,11 +1,11 @@
 import socket
 import sqlite3
-from pathlib import Path
 
 from graph_agent.inspect import Reader
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.holder import Lease
 from graph_agent.inspect.threads import ThreadSummary, read_threads
+from graph_agent.store.processes import boot_id
 from tests.fakes.database_rows import START, Rows, record_of
 
 
@@ -26,7 +26,6 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
     with Reader.open(rows.path) as reader:
         [thread] = reader.threads()
 
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert thread == ThreadSummary(
         thread_id="t1",
         title="Fix [red]it",
@@ -44,7 +43,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
         pending_approvals=0,
         interrupted_calls=0,
         holder=None,
-        last_lease=Lease(1, "0", boot_id, socket.gethostname(), START, None),
+        last_lease=Lease(1, "0", boot_id(), socket.gethostname(), START, None),
     )
 
 
