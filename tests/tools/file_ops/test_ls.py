@@ -1,0 +1,84 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tools.base import ToolResult
+from tools.file_ops.ls import LsTool
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> ToolSurroundings:
+    around = ToolSurroundings(tmp_path)
+    ws = around.workspace
+    for folder in ("src/deep/er", ".hidden", "build"):
+        (ws / folder).mkdir(parents=True)
+    for name, content in (
+        ("a.txt", "abc"),
+        ("src/m.py", ""),
+        (".hidden/x", "1"),
+        ("build/o.log", "12"),
+        ("x.log", ""),
+    ):
+        (ws / name).write_text(content)
+    (ws / ".gitignore").write_text("*.log\nbuild/\n")
+    (ws / "link").symlink_to("src")
+    return around
+
+
+async def _ls(around: ToolSurroundings, path: str = ".", depth: int = 1) -> ToolResult:
+    return await LsTool().execute(path=path, depth=depth, context=around.context())
+
+
+async def test_a_folder_shows_types_and_sizes_and_counts_what_it_leaves_out(around: ToolSurroundings) -> None:
+    assert await _ls(around) == ToolResult(
+        "a.txt  3 bytes\nlink -> src\nsrc/\n[left out: 2 hidden, 2 git-ignored]",
+        display=".: 3 entries",
+        metadata={"entries": 3},
+    )
+
+
+async def test_depth_shows_more_levels(around: ToolSurroundings) -> None:
+    result = await _ls(around, "src", depth=2)
+
+    assert result.output == "deep/\n  er/\nm.py  0 bytes"
+
+
+@pytest.mark.parametrize(("path", "output"), [(".hidden", "x  1 bytes"), ("build", "o.log  2 bytes")])
+async def test_a_left_out_folder_named_literally_is_shown(around: ToolSurroundings, path: str, output: str) -> None:
+    assert (await _ls(around, path)).output == output
+
+
+async def test_a_file_is_shown_alone(around: ToolSurroundings) -> None:
+    assert (await _ls(around, "x.log")).output == "x.log  0 bytes"
+
+
+async def test_a_missing_folder_is_not_found(around: ToolSurroundings) -> None:
+    assert (await _ls(around, "none")).metadata == {"error_type": "not_found"}
+
+
+async def test_many_entries_are_cut_with_a_notice(around: ToolSurroundings) -> None:
+    for number in range(1200):
+        (around.workspace / "src" / f"{number:04}").touch()
+
+    result = await _ls(around, "src")
+
+    assert result.metadata == {"entries": 1000}
+    assert result.output.endswith("[cut after 1000 entries; list a folder below]")
+
+
+async def test_names_cannot_break_the_listing(around: ToolSurroundings) -> None:
+    (around.workspace / "src" / "a\nb\x1b[1A").touch()
+
+    result = await _ls(around, "src")
+
+    assert "a\\x0ab\\x1b[1A  0 bytes" in result.output.splitlines()
+
+
+async def test_links_are_shown_and_not_entered(around: ToolSurroundings) -> None:
+    os.symlink(".", around.workspace / "src" / "self")
+
+    result = await _ls(around, "src", depth=10)
+
+    assert result.output.count("self -> .") == 1

@@ -1,0 +1,141 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tools.base import Limits, ToolResult
+from tools.file_ops.read_file import ReadFileTool
+from tools.files import digest
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> ToolSurroundings:
+    return ToolSurroundings(tmp_path)
+
+
+async def _read(around: ToolSurroundings, file_path: str, *, offset: int = 1, limit: int = 2000) -> ToolResult:
+    return await ReadFileTool().execute(file_path=file_path, offset=offset, limit=limit, context=around.context())
+
+
+async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolSurroundings) -> None:
+    (around.workspace / "f.txt").write_bytes(b"one\ntwo\r\nthree")
+
+    result = await _read(around, "f.txt")
+
+    assert result == ToolResult(
+        "     1\tone\n     2\ttwo\n     3\tthree", display="f.txt: 3 lines", metadata={"lines": 3, "total_lines": 3}
+    )
+    known = await around.file_states.get("t1", str(around.workspace / "f.txt"))
+    assert known == digest(b"one\ntwo\r\nthree")
+
+
+async def test_a_range_says_what_it_is_a_part_of(around: ToolSurroundings) -> None:
+    (around.workspace / "f.txt").write_text("".join(f"{number}\n" for number in range(1, 11)))
+
+    result = await _read(around, "f.txt", offset=4, limit=2)
+
+    assert result.output == "     4\t4\n     5\t5\n[lines 4 to 5 of 10; go on with offset=6]"
+
+
+async def test_a_range_behind_the_end_is_an_error(around: ToolSurroundings) -> None:
+    (around.workspace / "f.txt").write_text("1\n")
+
+    result = await _read(around, "f.txt", offset=5)
+
+    assert result.error == "'f.txt' has 1 lines; offset 5 is behind its end."
+
+
+async def test_an_empty_file_is_said_to_be_empty(around: ToolSurroundings) -> None:
+    (around.workspace / "f.txt").write_text("")
+
+    assert (await _read(around, "f.txt")).output == "(the file is empty)"
+
+
+async def test_long_lines_are_cut_with_a_notice(around: ToolSurroundings) -> None:
+    (around.workspace / "f.txt").write_text("x" * 3000)
+
+    result = await _read(around, "f.txt")
+
+    assert result.output == f"     1\t{'x' * 2000} [… line cut, it has 3000 characters]"
+
+
+async def test_a_result_stays_bounded_and_says_where_to_go_on(around: ToolSurroundings) -> None:
+    (around.workspace / "f.txt").write_text(("y" * 1999 + "\n") * 100)
+
+    result = await _read(around, "f.txt")
+
+    assert len(result.output) < 100_000
+    assert result.output.endswith("[lines 1 to 44 of 100; go on with offset=45]")
+
+
+async def test_an_encoding_that_is_not_utf_8_is_named(around: ToolSurroundings) -> None:
+    (around.workspace / "f.txt").write_bytes("\ufeffcafé\n".encode("utf-16-le"))
+
+    result = await _read(around, "f.txt")
+
+    assert result.output == "     1\tcafé\n[encoding utf-16-le, kept when the file is written]"
+
+
+async def test_a_binary_file_is_refused(around: ToolSurroundings) -> None:
+    (around.workspace / "f.bin").write_bytes(b"\x7fELF\0\0")
+
+    result = await _read(around, "f.bin")
+
+    assert result.metadata == {"error_type": "validation"}
+    assert result.error == "'f.bin' is a binary file (6 bytes), not text; use a program that knows its format."
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"), [("none.txt", "not_found"), (".", "validation"), ("/dev/zero", "validation")]
+)
+async def test_what_cannot_be_read_is_an_error_with_its_kind(
+    around: ToolSurroundings, given: str, kind: str
+) -> None:
+    result = await _read(around, given)
+
+    assert (result.output, result.metadata) == ("", {"error_type": kind})
+
+
+async def test_a_stored_output_is_read_by_its_reference(around: ToolSurroundings) -> None:
+    reference = around.blobs.put(b"a\nb\nc\n")
+
+    result = await _read(around, reference, offset=2, limit=1)
+
+    assert result.output == "     2\tb\n[lines 2 to 2 of 3; go on with offset=3]"
+
+
+async def test_an_unknown_reference_is_not_found(around: ToolSurroundings) -> None:
+    result = await _read(around, "blob:sha256:00")
+
+    assert result.metadata == {"error_type": "not_found"}
+
+
+async def test_a_huge_file_gives_the_asked_range_with_bounded_memory(around: ToolSurroundings) -> None:
+    path = around.workspace / "huge"
+    path.write_bytes(b"first\nsecond\n")
+    os.truncate(path, 1 << 40)
+
+    result = await _read(around, "huge", offset=2, limit=1)
+
+    assert result.output.startswith("     2\tsecond\n[the file has 1099511627776 bytes")
+    assert await around.file_states.get("t1", str(path)) is None
+
+
+async def test_a_range_too_far_into_a_huge_file_is_given_up(around: ToolSurroundings) -> None:
+    path = around.workspace / "huge"
+    path.write_bytes(b"x\n" * 3000)
+    context = around.context(limits=Limits(file_bytes=100, scan_bytes=4000))
+
+    result = await ReadFileTool().execute(file_path="huge", offset=3001, limit=5, context=context)
+
+    assert result.error is not None
+    assert "looked at its first 4000 bytes only" in result.error
+
+
+async def test_without_a_context_the_tools_own_workspace_counts(tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text("x")
+
+    result = await ReadFileTool(workspace=tmp_path).execute(file_path="f.txt")
+
+    assert result.output == "     1\tx"

@@ -1,0 +1,47 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+_PROGRAM = """
+import os, sys, time
+from pathlib import Path
+from tools.shell_ops.child import Child
+
+output = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+report = os.open("/dev/null", os.O_WRONLY)
+child = Child(["/bin/sh", "-c", "echo ran"], cwd=Path("/"), environment={}, output=output, report=report)
+print(child.group, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_command_never_runs_when_the_agent_is_killed_before_it_is_let_go(tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    agent = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, str(output)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    )
+    assert agent.stdout is not None
+    group = int(agent.stdout.readline())
+
+    os.kill(agent.pid, signal.SIGKILL)
+    agent.communicate()
+
+    deadline = time.monotonic() + 5
+    while _exists(group) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _exists(group)
+    assert output.read_text() == ""
+
+
+def _exists(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
