@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from graph_agent.errors import ModelError, StaleOwner
@@ -107,7 +108,6 @@ class Drive:
             thread_id=self._thread.thread_id,
             checkpoint_id=await self._parts.head(self._thread.thread_id),
             answer=last_answer(values),
-            questions=tuple(self.open.values()),
             usage=dict(turn.get("usage") or {}),
             error=error,
         )
@@ -152,8 +152,16 @@ class Drive:
         calls = ran.values["calls"]
         gathered = [await gather(q, calls[q.call_id], self._thread, self._parts, ran.values) for q in questions]
         self.open = {item.question.call_id: item for item in gathered}
-        is_broken = any(question.kind == "recovery" for question in questions)
-        return await self.rest("interrupted" if is_broken else "awaiting_approval", ran.values)
+        return await self.waiting(ran.values)
+
+    async def waiting(self, values: Mapping[str, Any]) -> Rest:
+        """The rest while questions are open: those that no answer stands for, of this life or an earlier one."""
+        asked = [item.question for item in self.open.values()]
+        standing = await self._parts.decisions.standing(self._thread.thread_id, asked)
+        questions = tuple(item for call_id, item in self.open.items() if call_id not in standing)
+        is_broken = any(item.question.kind == "recovery" for item in questions)
+        rest = await self.rest("interrupted" if is_broken else "awaiting_approval", values)
+        return replace(rest, questions=questions)
 
     async def _wind_up(self, life: Life) -> Ran:
         stopping = Life(life.token, stop=True, max_steps=life.max_steps, mode=life.mode)

@@ -155,13 +155,7 @@ class Session:
     async def proceed(self) -> Rest:
         """Go on when every open question has an answer; else return at once with what is still open."""
         rest = await self._drive.answer()
-        if rest is not None:
-            return rest
-        standing = await self._standing()
-        waiting = tuple(item for item in self._drive.open.values() if item.question.call_id not in standing)
-        is_broken = any(item.question.kind == "recovery" for item in waiting)
-        head = await self._parts.head(self.thread_id)
-        return Rest("interrupted" if is_broken else "awaiting_approval", self.thread_id, head, questions=waiting)
+        return await self._drive.waiting({}) if rest is None else rest
 
     async def answered_elsewhere(self) -> dict[str, Answer]:
         """Standing answers to open questions that others gave, by call id."""

@@ -221,3 +221,17 @@ async def test_a_turn_tells_its_story_in_order(stage: Stage) -> None:
         "model_replied",
         "turn_ended",
     ]
+
+
+async def test_an_answer_that_an_earlier_life_left_is_not_asked_for_again(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a"), ("v", "write_b")), text("done"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        await session.decide(item(rest, "w").question, "approve")
+    async with stage.life() as session:
+        later = await session.start()
+        await session.decide(item(later, "v").question, "approve")
+        end = await session.proceed()
+
+    assert (asked_about(later), end.status) == (["v"], "done")
+    assert [call_id for call_id, _ in stage.toolbox.ran] == ["w", "v"]
