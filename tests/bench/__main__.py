@@ -17,14 +17,16 @@ _TYPER = (_PYTHON, "-c", "import typer")
 _READER = (_PYTHON, "-c", "import sqlite3, json, typer, rich")
 _RESULTS = Path("build/bench.json")
 
-_CONTESTS = (
-    Contest("--version / import typer", (*_AGENT, "--version"), _TYPER, 1.5),
-    Contest("--help / import typer", (*_AGENT, "--help"), _TYPER, 1.5),
-    Contest("threads list / import sqlite3, typer, rich", (*_AGENT, "threads", "list"), _READER, 3),
-    Contest("approvals list / the same", (*_AGENT, "approvals", "list"), _READER, 3),
-    Contest("calls / the same", (*_AGENT, "calls"), _READER, 3),
-    Contest("inspect / the same", (*_AGENT, "inspect"), _READER, 3),
-)
+
+def _contests(database: Path) -> tuple[Contest, ...]:
+    return (
+        Contest("--version / import typer", (*_AGENT, "--version"), _TYPER, 1.5),
+        Contest("--help / import typer", (*_AGENT, "--help"), _TYPER, 1.5),
+        Contest("threads list / import sqlite3, typer, rich", (*_AGENT, "threads", "list"), _READER, 3),
+        Contest("approvals list / the same", (*_AGENT, "approvals", "list"), _READER, 3),
+        Contest("calls / the same", (*_AGENT, "calls"), _READER, 3),
+        Contest("inspect / the same", (*_AGENT, "inspect", "--db", str(database)), _READER, 3),
+    )
 
 
 def _line(name: str, *cells: str) -> str:
@@ -39,10 +41,11 @@ def _row(result: Comparison) -> str:
 def _main() -> None:
     results = []
     with tempfile.TemporaryDirectory() as folder:
-        env = fill_home(Path(folder) / "home", _THREADS)
+        home = Path(folder) / "home"
+        env = fill_home(home, _THREADS)
         sys.stdout.write(f"{_THREADS} threads in the database; medians\n\n")
         sys.stdout.write(_line("ours / reference", "ours", "reference", "ratio", "target"))
-        for contest in _CONTESTS:
+        for contest in _contests(home / "data" / "graph-agent.db"):
             results.append(compare(contest, env))
             sys.stdout.write(_row(results[-1]))
             sys.stdout.flush()
