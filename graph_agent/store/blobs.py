@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from graph_agent.errors import StorageError
 from graph_agent.store.faults import storage_fault
-from graph_agent.store.files import make_private_folder, open_private_file, sync_folder
+from graph_agent.store.files import make_private_folder, open_private_file, sync, sync_folder
 
 __all__ = ["FileBlobs"]
 
@@ -81,7 +81,7 @@ class FileBlobs:
             with os.fdopen(open_private_file(draft), "wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                sync(file.fileno())
             draft.rename(path)
         finally:
             draft.unlink(missing_ok=True)

@@ -1,12 +1,16 @@
 """Private files and folders: created closed to everyone else whatever the umask; existing ones are left alone."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fcntl import LOCK_EX, flock
+from fcntl import LOCK_EX, fcntl, flock
 from pathlib import Path
 
-__all__ = ["create_private_file", "exclusive", "make_private_folder", "open_private_file", "sync_folder"]
+if sys.platform == "darwin":
+    from fcntl import F_FULLFSYNC
+
+__all__ = ["create_private_file", "exclusive", "make_private_folder", "open_private_file", "sync", "sync_folder"]
 
 
 def make_private_folder(folder: Path) -> None:
@@ -15,6 +19,7 @@ def make_private_folder(folder: Path) -> None:
         return
     make_private_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(folder.parent)
 
 
 def open_private_file(path: Path) -> int:
@@ -33,9 +38,18 @@ def sync_folder(folder: Path) -> None:
     """Make new names in the folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync(descriptor: int) -> None:
+    """Bring a file's content to the medium itself."""
+    if sys.platform == "darwin":
+        # There fsync stops at the drive's cache.
+        fcntl(descriptor, F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
 
 
 @contextmanager

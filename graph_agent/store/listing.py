@@ -24,28 +24,32 @@ def timestamp(value: Any) -> str:
 
 def outcome(checkpoint: Mapping[str, Any]) -> str:
     """How the turn ended, as the state says; empty while it runs."""
-    values = checkpoint.get("channel_values") or {}
-    turn = values.get("turn") if isinstance(values, Mapping) else None
-    ended = turn.get("outcome") if isinstance(turn, Mapping) else None
+    turn = _part(_part(checkpoint, "channel_values"), "turn")
+    ended = turn.get("outcome")
     return storable(ended) if isinstance(ended, str) else ""
 
 
 def next_nodes(checkpoint: Mapping[str, Any]) -> str:
     """JSON list of the nodes that run next: those sent to, then those with a trigger they have not seen."""
-    values = checkpoint.get("channel_values") or {}
+    values = _part(checkpoint, "channel_values")
     sends = values.get(_SENDS) or []
     sent = [str(send.node) for send in sends if hasattr(send, "node")] if isinstance(sends, list | tuple) else []
     return json_text([*dict.fromkeys(sent), *sorted(_triggered(checkpoint, values))])
 
 
 def _triggered(checkpoint: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[str]:
-    versions = checkpoint.get("channel_versions") or {}
-    seen = checkpoint.get("versions_seen") or {}
-    for channel in values:
-        if channel != _START and not str(channel).startswith(_BRANCH):
+    versions = _part(checkpoint, "channel_versions")
+    seen = _part(checkpoint, "versions_seen")
+    for channel in map(str, values):
+        if channel != _START and not channel.startswith(_BRANCH):
             continue
-        node = channel if channel == _START else channel.removeprefix(_BRANCH)
-        last_seen = (seen.get(node) or {}).get(channel)
+        node = channel.removeprefix(_BRANCH)
+        last_seen = _part(seen, node).get(channel)
         # Versions are text of equal width, or numbers; text of both sorts as the framework sorts them.
         if last_seen is None or str(versions.get(channel, "")) > str(last_seen):
             yield node
+
+
+def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = whole.get(name)
+    return part if isinstance(part, Mapping) else {}

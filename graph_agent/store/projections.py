@@ -104,7 +104,7 @@ class Projections:
     def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
         if stored.parent_id:
             rows = connection.execute(_STEP, (stored.thread_id, stored.parent_id)).fetchall()
-            yield from ((channel, self._loads((kind, value))) for channel, kind, value in rows)
+            yield from ((channel, self._whole_value(self._loads((kind, value)))) for channel, kind, value in rows)
         if stored.brings_values:
             values = stored.checkpoint.get("channel_values") or {}
             yield from ((name, self._whole_value(values[name])) for name in ("messages", "calls") if name in values)

@@ -108,6 +108,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
     )
     connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA fullfsync=ON")
     connection.execute("PRAGMA trusted_schema=OFF")
     return connection
 

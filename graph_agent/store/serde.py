@@ -87,8 +87,8 @@ class StrictSerializer(JsonPlusSerializer):
 
 
 def whole_value(stored: Any) -> Any:
-    """The plain value of a channel as a checkpoint holds it, taken out of a snapshot of deltas where it is one."""
-    return stored.value if isinstance(stored, _DeltaSnapshot) else stored
+    """The plain value of a channel, or of a write to one, taken out of its wrapping where it has one."""
+    return stored.value if isinstance(stored, _DeltaSnapshot | Overwrite) else stored
 
 
 def _pack(value: Any) -> bytes:

@@ -13,9 +13,18 @@ def test_plain_values_come_back_from_their_text(value: Any) -> None:
 
 
 def test_odd_values_become_text_and_odd_keys_are_left_out() -> None:
-    odd = {"when": date(2026, 1, 1), ("a", "b"): 1, 3: "three", "bad": "\ud800"}
+    odd = {
+        "when": date(2026, 1, 1),
+        ("a", "b"): 1,
+        3: "three",
+        "bad": "\ud800",
+        "no": float("nan"),
+        "all": float("-inf"),
+    }
 
-    assert json.loads(json_text(odd)) == {"when": "2026-01-01", "3": "three", "bad": "?"}
+    text = json_text(odd)
+
+    assert json.loads(text) == {"when": "2026-01-01", "3": "three", "bad": "?", "no": "NaN", "all": "-Infinity"}
 
 
 def test_lone_surrogates_are_replaced_and_all_else_stays() -> None:

@@ -2,9 +2,13 @@ import json
 import sqlite3
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.store.database import Database
 from graph_agent.store.ledger import fold_calls
+from graph_agent.store.migrations import MIGRATIONS
 from tests.graph_agent.store.looking import rows
 
 _RECORD = {"call_id": "c", "tool_name": "bash", "arguments": {}, "status": "pending", "attempt": 1, "risk": "high"}
@@ -71,3 +75,22 @@ async def test_folding_the_same_write_again_changes_nothing(database: Database) 
     await _fold(database, {"c": _RECORD})
 
     assert await _ledger(database) == before
+
+
+_VALUE = st.none() | st.integers() | st.floats() | st.text(st.characters(), max_size=3) | st.lists(st.integers())
+_CHANGE = st.dictionaries(
+    st.sampled_from(["tool_name", "status", "attempt", "risk", "arguments", "call_id", 7]), _VALUE, max_size=6
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["c", "d", NEW_MESSAGE, 3]), _CHANGE | _VALUE), max_size=4))
+def test_no_write_makes_the_ledger_fail(writes: list[dict[Any, Any]]) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(MIGRATIONS[0].sql)
+
+    for write in writes:
+        fold_calls(connection, ("t", "1", "now"), write)
+
+    texts = connection.execute("SELECT record, json_valid(record) FROM ledger").fetchall()
+    connection.close()
+    assert [(isinstance(json.loads(text), dict), valid) for text, valid in texts] == [(True, 1)] * len(texts)

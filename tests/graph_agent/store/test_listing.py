@@ -1,6 +1,9 @@
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langgraph.types import Send
 
 from graph_agent.store.listing import next_nodes, outcome, timestamp
@@ -62,3 +65,24 @@ def test_nodes_that_are_sent_to_are_named_once_and_first() -> None:
         next_nodes({"channel_values": {"__pregel_tasks": sends, "__start__": 1}})
         == '["tool_execution","__start__"]'
     )
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["__start__", "branch:to:x", "x", "turn", "outcome", "__pregel_tasks"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["channel_values", "channel_versions", "versions_seen", "ts"]), _JSON))
+def test_no_shape_of_a_checkpoint_makes_the_list_fail(checkpoint: dict[str, Any]) -> None:
+    assert isinstance(json.loads(next_nodes(checkpoint)), list)
+    assert isinstance(outcome(checkpoint), str)
+    assert isinstance(timestamp(checkpoint.get("ts")), str)

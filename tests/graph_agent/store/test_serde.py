@@ -100,5 +100,7 @@ def test_a_graphs_schema_never_widens_what_is_read() -> None:
     assert serializer.with_msgpack_allowlist([("os", "system")]) is serializer
 
 
-def test_a_snapshot_is_taken_out_of_its_wrapping_and_other_values_stay() -> None:
-    assert [whole_value(_DeltaSnapshot([1])), whole_value([2]), whole_value(None)] == [[1], [2], None]
+def test_snapshots_and_overwrites_are_taken_out_of_their_wrapping_and_other_values_stay() -> None:
+    stored = [_DeltaSnapshot([1]), Overwrite([2]), [3], None]
+
+    assert [whole_value(value) for value in stored] == [[1], [2], [3], None]
