@@ -4,10 +4,13 @@ python -m tests.crash.sweep --kills N     print kills per crash point, violation
 """
 
 import argparse
+import os
+import pickle
 import random
 import shutil
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,10 +21,14 @@ from tests.crash.life import Plan, live
 from tests.crash.play import SCENES, Scene
 from tests.crash.world import World
 
-__all__ = ["Tally", "crash_points", "main", "trial"]
+__all__ = ["Tally", "crash_points", "main", "sweep", "trial"]
 
 _LIVES = 12
 """Lives after which a trial that has not finished counts as stuck."""
+
+
+_AT_ONCE = 4
+"""Trials at the same time; a life mostly waits for the disk."""
 
 
 @dataclass
@@ -39,6 +46,13 @@ class Tally:
         self.trials += 1
         self.violations += violations(world)
         self.avoidable += avoidable(world)
+
+    def join(self, other: "Tally") -> None:
+        """Add another part's count."""
+        self.kills += other.kills
+        self.trials += other.trials
+        self.violations += other.violations
+        self.avoidable += other.avoidable
 
 
 def crash_points(scene: Scene, folder: Path) -> list[str]:
@@ -83,21 +97,50 @@ def plans_for(kills: int, points: list[tuple[Scene, int]], seed: int) -> Iterato
 
 
 def sweep(kills: int, seed: int, scenes: tuple[Scene, ...] = SCENES) -> Tally:
-    """Run the trials in throw-away folders; a trial that breaks a promise keeps its folder."""
-    tally = Tally()
+    """Run the trials, several at once, in throw-away folders; a trial that breaks a promise keeps its folder."""
     root = Path(tempfile.mkdtemp(prefix="kill-sweep-"))
     labels = {scene.name: crash_points(scene, root / f"clean-{number}") for number, scene in enumerate(scenes)}
     points = [(scene, point) for scene in scenes for point in range(1, len(labels[scene.name]) + 1)]
-    for number, (scene, plans) in enumerate(plans_for(kills, points, seed)):
-        folder, before = root / f"trial-{number}", len(tally.violations)
-        trial(scene, plans, folder, tally, labels[scene.name])
-        if len(tally.violations) == before:
-            shutil.rmtree(folder)
-        else:
-            print(f"{folder} {scene.name!r} {plans}: {tally.violations[before:]}")  # noqa: T201 - a report
+    trials = list(enumerate(plans_for(kills, points, seed)))
+    shards = [_start_shard(trials[shard::_AT_ONCE], root, labels) for shard in range(_AT_ONCE)]
+    tally = Tally()
+    for child, result in shards:
+        _, status = os.waitpid(child, 0)
+        if status:
+            raise AssertionError(f"a part of the sweep ended with {os.waitstatus_to_exitcode(status)}")
+        tally.join(pickle.loads(result.read_bytes()))  # noqa: S301 - written by our own child
     if not tally.violations:
         shutil.rmtree(root)
     return tally
+
+
+def _start_shard(
+    trials: list[tuple[int, tuple[Scene, list[Plan]]]], root: Path, labels: dict[str, list[str]]
+) -> tuple[int, Path]:
+    result = root / f"result-{trials[0][0] if trials else 'none'}"
+    child = os.fork()
+    if child:
+        return child, result
+    code = 1
+    try:
+        tally = Tally()
+        for number, (scene, plans) in trials:
+            _try(scene, plans, root / f"trial-{number}", tally, labels[scene.name])
+        result.write_bytes(pickle.dumps(tally))
+        code = 0
+    except BaseException:  # noqa: BLE001 - a forked child must not return into its parent's code
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _try(scene: Scene, plans: list[Plan], folder: Path, tally: Tally, labels: list[str]) -> None:
+    before = len(tally.violations)
+    trial(scene, plans, folder, tally, labels)
+    if len(tally.violations) == before:
+        shutil.rmtree(folder)
+    else:
+        print(f"{folder} {scene.name!r} {plans}: {tally.violations[before:]}", flush=True)  # noqa: T201 - a report
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,28 @@
+"""The quick form of the kill sweep; `make sweep KILLS=2000` is the long one."""
+
+import pytest
+
+from tests.crash.play import SCENES
+from tests.crash.sweep import Tally, sweep
+
+_QUICK_KILLS = 162
+_SAMPLED_KILLS = 40
+
+
+def promises_of(tally: Tally) -> tuple[list[str], list[str]]:
+    return tally.violations, tally.avoidable
+
+
+@pytest.mark.timeout(240)
+def test_killed_once_at_every_crash_point_of_a_scene_no_promise_is_broken() -> None:
+    tally = sweep(_QUICK_KILLS, seed=1, scenes=SCENES[:1])
+
+    assert promises_of(tally) == ([], [])
+    assert tally.kills.total() >= _QUICK_KILLS - 20
+
+
+@pytest.mark.timeout(240)
+def test_killed_at_a_sample_of_the_points_of_the_other_scenes_no_promise_is_broken() -> None:
+    tally = sweep(_SAMPLED_KILLS, seed=2, scenes=SCENES[1:])
+
+    assert promises_of(tally) == ([], [])
