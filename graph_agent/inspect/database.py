@@ -5,6 +5,7 @@ Shares nothing with the writing side but the file format, whose identity is repe
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,15 @@ class ReadOnlyDatabase:
             raise InternalError(f"{self.path} was read after it was closed ({error})") from error
         except sqlite3.DatabaseError as error:
             raise _told(self.path, error) from error
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Everything read in the block stood in the file at once, whatever other processes commit meanwhile."""
+        self.rows("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.rollback()
 
     def close(self) -> None:
         """Give the file back."""

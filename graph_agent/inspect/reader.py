@@ -71,7 +71,8 @@ class Reader:
 
     def threads(self) -> list[ThreadSummary]:
         """Every thread, newest first."""
-        return read_threads(self._database)
+        with self._database.one_moment():
+            return read_threads(self._database)
 
     def thread(self, thread_id: str) -> ThreadSummary:
         """One thread by its exact id.
@@ -120,7 +121,15 @@ class Reader:
         Raises:
             UnknownId: there is no such thread or checkpoint.
         """
-        thread = self.thread(thread_id)
+        with self._database.one_moment():
+            return self._inspection(self.thread(thread_id), checkpoint_id)
+
+    def transcript(self, thread_id: str) -> list[TranscriptEntry]:
+        """Every message of a thread in order, those of abandoned branches too."""
+        return read_transcript(self._database, thread_id)
+
+    def _inspection(self, thread: ThreadSummary, checkpoint_id: str | None) -> Inspection:
+        thread_id = thread.thread_id
         wanted = checkpoint_id or thread.checkpoint_id
         if wanted is None:
             raise UnknownId(f"thread {thread_id!r} has no checkpoint yet; its first message was never taken in.")
@@ -130,10 +139,6 @@ class Reader:
         calls = self._calls_of(state, is_held=is_held)
         status = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held)
         return Inspection(state, status, tuple(calls))
-
-    def transcript(self, thread_id: str) -> list[TranscriptEntry]:
-        """Every message of a thread in order, those of abandoned branches too."""
-        return read_transcript(self._database, thread_id)
 
     def _calls_of(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
         records: Mapping[str, Any] = state.values.get("calls") or {}

@@ -1,5 +1,8 @@
+import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -90,6 +93,31 @@ def test_nothing_can_be_written_through_it(rows: Rows) -> None:
     database.close()
 
 
+@pytest.fixture
+def read_only_folder() -> Iterator[Path]:
+    """A folder that this process may not write while the test runs, even where tests run as root."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = Rows(folder / "graph-agent.db")
+        rows.thread()
+        rows.close()
+        rows.path.chmod(0o444)
+        folder.chmod(0o555)
+        uid = os.geteuid()
+        if uid == 0:
+            os.seteuid(65534)
+        yield folder
+        os.seteuid(uid)
+        folder.chmod(0o755)
+
+
+def test_a_database_in_a_folder_that_may_not_be_written_is_read(read_only_folder: Path) -> None:
+    with Reader.open(read_only_folder / "graph-agent.db") as reader:
+        assert [thread.thread_id for thread in reader.threads()] == ["t1"]
+
+    assert [path.name for path in read_only_folder.iterdir()] == ["graph-agent.db"]
+
+
 def test_what_another_process_commits_meanwhile_is_seen(rows: Rows) -> None:
     with Reader.open(rows.path) as reader:
         assert reader.threads() == []
@@ -99,6 +127,20 @@ def test_what_another_process_commits_meanwhile_is_seen(rows: Rows) -> None:
         rows.execute("COMMIT")
 
         assert [thread.thread_id for thread in reader.threads()] == ["t1"]
+
+
+def test_what_is_read_in_one_moment_fits_together(rows: Rows) -> None:
+    rows.thread()
+    database = ReadOnlyDatabase.open(rows.path)
+
+    with database.one_moment():
+        before = database.rows("SELECT thread_id FROM threads")
+        rows.thread("t2")
+        meanwhile = database.rows("SELECT thread_id FROM threads")
+    after = database.rows("SELECT thread_id FROM threads")
+
+    database.close()
+    assert (before, meanwhile, after) == ([("t1",)], [("t1",)], [("t1",), ("t2",)])
 
 
 def test_reading_leaves_the_file_byte_for_byte_as_it_was(tmp_path: Path) -> None:
