@@ -52,9 +52,9 @@ class ModelSettings(_Section):
     """Table `[model]`."""
 
     name: str | None = Field(default=None, min_length=1)
-    """Model to ask for; None: the only entry of the endpoint's model list."""
+    """Model to ask for; without it, the only entry of the endpoint's model list."""
     base_url: Annotated[str, AfterValidator(_http_url)] | None = None
-    """Address of an OpenAI-compatible endpoint, usually ending in /v1; None: OpenAI's own."""
+    """Address of an OpenAI-compatible endpoint, usually ending in /v1; without it, OpenAI's own."""
     api_key: HeaderValue | None = None
     """Key of the endpoint; local servers need none."""
     headers: dict[str, HeaderValue] = {}
@@ -70,7 +70,7 @@ class ModelSettings(_Section):
     connect_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for a connection."""
     context_window: int | None = Field(default=None, gt=0)
-    """Tokens the model can take in; None: not known."""
+    """Tokens the model can take in."""
 
     @property
     def is_configured(self) -> bool:

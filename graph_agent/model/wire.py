@@ -119,11 +119,14 @@ def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
 
 
 async def _blocks(response: Any) -> AsyncIterator[bytes]:
+    broken: Exception | None = None
     try:
         async for block in response.iter_bytes():
             yield block
-    except Exception as error:  # the one broad catch of this layer: the HTTP library is not ours
-        raise BrokenReply(f"{type(error).__name__}: {error}") from error
+    except Exception as error:  # noqa: BLE001 -- the boundary to the HTTP library, whose exceptions are not ours to name
+        broken = error
+    if broken is not None:
+        raise BrokenReply(f"{type(broken).__name__}: {broken}") from broken
 
 
 async def _whole(response: Any) -> AsyncIterator[str]:

@@ -1,0 +1,29 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from graph_agent.config.settings import OPENAI_BASE_URL, ModelSettings, Settings
+
+
+def test_requests_go_to_openai_unless_a_base_url_is_set() -> None:
+    assert (ModelSettings().endpoint, ModelSettings(base_url=" http://[::1]:8080/v1/ ").endpoint) == (
+        OPENAI_BASE_URL,
+        "http://[::1]:8080/v1",
+    )
+
+
+def test_settings_cannot_be_changed_and_take_no_unknown_field() -> None:
+    settings = Settings(database=Path("x.db"))
+
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.mode = "plan"
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Settings.model_validate({"database": "x.db", "other": 1})
+
+
+def test_a_key_loses_the_line_end_it_was_pasted_with() -> None:
+    key = ModelSettings.model_validate({"api_key": "sk-1\n"}).api_key
+
+    assert key is not None
+    assert key.get_secret_value() == "sk-1"

@@ -1,0 +1,58 @@
+import re
+
+import pytest
+
+from graph_agent.model.offline_commands import ReadFile
+from graph_agent.model.offline_forms import QUOTED, folder, form, line_number, lines, path, plain
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (" word ", "word"),
+        ('"a \\"b\\"\\n\\t\\\\ \\d"', 'a "b"\n\t\\ \\d'),
+        ("'a\\nb'", "a\\nb"),
+        ("`x`", "x"),
+        ("“你好”", "你好"),
+        ("「你好」", "你好"),
+        ('"a" "b"', '"a" "b"'),
+        ('"', '"'),
+        (None, ""),
+    ],
+)
+def test_quotes_of_one_kind_around_a_text_are_taken_off(text: str | None, read: str) -> None:
+    assert plain(text) == read
+
+
+def test_an_apostrophe_within_a_word_is_no_quote() -> None:
+    assert re.findall(QUOTED, "it's 'one two' and isn't") == ["'one two'"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("a.txt.", "a.txt"), ("a.txt。", "a.txt"), ("..", ".."), ('"odd."', "odd."), ("here", "here"), ("?", "")],
+)
+def test_a_file_name_loses_the_full_stop_of_the_sentence(text: str, name: str) -> None:
+    assert path(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("here", "."), ("this folder", "."), ("当前目录", "."), (None, "."), ("src", "src"), ("..", "..")],
+)
+def test_words_for_the_place_where_we_are_name_the_workspace(text: str | None, name: str) -> None:
+    assert folder(text) == name
+
+
+def test_whole_lines_end_with_a_line_feed() -> None:
+    assert [lines(text) for text in ("a", '"a\\n"', "", None)] == ["a\n", "a\n", "", ""]
+
+
+def test_slots_of_a_wording_take_names_short_texts_and_the_rest() -> None:
+    wording = form(r"open\s+<F:path>(?:\s+at\s+(?P<at>\d+))?", lambda found: ReadFile(path(found["path"])))
+
+    found = wording.pattern.fullmatch("OPEN 'my file' at 7")
+
+    assert found is not None
+    assert (wording.build(found.groupdict()), line_number(found["at"])) == (ReadFile("my file"), 7)
+    assert wording.pattern.fullmatch("open my file") is None
