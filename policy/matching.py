@@ -119,8 +119,8 @@ def _compiled_path(workspace: str, pattern: str, *, is_literal: bool) -> re.Patt
     prefix = "" if pattern.startswith("/") else re.escape(f"{workspace}/")
     if is_literal:
         return re.compile(prefix + re.escape(pattern))
-    pieces = re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern)
-    regex = {"/**/": "/(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.split(r"(^\*\*/|/\*\*/|/\*\*$|\*\*|\*|\?)", pattern)
+    regex = {"**/": "(?:.*/)?", "/**/": "/(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     return re.compile(prefix + "".join(regex.get(piece, re.escape(piece)) for piece in pieces), re.DOTALL)
 
 

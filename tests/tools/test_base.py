@@ -39,7 +39,7 @@ class MyTool(BaseTool):
 class ContextTool(MyTool):
     name = "context_tool"
 
-    async def execute(  # type: ignore[override]  # the optional keyword is what is tested
+    async def execute(
         self, *, file_path: str, verbose: bool = False, context: ToolContext | None = None
     ) -> ToolResult:
         return ToolResult(f"{file_path} {verbose} {context.call_id if context else None}")

@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from tests.fakes.waiting import until
 from tools.blocking import in_thread
 
 
@@ -21,8 +22,7 @@ async def test_a_cancellation_waits_for_the_work_so_that_nothing_goes_on_unseen(
         done.set()
 
     task = asyncio.ensure_future(in_thread(work))
-    while not entered.is_set():
-        await asyncio.sleep(0.001)
+    await until(entered.is_set)
     task.cancel()
     await asyncio.sleep(0.02)
     still_waiting = not task.done()

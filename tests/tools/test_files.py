@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.waiting import names_in
 from tools.files import Snapshot, digest, look, replace
 from tools.kinds import ToolErrorType
 from tools.paths import PathRefused, resolve
@@ -32,7 +33,7 @@ def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside(ws: Path) -> N
 
     assert (ws / "run.sh").read_bytes() == b"new"
     assert (ws / "run.sh").stat().st_mode & 0o7777 == 0o751
-    assert os.listdir(ws) == ["run.sh"]
+    assert names_in(ws) == ["run.sh"]
 
 
 def test_a_new_file_gets_its_folders_and_the_usual_mode(ws: Path) -> None:
@@ -55,7 +56,7 @@ def test_a_file_changed_after_the_look_is_left_alone(ws: Path) -> None:
         replace(before, b"mine", temp_name=".t", max_bytes=_MAX)
 
     assert (ws / "f").read_bytes() == b"theirs"
-    assert os.listdir(ws) == ["f"]
+    assert names_in(ws) == ["f"]
 
 
 def test_a_file_that_appeared_after_the_look_is_left_alone(ws: Path) -> None:
@@ -84,7 +85,7 @@ def test_what_a_killed_attempt_left_behind_is_cleared(ws: Path) -> None:
 
     replace(_look(ws, "f"), b"whole", temp_name=".t", max_bytes=_MAX)
 
-    assert sorted(os.listdir(ws)) == ["f"]
+    assert names_in(ws) == ["f"]
 
 
 def test_a_hard_link_is_parted_and_its_other_name_keeps_the_old_content(ws: Path) -> None:
@@ -109,7 +110,7 @@ def test_a_write_that_fails_leaves_the_old_content_and_nothing_beside(
     with pytest.raises(PathRefused, match="No space left"):
         replace(before, b"new", temp_name=".t", max_bytes=_MAX)
 
-    assert ((ws / "f").read_bytes(), os.listdir(ws)) == (b"old", ["f"])
+    assert ((ws / "f").read_bytes(), names_in(ws)) == (b"old", ["f"])
 
 
 def test_a_file_over_the_limit_is_not_taken_in(ws: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.waiting import names_in
 from tools import create_default_tools
 from tools.base import InterruptedCall, ToolResult
 from tools.file_ops.read_file import ReadFileTool
@@ -171,7 +172,7 @@ async def test_a_path_that_leads_elsewhere_after_consent_is_not_written(around: 
 
     assert result.error is not None
     assert "was shown for consent" in result.error
-    assert os.listdir(around.workspace / "other") == []
+    assert names_in(around.workspace / "other") == []
 
 
 async def test_a_file_that_appeared_after_consent_is_not_overwritten(around: ToolSurroundings) -> None:
@@ -273,10 +274,10 @@ async def test_a_cancelled_write_is_whole_or_absent_and_leaves_nothing_beside(ar
         await asyncio.sleep(number * 0.0002)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        names = os.listdir(around.workspace)
+        names = names_in(around.workspace)
         await asyncio.sleep(0.002)
 
-        assert os.listdir(around.workspace) == names
+        assert names_in(around.workspace) == names
         assert not any(name.startswith(".graph-agent") for name in names)
         assert all((around.workspace / name).stat().st_size == 200_000 for name in names)
 

@@ -1,5 +1,4 @@
 import asyncio
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -7,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.tool_ports import MemoryProcesses, ToolSurroundings
+from tests.fakes.waiting import is_running, names_in, until
 from tools.base import Limits, ToolContext, ToolResult
 from tools.shell_ops.bash import BashTool
 from tools.shell_ops.child import start_time
@@ -18,27 +18,15 @@ def around(tmp_path: Path) -> ToolSurroundings:
 
 
 async def _bash(
-    around: ToolSurroundings, command: str, *, timeout: float = 20, working_directory: str = "", **context: Any
+    around: ToolSurroundings, command: str, *, limit: float = 20, working_directory: str = "", **context: Any
 ) -> ToolResult:
     return await BashTool().execute(
-        command=command, timeout=timeout, working_directory=working_directory, context=around.context(**context)
+        command=command, timeout=limit, working_directory=working_directory, context=around.context(**context)
     )
 
 
-def _is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state not in "ZX"
-
-
 async def _gone(pid: int) -> bool:
-    for _ in range(100):
-        if not _is_running(pid):
-            return True
-        await asyncio.sleep(0.02)
-    return False
+    return await until(lambda: not is_running(pid))
 
 
 async def test_output_of_both_streams_and_the_exit_code_are_told(around: ToolSurroundings) -> None:
@@ -134,7 +122,7 @@ async def test_children_in_the_background_neither_hold_the_call_nor_outlive_it(
 
 
 async def test_a_command_over_its_time_is_ended_with_its_whole_group(around: ToolSurroundings) -> None:
-    result = await _bash(around, "echo before; sleep 60 & echo $! > pid; wait", timeout=0.5)
+    result = await _bash(around, "echo before; sleep 60 & echo $! > pid; wait", limit=0.5)
 
     assert result.metadata["error_type"] == "timeout"
     assert result.output.startswith("before\n[stopped after 0.5 seconds, its time limit;")
@@ -142,7 +130,7 @@ async def test_a_command_over_its_time_is_ended_with_its_whole_group(around: Too
 
 
 async def test_a_command_that_ignores_term_is_killed(around: ToolSurroundings) -> None:
-    result = await _bash(around, "trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done", timeout=0.3)
+    result = await _bash(around, "trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done", limit=0.3)
 
     assert result.metadata["error_type"] == "timeout"
     assert await _gone(int((around.workspace / "pid").read_text()))
@@ -150,8 +138,7 @@ async def test_a_command_that_ignores_term_is_killed(around: ToolSurroundings) -
 
 async def test_a_cancellation_ends_the_whole_group_and_keeps_the_partial_output(around: ToolSurroundings) -> None:
     task = asyncio.ensure_future(_bash(around, "echo started; sleep 60 & echo $! > pid; wait"))
-    while not (around.workspace / "pid").exists() or not (around.workspace / "pid").read_text():
-        await asyncio.sleep(0.01)
+    await until(lambda: (around.workspace / "pid").exists() and (around.workspace / "pid").read_text() != "")
 
     task.cancel()
 
@@ -184,13 +171,12 @@ async def test_a_command_whose_group_cannot_be_recorded_never_runs(around: ToolS
         await _bash(around, "touch witness", processes=ledger)
 
     assert not (around.workspace / "witness").exists()
-    assert not _is_running(ledger.recorded[0][2])
+    assert not is_running(ledger.recorded[0][2])
 
 
 async def test_output_arrives_while_the_command_runs(around: ToolSurroundings) -> None:
     task = asyncio.ensure_future(_bash(around, "echo one; sleep 0.5; echo two"))
-    while not around.told:
-        await asyncio.sleep(0.01)
+    await until(lambda: around.told != [])
     early = list(around.told)
     await task
 
@@ -288,21 +274,21 @@ async def test_what_no_shell_can_run_is_refused(around: ToolSurroundings, comman
 async def test_a_command_longer_than_the_system_takes_is_an_error_and_leaves_no_process(
     around: ToolSurroundings,
 ) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(names_in("/proc/self/fd"))
 
     result = await _bash(around, f"echo {'x' * 200_000}")
 
     assert result.metadata == {"error_type": "execution"}
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(names_in("/proc/self/fd")) == before
 
 
 async def test_descriptors_are_given_back(around: ToolSurroundings) -> None:
     await _bash(around, "true")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(names_in("/proc/self/fd"))
 
     await _bash(around, "true")
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(names_in("/proc/self/fd")) == before
 
 
 def test_the_user_sees_the_first_line_of_a_command() -> None:

@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.fakes.waiting import is_running
+
 _PROGRAM = """
 import os, sys, time
 from pathlib import Path
@@ -33,15 +35,7 @@ def test_a_command_never_runs_when_the_agent_is_killed_before_it_is_let_go(tmp_p
     agent.communicate()
 
     deadline = time.monotonic() + 5
-    while _exists(group) and time.monotonic() < deadline:
+    while is_running(group) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not _exists(group)
+    assert not is_running(group)
     assert output.read_text() == ""
-
-
-def _exists(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state not in "ZX"

@@ -1,0 +1,37 @@
+import pytest
+
+from policy.commands import everything_run
+from policy.shell import read_shell
+
+
+@pytest.mark.parametrize(
+    ("text", "run"),
+    [
+        ("X=1 Y=2 rm a", "rm a"),
+        ("/bin/rm a", "rm a"),
+        ("env -i X=1 rm a", "rm a"),
+        ("timeout 5 rm a", "rm a"),
+        ("sudo -u root env nice -n 5 /bin/rm a", "rm a"),
+        ("xargs -0 rm", "rm"),
+        ("bash -c 'rm a'", "rm a"),
+        ("bash -ec 'x; rm a'", "rm a"),
+        ('sudo sh -c "env rm a"', "rm a"),
+        ("eval 'rm a'", "rm a"),
+        (r"find . -name x -exec rm a \;", "rm a ;"),
+        ("command rm a", "rm a"),
+    ],
+)
+def test_what_is_run_in_turn_is_found(text: str, run: str) -> None:
+    assert run in [command.text for command in everything_run(read_shell(text).commands)]
+
+
+def test_a_program_that_wraps_nothing_runs_only_itself() -> None:
+    assert [command.text for command in everything_run(read_shell("echo rm a").commands)] == ["echo rm a"]
+
+
+def test_endless_nesting_ends() -> None:
+    deep = "rm a"
+    for _ in range(12):
+        deep = "bash -c '" + deep.replace("'", "'\"'\"'") + "'"
+
+    assert list(everything_run(read_shell(deep).commands))

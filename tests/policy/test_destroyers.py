@@ -1,0 +1,36 @@
+import pytest
+
+from policy.destroyers import destroys
+from policy.shell import read_shell
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf /", "rm -fr /*", "rm -r -f //", "rm --recursive --force /", "sudo rm -rf /", "rm -rf ~",
+        "rm -rf $HOME",
+        "rm -rf \"$HOME\"/", "rm -rf /home/me", "rm -rf /usr", "rm -rf /etc/../usr", "cd /; rm -rf /",
+        "echo $(rm -rf /)",
+        "bash -c 'rm -rf /'", "rm --no-preserve-root -r x", "mkfs.ext4 /dev/sda1",
+        "dd if=/dev/zero of=/dev/nvme0n1",
+        "cat x > /dev/sda", "cp image /dev/sdb", "shred /dev/sda", "wipefs -a /dev/vda", "chmod -R 777 /",
+        "chown -R me /etc",
+        "find / -delete", "find / -exec rm {} ;", ":(){ :|:& };:", "timeout 5 rm -Rf /",
+    ],
+)  # fmt: skip
+def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
+    assert destroys(command, read_shell(command))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf build", "rm -rf ./tmp /tmp/x", "rm /", "rm -rf /home/me/project/build", "echo 'rm -rf /'",
+        "git rm -r x",
+        "chmod -R u+w src", "chown -R me ~", "dd if=/dev/sda of=image", "cp /dev/sda image",
+        "find / -name core -delete",
+        "find . -delete", "cat > notes <<'EOF'\nrm -rf /\nEOF", "ls > /dev/null", "grep -r x /",
+    ],
+)  # fmt: skip
+def test_ordinary_commands_are_no_destroyers(command: str) -> None:
+    assert destroys(command, read_shell(command)) == ""

@@ -1,0 +1,34 @@
+import pytest
+
+from policy import BadRule, Rule, parse_rule, parse_rules
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("bash", Rule("bash", None, "bash")),
+        ("Bash(git commit*)", Rule("bash", "git commit*", "Bash(git commit*)")),
+        ("read(src/**)", Rule("read_file", "src/**", "read(src/**)")),
+        ("mcp__github__*", Rule("mcp__github__*", None, "mcp__github__*")),
+        (" bash(echo (a)) ", Rule("bash", "echo (a)", "bash(echo (a))")),
+        ("bash(a\nb)", Rule("bash", "a\nb", "bash(a\nb)")),
+        (
+            "web_fetch(docs.python.org:443)",
+            Rule("web_fetch", "docs.python.org:443", "web_fetch(docs.python.org:443)"),
+        ),
+    ],
+)
+def test_rules_are_read(text: str, rule: Rule) -> None:
+    assert parse_rule(text) == rule
+
+
+@pytest.mark.parametrize("text", ["", "bash(", "bash)x", "two words", "(x)"])
+def test_what_is_no_rule_is_refused_with_its_text(text: str) -> None:
+    with pytest.raises(BadRule, match="is no rule; write a tool name"):
+        parse_rule(text)
+
+
+def test_three_lists_are_read() -> None:
+    rules = parse_rules(allow=["ls"], ask=["bash"], deny=["write"])
+
+    assert [rule.tool for rule in (*rules.allow, *rules.ask, *rules.deny)] == ["ls", "bash", "write_file"]
