@@ -1,0 +1,143 @@
+"""What holds for every tool that `create_default_tools` makes. A new tool adds its calls here and its schema."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policy import DEFAULT_TOOL_RISK
+from tests.fakes.tool_ports import ToolSurroundings
+from tools import create_default_tools
+from tools.base import BaseTool, PathTarget, ToolErrorType, ToolKind, ToolResult
+from tools.coercion import BadArguments
+from tools.registry import ToolRegistry
+from tools.running import execute, parsed
+
+_SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
+_TOOLS = {tool.name: tool for tool in create_default_tools(workspace=".")}
+_GOOD: Mapping[str, dict[str, Any]] = {
+    "read_file": {"file_path": "here.txt"},
+    "write_file": {"file_path": "new/file.txt", "content": "x"},
+    "ls": {"path": ".", "depth": 3},
+    "bash": {"command": "true"},
+}
+_BAD: Mapping[str, dict[str, Any]] = {
+    "read_file": {"file_path": "missing.txt"},
+    "write_file": {"file_path": "here.txt/below", "content": "x"},
+    "ls": {"path": "missing"},
+    "bash": {"command": "exit 1"},
+}
+_ERROR_TYPES = {kind.value for kind in ToolErrorType}
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> ToolSurroundings:
+    around = ToolSurroundings(tmp_path)
+    (around.workspace / "here.txt").write_text("here\n")
+    (tmp_path / "outside.txt").write_text("outside\n")
+    return around
+
+
+@pytest.fixture(params=sorted(_TOOLS))
+def tool(request: pytest.FixtureRequest) -> BaseTool:
+    return _TOOLS[str(request.param)]
+
+
+def _world(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_a_model_reads_of_the_tools_changes_only_on_purpose() -> None:
+    registry = ToolRegistry()
+    registry.register_all(create_default_tools(workspace="."))
+
+    assert registry.declarations() == json.loads(_SNAPSHOT.read_text(encoding="utf-8"))
+
+
+def test_every_tool_has_good_and_bad_calls_here() -> None:
+    assert set(_GOOD) == set(_BAD) == set(_TOOLS)
+
+
+def test_every_argument_is_described_and_the_tool_is_known_to_policy(tool: BaseTool) -> None:
+    schema = tool.args_schema.model_json_schema()
+
+    assert tool.description
+    assert all(part.get("description") for part in schema["properties"].values())
+    assert DEFAULT_TOOL_RISK[tool.name] == tool.risk_level.value
+
+
+async def test_a_good_call_succeeds_and_its_result_survives_json(tool: BaseTool, around: ToolSurroundings) -> None:
+    result = await execute(tool, parsed(tool, _GOOD[tool.name]), around.context())
+
+    assert result.error is None
+    assert result.output
+    assert result.display
+    assert json.loads(json.dumps(result.metadata)) == result.metadata
+
+
+async def test_a_failure_is_a_value_with_a_kind_and_a_sentence(tool: BaseTool, around: ToolSurroundings) -> None:
+    result = await execute(tool, parsed(tool, _BAD[tool.name]), around.context())
+
+    assert result.error is not None
+    assert result.error.endswith(".")
+    assert result.metadata["error_type"] in _ERROR_TYPES - {"unknown"}
+    assert json.loads(json.dumps(result.metadata)) == result.metadata
+
+
+async def test_a_call_without_its_arguments_is_refused_or_has_defaults(tool: BaseTool) -> None:
+    required = tool.args_schema.model_json_schema().get("required", [])
+
+    if required:
+        with pytest.raises(BadArguments, match=f"{required[0]}: missing"):
+            parsed(tool, {})
+    else:
+        assert parsed(tool, {}) == {}
+
+
+async def test_planning_a_call_changes_nothing_anywhere(
+    tool: BaseTool, around: ToolSurroundings, tmp_path: Path
+) -> None:
+    arguments = parsed(tool, _GOOD[tool.name])
+    before = _world(tmp_path)
+
+    tool.validate(arguments)
+    tool.targets(arguments)
+    shown = await tool.preview(arguments, around.context())
+    await tool.foresee(arguments, around.context())
+
+    assert _world(tmp_path) == before
+    assert (shown is None) is tool.is_read_only(arguments)
+    assert tool.suggest_rule(arguments).startswith(tool.name)
+    assert "\n" not in tool.display_call(arguments)
+
+
+async def test_a_read_only_tool_writes_nothing_and_no_tool_writes_outside(
+    tool: BaseTool, around: ToolSurroundings, tmp_path: Path
+) -> None:
+    before = _world(tmp_path)
+
+    await execute(tool, parsed(tool, _GOOD[tool.name]), around.context())
+
+    changed = {name for name, data in _world(tmp_path).items() if before.get(name) != data}
+    allowed = "spools/" if tool.kind is ToolKind.EXECUTE else "ws/"
+    assert changed == set() if tool.kind is ToolKind.READONLY else all(name.startswith(allowed) for name in changed)
+
+
+def test_a_tool_that_touches_files_says_which(tool: BaseTool) -> None:
+    arguments = parsed(tool, _GOOD[tool.name])
+
+    targets = [target for target in tool.targets(arguments) if isinstance(target, PathTarget)]
+
+    wanted = "write" if tool.kind is ToolKind.WRITE else "read"
+    assert [target.access for target in targets] == ([] if tool.kind is ToolKind.EXECUTE else [wanted])
+
+
+async def test_a_tool_works_without_a_context(tool: BaseTool, around: ToolSurroundings) -> None:
+    made = {fresh.name: fresh for fresh in create_default_tools(workspace=around.workspace)}[tool.name]
+
+    result = await made.execute(**_GOOD[tool.name])
+
+    assert isinstance(result, ToolResult)
+    assert result.error is None
