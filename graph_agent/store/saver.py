@@ -149,7 +149,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         await self._database.write(lambda connection: forget(connection, thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints of these runs."""
+        """Delete the checkpoints of these runs, also those later ones rest on: prune a thread in use instead."""
         await self._database.write(lambda connection: delete_runs(connection, run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
