@@ -159,7 +159,7 @@ def test_a_question_survives_a_kill_and_takes_its_answer_in_the_next_life(open_d
 
 
 def test_a_call_killed_while_it_ran_is_asked_about_with_its_output_and_not_run_again(open_desk: OpenDesk) -> None:
-    command = "echo once >> log.txt; echo halfway; sleep 60"
+    command = "echo once >> log.txt; printf half; printf 'way\\n'; sleep 60"
     desk = open_desk(TCS(_bash("c1", command)), TXT("understood"))
     first = desk.chat()
     first.sees("> ")
@@ -225,7 +225,7 @@ def test_nothing_of_a_command_or_path_is_obeyed_by_the_terminal(open_desk: OpenD
 
 def test_texts_that_look_like_markup_are_printed_as_they_are(open_desk: OpenDesk) -> None:
     echo = """echo "[/'A', 1, /'B'] [red]x[/]"; exit 3"""
-    desk = open_desk(TCS(_bash("c1", echo)), TXT("[/nestedType] done [bold]"), ERR(400, "bad [/tag]"))
+    desk = open_desk(TCS(_bash("c1", echo)), TXT("[/nestedType] done [bold]"), ERR(401, "bad [/tag]"))
     chat = desk.chat("chat", "--mode", "bypassPermissions")
     chat.sees("> ")
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from graph_agent.cli.escape import escape
 from graph_agent.cli.render.diff import diff_lines
-from graph_agent.cli.render.lines import block, folded, marked
+from graph_agent.cli.render.lines import block, marked
 from graph_agent.cli.render.running import RunningCalls
 from graph_agent.events import (
     CallAnswered,
@@ -75,8 +75,7 @@ class Story:
     def line(self, text: Text) -> None:
         """Print one line of our own."""
         self._end_line()
-        for piece in folded(text, self._console.width, "", "  "):
-            self._console.print(piece, soft_wrap=True)
+        self._console.print(text, overflow="fold")
 
     def lines(self, lines: list[Text]) -> None:
         """Print lines that are folded already."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.graph_agent.cli.pty_chat import PtyChat
+from tests.fakes.pty_chat import PtyChat
 
 _KEYS = "[s]top the turn > "
 _PASTE = "\x1b[200~line1\nline2\n/line3\x1b[201~"
