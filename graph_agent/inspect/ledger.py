@@ -1,4 +1,4 @@
-"""Reads calls out of the ledger together with what the journal, the decisions and the leases say about them.
+"""Reads calls out of the ledger together with what the journal and the decisions say about them.
 
 One statement, however many threads and calls there are.
 """
@@ -10,45 +10,74 @@ from typing import Any
 from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, effective_record
-from graph_agent.inspect.holder import Lease, is_alive
+from graph_agent.inspect.lives import Lives
 from graph_agent.inspect.outcomes import read_outcome
 
-__all__ = ["OPEN", "approval_answer", "evidence_of", "load_json", "read_calls", "shared_call_ids", "view_of"]
+__all__ = [
+    "OPEN",
+    "OPEN_BY_THREAD",
+    "approval_answer",
+    "evidence_of",
+    "load_json",
+    "read_calls",
+    "shared_call_ids",
+    "view_of",
+    "views_of",
+]
 
 OPEN = "l.status NOT IN ('success', 'error', 'cancelled')"
 """Condition for `read_calls` that the partial index on open calls serves."""
 
 # Of each call: the rows of the journal, oldest first, where they matter; and the answers nobody superseded.
+# Appending nothing makes plain text of them: nested in another array, JSON would be taken apart.
 _ATTEMPTS = """(
     SELECT json_group_array(json_array(attempt, status, ended_at, outcome)) FROM (
         SELECT * FROM journal j WHERE j.thread_id = {call}.thread_id AND j.call_id = {call}.call_id AND NOT j.undone
-        ORDER BY j.attempt))"""
+        ORDER BY j.attempt)) || ''"""
 _ANSWERS = """(
     SELECT json_group_array(json_array(question, attempt, args_digest, kind, reason, by, at, applied_at))
     FROM decisions d WHERE d.thread_id = {call}.thread_id AND d.call_id = {call}.call_id
-    AND d.superseded_at IS NULL)"""
+    AND d.superseded_at IS NULL) || ''"""
 _UNKNOWN: dict[str, Any] = {"call_id": "", "tool_name": "", "arguments": {}, "result": None, "error_msg": None}
 """What every reader relies on, for a record that was never stored whole."""
 
-_LEASE = """json_array(s.pid, s.process_started, s.boot_id, s.host, s.since, s.ended_at)"""
+OPEN_BY_THREAD = f"""
+    SELECT l.thread_id, json_group_array(json_array(
+        l.call_id, l.record, {_ATTEMPTS.format(call="l")}, {_ANSWERS.format(call="l")})) AS calls
+    FROM ledger l WHERE {OPEN} GROUP BY l.thread_id"""  # noqa: S608 - nothing from outside
+"""SELECT of the open calls of each thread, as the JSON text that `views_of` takes."""
 
 
-def read_calls(database: ReadOnlyDatabase, where: str = "1", parameters: Sequence[Any] = ()) -> list[CallView]:
+def read_calls(
+    database: ReadOnlyDatabase, lives: Lives, where: str = "1", parameters: Sequence[Any] = ()
+) -> list[CallView]:
     """The calls that fulfil a condition on `l` (ledger) and `t` (threads): newest thread first, then as asked."""
     rows = database.rows(
-        f"""SELECT l.thread_id, l.call_id, l.record, t.next_nodes = '[]', {_LEASE},
-            CASE WHEN {OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}
-        FROM ledger l JOIN threads t USING (thread_id) LEFT JOIN leases s USING (thread_id)
+        f"""SELECT l.thread_id, t.next_nodes = '[]', json_array(json_array(l.call_id, l.record,
+            CASE WHEN {OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}))
+        FROM ledger l JOIN threads t USING (thread_id)
         WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours
         parameters,
     )
+    return [
+        view
+        for thread_id, is_at_rest, call in rows
+        for view in views_of(
+            database, thread_id, call, is_held=thread_id in lives.held, is_at_rest=bool(is_at_rest)
+        )
+    ]
+
+
+def views_of(
+    database: ReadOnlyDatabase, thread_id: str, calls: str, *, is_held: bool, is_at_rest: bool
+) -> list[CallView]:
+    """Calls with their evidence, as JSON text, turned into what is shown."""
     views = []
-    for thread_id, call_id, text, is_at_rest, lease, attempts, answers in rows:
+    for call_id, record, attempts, answers in load_json(calls):
         # A call left open on a branch that the thread has come away from is nobody's question any more.
         evidence = ("[]" if is_at_rest else attempts, answers)
-        is_held = bool(is_at_rest) or _is_alive(lease)
-        record = {**_UNKNOWN, "call_id": call_id, **load_json(text)}
-        views.append(view_of(database, thread_id, record, evidence, is_held=is_held))
+        whole = {**_UNKNOWN, "call_id": call_id, **load_json(record)}
+        views.append(view_of(database, thread_id, whole, evidence, is_held=is_held or is_at_rest))
     return views
 
 
@@ -84,12 +113,6 @@ def view_of(
     ]
     shown = effective_record(record, tried, is_held=is_held)
     return CallView(thread_id, shown, _standing(shown, load_json(answers)))
-
-
-def _is_alive(lease: str) -> bool:
-    """Whether a lease, as the JSON text of its columns, names a living process."""
-    columns = load_json(lease)
-    return columns[0] is not None and is_alive(Lease(*columns))
 
 
 def shared_call_ids(database: ReadOnlyDatabase) -> frozenset[str]:

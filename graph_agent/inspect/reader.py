@@ -14,6 +14,7 @@ from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
 from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
+from graph_agent.inspect.lives import Lives, read_lives
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
@@ -71,8 +72,7 @@ class Reader:
 
     def threads(self) -> list[ThreadSummary]:
         """Every thread, newest first."""
-        with self._database.one_moment():
-            return read_threads(self._database)
+        return read_threads(self._database, read_lives(self._database))
 
     def thread(self, thread_id: str) -> ThreadSummary:
         """One thread by its exact id.
@@ -80,16 +80,13 @@ class Reader:
         Raises:
             UnknownId: there is none.
         """
-        found = read_threads(self._database, "t.thread_id = ?", (thread_id,))
-        if not found:
-            raise UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows them all.")
-        return found[0]
+        return self._thread(thread_id, read_lives(self._database))
 
     def calls(self, thread_id: str | None = None) -> list[CallView]:
         """The ledger, of one thread or of all: newest thread first, in each as the model asked."""
         if thread_id is None:
-            return read_calls(self._database)
-        return read_calls(self._database, "l.thread_id = ?", (thread_id,))
+            return read_calls(self._database, read_lives(self._database))
+        return read_calls(self._database, read_lives(self._database), "l.thread_id = ?", (thread_id,))
 
     def call(self, thread_id: str, call_id: str) -> CallView:
         """One call by its exact ids.
@@ -97,7 +94,8 @@ class Reader:
         Raises:
             UnknownId: there is none.
         """
-        found = read_calls(self._database, "l.thread_id = ? AND l.call_id = ?", (thread_id, call_id))
+        lives = read_lives(self._database)
+        found = read_calls(self._database, lives, "l.thread_id = ? AND l.call_id = ?", (thread_id, call_id))
         if not found:
             raise UnknownId(f"thread {thread_id!r} has no call {call_id!r}; `graph-agent calls` shows them all.")
         return found[0]
@@ -108,7 +106,7 @@ class Reader:
 
     def approvals(self) -> list[CallView]:
         """Every call of every thread that asks for an approval: answered ones too, see `CallView.is_waiting`."""
-        open_calls = read_calls(self._database, f"{OPEN} AND t.next_nodes <> '[]'")
+        open_calls = read_calls(self._database, read_lives(self._database), f"{OPEN} AND t.next_nodes <> '[]'")
         return [view for view in open_calls if view.record["status"] == "awaiting_approval"]
 
     def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
@@ -121,12 +119,19 @@ class Reader:
         Raises:
             UnknownId: there is no such thread or checkpoint.
         """
+        lives = read_lives(self._database)
         with self._database.one_moment():
-            return self._inspection(self.thread(thread_id), checkpoint_id)
+            return self._inspection(self._thread(thread_id, lives), checkpoint_id)
 
     def transcript(self, thread_id: str) -> list[TranscriptEntry]:
         """Every message of a thread in order, those of abandoned branches too."""
         return read_transcript(self._database, thread_id)
+
+    def _thread(self, thread_id: str, lives: Lives) -> ThreadSummary:
+        found = read_threads(self._database, lives, "t.thread_id = ?", (thread_id,))
+        if not found:
+            raise UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows them all.")
+        return found[0]
 
     def _inspection(self, thread: ThreadSummary, checkpoint_id: str | None) -> Inspection:
         thread_id = thread.thread_id

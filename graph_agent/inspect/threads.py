@@ -1,14 +1,14 @@
-"""Threads in short: one line each, with what they wait for. Two statements, however many threads there are."""
+"""Threads in short: one line each, with what they wait for. One statement, however many threads there are."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.effective import CallView, ThreadStatus, thread_status
-from graph_agent.inspect.holder import Lease, is_alive
-from graph_agent.inspect.ledger import OPEN, read_calls
+from graph_agent.inspect.effective import ThreadStatus, thread_status
+from graph_agent.inspect.holder import Lease
+from graph_agent.inspect.ledger import OPEN_BY_THREAD, views_of
+from graph_agent.inspect.lives import Lives
 
 __all__ = ["ThreadSummary", "read_threads"]
 
@@ -25,9 +25,11 @@ _STORED = (
     "outcome",
     "parent_thread",
 )
-_COLUMNS = f"""{", ".join(f"t.{name}" for name in _STORED)},
+_SELECT = f"""WITH open AS MATERIALIZED ({OPEN_BY_THREAD})
+    SELECT {", ".join(f"t.{name}" for name in _STORED)},
     (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL),
-    t.next_nodes = '[]', s.pid, s.process_started, s.boot_id, s.host, s.since, s.ended_at"""  # noqa: S608 - names of our own columns
+    t.next_nodes = '[]', open.calls
+    FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,31 +62,28 @@ class ThreadSummary:
 
 
 def read_threads(
-    database: ReadOnlyDatabase, where: str = "1", parameters: Sequence[Any] = ()
+    database: ReadOnlyDatabase, lives: Lives, where: str = "1", parameters: Sequence[Any] = ()
 ) -> list[ThreadSummary]:
     """The threads that fulfil a condition on `t`, newest first."""
-    rows = database.rows(
-        f"""SELECT {_COLUMNS} FROM threads t LEFT JOIN leases s USING (thread_id)
-        WHERE {where} ORDER BY t.updated_at DESC, t.thread_id""",  # noqa: S608 - conditions are ours
-        parameters,
-    )
-    open_calls: dict[str, list[CallView]] = defaultdict(list)
-    for view in read_calls(database, f"{OPEN} AND t.next_nodes <> '[]' AND {where}", parameters):
-        open_calls[view.thread_id].append(view)
-    return [_summary(row, open_calls[row[0]]) for row in rows]
+    rows = database.rows(f"{_SELECT} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
+    return [_summary(database, lives, row) for row in rows]
 
 
-def _summary(row: tuple[Any, ...], calls: list[CallView]) -> ThreadSummary:
+def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> ThreadSummary:
     stored = dict(zip(_STORED, row, strict=False))
-    queued, is_at_rest, *leased = row[len(_STORED) :]
-    lease = Lease(*leased) if leased[0] is not None else None
-    holder = lease if lease is not None and is_alive(lease) else None
+    thread_id = stored["thread_id"]
+    queued, is_at_rest, calls = row[len(_STORED) :]
+    is_held = thread_id in lives.held
+    views = (
+        [] if is_at_rest or not calls else views_of(database, thread_id, calls, is_held=is_held, is_at_rest=False)
+    )
+    lease = lives.leases.get(thread_id)
     return ThreadSummary(
         **stored,
         queued_messages=queued,
-        status=thread_status(calls, is_at_rest=bool(is_at_rest), is_held=holder is not None),
-        pending_approvals=sum(view.is_waiting for view in calls),
-        interrupted_calls=sum(view.is_interrupted for view in calls),
-        holder=holder,
+        status=thread_status(views, is_at_rest=bool(is_at_rest), is_held=is_held),
+        pending_approvals=sum(view.is_waiting for view in views),
+        interrupted_calls=sum(view.is_interrupted for view in views),
+        holder=lease if is_held else None,
         last_lease=lease,
     )

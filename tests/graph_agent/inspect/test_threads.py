@@ -4,6 +4,7 @@ import sqlite3
 from graph_agent.inspect import Reader
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.holder import Lease
+from graph_agent.inspect.lives import read_lives
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.store.processes import boot_id
 from tests.fakes.database_rows import START, Rows, record_of
@@ -101,7 +102,7 @@ def test_a_thousand_threads_take_two_statements(rows: Rows) -> None:
     connection.set_trace_callback(statements.append)
     database = ReadOnlyDatabase(rows.path, connection)
 
-    threads = read_threads(database)
+    threads = read_threads(database, read_lives(database))
 
     database.close()
     assert len([thread for thread in threads if thread.status == "awaiting_approval"]) == 1000
