@@ -5,15 +5,15 @@ answers meanwhile disappears, saying by whom.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from rich.text import Text
 
 from graph_agent.cli.ask.choices import APPROVAL, MORE, RECOVERY, Choice, choice_line, chosen
 from graph_agent.cli.ask.editing import NotEdited, edited_arguments
-from graph_agent.cli.ask.terminal import Terminal
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.page import approval_page, recovery_page
@@ -22,7 +22,7 @@ from graph_agent.errors import AnswerRefused
 from graph_agent.ports import Answer, AnswerKind
 from graph_agent.session.api import OpenQuestion
 
-__all__ = ["Asking", "StopTurn"]
+__all__ = ["Asking", "Keyboard", "StopTurn"]
 
 _POLL_SECONDS = 0.3
 _PAGE_LINES = 400
@@ -37,6 +37,16 @@ _WORDS: dict[str, str] = {
 }
 
 
+class Keyboard(Protocol):
+    """What asking needs of the terminal."""
+
+    async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None: ...
+
+    def drop_typed_ahead(self) -> None: ...
+
+    def given_away(self) -> AbstractContextManager[None]: ...
+
+
 class StopTurn(Exception):
     """The answer was to stop the turn."""
 
@@ -46,7 +56,7 @@ class Asking:
     """The prompt of one chat."""
 
     session: Conversation
-    terminal: Terminal
+    terminal: Keyboard
     story: Story
     width: int
     answered: set[str] = field(default_factory=set)

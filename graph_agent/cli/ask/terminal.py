@@ -47,8 +47,10 @@ class Left(Exception):
 class Terminal:
     """One real terminal, for the life of a chat."""
 
-    def __init__(self, history: Path | None, completer: Completer | None = None) -> None:
-        self._input: Input = create_input(sys.stdin)
+    def __init__(
+        self, history: Path | None, completer: Completer | None = None, source: Input | None = None
+    ) -> None:
+        self._input = source or create_input(sys.stdin)
         self._messages = self._prompt_session(
             history=FileHistory(str(history)) if history else None,
             completer=completer,

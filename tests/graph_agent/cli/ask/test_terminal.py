@@ -1,0 +1,91 @@
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.input import PipeInput, create_pipe_input
+
+from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
+
+
+@pytest.fixture
+def keys() -> Iterator[PipeInput]:
+    with create_pipe_input() as source:
+        yield source
+
+
+def _status() -> str:
+    return "status"
+
+
+async def test_a_line_is_a_message_and_alt_enter_breaks_it(keys: PipeInput) -> None:
+    keys.send_text("one\x1b\rtwo\r")
+
+    assert await Terminal(None, source=keys).message(_status) == "one\ntwo"
+
+
+async def test_ctrl_c_clears_a_line_and_interrupts_at_an_empty_one(keys: PipeInput) -> None:
+    keys.send_text("abc\x03d\r\x03")
+    terminal = Terminal(None, source=keys)
+
+    assert await terminal.message(_status) == "d"
+    with pytest.raises(Interrupted):
+        await terminal.message(_status)
+
+
+@pytest.mark.parametrize(("key", "raised"), [("\x03", Interrupted), ("\x04", Left), ("abc\x04", Left)])
+async def test_leaving_a_question_works_with_something_typed_too(
+    keys: PipeInput, key: str, raised: type[Exception]
+) -> None:
+    keys.send_text(key)
+
+    with pytest.raises(raised):
+        await Terminal(None, source=keys).answer("? ")
+
+
+async def test_a_question_that_is_gone_gives_no_answer(keys: PipeInput) -> None:
+    assert await Terminal(None, source=keys).answer("? ", asyncio.sleep(0.05)) is None
+
+
+async def test_keys_of_a_turn_wait_for_the_next_message(keys: PipeInput) -> None:
+    terminal, stops = Terminal(None, source=keys), list[str]()
+
+    async with terminal.watched(lambda: stops.append("stop")):
+        keys.send_text("typed ahead\r")
+        await asyncio.sleep(0.05)
+
+    assert (await terminal.message(_status), stops) == ("typed ahead", [])
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x1b"])
+async def test_a_stop_key_stops_and_an_arrow_key_does_not(keys: PipeInput, key: str) -> None:
+    terminal, stops = Terminal(None, source=keys), list[str]()
+
+    async with terminal.watched(lambda: stops.append("stop")):
+        keys.send_text("\x1b[A")
+        await asyncio.sleep(0.2)
+        before = list(stops)
+        keys.send_text(key)
+        await asyncio.sleep(0.2)
+
+    assert (before, stops) == ([], ["stop"])
+
+
+async def test_dropped_keys_answer_nothing(keys: PipeInput) -> None:
+    terminal = Terminal(None, source=keys)
+    async with terminal.watched(lambda: None):
+        keys.send_text("y\r")
+        await asyncio.sleep(0.05)
+
+    terminal.drop_typed_ahead()
+
+    assert await terminal.answer("? ", asyncio.sleep(0.05)) is None
+
+
+async def test_what_was_entered_is_kept_in_the_history_file(keys: PipeInput, tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    keys.send_text("remember me\r")
+
+    await Terminal(history, source=keys).message(_status)
+
+    assert "+remember me" in history.read_text().splitlines()
