@@ -1,7 +1,7 @@
 import socket
 import sqlite3
 
-from graph_agent.inspect import Reader
+from graph_agent.inspect import Reader, threads
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.holder import Lease
 from graph_agent.inspect.lives import read_lives
@@ -102,8 +102,17 @@ def test_a_thousand_threads_take_two_statements(rows: Rows) -> None:
     connection.set_trace_callback(statements.append)
     database = ReadOnlyDatabase(rows.path, connection)
 
-    threads = read_threads(database, read_lives(database))
+    found = read_threads(database, read_lives(database))
 
     database.close()
-    assert len([thread for thread in threads if thread.status == "awaiting_approval"]) == 1000
+    assert len([thread for thread in found if thread.status == "awaiting_approval"]) == 1000
     assert len([text for text in statements if not text.startswith("--")]) == 2
+
+
+def test_calls_that_are_over_cost_a_list_of_threads_nothing(rows: Rows) -> None:
+    database = ReadOnlyDatabase.open(rows.path)
+
+    plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {threads._SELECT}")]
+
+    database.close()
+    assert [step for step in plan if step.startswith(("SCAN l", "SEARCH l"))] == ["SCAN l USING INDEX ledger_open"]
