@@ -5,11 +5,11 @@ Only plain texts can be allowed by a rule. What is not understood makes a text n
 of the commands because it is nested.
 """
 
-import unicodedata
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from policy.brackets import closing_backtick, closing_parenthesis
+from policy.words import RESERVED, is_invisible
 
 __all__ = ["ShellText", "SimpleCommand", "read_shell"]
 
@@ -17,32 +17,6 @@ _MAX_PLAIN_CHARS = 8192
 _MAX_DEPTH = 40
 _OPERATORS = ";&|\n()<>"
 _BLANKS = " \t"
-_RESERVED = frozenset(
-    [
-        "!",
-        "[[",
-        "]]",
-        "{",
-        "}",
-        "case",
-        "coproc",
-        "do",
-        "done",
-        "elif",
-        "else",
-        "esac",
-        "fi",
-        "for",
-        "function",
-        "if",
-        "in",
-        "select",
-        "then",
-        "time",
-        "until",
-        "while",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -89,14 +63,10 @@ def read_shell(text: str) -> ShellText:
     found = _Found()
     if len(text) > _MAX_PLAIN_CHARS:
         found.doubt(f"it is longer than {_MAX_PLAIN_CHARS} characters")
-    if any(_is_invisible(char) for char in text):
+    if any(is_invisible(char) for char in text):
         found.doubt("it has control or invisible characters")
     _Reader(text, found, depth=0).read()
     return ShellText(tuple(found.commands), tuple(found.written), found.not_plain)
-
-
-def _is_invisible(char: str) -> bool:
-    return char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
 class _Reader:
@@ -277,7 +247,7 @@ class _Reader:
         self._end_word()
         self._redirection = ""
         words, self._words = self._words, []
-        while words and words[0] in _RESERVED:
+        while words and words[0] in RESERVED:
             self._found.doubt(f"it uses the shell word {words[0]!r}")
             words = words[1:]
         if words:

@@ -147,7 +147,7 @@ class BaseTool:
         """One line for the user: what the call is about."""
         return f"{self.display_name or self.name} {self.signature(args)}".rstrip()
 
-    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:  # noqa: ARG002
+    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:  # noqa: ARG002 - nothing by default
         """What the call would do, without doing it; None when there is nothing to show.
 
         Raises:
@@ -155,7 +155,7 @@ class BaseTool:
         """
         return None
 
-    async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:  # noqa: ARG002
+    async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:  # noqa: ARG002 - nothing by default
         """What the call is about to do to a file; None when that cannot be known. No effects."""
         return None
 

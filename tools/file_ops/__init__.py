@@ -1,0 +1,3 @@
+"""Tools on files and folders."""
+
+__all__: list[str] = []

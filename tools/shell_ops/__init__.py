@@ -1,0 +1,3 @@
+"""Tools that run commands."""
+
+__all__: list[str] = []

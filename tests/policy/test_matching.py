@@ -1,0 +1,61 @@
+from pathlib import PurePath
+
+import pytest
+
+from policy import CallFacts, PathFact, PolicySettings, parse_rule
+from policy.matching import allows, covers_path_word, covers_tool, touches
+
+_WS = PurePath("/w/proj")
+_SETTINGS = PolicySettings(home=PurePath("/home/u"))
+
+
+def _facts(*paths: str) -> CallFacts:
+    facts = tuple(PathFact(path, _WS / path, "write", inside=True) for path in paths)
+    return CallFacts("write_file", "default", "medium", "write", _WS, paths=facts)
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "covers"),
+    [
+        ("BASH", "bash", True),
+        ("mcp__hub__*", "mcp__Hub__get", True),
+        ("*", "anything", True),
+        ("mcp__files__read", "mcp__files__read_all", False),
+    ],
+)
+def test_tool_names_match_whole_and_in_any_case(rule: str, tool: str, covers: bool) -> None:
+    assert covers_tool(parse_rule(rule), tool) is covers
+
+
+def test_allowing_needs_every_path_and_forbidding_needs_one() -> None:
+    rule = parse_rule("write_file(src/**)")
+    both = _facts("src/a", "docs/b")
+
+    assert allows([rule], both, _SETTINGS, None) is None
+    assert allows([rule, parse_rule("write_file(docs/*)")], both, _SETTINGS, None) == rule
+    assert touches(rule, both, _SETTINGS, None)
+
+
+@pytest.mark.parametrize(
+    ("signature", "covers"), [("docs.python.org", True), ("docs.python.org.evil", False), ("x", False)]
+)
+def test_calls_without_paths_match_by_their_signature(signature: str, covers: bool) -> None:
+    rule = parse_rule("web_fetch(docs.python.org)")
+    facts = CallFacts("web_fetch", "default", "medium", "readonly", _WS, signature=signature)
+
+    assert touches(rule, facts, _SETTINGS, None) is covers
+    assert (allows([rule], facts, _SETTINGS, None) is not None) is covers
+
+
+@pytest.mark.parametrize(
+    ("word", "covers"),
+    [
+        ("secrets/a", True),
+        ("./secrets/a", True),
+        ("/w/proj/secrets/a", True),
+        ("-f=secrets/a", True),
+        ("secret", False),
+    ],
+)
+def test_words_of_commands_are_compared_as_paths(word: str, covers: bool) -> None:
+    assert covers_path_word(parse_rule("read(secrets/**)"), word, _facts(), _SETTINGS) is covers

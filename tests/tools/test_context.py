@@ -1,0 +1,22 @@
+from pathlib import Path
+
+from tools.context import MemoryFileStates, ShellOutput, ToolContext
+
+
+async def test_file_states_are_kept_per_thread() -> None:
+    states = MemoryFileStates()
+
+    await states.set("t1", "/f", "d1")
+    await states.set("t1", "/f", "d2")
+
+    assert (await states.get("t1", "/f"), await states.get("t2", "/f")) == ("d2", None)
+
+
+def test_a_context_needs_a_workspace_only_and_shares_nothing() -> None:
+    first, second = ToolContext(Path("/w")), ToolContext(Path("/w"))
+
+    first.progress(ShellOutput("nobody listens"))
+    first.cancellation.set()
+
+    assert first.file_states is not second.file_states
+    assert not second.cancellation.is_set()
