@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,15 +16,12 @@ _HEAVY = (
 )
 
 
-def _run(
-    *arguments: str, stdin: str = "", cwd: Path | None = None, options: tuple[str, ...] = ()
-) -> subprocess.CompletedProcess[str]:
+def _run(*arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *options, "-m", "graph_agent", *arguments],
-        input=stdin,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        cwd=cwd,
         check=False,
         env=dict(os.environ),
         timeout=30,
@@ -60,35 +56,7 @@ def test_no_command_and_empty_stdin_is_a_usage_error_on_stderr() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr.startswith("Usage: graph-agent")) == (2, "", True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("frobnicate",), "frobnicate"),
-        (("run",), "nothing to do"),
-        (("run", "-"), "nothing to do"),
-        (("run", "x", "--output", "yaml"), "yaml"),
-        (("run", "x", "--workspace", "/no/such/folder"), "is not a folder"),
-        (("run", "x", "--thread", "a", "--resume", "b"), "twice"),
-        (("chat",), "needs a terminal"),
-    ],
-)
-def test_what_cannot_be_served_ends_with_2_and_says_why(arguments: tuple[str, ...], words: str) -> None:
-    ended = _run(*arguments)
+def test_an_unknown_command_is_a_usage_error() -> None:
+    ended = _run("frobnicate")
 
-    assert (ended.returncode, ended.stdout, words in ended.stderr) == (2, "", True)
-
-
-def test_resuming_where_nothing_is_yet_says_so() -> None:
-    ended = _run("run", "--resume", "abcd1234")
-
-    assert (ended.returncode, ended.stderr.count("\n"), "Traceback" in ended.stderr) == (2, 1, False)
-
-
-def test_a_workspace_with_tools_and_policy_folders_of_its_own_is_no_obstacle(tmp_path: Path) -> None:
-    for name in ("tools", "policy"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong package')")
-
-    ended = _run("run", "list", cwd=tmp_path)
-
-    assert "the wrong package" not in ended.stderr + ended.stdout
+    assert (ended.returncode, ended.stdout, "frobnicate" in ended.stderr) == (2, "", True)

@@ -1,0 +1,55 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.locate import Found, find, known_thread, require_folder
+from graph_agent.errors import NothingYet, UnknownId, UsageError
+from tests.fakes.database_rows import Rows
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Iterator[Rows]:
+    written = Rows(tmp_path / "graph-agent.db")
+    written.thread("thread-aaaa", workspace="/a", checkpoint_id="head-aaaa")
+    written.thread("thread-bbbb", workspace="/b", checkpoint_id="head-bbbb")
+    written.execute(
+        "INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, type, checkpoint, metadata) "
+        "VALUES ('thread-aaaa', '', 'older-aaaa', '', x'', x''), ('thread-aaaa', '', 'head-aaaa', '', x'', x'')"
+    )
+    yield written
+    written.close()
+
+
+def test_an_existing_thread_brings_its_own_folder(rows: Rows) -> None:
+    db = str(rows.path)
+
+    assert find("bbbb", db, Path("/elsewhere")) == Found("thread-bbbb", Path("/b"))
+    assert known_thread("thread-aaaa", db) == Found("thread-aaaa", Path("/a"))
+
+
+def test_nothing_named_means_the_newest_thread_of_this_folder(rows: Rows) -> None:
+    assert find("", str(rows.path), Path("/a")) == Found("thread-aaaa", Path("/a"))
+    with pytest.raises(UnknownId, match="no thread in /elsewhere"):
+        find("", str(rows.path), Path("/elsewhere"))
+
+
+def test_only_an_older_checkpoint_is_told_apart_from_the_thread(rows: Rows) -> None:
+    found = [find(name, str(rows.path), Path("/")) for name in ("head-aaaa", "older-aaaa")]
+
+    assert found == [Found("thread-aaaa", Path("/a")), Found("thread-aaaa", Path("/a"), "older-aaaa")]
+
+
+def test_a_thread_that_is_to_be_created_is_not_known(rows: Rows, tmp_path: Path) -> None:
+    assert [known_thread("thread", str(rows.path)), known_thread("x", str(tmp_path / "none.db"))] == [None, None]
+
+
+def test_resuming_needs_a_database(tmp_path: Path) -> None:
+    with pytest.raises(NothingYet):
+        find("aaaa", str(tmp_path / "none.db"), tmp_path)
+
+
+def test_a_folder_that_is_gone_is_named_with_the_way_out(tmp_path: Path) -> None:
+    assert require_folder(tmp_path, "t1") == tmp_path
+    with pytest.raises(UsageError, match=r"gone' of thread t1 is not there any more; .* --workspace DIR"):
+        require_folder(tmp_path / "gone", "t1")

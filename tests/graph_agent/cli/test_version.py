@@ -1,0 +1,9 @@
+from importlib.metadata import version
+
+import pytest
+
+from graph_agent.cli.version import tell_version
+
+
+def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (tell_version(), capsys.readouterr().out) == (0, f"graph-agent {version('graph-agent')}\n")
