@@ -17,6 +17,7 @@ _NARROWING = frozenset(
     ("-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-user", "-size", "-mtime", "-mmin")
 )
 _FORK_BOMB = re.compile(r"(\S+)\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}\s*;\s*\1")
+_SWEEPERS = frozenset(("rm", "chmod", "chown", "chgrp", "find"))
 _FORMATTERS = ("mkfs", "mke2fs", "mkswap", "wipefs", "blkdiscard", "sgdisk", "sfdisk")
 
 
@@ -40,6 +41,8 @@ def _destroys_one(command: SimpleCommand) -> str:
         return "it formats a disk"
     if any(_DISK.match(word) for word in _overwritten(program, arguments)):
         return "it writes over a disk"
+    if program not in _SWEEPERS:
+        return ""
     whole = next((word for word in arguments if _goes_through_all(program, arguments, word)), None)
     return f"it would go through all of {whole}" if whole else ""
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from tools.schema import schema_of
+
 __all__ = ["BadArguments", "as_keywords", "coerce", "parse_arguments"]
 
 Schema = Mapping[str, Any]
@@ -25,7 +27,7 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
     Raises:
         BadArguments: they are unusable.
     """
-    schema = model.model_json_schema()
+    schema = schema_of(model)
     coerced = coerce(dict(arguments), schema, schema.get("$defs", {}))
     unknown = _unknown(model, coerced, schema)
     try:

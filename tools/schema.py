@@ -1,17 +1,24 @@
 """JSON schemas of argument models, as they are sent to a model."""
 
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["declared_parameters"]
+__all__ = ["declared_parameters", "schema_of"]
 
 
+@lru_cache(maxsize=256)
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The model's JSON schema, made once; not to be changed by anyone."""
+    return model.model_json_schema()
+
+
+@lru_cache(maxsize=256)
 def declared_parameters(model: type[BaseModel]) -> dict[str, Any]:
-    """The model's JSON schema without the titles that only repeat names; always an object with properties."""
-    schema = model.model_json_schema()
-    schema.pop("description", None)
-    shown = _untitled(schema)
+    """The schema without the titles that only repeat names; always an object with properties. Made once as well."""
+    shown = _untitled(schema_of(model))
+    shown.pop("description", None)
     shown.setdefault("properties", {})
     shown["additionalProperties"] = model.model_config.get("extra") == "allow"
     return shown

@@ -37,7 +37,8 @@ from tools.shell_ops.telling import Ending, told
 __all__ = ["BashArgs", "BashTool"]
 
 _SHELL = "/bin/bash"
-_LONGEST_PAUSE_S = 0.05
+_LOOK_S = 0.05
+"""How often the output of a running command is looked at."""
 
 
 class BashArgs(BaseModel):
@@ -194,15 +195,12 @@ async def _supervise(child: Child, run: _Run, spool: Spool) -> Literal["timeout"
 
 async def _watch(child: Child, run: _Run, spool: Spool) -> Literal["timeout", "flood"] | None:
     deadline = time.monotonic() + run.timeout
-    pause = 0.002
-    while not child.ended():
+    while not await child.wait(_LOOK_S):
         spool.follow(lambda text: run.context.progress(ShellOutput(text)))
         if spool.size > run.context.limits.spool_bytes:
             return "flood"
         if time.monotonic() > deadline:
             return "timeout"
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
     return None
 
 

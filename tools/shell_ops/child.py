@@ -18,6 +18,8 @@ __all__ = ["Child", "start_time"]
 _GATE = 'IFS= read -r go || exit 125; exec "$@" </dev/null'
 """The shell waits at its input for a line. When the agent dies first, the input ends and nothing is run."""
 _TERM_GRACE_S = 2.0
+_LOOK_S = 0.01
+"""How often the exit is looked for where the kernel does not tell it."""
 _SESSION_ROUNDS = 5
 """A process may fork while the session is being read; after a few rounds nothing new can be left."""
 
@@ -59,6 +61,7 @@ class Child:
             os.close(gate)
         self._is_gate_closed = False
         self._is_over = False
+        self._exit = os.pidfd_open(self._process.pid) if sys.platform == "linux" else None
 
     @property
     def group(self) -> int:
@@ -85,13 +88,32 @@ class Child:
             return self._process.poll() is not None
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
+    async def wait(self, seconds: float) -> bool:
+        """Wait for the first process to exit, this long at most; whether it has."""
+        if self.ended():
+            return True
+        if self._exit is None:
+            await asyncio.sleep(min(seconds, _LOOK_S))
+            return self.ended()
+        exited = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._exit, exited.set)
+        try:
+            async with asyncio.timeout(seconds):
+                await exited.wait()
+        except TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(self._exit)
+        return True
+
     async def terminate(self) -> None:
         """Ask the whole group to end, and wait a little; a second cancellation cuts the waiting short."""
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + _TERM_GRACE_S
         try:
-            while not self.ended() and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
-                await asyncio.sleep(0.02)
+            while time.monotonic() < deadline and not await self.wait(_TERM_GRACE_S):
+                continue
         except asyncio.CancelledError:
             return
 
@@ -104,6 +126,8 @@ class Child:
         self._signal(signal.SIGKILL)
         _kill_session(self._process.pid)
         self._process.wait()
+        if self._exit is not None:
+            os.close(self._exit)
 
     def _signal(self, number: signal.Signals) -> None:
         try:
