@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
 from graph_agent.cli.conversation import Conversation, Opener
 from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit, exit_for
-from graph_agent.cli.recall import recent_lines
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
@@ -50,6 +49,8 @@ class Setting:
     """The first message, given on the command line."""
     resumes: bool = False
     """The thread was there before: what is open on it comes before any prompt."""
+    introduction: Callable[[], Sequence[str]] = tuple
+    """Lines about the model, asked for once everything is loaded."""
 
 
 class Chat:
@@ -66,9 +67,9 @@ class Chat:
         self._ending: Exit | None = None
         self._code = Exit.DONE
 
-    async def run(self) -> int:
-        """Talk until the person leaves or a signal ends it."""
-        talking = asyncio.create_task(self._talk())
+    async def run(self, first: asyncio.Task[str] | None = None) -> int:
+        """Talk until the person leaves or a signal ends it; `first` is a message that is being typed already."""
+        talking = asyncio.create_task(self._talk(first))
 
         def end(code: Exit) -> None:
             self._ending = code
@@ -89,38 +90,36 @@ class Chat:
                     await self._session.close()
         return self._code
 
-    async def _talk(self) -> None:
-        session, text = await self._opened()
+    async def _talk(self, first: asyncio.Task[str] | None) -> None:
+        session, text = await self._opened(first)
         self._session = session
         if self._setting.resumes:
             self._recall(session)
         rest = await self._settled(session, await self._turn(session, session.start()))
         self._tell(rest)
         while True:
-            await self._take(session, await self._read() if text is None else text)
+            await self._take(session, await self._terminal.message() if text is None else text)
             text = None
 
-    async def _opened(self) -> tuple[Conversation, str | None]:
-        """The session and the first message; a new thread's prompt does not wait for the heavy parts to load."""
+    async def _opened(self, first: asyncio.Task[str] | None) -> tuple[Conversation, str | None]:
+        """The session and the first message, whichever is there sooner."""
         bus = EventBus()
         opening = asyncio.ensure_future(self._opener(bus))
-        reading: asyncio.Task[str] | None = None
         try:
-            if self._setting.message is None and not self._setting.resumes:
-                reading = asyncio.create_task(self._read())
-                await asyncio.wait({opening, reading}, return_when=asyncio.FIRST_COMPLETED)
-                if reading.done():
-                    reading.result()
-            session = await opening
-            self._session = session
+            if first is not None:
+                await asyncio.wait({opening, first}, return_when=asyncio.FIRST_COMPLETED)
+                if first.done():
+                    first.result()
+            self._session = session = await opening
             bus.subscribe(self._story)
-            if reading is None or reading.done():
-                self._introduce(session)
+            self._terminal.status.become(self._status)
+            if first is None or first.done():
+                self._introduce()
             else:
-                await self._terminal.above(lambda: self._introduce(session))
-            return session, self._setting.message if reading is None else await reading
+                await self._terminal.above(self._introduce)
+            return session, self._setting.message if first is None else await first
         finally:
-            await _cancelled(opening, reading)
+            await _cancelled(opening, first)
 
     async def _take(self, session: Conversation, text: str) -> None:
         """One message or slash command."""
@@ -173,27 +172,22 @@ class Chat:
         self._story.rest()
         return running.result()
 
-    async def _read(self) -> str:
-        """The next message. Ctrl-C at an empty prompt leaves when it comes twice."""
-        try:
-            return await self._terminal.message(self._status)
-        except Interrupted:
-            self._story.line(Text("Ctrl-C again leaves; the thread can be resumed.", "dim"))
-        return await self._terminal.message(self._status)
-
-    def _introduce(self, session: Conversation) -> None:
-        self._story.line(Text.assemble(("model: ", "dim"), marked(session.model_label)))
+    def _introduce(self) -> None:
+        for line in self._setting.introduction():
+            self._story.line(marked(line, "dim"))
 
     def _recall(self, session: Conversation) -> None:
+        from graph_agent.cli.recall import recent_lines  # only a resumed chat reads the database itself
+
         with contextlib.suppress(NothingYet):
             for line in recent_lines(self._setting.database, session.thread_id):
                 self._console.print(Text.from_ansi(line), soft_wrap=True)
 
     def _status(self) -> str:
         session = self._session
-        if session is None:
-            return "loading …"
-        return escape(f"{session.model_label} · mode {session.mode} · thread {session.thread_id}")
+        return (
+            escape(f"{session.model_label} · mode {session.mode} · thread {session.thread_id}") if session else ""
+        )
 
     def _tell(self, rest: Rest) -> None:
         """Say how a turn ended, where that is not plain to see."""

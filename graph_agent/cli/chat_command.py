@@ -1,23 +1,23 @@
 """Puts a chat together for the terminal this process was started in."""
 
 import asyncio
+import importlib
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import WordCompleter
-from rich.text import Text
 
 from graph_agent.cli.ask.terminal import Terminal
-from graph_agent.cli.chat import Chat, Setting
-from graph_agent.cli.logs import log_privately
+from graph_agent.cli.commands_of_chat import COMMANDS
+from graph_agent.cli.escape import escape
 from graph_agent.cli.opening import Target, open_target
-from graph_agent.cli.render.lines import marked
-from graph_agent.cli.render.screen import make_console
-from graph_agent.cli.slash import COMMANDS
 from graph_agent.config.paths import data_dir, database_path
 from graph_agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from graph_agent.cli.chat import Chat
 
 __all__ = ["open_chat"]
 
@@ -30,15 +30,38 @@ def open_chat(target: Target, message: str | None) -> int:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the chat needs a terminal for input and output; without one use `graph-agent run`")
-    log_privately()
-    console = make_console()
-    heading = Text.assemble(("graph-agent", "bold"), f" {version('graph-agent')}  ", marked(str(target.workspace)))
-    console.print(heading, ("/help lists the commands"), soft_wrap=True)
-    setting = Setting(database_path(os.environ, target.flags.get("db")), message, resumes=target.exists)
+    sys.stdout.write(f"graph-agent in {escape(str(target.workspace))}, /help lists the commands\n")
     terminal = Terminal(_history(), WordCompleter([f"/{name}" for name in COMMANDS], sentence=True))
-    chat = Chat(lambda bus: open_target(target, bus), terminal, console, setting)
     with terminal.held():
-        return asyncio.run(chat.run())
+        return asyncio.run(_chat(terminal, target, message))
+
+
+async def _chat(terminal: Terminal, target: Target, message: str | None) -> int:
+    """The prompt of a new thread is on the screen before anything heavy is loaded."""
+    is_new = message is None and not target.exists
+    first = asyncio.create_task(terminal.message()) if is_new else None
+    await asyncio.sleep(0)
+    chat = await asyncio.to_thread(_built, terminal, target, message)
+    return await chat.run(first)
+
+
+def _built(terminal: Terminal, target: Target, message: str | None) -> "Chat":
+    chat = importlib.import_module("graph_agent.cli.chat")
+    screen = importlib.import_module("graph_agent.cli.render.screen")
+    importlib.import_module("graph_agent.cli.logs").log_privately()
+    database = database_path(os.environ, target.flags.get("db"))
+    setting = chat.Setting(database, message, resumes=target.exists, introduction=lambda: _introduction(target))
+    built: Chat = chat.Chat(lambda bus: open_target(target, bus), terminal, screen.make_console(), setting)
+    return built
+
+
+def _introduction(target: Target) -> tuple[str, str]:
+    """Which model answers and why, and how to connect another. Settings are heavy: read once all is loaded."""
+    from graph_agent.config.choice import choose_model
+    from graph_agent.config.load import load_settings
+
+    choice = choose_model(load_settings(os.environ, flags={"model.name": target.flags.get("model")}))
+    return choice.reason, choice.connect
 
 
 def _history() -> Path | None:

@@ -3,13 +3,18 @@
 Mirrors the public face of the session and knows nothing of how it keeps its promises.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from __future__ import annotations
 
-from graph_agent.events import EventBus
-from graph_agent.ports import Answer, AnswerKind, Question
-from graph_agent.session.api import Rest
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from graph_agent.events import EventBus
+    from graph_agent.ports import Answer, AnswerKind, Question
+    from graph_agent.session.api import Rest
 
 __all__ = ["Conversation", "Opener"]
 
@@ -87,5 +92,5 @@ class Conversation(Protocol):
         ...
 
 
-Opener = Callable[[EventBus], Awaitable[Conversation]]
+Opener = Callable[["EventBus"], Awaitable[Conversation]]
 """Opens the session a command is about; the bus is there from its first event on."""

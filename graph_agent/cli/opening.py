@@ -5,12 +5,13 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from graph_agent.cli.conversation import Conversation
-from graph_agent.cli.locate import Found, find, known_thread, require_folder
 from graph_agent.errors import UsageError
-from graph_agent.events import EventBus
+
+if TYPE_CHECKING:
+    from graph_agent.cli.conversation import Conversation
+    from graph_agent.events import EventBus
 
 __all__ = ["Target", "aim", "open_target"]
 
@@ -41,20 +42,26 @@ def aim(flags: Mapping[str, Any], *, workspace: str | None, thread: str | None, 
     if not here.is_dir():
         raise UsageError(f"--workspace {workspace!r} is not a folder; create it or name another")
     given = {key: value for key, value in flags.items() if value is not None and value is not False}
-    found: Found | None = None
-    if resume is not None:
-        found = find(resume, given.get("db"), here)
-    elif thread is not None:
-        found = known_thread(thread, given.get("db"))
+    if thread is None and resume is None:
+        return Target(here, flags=given)
+    return _aim_at(here, given, thread, resume, moves=workspace is not None)
+
+
+def _aim_at(here: Path, given: dict[str, Any], thread: str | None, resume: str | None, *, moves: bool) -> Target:
+    # Loaded only where a thread is named: a new chat's prompt must not wait for what reads the database.
+    from graph_agent.cli.locate import find, known_thread, require_folder
+
+    db = given.get("db")
+    found = find(resume, db, here) if resume is not None else known_thread(thread or "", db)
     if found is None:
         return Target(here, thread, exists=False, flags=given)
     if found.checkpoint_id is not None:
         given["checkpoint_id"] = found.checkpoint_id
-    folder = here if workspace is not None else require_folder(found.workspace, found.thread_id)
+    folder = here if moves else require_folder(found.workspace, found.thread_id)
     return Target(folder, found.thread_id, exists=True, flags=given)
 
 
-async def open_target(target: Target, bus: EventBus) -> Conversation:
+async def open_target(target: Target, bus: "EventBus") -> "Conversation":
     """Open the session; importing graph and model happens in a thread, so that the terminal stays alive."""
     app = await asyncio.to_thread(importlib.import_module, "graph_agent.app.opening")
     session = await app.open_session(

@@ -2,42 +2,20 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
+from graph_agent.cli.commands_of_chat import COMMANDS, MODES
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.render.lines import marked
-from graph_agent.cli.views.calls import list_calls
-from graph_agent.cli.views.inspection import inspect_state
-from graph_agent.cli.views.threads import list_threads
 from graph_agent.errors import AgentError
 
-__all__ = ["COMMANDS", "Quit", "Slash", "is_command"]
-
-_MODES = ("default", "acceptEdits", "plan", "dontAsk")
+__all__ = ["Quit", "Slash", "is_command"]
 
 
 class Quit(Exception):
     """The person wants to leave."""
-
-
-class _Command(NamedTuple):
-    usage: str
-    does: str
-
-
-COMMANDS: dict[str, _Command] = {
-    "help": _Command("/help", "show this"),
-    "threads": _Command("/threads", "list every thread"),
-    "calls": _Command("/calls", "show every call of this thread with its status"),
-    "inspect": _Command("/inspect [PATH]", "show the state of the graph, or one piece of it"),
-    "mode": _Command("/mode [NAME]", f"show the permission mode, or take another: {', '.join(_MODES)}"),
-    "retry": _Command("/retry", "ask the model again after an error, a limit or a stop"),
-    "clear": _Command("/clear", "clear the screen"),
-    "quit": _Command("/quit", "leave; the thread can be resumed"),
-}
 
 
 def is_command(text: str) -> bool:
@@ -71,23 +49,32 @@ class Slash:
         return False
 
     def _show(self, name: str, argument: str) -> None:
-        thread_id = self.session.thread_id
         match name:
             case "help":
                 self._help()
-            case "threads":
-                list_threads(self.database, as_json=False)
-            case "calls":
-                list_calls(self.database, thread_id, status=None, tool=None, as_json=False)
-            case "inspect":
-                path = argument or None
-                inspect_state(self.database, thread_id, None, path=path, as_json=False, full=False)
             case "mode":
                 self._mode(argument)
             case "clear":
                 self.console.clear()
+            case "threads" | "calls" | "inspect":
+                self._look(name, argument or None)
             case _:
                 self._say(f"/{name} is no command here; /help lists them", "yellow")
+
+    def _look(self, name: str, path: str | None) -> None:
+        # Loaded at the first look: the prompt must not wait for what reads the database.
+        from graph_agent.cli.views.calls import list_calls
+        from graph_agent.cli.views.inspection import inspect_state
+        from graph_agent.cli.views.threads import list_threads
+
+        thread_id = self.session.thread_id
+        match name:
+            case "threads":
+                list_threads(self.database, as_json=False)
+            case "calls":
+                list_calls(self.database, thread_id, status=None, tool=None, as_json=False)
+            case _:
+                inspect_state(self.database, thread_id, None, path=path, as_json=False, full=False)
 
     def _help(self) -> None:
         width = max(len(command.usage) for command in COMMANDS.values())
@@ -98,8 +85,8 @@ class Slash:
     def _mode(self, name: str) -> None:
         if not name:
             self._say(f"mode: {self.session.mode}")
-        elif name not in _MODES and name != "bypassPermissions":
-            self._say(f"there is no mode {name!r}; choose one of {', '.join(_MODES)}", "yellow")
+        elif name not in MODES and name != "bypassPermissions":
+            self._say(f"there is no mode {name!r}; choose one of {', '.join(MODES)}", "yellow")
         else:
             self.session.mode = name
             self._say(f"mode: {self.session.mode}")

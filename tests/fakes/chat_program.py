@@ -71,6 +71,10 @@ SCENARIOS: dict[str, tuple[Turn | None, tuple[Turn, ...]]] = {
 """By name: what `start` comes back with, and the turns after it."""
 
 
+async def _run(chat: Chat, prompting: Terminal | None) -> int:
+    return await chat.run(asyncio.create_task(prompting.message()) if prompting else None)
+
+
 def main(scenario: str, log: Path, elsewhere: Path) -> int:
     """Chat in this terminal; writes what the session was asked to the log."""
     opening, turns = SCENARIOS[scenario]
@@ -83,11 +87,11 @@ def main(scenario: str, log: Path, elsewhere: Path) -> int:
         return session
 
     terminal = Terminal(None)
-    setting = Setting(log.with_name("none.db"), resumes=opening is not None)
+    setting = Setting(log.with_name("none.db"), resumes=opening is not None, introduction=lambda: ["scripted"])
     chat = Chat(open_scripted, terminal, make_console(), setting)
     try:
         with terminal.held():
-            return asyncio.run(chat.run())
+            return asyncio.run(_run(chat, None if setting.resumes else terminal))
     finally:
         log.write_text(json.dumps([entry for session in sessions for entry in session.log]))
 

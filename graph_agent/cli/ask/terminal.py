@@ -27,7 +27,7 @@ from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import is_dumb_terminal
 
-__all__ = ["Interrupted", "Left", "Terminal"]
+__all__ = ["Interrupted", "Left", "Status", "Terminal"]
 
 _ESCAPE_SECONDS = 0.1
 """A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
@@ -44,6 +44,21 @@ class Left(Exception):
     """Ctrl-D at a prompt."""
 
 
+class Status:
+    """The line below the prompt: until somebody knows better, that things are being loaded."""
+
+    def __init__(self) -> None:
+        self._tell: Callable[[], str] = lambda: "loading …"
+
+    def become(self, tell: Callable[[], str]) -> None:
+        """Ask this from now on."""
+        self._tell = tell
+
+    def __call__(self) -> str:
+        """The line as it is now."""
+        return self._tell()
+
+
 class Terminal:
     """One real terminal, for the life of a chat."""
 
@@ -51,6 +66,7 @@ class Terminal:
         self, history: Path | None, completer: Completer | None = None, source: Input | None = None
     ) -> None:
         self._input = source or create_input(sys.stdin)
+        self.status = Status()
         self._messages = self._prompt_session(
             history=FileHistory(str(history)) if history else None,
             completer=completer,
@@ -66,13 +82,20 @@ class Terminal:
         with self._input.raw_mode():
             yield
 
-    async def message(self, status: Callable[[], str]) -> str:
+    async def message(self) -> str:
         """Read the next message; several lines come by paste or Alt-Enter.
 
         Raises:
-            Interrupted, Left: Ctrl-C or Ctrl-D on an empty line; a line that is not empty Ctrl-C only clears.
+            Interrupted: Ctrl-C twice on an empty line; a line that is not empty it only clears.
+            Left: Ctrl-D on an empty line.
         """
-        toolbar = None if is_dumb_terminal() else status
+        with contextlib.suppress(Interrupted):
+            return await self._message()
+        sys.stdout.write("Ctrl-C again leaves; the thread can be resumed.\n")
+        return await self._message()
+
+    async def _message(self) -> str:
+        toolbar = None if is_dumb_terminal() else self.status
         text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=toolbar)
         return text
 

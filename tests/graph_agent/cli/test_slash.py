@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from graph_agent.cli.slash import COMMANDS, Quit, Slash, is_command
+from graph_agent.cli.commands_of_chat import COMMANDS
+from graph_agent.cli.slash import Quit, Slash, is_command
 from graph_agent.events import EventBus
 from tests.fakes.scripted_session import ScriptedSession
 

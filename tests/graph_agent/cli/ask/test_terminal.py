@@ -14,23 +14,19 @@ def keys() -> Iterator[PipeInput]:
         yield source
 
 
-def _status() -> str:
-    return "status"
-
-
 async def test_a_line_is_a_message_and_alt_enter_breaks_it(keys: PipeInput) -> None:
     keys.send_text("one\x1b\rtwo\r")
 
-    assert await Terminal(None, source=keys).message(_status) == "one\ntwo"
+    assert await Terminal(None, source=keys).message() == "one\ntwo"
 
 
-async def test_ctrl_c_clears_a_line_and_interrupts_at_an_empty_one(keys: PipeInput) -> None:
-    keys.send_text("abc\x03d\r\x03")
+async def test_ctrl_c_clears_a_line_and_interrupts_when_it_comes_twice_at_an_empty_one(keys: PipeInput) -> None:
+    keys.send_text("abc\x03d\r\x03\x03")
     terminal = Terminal(None, source=keys)
 
-    assert await terminal.message(_status) == "d"
+    assert await terminal.message() == "d"
     with pytest.raises(Interrupted):
-        await terminal.message(_status)
+        await terminal.message()
 
 
 @pytest.mark.parametrize(("key", "raised"), [("\x03", Interrupted), ("\x04", Left), ("abc\x04", Left)])
@@ -54,7 +50,7 @@ async def test_keys_of_a_turn_wait_for_the_next_message(keys: PipeInput) -> None
         keys.send_text("typed ahead\r")
         await asyncio.sleep(0.05)
 
-    assert (await terminal.message(_status), stops) == ("typed ahead", [])
+    assert (await terminal.message(), stops) == ("typed ahead", [])
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x1b"])
@@ -86,6 +82,6 @@ async def test_what_was_entered_is_kept_in_the_history_file(keys: PipeInput, tmp
     history = tmp_path / "history"
     keys.send_text("remember me\r")
 
-    await Terminal(history, source=keys).message(_status)
+    await Terminal(history, source=keys).message()
 
     assert "+remember me" in history.read_text().splitlines()
