@@ -1,0 +1,258 @@
+import json
+from typing import Any
+
+import pytest
+
+from tests.cases.bench import SetUp
+from tests.fakes.openai_server import SSE, TC, TXT, Reply
+
+_READ_A = '{"file_path":"a.txt"}'
+_READ_B = '{"file_path":"b.txt"}'
+
+
+def _piece(arguments: Any, **fields: Any) -> dict[str, Any]:
+    """One streamed fragment of one call; `name` goes into the function, all else beside it."""
+    function = {"arguments": arguments} if arguments is not None else {}
+    if "name" in fields:
+        function["name"] = fields.pop("name")
+    return {"t": [{**fields, "function": function}]}
+
+
+_ONE_CALL: dict[str, list[dict[str, Any]]] = {
+    "index null, id repeated": [
+        _piece("", index=None, id="0", type="function", name="read_file"),
+        _piece('{"file_path": "', index=None, id="0", name=None),
+        _piece("a.txt", index=None, id="0", name=None),
+        _piece('"}', index=None, id="0", name=None),
+    ],
+    "no index, later no id": [_piece('{"file_', id="c1", name="read_file"), _piece('path":"a.txt"}')],
+    "later ids and names empty": [
+        _piece("", index=0, id="c1", name="read_file"),
+        _piece('{"file_path"', index=0, id="", name=""),
+        _piece(':"a.txt"}', index=0, id=None, name=None),
+    ],
+    "index begins at one": [
+        _piece('{"file_pa', index=1, id="c1", name="read_file"),
+        _piece('th":"a.txt"}', index=1),
+    ],
+    "arguments come later": [_piece(None, index=0, id="c1", name="read_file"), _piece(_READ_A, index=0)],
+    "name in two pieces": [
+        _piece("", index=0, id="c1", name="read_"),
+        _piece("", index=0, name="file"),
+        _piece(_READ_A, index=0),
+    ],
+    "no id at all": [_piece(_READ_A, index=0, name="read_file")],
+    "index is a text": [_piece(_READ_A, index="0", id="c1", name="read_file")],
+    "arguments are an object": [_piece({"file_path": "a.txt"}, index=0, id="c1", name="read_file")],
+    "encoded twice": [_piece(json.dumps(_READ_A), index=0, id="c1", name="read_file")],
+    "an empty last piece": [_piece(_READ_A, index=0, id="c1", name="read_file"), _piece("", index=0, id="c1")],
+    "finished before the call": [_piece(_READ_A, index=0, id="c1", name="read_file"), {"content": ""}],
+}
+"""Ways in which one call arrives."""
+
+_TWO_CALLS: dict[str, list[dict[str, Any]]] = {
+    "both at index 0": [
+        _piece(_READ_A, index=0, id="c1", type="function", name="read_file"),
+        _piece(_READ_B, index=0, id="c2", type="function", name="read_file"),
+    ],
+    "one id for both": [_piece(_READ_A, id="same", name="read_file"), _piece(_READ_B, id="same", name="read_file")],
+    "empty id for both": [
+        _piece(_READ_A, index=0, id="", name="read_file"),
+        _piece(_READ_B, index=1, id="", name="read_file"),
+    ],
+    "no ids": [_piece(_READ_A, index=0, name="read_file"), _piece(_READ_B, index=1, name="read_file")],
+    "interleaved": [
+        _piece("", index=0, id="c1", name="read_file"),
+        _piece("", index=1, id="c2", name="read_file"),
+        _piece('{"file_path"', index=0),
+        _piece('{"file_path"', index=1),
+        _piece(':"a.txt"}', index=0),
+        _piece(':"b.txt"}', index=1),
+    ],
+    "in pieces at index null": [
+        _piece('{"file_path"', index=None, id="c1", name="read_file"),
+        _piece(':"a.txt"}', index=None, id="c1"),
+        _piece('{"file_path"', index=None, id="c2", name="read_file"),
+        _piece(':"b.txt"}', index=None, id="c2"),
+    ],
+    "both in one chunk": [
+        {
+            "t": [
+                {"index": 0, "id": "c1", "function": {"name": "read_file", "arguments": _READ_A}},
+                {"index": 1, "id": "c2", "function": {"name": "read_file", "arguments": _READ_B}},
+            ]
+        }
+    ],
+}
+"""Ways in which two calls arrive."""
+
+
+def test_one_call_in_odd_pieces_is_read_once(set_up: SetUp) -> None:
+    bench = set_up(*(SSE(pieces, "tool_calls") for pieces in _ONE_CALL.values()), TXT("ok"))
+    bench.write(a_txt="AAA\n")
+
+    ran = bench.run()
+
+    read = {way: [text.count("AAA") for text in step] for way, step in zip(_ONE_CALL, bench.steps(), strict=True)}
+    assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
+    assert read == {way: [1] for way in _ONE_CALL}
+    assert [json.loads(sent) for sent in bench.sent_arguments(len(_ONE_CALL) + 1)] == [
+        {"file_path": "a.txt"} for _ in _ONE_CALL
+    ]
+
+
+def test_two_calls_stay_two_and_each_gets_its_own_result(set_up: SetUp) -> None:
+    bench = set_up(*(SSE(pieces, "tool_calls") for pieces in _TWO_CALLS.values()), TXT("ok"))
+    bench.write(a_txt="AAA\n", b_txt="BBB\n")
+
+    ran = bench.run()
+
+    read = {
+        way: [[mark in text for mark in ("AAA", "BBB")] for text in step]
+        for way, step in zip(_TWO_CALLS, bench.steps(), strict=True)
+    }
+    first_ids = [message["tool_call_id"] for message in bench.server.bodies[1]["messages"][-2:]]
+    assert (ran.ending, bench.server.faults, first_ids) == ((0, "ok"), [], ["c1", "c2"])
+    assert read == {way: [[True, False], [False, True]] for way in _TWO_CALLS}
+
+
+def test_whole_replies_may_hold_objects_for_arguments_and_any_reason_to_finish(set_up: SetUp) -> None:
+    call = ("c1", "read_file", {"file_path": "a.txt"})
+    finishes = ("tool_calls", "stop", "function_call", "end_turn")
+    bench = set_up(*(Reply(calls=(call,), finish=finish) for finish in finishes), TXT("ok"))
+    bench.write(a_txt="AAA\n")
+
+    ran = bench.run("go", "--no-stream")
+
+    assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
+    assert [["AAA" in text for text in step] for step in bench.steps()] == [[True]] * 4
+    assert [json.loads(sent) for sent in bench.sent_arguments(5)] == [{"file_path": "a.txt"}] * 4
+    assert {body.get("stream", False) for body in bench.server.bodies} == {False}
+
+
+def test_arguments_are_the_same_bytes_in_every_later_request(set_up: SetUp) -> None:
+    odd = '{ "file_path" :  "a.txt","limit":1.0, "offset":1 }'
+    bench = set_up(TC("c1", "read_file", odd), TXT("one"), TC("c2", "read_file", _READ_A), TXT("two"))
+    bench.write(a_txt="AAA\n")
+
+    bench.run("go", "--thread", "t1")
+    bench.run("again", "--resume", "t1")
+    bench.run("and again", "--resume", "t1")
+
+    firsts = {bench.sent_arguments(number)[0] for number in (2, 3, 4, 5)}
+    assert (len(firsts), len(bench.server.bodies), bench.server.faults) == (1, 5, [])
+    assert json.loads(firsts.pop()) == {"file_path": "a.txt", "limit": 1.0, "offset": 1}
+
+
+def test_texts_for_numbers_are_taken_and_nonsense_is_named(set_up: SetUp) -> None:
+    bench = set_up(
+        TC("c1", "read_file", {"file_path": "f.txt", "offset": "2", "limit": "1"}),
+        TC("c2", "bash", {"command": "echo hi", "timeout": "5"}),
+        TC("c3", "read_file", {"file_path": "f.txt", "offset": "two"}),
+        TC("c4", "read_file", {"file_path": "f.txt", "offset": None, "limit": None}),
+        TC("c5", "read_file", {}),
+        TC("c6", "read_file", {"file_path": "f.txt", "offset": True}),
+        TXT("ok"),
+    )
+    bench.write(f_txt="1st\n2nd\n3rd\n")
+
+    ran = bench.run()
+
+    second_line, shell, refused, whole, missing, flag = bench.results(7)
+    assert ran.ending == (0, "ok")
+    assert [word in second_line for word in ("1st", "2nd", "3rd")] == [False, True, False]
+    assert ("hi" in shell, "exit code 0" in shell) == (True, True)
+    assert [word in refused for word in ("offset", "integer", "two")] == [True, True, True]
+    assert [word in whole for word in ("1st", "2nd", "3rd")] == [True, True, True]
+    assert ("file_path" in missing, "offset" in flag) == (True, True)
+
+
+_NOTHING = 'RAW {"id":"x","object":"chat.completion.chunk","choices":[]}'
+_HELLO = [{"role": "assistant", "content": "hel"}, {"content": "lo"}]
+_STOP = 'RAW {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
+
+
+@pytest.mark.parametrize("is_marked_done", [True, False])
+def test_chunks_without_choices_or_usage_disturb_no_text(set_up: SetUp, is_marked_done: bool) -> None:
+    chunks = [_NOTHING, *_HELLO, _STOP, 'RAW {"choices":[],"usage":null}', 'RAW {"choices":[]}']
+    bench = set_up(SSE(chunks, done=is_marked_done))
+
+    ran = bench.run()
+
+    assert (ran.ending, len(bench.server.bodies)) == ((0, "hello"), 1)
+
+
+def test_chunks_without_choices_or_usage_disturb_no_call(set_up: SetUp) -> None:
+    call = _piece('{"path":"."}', index=0, id="c1", name="ls")
+    streams: list[list[Any]] = [
+        [_NOTHING, call, _STOP, 'RAW {"choices":null,"usage":{}}'],
+        [{"role": "assistant", "content": None}, call, {"content": None}, _STOP, 'RAW {"usage":{"total_tokens":"n"}}'],
+        [call, 'RAW {"choices":[{"finish_reason":"tool_calls"}]}'],
+        [call, 'RAW {"choices":[{"index":0,"delta":null,"finish_reason":"tool_calls"}]}', 'RAW {"choices":[{}]}'],
+        [{"role": "assistant", "tool_calls": None}, call, _STOP],
+        [call, 'RAW {"choices":[{"delta":{"tool_calls":[null]}}]}', _STOP, 'RAW {"usage":[]}'],
+    ]
+    replies = [SSE(chunks, done=number % 2 == 0) for number, chunks in enumerate(streams)]
+    bench = set_up(*replies, TXT("ok", usage=None))
+    bench.write(seen_txt="x")
+
+    ran = bench.run()
+
+    assert (ran.ending, len(bench.server.bodies), bench.server.faults) == ((0, "ok"), 7, [])
+    assert [["seen.txt" in text for text in step] for step in bench.steps()] == [[True]] * 6
+
+
+def test_an_unknown_tool_is_answered_with_those_there_are_and_odd_spelling_opens_no_door(set_up: SetUp) -> None:
+    names = [" bash\n", "Bash", "functions.bash", "BASH "]
+    calls = [TC(f"c{number}", name, {"command": f"touch t{number}"}) for number, name in enumerate(names)]
+    bench = set_up(TC("c9", "search_files", {"query": "x"}), *calls, TXT("ok"))
+    bench.configure('[policy]\ndeny = ["bash"]\n')
+
+    ran = bench.run()
+
+    unknown, *denied = bench.results(6)
+    assert (ran.ending, list(bench.workspace.iterdir()), bench.server.faults) == ((0, "ok"), [], [])
+    assert ("read_file" in unknown, len(denied)) == (True, 4)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_thinking_in_the_text_is_neither_answer_nor_argument(set_up: SetUp, streamed: bool) -> None:
+    thinking: list[dict[str, Any]] = [{"content": piece} for piece in ("<think>", "plan", "</think>")]
+    call = [_piece("", index=0, id="c1", name="ls"), _piece('{"pa', index=0), _piece('th":"."}', index=0)]
+    reply = (
+        SSE([*thinking, *call], "tool_calls")
+        if streamed
+        else TC("c1", "ls", {"path": "."}, text="<think>plan</think>")
+    )
+    bench = set_up(reply, TXT("<think>more</think>ok"))
+    bench.write(seen_txt="x")
+
+    ran = bench.run("go", *([] if streamed else ["--no-stream"]))
+
+    [result], [sent] = bench.results(2), bench.sent_arguments(2)
+    assert (ran.ending, "seen.txt" in result, json.loads(sent)) == ((0, "ok"), True, {"path": "."})
+
+
+def test_a_call_without_arguments_is_a_call_with_none(set_up: SetUp) -> None:
+    streams = [[_piece(text, index=0, id="c1", name="ls")] for text in ("", "null", "{}", " ", None)]
+    bench = set_up(*(SSE(pieces, "tool_calls") for pieces in streams), TXT("ok"))
+    bench.write(seen_txt="x")
+
+    ran = bench.run()
+
+    assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
+    assert [["seen.txt" in text for text in step] for step in bench.steps()] == [[True]] * 5
+
+
+def test_arguments_that_are_no_object_are_never_run_and_the_history_stays_valid(set_up: SetUp) -> None:
+    odd = ["[1]", '"x"', "{bad", '{"file_path": "a.txt"']
+    cut = TC("c4", "write_file", {"file_path": "x.txt", "content": "looks whole"}, finish="length")
+    bench = set_up(*(TC(f"c{n}", "read_file", text) for n, text in enumerate(odd)), cut, TXT("ok"))
+    bench.write(a_txt="AAA\n")
+
+    ran = bench.run()
+
+    *refused, last = bench.results(6)
+    assert (ran.ending, bench.read("x.txt"), "cut off" in last) == ((0, "ok"), None, True)
+    assert [("AAA" in text, "JSON" in text) for text in refused] == [(False, True)] * 4
+    assert (bench.sent_arguments(6), bench.server.faults) == (["{}"] * 5, [])
