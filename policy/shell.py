@@ -136,6 +136,9 @@ class _Reader:
         following = self._text[self._at + 1 : self._at + 2]
         if following == "\n":
             self._found.doubt("a line goes on after a backslash")
+        elif not following:
+            self._found.doubt("it ends in a backslash")
+            self._is_quoted = True
         else:
             self._add(following)
             self._is_quoted = True
@@ -188,9 +191,11 @@ class _Reader:
             return
         _Reader(text, self._found, self._depth + 1).read()
 
-    def _redirect(self) -> None:
-        if self._word is not None and self._word.isdigit() and not self._is_quoted:
+    def _redirect(self, *, takes_number: bool = True) -> None:
+        if takes_number and self._word is not None and self._word.isdigit() and not self._is_quoted:
             self._word = None
+            if self._redirection:
+                self._found.doubt("a redirection has no target")
         self._end_word()
         start = self._at
         if self._text[start : start + 3] == "<<<":
@@ -211,7 +216,7 @@ class _Reader:
     def _separator(self, char: str) -> None:
         if char == "&" and self._text[self._at + 1 : self._at + 2] == ">":
             self._at += 1
-            self._redirect()
+            self._redirect(takes_number=False)
             return
         if char in "()":
             self._found.doubt("it groups commands with parentheses")
@@ -236,7 +241,7 @@ class _Reader:
             self._documents.append(_HereDocument(target, is_quoted, operator == "<<-"))
             self._found.doubt("it has a here-document")
             return
-        if operator.endswith("&") and (target.isdigit() or target == "-"):
+        if operator.endswith("&") and not is_quoted and (target.isdigit() or target == "-"):
             return
         if ">" in operator:
             self._found.written.append(target)

@@ -122,7 +122,7 @@ class BaseTool:
 
     def is_read_only(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - overridden where the arguments matter
         """Whether this very call changes nothing."""
-        return self.kind is ToolKind.READONLY
+        return self.kind == ToolKind.READONLY
 
     def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:
         """Whether this very call may run beside neighbours that say the same."""

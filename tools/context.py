@@ -68,7 +68,7 @@ class BlobStore(Protocol):
     """Content-addressed bytes; references read `blob:...`."""
 
     def put(self, data: bytes) -> str:
-        """Store and return the reference."""
+        """Store and return the reference; OSError when there is no room."""
         ...
 
     def get(self, reference: str) -> bytes:

@@ -148,11 +148,11 @@ class ToolRegistry:
 
     def read_only(self) -> list[BaseTool]:
         """Tools that only look."""
-        return [tool for tool in self.all() if tool.kind is ToolKind.READONLY]
+        return [tool for tool in self.all() if tool.kind == ToolKind.READONLY]
 
     def writing(self) -> list[BaseTool]:
         """Tools that change something, or may."""
-        return [tool for tool in self.all() if tool.kind is not ToolKind.READONLY]
+        return [tool for tool in self.all() if tool.kind != ToolKind.READONLY]
 
     def offered(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[BaseTool]:
         """What a model is offered in a mode, without the hidden names."""
@@ -204,7 +204,7 @@ class ToolRegistry:
 
 def plans(tool: BaseTool) -> bool:
     """Whether the tool may be used while planning."""
-    return tool.kind is ToolKind.READONLY if tool.in_plan_mode is None else tool.in_plan_mode
+    return tool.kind == ToolKind.READONLY if tool.in_plan_mode is None else tool.in_plan_mode
 
 
 def _may_share(name: str, standing: Origin, coming: Origin) -> bool:

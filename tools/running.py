@@ -46,7 +46,7 @@ async def execute(
     stops: tuple[type[BaseException], ...] = (asyncio.CancelledError, *passing)
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
-            return await tool.execute(**keywords)
+            return _required(await tool.execute(**keywords))
     except stops:
         context.cancellation.set()
         raise
@@ -76,6 +76,12 @@ async def foresee(tool: BaseTool, arguments: Mapping[str, Any], context: ToolCon
     if _declares_context(tool.foresee):
         return await tool.foresee(dict(arguments), context)
     return await tool.foresee(dict(arguments))
+
+
+def _required(result: object) -> ToolResult:
+    if not isinstance(result, ToolResult):
+        raise TypeError(f"execute must return a ToolResult, not {type(result).__name__}")
+    return result
 
 
 def _declares_context(function: Any) -> bool:

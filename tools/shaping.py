@@ -1,11 +1,25 @@
 """Results cut to what a model can take in: head, tail, the size, and how to read the rest."""
 
+import logging
 from dataclasses import replace
 
 from tools.context import BlobStore
 from tools.result import ToolResult
 
-__all__ = ["head_and_tail", "shape"]
+__all__ = ["head_and_tail", "keep", "shape"]
+
+_log = logging.getLogger(__name__)
+
+
+def keep(data: bytes, blobs: BlobStore | None) -> str | None:
+    """The reference under which the data can be read later; None when it cannot be stored, which fails no call."""
+    if blobs is None:
+        return None
+    try:
+        return blobs.put(data)
+    except OSError:
+        _log.warning("an output of %d bytes could not be stored", len(data), exc_info=True)
+        return None
 
 
 def head_and_tail(text: str, limit: int, note: str) -> str:
@@ -23,7 +37,7 @@ def shape(result: ToolResult, limit: int, blobs: BlobStore | None) -> ToolResult
     size = len(result.output)
     if size <= limit:
         return result
-    reference = blobs.put(result.output.encode("utf-8", "replace")) if blobs is not None else None
+    reference = keep(result.output.encode("utf-8", "replace"), blobs)
     how = (
         f'read the rest with read_file(file_path="{reference}", offset=..., limit=...)'
         if reference

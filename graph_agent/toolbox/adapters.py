@@ -22,14 +22,17 @@ RecordProcess = Callable[[str, str, int, int, str], Awaitable[None]]
 
 
 class StoredBlobs:
-    """Blobs whose absence is a LookupError, as tools know no storage errors."""
+    """Blobs that fail as tools expect it: absence is a LookupError, trouble with the disk an OSError."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
 
     def put(self, data: bytes) -> str:
         """See `tools.base.BlobStore`."""
-        return self._blobs.put(data)
+        try:
+            return self._blobs.put(data)
+        except StorageError as error:
+            raise OSError(str(error)) from error
 
     def get(self, reference: str) -> bytes:
         """See `tools.base.BlobStore`."""

@@ -11,6 +11,7 @@ from graph_agent.errors import ControlFlow
 from graph_agent.ports import Blobs, FileStates, Finding, Intent, Outcome, Plan, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
+from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.values import as_outcome, as_preview
 from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge
 from tools.base import BaseTool, InterruptedCall, Limits, Progress, ToolContext, ToolErrorType, failure
@@ -124,6 +125,12 @@ class GraphToolbox:
         failed = Finding("unknown", f"{tool.name} failed while it looked; see the log.")
         return await self._guarded(_reconciled(tool, InterruptedCall(call["arguments"], *foreseen)), failed)
 
+    async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:
+        """See the port."""
+        if call.get("kind") == "readonly":
+            return ""
+        return await in_thread(readable_end, self._ports.blobs.spool(scope.thread_id, call["call_id"], attempt))
+
     def _find(self, written: str) -> BaseTool | None:
         name = resolve_name(written, self._registry.names())
         return self._registry.get(name) if name else None
@@ -152,7 +159,7 @@ class GraphToolbox:
             limits=self._limits,
         )
         shown = await preview(tool, arguments, context)
-        return None if shown is None else await in_thread(as_preview, shown, self._ports.blobs)
+        return None if shown is None else await in_thread(as_preview, shown, self._blobs)
 
     def _context(self, call: ToolCallInfo, scope: Scope) -> ToolContext:
         call_id = call["call_id"]

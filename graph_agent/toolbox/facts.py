@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from graph_agent.ports import Scope
 from policy import CallFacts, PathFact, PolicySettings, is_reserved, risk_of
-from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget
+from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget, ToolKind
 from tools.paths import resolve
 from tools.registry import Origin, plans
 
@@ -26,8 +26,7 @@ def kind_of(tool: BaseTool, arguments: Mapping[str, Any]) -> Kind:
     """The kind of this very call."""
     if tool.is_read_only(arguments):
         return "readonly"
-    kind: Kind = "execute" if tool.kind.value == "readonly" else tool.kind.value
-    return kind
+    return "write" if tool.kind == ToolKind.WRITE else "execute"
 
 
 def call_facts(
@@ -42,7 +41,7 @@ def call_facts(
     commands = [target.text for target in targets if isinstance(target, CommandTarget)]
     hosts = [target.text for target in targets if isinstance(target, HostTarget)]
     paths = tuple(_path_fact(target, setting) for target in targets if isinstance(target, PathTarget))
-    declared = tool.risk_level.value
+    declared = str(tool.risk_level)
     return CallFacts(
         tool=tool.name,
         mode=scope.mode,

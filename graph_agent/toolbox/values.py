@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from graph_agent.ports import Blobs, Outcome
-from tools.base import Preview, ToolResult
+from graph_agent.ports import Outcome
+from tools.base import BlobStore, Preview, ToolResult
 
 __all__ = ["as_outcome", "as_preview"]
 
@@ -22,7 +22,7 @@ def as_outcome(result: ToolResult) -> Outcome:
     )
 
 
-def as_preview(preview: Preview, blobs: Blobs) -> dict[str, Any]:
+def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
     """The preview with a bounded text; the whole of a long one lies in a blob, and the text says so."""
     text = _storable(preview.text)
     shown: dict[str, Any] = {"kind": preview.kind, "text": text, "seen": preview.seen}

@@ -81,6 +81,11 @@ def test_a_quoted_here_document_is_data() -> None:
     assert [command.text for command in found.commands] == ["cat", "ls"]
 
 
+@pytest.mark.parametrize("text", ["a >&1\\", r"\2>>0&>/dev/null", "a >>0>/dev/null", "a >&'1'"])
+def test_a_number_that_is_a_file_is_not_taken_for_a_descriptor(text: str) -> None:
+    assert read_shell(text).not_plain
+
+
 @given(st.text(alphabet="ab '\"\\$`()<>|&;{}#\n~*=-", max_size=60))
 def test_no_text_breaks_the_reader(text: str) -> None:
     assert read_shell(text) == read_shell(text)

@@ -108,3 +108,16 @@ async def test_a_preview_gets_the_context(tmp_path: Path) -> None:
     shown = await preview(Acting(), {"what": "x"}, ToolSurroundings(tmp_path).context(call_id="c9"))
 
     assert shown == Preview("text", "c9")
+
+
+async def test_a_tool_that_returns_no_result_is_a_bug_of_the_tool(tmp_path: Path) -> None:
+    class Careless(BaseTool):
+        name = "careless"
+
+        async def execute(self) -> ToolResult:
+            return "text"  # type: ignore[return-value]  # what is tested
+
+    result = await execute(Careless(), {}, ToolSurroundings(tmp_path).context())
+
+    assert result.metadata == {"error_type": "unknown"}
+    assert "execute must return a ToolResult, not str" in str(result.error)

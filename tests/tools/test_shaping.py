@@ -33,3 +33,14 @@ def test_without_a_store_the_notice_names_no_reference() -> None:
 
     assert "narrow the call" in shaped.output
     assert shaped.metadata == {"truncated": True, "full_chars": 100}
+
+
+class _FullDisk(MemoryBlobs):
+    def put(self, data: bytes) -> str:
+        raise OSError("no room")
+
+
+def test_an_output_that_cannot_be_stored_fails_no_call(tmp_path: Path) -> None:
+    shaped = shape(ToolResult("x" * 100), 30, _FullDisk(tmp_path))
+
+    assert (shaped.error, shaped.metadata) == (None, {"truncated": True, "full_chars": 100})

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tools.context import ToolContext
 from tools.kinds import ToolErrorType
 from tools.result import ToolResult, failure
-from tools.shaping import head_and_tail, shape
+from tools.shaping import head_and_tail, keep, shape
 from tools.shell_ops.output import clean
 from tools.shell_ops.spool import Spool
 
@@ -71,7 +71,7 @@ def _output(spool: Spool, context: ToolContext, limit: int) -> tuple[str, dict[s
     if size <= _WHOLE_BYTES:
         shaped = shape(ToolResult(clean(spool.read())), limit, context.blobs)
         return shaped.output, {"output_bytes": size, **shaped.metadata}
-    reference = context.blobs.put(spool.read()) if context.blobs else None
+    reference = keep(spool.read(), context.blobs)
     how = (
         f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
     )

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.errors import StorageError
 from graph_agent.toolbox.adapters import StoredBlobs, progress_in_words
 from tests.fakes.tool_ports import MemoryBlobs
 from tools.base import BytesFetched, FilesSearched, McpProgress, Progress, ShellOutput, SubAgentStep
@@ -26,3 +27,13 @@ def test_every_progress_has_words(progress: Progress, words: tuple[str, str]) ->
 def test_an_absent_blob_is_a_lookup_error(tmp_path: Path) -> None:
     with pytest.raises(LookupError):
         StoredBlobs(MemoryBlobs(tmp_path)).get("blob:sha256:00")
+
+
+class _FullDisk(MemoryBlobs):
+    def put(self, data: bytes) -> str:
+        raise StorageError("the disk is full")
+
+
+def test_a_full_disk_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="the disk is full"):
+        StoredBlobs(_FullDisk(tmp_path)).put(b"x")
