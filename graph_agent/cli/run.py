@@ -73,6 +73,8 @@ class _Run:
     async def _work(self, session: Conversation) -> Rest:
         rest = await settle(session, await session.start(), self._order.settlement)
         if rest.questions:
+            if self._order.prompt is not None:
+                self._news.tell("graph-agent: the prompt was not sent; what is open must be answered first")
             return rest
         if self._order.prompt is not None:
             return await session.send(self._order.prompt)
@@ -80,8 +82,8 @@ class _Run:
 
     def _ended(self, cut: Cut[Rest]) -> int:
         rest = cut.result
-        if rest is None or (cut.code is not None and cut.code is not Exit.INTERRUPTED):
-            return self._suspended(cut.code or Exit.FAILED)
+        if rest is None or cut.code not in (None, Exit.INTERRUPTED):
+            return self._suspended(cut.code or Exit.FAILED, rest.checkpoint_id if rest else None)
         code = cut.code or exit_for(rest)
         self._print(rest_report(rest), rest.answer)
         if self._order.output == "text":
@@ -97,13 +99,13 @@ class _Run:
         if rest.error:
             self._news.tell(f"graph-agent: {rest.error}")
 
-    def _suspended(self, code: Exit) -> int:
+    def _suspended(self, code: Exit, checkpoint_id: str | None) -> int:
         """Ended by a signal or the time limit, with the rest left to a later life."""
         limit = self._order.timeout_seconds
         is_limit = code is Exit.LIMIT
         error = f"the time limit of {limit:g} s was reached" if is_limit and limit else "ended by a signal"
         self._news.tell(f"graph-agent: {error}")
-        self._print(failure_report("limit" if is_limit else "stopped", error, self._thread_id), "")
+        self._print(failure_report("limit" if is_limit else "stopped", error, self._thread_id, checkpoint_id), "")
         self._tell_resume()
         return code
 

@@ -124,11 +124,14 @@ def test_what_is_open_is_settled_before_the_prompt_is_sent(tmp_path: Path) -> No
     ]
 
 
-def test_the_prompt_is_not_sent_while_something_stays_open(tmp_path: Path) -> None:
+def test_the_prompt_is_not_sent_while_something_stays_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     opened = _Opened(tmp_path, [], _BROKEN)
 
     assert run_headless(RunOrder("go"), opened) == 4
     assert ("send", "go") not in opened.log
+    assert "the prompt was not sent" in capsys.readouterr().err
 
 
 def test_without_a_prompt_a_turn_that_ended_early_goes_on(tmp_path: Path) -> None:
