@@ -5,6 +5,8 @@ import sqlite3
 from collections import Counter
 from typing import Any
 
+from graph_agent.calls import NEW_MESSAGE
+from graph_agent.inspect.decode import decode
 from tests.crash.play import EDITED, marker_in
 from tests.crash.world import World
 
@@ -21,6 +23,7 @@ def violations(world: World) -> list[str]:
         *account.untruths(),
         *account.forgotten_answers(),
         *account.approvals_of_dead_lives(),
+        *account.claims_of_others(),
         *account.history(),
         *account.lost_messages(),
     ]
@@ -47,13 +50,20 @@ class _Account:
             for (text,) in connection.execute("SELECT body FROM transcript WHERE role = 'tool'")
             if (body := json.loads(text))
         }
+        values = connection.execute("SELECT type, value FROM writes WHERE channel = 'calls' ORDER BY rowid")
+        self.writes = [
+            (call_id, write)
+            for kind, value in values
+            for call_id, write in decode(kind, value).items()
+            if call_id != NEW_MESSAGE
+        ]
         connection.close()
         self.runs = Counter(marker.removesuffix(EDITED) for marker in world.runs())
         self.by_marker = {marker: call for call in self.ledger.values() if (marker := marker_in(call["arguments"]))}
 
     def unfinished(self) -> list[str]:
         ends = self.world.notes("finished", "failed", "stuck")
-        failed = [f"failed: {note}" for note in ends if note["kind"] != "finished"]
+        failed = [f"failed: {note.get('error', note)}" for note in ends if note["kind"] != "finished"]
         open_calls = [f"unfinished: {call['call_id']} is {call['status']}" for call in self.ledger.values()]
         return failed + [
             line for line in open_calls if not line.endswith(("is success", "is error", "is cancelled"))
@@ -80,7 +90,11 @@ class _Account:
 
     def untruths(self) -> list[str]:
         """I2: the model is not told that something did not happen when it did, nor the other way round."""
-        lies = []
+        lies = [
+            f"I2: {note['marker']} had run and was shown as never started"
+            for note in self.world.notes("asked")
+            if note["reason"] == "never_started" and note["ran"]
+        ]
         for marker, call in self.by_marker.items():
             told = self.told.get(call["call_id"], "")
             if self.runs[marker] and ("never started" in told or "Not run" in told):
@@ -102,9 +116,24 @@ class _Account:
         return again
 
     def approvals_of_dead_lives(self) -> list[str]:
-        """I4, I5: whoever claimed an attempt is the life that marked it."""
+        """I4: an attempt that a person let through is marked by the life that took the answer in, or by none."""
+        granted = {
+            (call_id, write.get("attempt", 1)): write["run_token"]
+            for call_id, write in self.writes
+            if write.get("status") == "pending" and "run_token" in write
+        }
         return [
-            f"I4: attempt {attempt} of {call_id} was begun by another life than the one that marked it"
+            f"I4: attempt {write.get('attempt', 1)} of {call_id} was marked on the approval of another life"
+            for call_id, write in self.writes
+            if write.get("status") == "executing"
+            and granted.get((call_id, write.get("attempt", 1)), write.get("run_token")) != write.get("run_token")
+            and "run_token" in write
+        ]
+
+    def claims_of_others(self) -> list[str]:
+        """I5: whoever claimed an attempt is the life that marked it."""
+        return [
+            f"I5: attempt {attempt} of {call_id} was begun by another life than the one that marked it"
             for call_id, attempt, owner in self.journal
             if call_id in self.ledger
             and self.ledger[call_id].get("attempt", 1) == attempt

@@ -24,16 +24,18 @@ T = TypeVar("T")
 class Countdown:
     """Counts the points of this life and kills the process, really, at one of them."""
 
-    def __init__(self, kill_at: int | None, record: Path | None = None) -> None:
+    def __init__(self, kill_at: int | None, record: Path | None = None, only: str = "") -> None:
         self._left = kill_at
         self._record = record
+        self._only = only
+        """Count only points of this label; empty: all."""
 
     def point(self, label: str) -> None:
         """Pass a point, or die there."""
         if self._record is not None:
             with self._record.open("a") as record:
                 record.write(f"{label}\n")
-        if self._left is not None:
+        if self._left is not None and self._only in ("", label):
             self._left -= 1
             if self._left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.threads import ThreadTable
+from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.deadly import Countdown, DeadlySaver, deadly
 from tests.crash.play import EDITED, PlayModel, Scene, Wanted, marker_in
 from tests.crash.world import World
@@ -49,10 +51,14 @@ class Plan:
 
     kill_at: int | None = None
     """Number of the crash point to die at; None: live to the end."""
+    kill_on: str = ""
+    """Count only the points of this label."""
     kill_after_s: float | None = None
     """Die at this time instead, wherever that is."""
     record: Path | None = None
     """File that takes the labels of the points passed."""
+    ablation: Ablation | None = None
+    """The safeguard that this life goes without."""
 
 
 def live(world: World, scene: Scene, plan: Plan) -> int:
@@ -61,9 +67,11 @@ def live(world: World, scene: Scene, plan: Plan) -> int:
     if child == 0:
         code = STUCK
         try:
-            code = asyncio.run(_Life(world, scene, Countdown(plan.kill_at, plan.record)).run())
+            if plan.ablation is not None:
+                ABLATIONS[plan.ablation].take_out()
+            code = asyncio.run(_Life(world, scene, Countdown(plan.kill_at, plan.record, plan.kill_on)).run())
         except BaseException as error:  # noqa: BLE001 - a forked child must not return into the test runner
-            world.note("failed", error=repr(error))
+            world.note("failed", error=repr(error), trace="".join(traceback.format_exception(error)))
         finally:
             os._exit(code)
     if plan.kill_after_s is not None:
@@ -146,7 +154,8 @@ class _Life:
     async def _answer(self, session: Session, rest: Rest) -> Rest:
         for item in rest.questions:
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": _marker(item)}
-            self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"))
+            ran = any(run.startswith(asked["marker"]) for run in self._world.runs())
+            self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"), ran=ran)
         for item in rest.questions:
             kind, arguments = self._choose(item)
             facts = {"call": item.question.call_id, "answer": kind, "marker": _marker(item)}

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.crash.ablations import ABLATIONS
 from tests.crash.checker import avoidable, violations
 from tests.crash.life import Plan, live
 from tests.crash.play import SCENES, Scene
@@ -70,11 +71,14 @@ def trial(scene: Scene, plans: list[Plan], folder: Path, tally: Tally, labels: l
     """Lives with these plans, then undisturbed ones until the scene is over; then the check."""
     world = World(folder)
     world.create()
-    for plan in [*plans, *[Plan()] * _LIVES]:
+    missing = plans[-1].ablation
+    later = Plan(ablation=missing if missing and ABLATIONS[missing].lasts else None)
+    for plan in [*plans, *[later] * _LIVES]:
         code = live(world, scene, plan)
         if code < 0:
-            is_point = plan.kill_at is not None and plan is plans[0] and plan.kill_at <= len(labels)
-            tally.kills[labels[plan.kill_at - 1] if is_point and plan.kill_at else "later or random"] += 1
+            at = plan.kill_at or 0
+            is_known = plan is plans[0] and 0 < at <= len(labels)
+            tally.kills[labels[at - 1] if is_known else "later or random"] += 1
         elif code == 0:
             break
     tally.add(world)

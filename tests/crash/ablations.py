@@ -1,0 +1,138 @@
+"""The product with one of its safeguards taken out, in the harness alone, to see that the checker notices.
+
+Each is applied in a forked life, so nothing outside that life changes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.graph import observation, routing
+from graph_agent.graph.life import Life, Step
+from graph_agent.ports import Answer, Claim, Intent, JournalRow, Question
+from graph_agent.session import drive
+from graph_agent.session.run import GraphRun
+from graph_agent.store.decisions import SqliteDecisions
+from graph_agent.store.journal import SqliteJournal
+
+__all__ = ["ABLATIONS", "Ablation", "Missing"]
+
+Ablation = Literal[
+    "no fence, no look-up",
+    "answers are forgotten",
+    "approvals outlive their life",
+    "started calls count as never started",
+    "results are told one short",
+    "input is not durable",
+    "nothing is asked",
+]
+
+
+def _no_fence() -> None:
+    """Every life has the same token, and the journal neither remembers nor refuses."""
+
+    async def rows(self: SqliteJournal, thread_id: str, call_id: str) -> list[JournalRow]:
+        return []
+
+    async def claim(
+        self: SqliteJournal, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None
+    ) -> Claim:
+        return Claim(won=True)
+
+    async def finish(self: SqliteJournal, *args: Any) -> bool:
+        return True
+
+    async def nothing(self: SqliteJournal, *args: Any) -> None:
+        return None
+
+    vars(drive)["new_token"] = lambda: "one token for all"
+    SqliteJournal.rows = rows  # type: ignore[method-assign]  # the point of an ablation
+    SqliteJournal.claim = claim  # type: ignore[method-assign]  # same
+    SqliteJournal.finish = finish  # type: ignore[method-assign, assignment]  # same
+    SqliteJournal.record_process = nothing  # type: ignore[method-assign, assignment]  # same
+
+
+def _forget_answers() -> None:
+    given: dict[Question, Answer] = {}
+
+    async def insert(self: SqliteDecisions, thread_id: str, question: Question, answer: Answer) -> Answer:
+        return given.setdefault(question, answer)
+
+    async def standing(self: SqliteDecisions, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
+        return {question.call_id: given[question] for question in questions if question in given}
+
+    SqliteDecisions.insert = insert  # type: ignore[method-assign]  # the point of an ablation
+    SqliteDecisions.standing = standing  # type: ignore[method-assign]  # same
+
+
+def _outlive() -> None:
+    def is_left_behind(call: ToolCallInfo, life: Life) -> bool:
+        return False
+
+    routing._is_left_behind = is_left_behind
+
+
+def _never_started() -> None:
+    JournalRow.may_have_begun = property(lambda _: False)  # type: ignore[method-assign, assignment]  # the point
+
+
+def _one_short() -> None:
+    observe = observation.Observation.__call__
+
+    async def observed(self: observation.Observation, *args: Any) -> Step:
+        step = await observe(self, *args)
+        return step._replace(update={**step.update, "messages": step.update["messages"][:-1]})
+
+    observation.Observation.__call__ = observed  # type: ignore[method-assign, assignment]  # the point of an ablation
+
+
+def _not_durable() -> None:
+    begin = GraphRun._run
+
+    async def run(self: GraphRun, work: Any, life: Life) -> Any:
+        invoke = self._graph.ainvoke
+
+        async def at_the_end(*args: Any, **options: Any) -> Any:
+            return await invoke(*args, **{**options, "durability": "exit"})
+
+        self._graph.ainvoke = at_the_end  # type: ignore[method-assign]  # the point of an ablation
+        try:
+            return await begin(self, work, life)
+        finally:
+            self._graph.ainvoke = invoke  # type: ignore[method-assign]  # back as it was
+
+    GraphRun._run = run  # type: ignore[method-assign]  # same
+
+
+def _unasked() -> None:
+    record = routing.ToolRouting._record
+
+    def unasked(self: routing.ToolRouting, call_id: str, plan: Any) -> ToolCallInfo:
+        verdict = "allow" if plan.verdict == "ask" else plan.verdict
+        return record(self, call_id, replace(plan, verdict=verdict))
+
+    routing.ToolRouting._record = unasked  # type: ignore[method-assign]  # the point of an ablation
+
+
+class Missing(NamedTuple):
+    """A safeguard taken out."""
+
+    take_out: Callable[[], None]
+    die_at: str
+    """Label of the crash point at which its absence shows."""
+    broken: str
+    """Pattern of the violation that the checker must report."""
+    lasts: bool = True
+    """Whether the lives after the kill go without it too."""
+
+
+ABLATIONS: Mapping[Ablation, Missing] = {
+    "no fence, no look-up": Missing(_no_fence, "before journal.finish", "I1/I2"),
+    "answers are forgotten": Missing(_forget_answers, "before decisions.insert", "I4: .* asked about again"),
+    "approvals outlive their life": Missing(_outlive, "after saver.put", "I4: .* approval of another life"),
+    "started calls count as never started": Missing(_never_started, "before journal.finish", "I2"),
+    "results are told one short": Missing(_one_short, "model asked", "I6|failed: .*InvalidHistory"),
+    "input is not durable": Missing(_not_durable, "model asked", "I8", lasts=False),
+    "nothing is asked": Missing(_unasked, "model asked", "I3: .* ran without approval"),
+}
