@@ -35,6 +35,8 @@ class RunOrder:
     output: OutputFormat = "text"
     settlement: Settlement = field(default_factory=Settlement)
     timeout_seconds: float | None = None
+    thread_id: str | None = None
+    """The thread as it was named, for reports of a run that could not open it."""
 
 
 def run_headless(order: RunOrder, opener: Opener) -> int:
@@ -48,7 +50,7 @@ class _Run:
         self._opener = opener
         self._bus = EventBus()
         self._news = News()
-        self._thread_id: str | None = None
+        self._thread_id = order.thread_id
         self._has_checkpoint = False
         self._steps = 0
         self._last_number = 0

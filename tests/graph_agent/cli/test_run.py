@@ -158,10 +158,11 @@ def test_a_held_thread_ends_with_7_and_says_so_in_json(capsys: pytest.CaptureFix
         raise ThreadHeld("pid 4711 has it")
 
     opener: Opener = held
-    code = run_headless(RunOrder("go", "json"), opener)
+    code = run_headless(RunOrder("go", "json", thread_id="t1"), opener)
 
     report = _json(capsys.readouterr().out)
-    assert (code, report["status"], report["error"]) == (7, "held", "pid 4711 has it")
+    told = (code, report["status"], report["thread_id"], report["error"])
+    assert told == (7, "held", "t1", "pid 4711 has it")
 
 
 @pytest.mark.parametrize(
