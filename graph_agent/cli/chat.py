@@ -49,6 +49,8 @@ class Setting:
     """The first message, given on the command line."""
     resumes: bool = False
     """The thread was there before: what is open on it comes before any prompt."""
+    last_life: str = ""
+    """Who held an unfinished thread last and how that ended; empty where nothing was left unfinished."""
     introduction: Callable[[], Sequence[str]] = tuple
     """Lines about the model, asked for once everything is loaded."""
 
@@ -182,6 +184,8 @@ class Chat:
         with contextlib.suppress(NothingYet):
             for line in recent_lines(self._setting.database, session.thread_id):
                 self._console.print(Text.from_ansi(line), soft_wrap=True)
+        if self._setting.last_life:
+            self._story.line(marked(self._setting.last_life, "bold"))
 
     def _status(self) -> str:
         session = self._session

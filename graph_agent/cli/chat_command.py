@@ -50,7 +50,13 @@ def _built(terminal: Terminal, target: Target, message: str | None) -> "Chat":
     screen = importlib.import_module("graph_agent.cli.render.screen")
     importlib.import_module("graph_agent.cli.logs").log_privately()
     database = database_path(os.environ, target.flags.get("db"))
-    setting = chat.Setting(database, message, resumes=target.exists, introduction=lambda: _introduction(target))
+    setting = chat.Setting(
+        database=database,
+        message=message,
+        resumes=target.exists,
+        last_life=target.last_life,
+        introduction=lambda: _introduction(target),
+    )
     built: Chat = chat.Chat(lambda bus: open_target(target, bus), terminal, screen.make_console(), setting)
     return built
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graph_agent.config.paths import database_path
 from graph_agent.errors import NothingYet, UnknownId, UsageError
-from graph_agent.inspect import Reader, ThreadSummary
+from graph_agent.inspect import Lease, Reader, ThreadSummary
 
 __all__ = ["Found", "find", "known_thread", "require_folder"]
 
@@ -21,6 +21,8 @@ class Found:
     thread_id: str
     workspace: Path
     checkpoint_id: str | None = None
+    last_life: str = ""
+    """Who held the thread last and how that ended, in words; empty for a thread at rest."""
 
 
 def find(text: str, db: str | None, workspace: Path) -> Found:
@@ -47,7 +49,13 @@ def known_thread(thread_id: str, db: str | None) -> Found | None:
 
 
 def _found(thread: ThreadSummary, checkpoint_id: str | None) -> Found:
-    return Found(thread.thread_id, Path(thread.workspace), checkpoint_id)
+    last_life = "" if thread.status == "at_rest" or thread.last_lease is None else _told(thread.last_lease)
+    return Found(thread.thread_id, Path(thread.workspace), checkpoint_id, last_life)
+
+
+def _told(lease: Lease) -> str:
+    end = f"ended at {lease.ended_at}" if lease.ended_at else "was broken off without an end"
+    return f"The last life of this thread, process {lease.pid} on {lease.host}, began at {lease.since} and {end}."
 
 
 def require_folder(folder: Path, thread_id: str) -> Path:

@@ -27,6 +27,8 @@ class Target:
     """Whether the thread was there before this command."""
     flags: Mapping[str, Any] = field(default_factory=dict)
     """Only what was given on the command line."""
+    last_life: str = ""
+    """Who held an unfinished thread last, in words."""
 
 
 def aim(flags: Mapping[str, Any], *, workspace: str | None, thread: str | None, resume: str | None) -> Target:
@@ -58,7 +60,7 @@ def _aim_at(here: Path, given: dict[str, Any], thread: str | None, resume: str |
     if found.checkpoint_id is not None:
         given["checkpoint_id"] = found.checkpoint_id
     folder = here if moves else require_folder(found.workspace, found.thread_id)
-    return Target(folder, found.thread_id, exists=True, flags=given)
+    return Target(folder, found.thread_id, exists=True, flags=given, last_life=found.last_life)
 
 
 async def open_target(target: Target, bus: "EventBus") -> "Conversation":

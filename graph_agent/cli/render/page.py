@@ -30,13 +30,13 @@ _HAPPENED = {
 
 
 def approval_page(
-    item: OpenQuestion, cwd: Path, width: int, place: str, edited: Mapping[str, Any] | None = None
+    item: OpenQuestion, workspace: Path, width: int, place: str, edited: Mapping[str, Any] | None = None
 ) -> list[Text]:
     """The page of an approval; `place` says which of how many, `edited` are arguments changed at this prompt."""
     call = item.call
     lines = [_title("Approval", place, call), *_warning(call)]
     lines += _field("why", item.question.reason or call.get("reason") or "the policy asks before this tool", width)
-    lines += _field("in", str(cwd), width)
+    lines += _field("workspace", str(workspace), width)
     preview = call.get("preview") if edited is None else None
     lines += _arguments(call["arguments"] if edited is None else edited, preview, width)
     if edited is not None:

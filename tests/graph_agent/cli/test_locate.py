@@ -44,6 +44,17 @@ def test_a_thread_that_is_to_be_created_is_not_known(rows: Rows, tmp_path: Path)
     assert [known_thread("thread", str(rows.path)), known_thread("x", str(tmp_path / "none.db"))] == [None, None]
 
 
+def test_an_unfinished_thread_tells_of_its_last_life(rows: Rows) -> None:
+    rows.thread("thread-cccc", workspace="/c", next_nodes=("reasoning",))
+    rows.lease("thread-cccc", pid=1, host="box", since="2026-11-28T01:00:00Z")
+    rows.lease("thread-aaaa", pid=1, host="box")
+
+    told = [find(name, str(rows.path), Path("/")).last_life for name in ("cccc", "thread-aaaa")]
+
+    began = "The last life of this thread, process 1 on box, began at 2026-11-28T01:00:00Z and"
+    assert told == [f"{began} was broken off without an end.", ""]
+
+
 def test_resuming_needs_a_database(tmp_path: Path) -> None:
     with pytest.raises(NothingYet):
         find("aaaa", str(tmp_path / "none.db"), tmp_path)

@@ -18,7 +18,7 @@ def test_an_approval_shows_tool_risk_reason_folder_and_every_argument() -> None:
     assert _plain(approval_page(item, Path("/w"), 60, "1 of 2")) == [
         "Approval 1 of 2: bash  MEDIUM risk  c1",
         "  why: bash asks",
-        "  in: /w",
+        "  workspace: /w",
         "  command: 2 lines, without a line feed at its end",
         "  │ a",
         "  │ b",
