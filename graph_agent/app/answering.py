@@ -77,7 +77,7 @@ def _too_late(reader: Reader, target: Target) -> Answered:
     if status == "awaiting_approval":
         status = "left behind on an earlier branch"
     elif status == "interrupted":
-        advice = f"`graph-agent resume {view.thread_id}` asks how to go on with it"
+        advice = f"`graph-agent recover {view.thread_id}` decides how to go on with it"
     raise AnswerRefused(f"call {target.id!r} does not wait for an approval, it is {status}; {advice}.")
 
 

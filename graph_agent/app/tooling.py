@@ -8,12 +8,13 @@ from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError
 from graph_agent.events import CallProgressed, EventBus
 from graph_agent.ports import Blobs, FileStates, Journal
+from graph_agent.store.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
 from policy import BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
 
-__all__ = ["open_toolbox"]
+__all__ = ["open_toolbox", "toolbox_for_looking"]
 
 
 async def open_toolbox(
@@ -39,6 +40,26 @@ async def open_toolbox(
     )
     await toolbox.prepare()
     return toolbox
+
+
+def toolbox_for_looking(workspace: Path, database: Path) -> GraphToolbox:
+    """The default tools, for finding out what a call did and for nothing else: no rules, and nothing is written."""
+    registry = ToolRegistry()
+    registry.register_all(create_default_tools(workspace=workspace))
+    ports = ToolboxPorts(FileBlobs(blob_dir(database)), _NoFileStates(), _records_nothing)
+    return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), ports=ports)
+
+
+class _NoFileStates:
+    async def get(self, thread_id: str, path: str) -> str | None:  # noqa: ARG002 - port
+        return None
+
+    async def set(self, thread_id: str, path: str, sha256: str) -> None:
+        """Nothing is run, so nothing is noted."""
+
+
+async def _records_nothing(thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
+    """Nothing is run, so nothing is recorded."""
 
 
 def _rules(settings: Settings) -> Rules:

@@ -27,7 +27,7 @@ class ToolCallInfo(TypedDict, total=False):
     """What will run: coerced to the tool's schema, and edited where the user edited."""
     status: Required[CallStatus]
     result: Required[str | None]
-    """What the model is told on success, or the output that came with an error."""
+    """What the model is told on success; the output that came with an error, or until the call was broken off."""
     error_msg: Required[str | None]
     """Why the call failed; None unless the status is error."""
     attempt: int

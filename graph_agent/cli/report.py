@@ -56,7 +56,7 @@ def waiting_lines(rest: Rest) -> Iterator[str]:
     if any(_of_kind(rest, "approval")):
         yield "answer with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
     if any(_of_kind(rest, "recovery")):
-        yield f"decide with: graph-agent run --resume {rest.thread_id} --recover retry-safe|cancel, or in the chat"
+        yield f"decide with: graph-agent recover {rest.thread_id} --retry|--done|--cancel CALL, or in the chat"
 
 
 def resume_lines(thread_id: str) -> tuple[str, str]:
@@ -91,4 +91,5 @@ def _interrupted(item: OpenQuestion, thread_id: str) -> dict[str, Any]:
         "partial_output": item.partial_output,
         "finding": item.finding,
         "finding_verdict": item.finding_verdict,
+        "processes": list(item.processes),
     }

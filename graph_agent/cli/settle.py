@@ -100,5 +100,5 @@ def _recovery(item: OpenQuestion, way: RecoverWay) -> _Reply | None:
         return None
     if item.finding_verdict == "already_applied":
         return _Reply("done", item.finding)
-    is_safe = item.question.reason == "never_started"
+    is_safe = item.question.reason == "never_started" and not item.processes
     return _Reply("retry") if is_safe else None

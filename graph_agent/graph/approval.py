@@ -71,7 +71,7 @@ class HumanApproval:
             case "retry":
                 attempt = call.get("attempt", 1) + 1
                 digest = args_digest(call["call_id"], call["tool_name"], attempt, call["arguments"])
-                return moved(call, "pending", **granted, attempt=attempt, digest=digest)
+                return moved(call, "pending", **granted, attempt=attempt, digest=digest, result=None)
             case "reject" | "cancel":
                 return moved(call, "cancelled", **decided, reason=reason or call.get("reason", ""), ended_at=now)
             case "done":

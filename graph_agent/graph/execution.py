@@ -47,6 +47,7 @@ class ToolExecution:
 
     async def _settle(self, task: CallTask, life: Life, here: Here) -> ToolCallInfo:
         call = task["call"]
+        scope = Scope(here.thread_id, task["mode"], task["cwd"])
         rows = await self.journal.rows(here.thread_id, call["call_id"])
         for row in rows:
             if row.outcome is not None and row.is_finished:
@@ -54,18 +55,16 @@ class ToolExecution:
         # The fence: a row of this attempt, or the mark of another life, means that someone may have begun it.
         is_foreign = call.get("run_token") != life.token or life.stop
         if is_foreign or any(row.attempt == call.get("attempt", 1) for row in rows):
-            return self._broken_off(call, rows)
+            return await self._broken_off(call, rows, scope)
         # The barrier: mark, approval and model message must be on disk before anything happens in the world.
         if not await self.barrier.wait(here.thread_id, here.checkpoint_id):
-            return self._broken_off(call, rows)
-        return await self._claim_and_run(task, life, here, rows)
+            return await self._broken_off(call, rows, scope)
+        return await self._claim_and_run(call, life, scope, rows)
 
     async def _claim_and_run(
-        self, task: CallTask, life: Life, here: Here, rows: Sequence[JournalRow]
+        self, call: ToolCallInfo, life: Life, scope: Scope, rows: Sequence[JournalRow]
     ) -> ToolCallInfo:
-        call = task["call"]
-        key = (here.thread_id, call["call_id"], call.get("attempt", 1), life.token)
-        scope = Scope(here.thread_id, task["mode"], task["cwd"])
+        key = (scope.thread_id, call["call_id"], call.get("attempt", 1), life.token)
         intent = await self.toolbox.intend(call, scope)
         started_at = self.clock.now()
         try:
@@ -76,7 +75,8 @@ class ToolExecution:
         if claim.finished is not None and claim.finished.outcome is not None:
             return _ended(call, claim.finished.outcome, claim.finished)
         if not claim.won:
-            return self._broken_off(call, await self.journal.rows(here.thread_id, call["call_id"]) or rows)
+            known = await self.journal.rows(scope.thread_id, call["call_id"]) or rows
+            return await self._broken_off(call, known, scope)
         self.bus.publish(
             CallStarted(call["call_id"], call["tool_name"], call.get("display", ""), call.get("attempt", 1))
         )
@@ -99,15 +99,19 @@ class ToolExecution:
             await asyncio.shield(self.journal.break_off(*key, "interrupted"))
             raise
 
-    def _broken_off(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> ToolCallInfo:
+    async def _broken_off(self, call: ToolCallInfo, rows: Sequence[JournalRow], scope: Scope) -> ToolCallInfo:
+        """The record of a call that is not run; of one that may have begun with what it had written until then."""
         begun = [row for row in rows if row.may_have_begun]
-        started = {"started_at": begun[-1].started_at} if begun else {}
+        if not begun:
+            return moved(call, "interrupted", begun=False, reason="never_started")
+        output = await self.toolbox.partial_output(call, begun[-1].attempt, scope)
         return moved(
             call,
             "interrupted",
-            begun=bool(begun),
-            reason="outcome_unknown" if begun else "never_started",
-            **started,
+            begun=True,
+            reason="outcome_unknown",
+            started_at=begun[-1].started_at,
+            result=output or None,
         )
 
 

@@ -87,4 +87,5 @@ def _cancelled_text(call: ToolCallInfo) -> str:
             return f"Not run: the user refused this call.{words}"
     happened = "Its outcome is unknown: look before you repeat it." if call.get("begun") else "It never started."
     told = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
-    return f"{told} {happened}"
+    output = f"\nOutput until then:\n{call['result']}" if call["result"] else ""
+    return f"{told} {happened}{output}"

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from graph_agent.errors import UnknownId
+from graph_agent.inspect.attempts import read_attempts
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
@@ -18,6 +19,7 @@ from graph_agent.inspect.lives import Lives, read_lives
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
+from graph_agent.ports import JournalRow
 
 __all__ = ["Inspection", "Reader"]
 
@@ -106,8 +108,15 @@ class Reader:
 
     def approvals(self) -> list[CallView]:
         """Every call of every thread that asks for an approval: answered ones too, see `CallView.is_waiting`."""
-        open_calls = read_calls(self._database, read_lives(self._database), f"{OPEN} AND t.next_nodes <> '[]'")
-        return [view for view in open_calls if view.record["status"] == "awaiting_approval"]
+        return self._open_calls("awaiting_approval")
+
+    def interrupted(self) -> list[CallView]:
+        """Every call of every thread that asks for a recovery decision: decided ones too, see `is_interrupted`."""
+        return self._open_calls("interrupted")
+
+    def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
+        """What the journal holds of a call, oldest attempt first, without the outcomes."""
+        return read_attempts(self._database, thread_id, call_id)
 
     def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
         """The newest answer to an approval of a call, whatever became of the call since."""
@@ -126,6 +135,10 @@ class Reader:
     def transcript(self, thread_id: str) -> list[TranscriptEntry]:
         """Every message of a thread in order, those of abandoned branches too."""
         return read_transcript(self._database, thread_id)
+
+    def _open_calls(self, status: str) -> list[CallView]:
+        open_calls = read_calls(self._database, read_lives(self._database), f"{OPEN} AND t.next_nodes <> '[]'")
+        return [view for view in open_calls if view.record["status"] == status]
 
     def _thread(self, thread_id: str, lives: Lives) -> ThreadSummary:
         found = read_threads(self._database, lives, "t.thread_id = ?", (thread_id,))

@@ -104,3 +104,7 @@ class Toolbox(Protocol):
     async def reconcile(self, call: ToolCallInfo, intent: Intent | None, scope: Scope) -> Finding:
         """Find out what an interrupted call did; no effects."""
         ...
+
+    async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:
+        """The end of what this attempt had written until it was broken off, readable; empty for nothing."""
+        ...

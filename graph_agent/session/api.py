@@ -35,6 +35,8 @@ class OpenQuestion:
     """Recovery: what the reconciler found, in words; empty when it cannot tell."""
     finding_verdict: str = ""
     """already_applied, not_applied, something_else, unknown; empty for approvals."""
+    processes: tuple[int, ...] = ()
+    """Recovery: pids of what the command left running when it was broken off; while there are any, no retry."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,9 @@ class Desk:
 
         Answers that need no person go first and alone: nobody should be asked about a call that has its result.
         """
-        answers = await self._unasked(questions, calls)
+        standing = await self._parts.decisions.standing(self._thread.thread_id, questions)
+        answers = await self._unasked(questions, calls, standing)
         if not answers:
-            standing = await self._parts.decisions.standing(self._thread.thread_id, questions)
             if len(standing) < len(questions):
                 return None
             answers = {q.call_id: _written(q, standing[q.call_id]) for q in questions}
@@ -58,7 +58,10 @@ class Desk:
             await self._parts.decisions.mark_applied(thread_id, applied, now)
 
     async def _unasked(
-        self, questions: Sequence[Question], calls: Mapping[str, ToolCallInfo]
+        self,
+        questions: Sequence[Question],
+        calls: Mapping[str, ToolCallInfo],
+        standing: Mapping[str, Answer],
     ) -> dict[str, dict[str, Any]]:
         answers = {}
         for question in questions:
@@ -66,7 +69,7 @@ class Desk:
                 if await _has_result(self._parts.journal, self._thread.thread_id, question.call_id):
                     answer = Answer("approve", by="journal", at="")
                     answers[question.call_id] = _written(question, answer) | {"token": "journal"}
-            elif _may_simply_run(calls[question.call_id]):
+            elif question.call_id not in standing and _may_simply_run(calls[question.call_id]):
                 answers[question.call_id] = _written(question, Answer("retry", by="session", at=""))
         return answers
 

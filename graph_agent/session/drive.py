@@ -8,7 +8,7 @@ from typing import Any
 from graph_agent.errors import ModelError, StaleOwner
 from graph_agent.events import TurnEnded
 from graph_agent.graph.life import Life, new_token
-from graph_agent.ports import Question
+from graph_agent.ports import JournalRow, Question, Scope
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 from graph_agent.session.desk import Desk, questions_in
 from graph_agent.session.evidence import gather
@@ -150,9 +150,17 @@ class Drive:
 
     async def _wait_for_person(self, questions: list[Question], ran: Ran) -> Rest:
         calls = ran.values["calls"]
-        gathered = [await gather(q, calls[q.call_id], self._thread, self._parts, ran.values) for q in questions]
+        scope = Scope(self._thread.thread_id, self.mode, ran.values.get("cwd") or "")
+        gathered = [
+            await gather(q, calls[q.call_id], await self.rows(q.call_id), self._parts.toolbox, scope)
+            for q in questions
+        ]
         self.open = {item.question.call_id: item for item in gathered}
         return await self.waiting(ran.values)
+
+    async def rows(self, call_id: str) -> list[JournalRow]:
+        """What the journal holds of a call."""
+        return await self._parts.journal.rows(self._thread.thread_id, call_id)
 
     async def waiting(self, values: Mapping[str, Any]) -> Rest:
         """The rest while questions are open: those that no answer stands for, of this life or an earlier one."""

@@ -1,43 +1,31 @@
-"""What can be found out about a call that was broken off, to help whoever decides. Finds, never decides."""
+"""What can be found out about a call that was broken off, to help whoever decides. Finds, never decides.
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+Loads no graph and no model: the commands that answer from outside look through the same eyes.
+"""
+
+from collections.abc import Sequence
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Finding, JournalRow, Question, Scope
+from graph_agent.ports import JournalRow, Question, Scope, Toolbox
 from graph_agent.session.api import OpenQuestion
-from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.orphans import living
 
 __all__ = ["gather"]
 
-_OUTPUT_BYTES = 4_000
-"""How much of a broken-off command's output is shown: its end."""
-
 
 async def gather(
-    question: Question, call: ToolCallInfo, thread: Thread, parts: SessionParts, values: Mapping[str, Any]
+    question: Question, call: ToolCallInfo, rows: Sequence[JournalRow], toolbox: Toolbox, scope: Scope
 ) -> OpenQuestion:
-    """The question with its record and, for a call that may have begun, its partial output and a finding."""
-    if question.kind == "approval" or not call.get("begun"):
-        return OpenQuestion(question, call)
-    rows = await parts.journal.rows(thread.thread_id, call["call_id"])
+    """The question with its record and, for a call that may have begun, what it wrote, did, and left running."""
     begun = [row for row in rows if row.may_have_begun]
-    finding = await _finding(
-        call, begun[-1] if begun else None, parts, Scope(thread.thread_id, thread.mode, values.get("cwd", ""))
+    if question.kind == "approval" or not begun:
+        return OpenQuestion(question, call)
+    finding = await toolbox.reconcile(call, begun[-1].intent, scope)
+    return OpenQuestion(
+        question,
+        call,
+        partial_output=await toolbox.partial_output(call, begun[-1].attempt, scope),
+        finding=finding.detail,
+        finding_verdict=finding.verdict,
+        processes=living(rows),
     )
-    spool = parts.blobs.spool(thread.thread_id, call["call_id"], begun[-1].attempt if begun else question.attempt)
-    return OpenQuestion(question, call, _tail(spool), finding.detail, finding.verdict)
-
-
-async def _finding(call: ToolCallInfo, row: JournalRow | None, parts: SessionParts, scope: Scope) -> Finding:
-    return await parts.toolbox.reconcile(call, row.intent if row else None, scope)
-
-
-def _tail(path: Path) -> str:
-    if not path.exists():
-        return ""
-    with path.open("rb") as spool:
-        size = spool.seek(0, 2)
-        spool.seek(max(0, size - _OUTPUT_BYTES))
-        return spool.read().decode("utf-8", "replace")

@@ -12,6 +12,7 @@ from graph_agent.graph.history import printable
 from graph_agent.ports import Answer, AnswerKind, Question, Scope
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.drive import Drive
+from graph_agent.session.orphans import end, living, still_running
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import Position
 
@@ -146,11 +147,24 @@ class Session:
             raise AnswerRefused(f"{kind!r} does not answer it; choose one of {', '.join(_KINDS[question.kind])}")
         if kind == "edit":
             await self._require_may_run(item, arguments or {})
+        if kind == "retry" and (left := living(await self._drive.rows(question.call_id))):
+            raise AnswerRefused(still_running(question.call_id, left))
         answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason))
         standing = await self._parts.decisions.insert(self.thread_id, question, answer)
         if standing == answer:
             self._parts.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
         return standing
+
+    async def end_processes(self, question: Question) -> tuple[int, ...]:
+        """End what an interrupted call left running; returns the pids of what lives all the same.
+
+        Raises:
+            AnswerRefused: no such recovery question is open.
+        """
+        item = self._drive.open.get(question.call_id)
+        if item is None or item.question != question or question.kind != "recovery":
+            raise AnswerRefused(f"call {question.call_id} is not interrupted (any more); nothing was ended")
+        return await end(await self._drive.rows(question.call_id))
 
     async def proceed(self) -> Rest:
         """Go on when every open question has an answer; else return at once with what is still open."""

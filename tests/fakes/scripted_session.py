@@ -45,8 +45,9 @@ def approval(call_id: str, tool_name: str, arguments: dict[str, Any], **fields: 
 
 
 def recovery(call_id: str, tool_name: str, arguments: dict[str, Any], **fields: Any) -> OpenQuestion:
-    """An open recovery question; `reason`, `partial_output`, `finding` and `finding_verdict` go to their places."""
-    known = {key: fields.pop(key) for key in ("partial_output", "finding", "finding_verdict") if key in fields}
+    """An open recovery question; what belongs to the question and not to its record goes there."""
+    about = ("partial_output", "finding", "finding_verdict", "processes")
+    known = {key: fields.pop(key) for key in about if key in fields}
     return _open("recovery", _record(call_id, tool_name, arguments, "interrupted", fields), **known)
 
 
@@ -164,7 +165,7 @@ class ScriptedSession:
         self.log.append(entry)
 
 
-def _open(kind: Any, call: ToolCallInfo, **known: str) -> OpenQuestion:
+def _open(kind: Any, call: ToolCallInfo, **known: Any) -> OpenQuestion:
     digest = args_digest(call["call_id"], call["tool_name"], call.get("attempt", 1), call["arguments"])
     return OpenQuestion(
         Question(kind, call["call_id"], call.get("attempt", 1), digest, call.get("reason", "")), call, **known

@@ -67,3 +67,7 @@ class ScriptedToolbox:
     async def reconcile(self, call: ToolCallInfo, intent: Intent | None, scope: Scope) -> Finding:
         """The finding that was set."""
         return self.finding
+
+    async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:
+        """What a slow call wrote before it was broken off."""
+        return f"half of attempt {attempt}" if call["tool_name"].startswith("slow") else ""

@@ -175,13 +175,14 @@ async def test_stopping_while_a_call_runs_cancels_it_and_what_follows_and_the_ne
         end = await session.send("never mind")
 
     assert (stopped.status, (await turn).status, end.answer) == ("stopped", "stopped", "ok")
+    told = (
+        "Cancelled: stopped by user, may have partly run. Its outcome is unknown: look before you repeat it.\n"
+        "Output until then:\nhalf of attempt 1"
+    )
     assert stage.model.told() == [
         ("human", "go"),
         ("ai", ""),
-        (
-            "tool",
-            "Cancelled: stopped by user, may have partly run. Its outcome is unknown: look before you repeat it.",
-        ),
+        ("tool", told),
         ("tool", "Cancelled: stopped by user. It never started."),
         ("human", "never mind"),
     ]

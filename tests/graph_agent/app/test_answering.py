@@ -97,7 +97,7 @@ async def test_a_record_without_a_digest_is_bound_by_the_digest_of_its_arguments
     ("status", "words"),
     [
         ("success", "it is success; `graph-agent approvals list`"),
-        ("interrupted", "it is interrupted; `graph-agent resume t1`"),
+        ("interrupted", "it is interrupted; `graph-agent recover t1`"),
     ],
 )
 async def test_a_call_nobody_asks_about_is_refused(rows: Rows, status: str, words: str) -> None:

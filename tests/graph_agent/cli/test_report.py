@@ -53,6 +53,7 @@ def test_open_questions_are_listed_as_approvals_and_calls() -> None:
             "partial_output": "",
             "finding": "nothing",
             "finding_verdict": "not_applied",
+            "processes": [],
         }
     ]
 
@@ -83,7 +84,7 @@ def test_what_waits_is_told_with_the_way_to_answer_it() -> None:
         "waiting for approval: call-a bash (medium risk) bash \\x1b[2Jls",
         "interrupted: call-b bash, never_started bash",
         "answer with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT",
-        "decide with: graph-agent run --resume thread-1 --recover retry-safe|cancel, or in the chat",
+        "decide with: graph-agent recover thread-1 --retry|--done|--cancel CALL, or in the chat",
     ]
 
 
