@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import BaseTool, MemoryFileStates
 from tools.file_ops.ls import LsTool
 from tools.file_ops.read_file import ReadFileTool
@@ -18,6 +19,8 @@ def create_default_tools(*, workspace: str | Path) -> list[BaseTool]:
         WriteFileTool(workspace=workspace),
         LsTool(workspace=workspace),
         BashTool(workspace=workspace),
+        TodoWriteTool(workspace=workspace),
+        TodoReadTool(workspace=workspace),
     ]
     shared = MemoryFileStates()
     for tool in tools:

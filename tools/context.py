@@ -1,7 +1,7 @@
 """What a tool may use while it runs, and nothing else: no graph, no model, no terminal, no database."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -142,6 +142,8 @@ class ToolContext:
     attempt: int = 1
     cwd: Path | None = None
     """Where the thread's shell stands; None means the workspace."""
+    todo: Sequence[Mapping[str, Any]] = ()
+    """The thread's plan: `{content, status}` of each step."""
     file_states: FileStates = field(default_factory=MemoryFileStates)
     blobs: BlobStore | None = None
     processes: ProcessLedger | None = None

@@ -22,7 +22,7 @@ from tools.base import (
 )
 from tools.blocking import in_thread
 from tools.ignored import IgnoreRules, is_hidden
-from tools.paths import PathRefused, ResolvedPath, resolve
+from tools.paths import PathRefused, ResolvedPath, open_directory, resolve
 
 __all__ = ["LsArgs", "LsTool"]
 
@@ -82,31 +82,29 @@ class LsTool(BaseTool):
 def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
     resolved = resolve(path, workspace=context.workspace)
     if resolved.reaches_process:
-        return failure(
-            ToolErrorType.PERMISSION, f"{path!r} leads into the insides of a process, which is not listed."
-        )
-    try:
-        status = resolved.path.lstat()
-    except FileNotFoundError:
-        return failure(ToolErrorType.NOT_FOUND, f"{path!r} does not exist; list the folder above it.")
-    except OSError as error:
-        return failure(ToolErrorType.PERMISSION, f"{path!r} cannot be looked at: {error.strerror}.")
-    if not stat.S_ISDIR(status.st_mode):
-        return ToolResult(_described(resolved.path, path), display=f"{path}: 1 entry", metadata={"entries": 1})
-    return _list_folder(resolved, depth, context)
+        return failure(ToolErrorType.PERMISSION, f"{path!r} leads into the insides of a process: never listed.")
+    with open_directory(resolved.path.parent) as parent:
+        name = resolved.path.name or "."
+        try:
+            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return failure(ToolErrorType.NOT_FOUND, f"{path!r} does not exist; list the folder above it.")
+        if not stat.S_ISDIR(status.st_mode):
+            entry = _described(path, name, parent)
+            return ToolResult(entry, display=f"{path}: 1 entry", metadata={"entries": 1})
+        return _list_folder(resolved, name, parent, _listing(resolved.path, depth, context.workspace))
 
 
-def _list_folder(resolved: ResolvedPath, depth: int, context: ToolContext) -> ToolResult:
-    listing = _Listing(IgnoreRules(context.workspace), depth)
-    # What lies below a folder that is ignored itself was asked for by name: no rule leaves it out.
-    is_named = any(
-        listing.rules.ignores(folder, is_folder=True)
-        for folder in (resolved.path, *resolved.path.parents)
-        if folder.is_relative_to(context.workspace)
-    )
-    if is_named:
-        listing.rules = IgnoreRules(resolved.path)
-    if not _walk(resolved.path, 1, listing):
+def _listing(folder: Path, depth: int, workspace: Path) -> _Listing:
+    rules = IgnoreRules(workspace)
+    within = (part for part in (folder, *folder.parents) if part.is_relative_to(workspace))
+    # What lies below a folder that is ignored itself was asked for by name: no rule above it leaves it out.
+    is_named = any(rules.ignores(part, is_folder=True) for part in within)
+    return _Listing(IgnoreRules(folder) if is_named else rules, depth)
+
+
+def _list_folder(resolved: ResolvedPath, name: str, parent: int, listing: _Listing) -> ToolResult:
+    if not _walk(name, parent, resolved.path, 1, listing):
         return failure(ToolErrorType.PERMISSION, f"The folder {resolved.given!r} may not be listed by this user.")
     body = "\n".join(listing.lines) or "(nothing to show)"
     notes = listing.notes()
@@ -115,22 +113,26 @@ def _list_folder(resolved: ResolvedPath, depth: int, context: ToolContext) -> To
     return ToolResult(output, display=f"{resolved.given}: {count} entries", metadata={"entries": count})
 
 
-def _walk(folder: Path, level: int, listing: _Listing) -> bool:
+def _walk(name: str, parent: int, folder: Path, level: int, listing: _Listing) -> bool:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     except OSError:
         return False
-    for entry in entries:
-        if len(listing.lines) >= _MAX_ENTRIES:
-            listing.is_cut = True
-            break
-        is_folder = entry.is_dir(follow_symlinks=False)
-        path = Path(entry.path)
-        if _is_left_out(entry.name, path, is_folder, listing):
-            continue
-        listing.lines.append("  " * (level - 1) + _described(path, entry.name))
-        if is_folder and level < listing.depth and not _walk(path, level + 1, listing):
-            listing.unreadable += 1
+    try:
+        with os.scandir(fd) as found:
+            entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
+        for entry, is_folder in entries:
+            if len(listing.lines) >= _MAX_ENTRIES:
+                listing.is_cut = True
+                break
+            if _is_left_out(entry, folder / entry, is_folder, listing):
+                continue
+            listing.lines.append("  " * (level - 1) + _described(entry, entry, fd))
+            goes_deeper = is_folder and level < listing.depth
+            if goes_deeper and not _walk(entry, fd, folder / entry, level + 1, listing):
+                listing.unreadable += 1
+    finally:
+        os.close(fd)
     return True
 
 
@@ -144,17 +146,16 @@ def _is_left_out(name: str, path: Path, is_folder: bool, listing: _Listing) -> b
     return False
 
 
-def _described(path: Path, name: str) -> str:
+def _described(shown_as: str, name: str, parent: int) -> str:
     # Control characters in a name would break the listing's lines.
-    shown = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in name)
+    shown = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in shown_as)
     try:
-        status = path.lstat()
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(status.st_mode) else ""
     except OSError:
         return f"{shown}  (gone)"
+    if target:
+        return f"{shown} -> {target}"
     if stat.S_ISDIR(status.st_mode):
         return f"{shown}/"
-    if stat.S_ISLNK(status.st_mode):
-        return f"{shown} -> {os.readlink(path)}"  # noqa: PTH115 - the text as it stands in the link
-    if stat.S_ISREG(status.st_mode):
-        return f"{shown}  {status.st_size} bytes"
-    return f"{shown}  (special file)"
+    return f"{shown}  {status.st_size} bytes" if stat.S_ISREG(status.st_mode) else f"{shown}  (special file)"

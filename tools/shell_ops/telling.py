@@ -18,8 +18,14 @@ __all__ = ["Ending", "told"]
 _WHOLE_BYTES = 1024 * 1024
 """Up to here all of the output is cleaned; of more, the beginning and the end."""
 _SEVERAL = re.compile(r"[|;&\n]")
+_NO_TERMINAL = re.compile(
+    r"/dev/tty['\"]?: (?:no such device|cannot open)|open ['\"]?/dev/tty"
+    r"|/dev/tty[^\n]*no such device|no such device[^\n]*/dev/tty",
+    re.IGNORECASE,
+)
+"""Said of the terminal itself: told whatever the exit code, as the code is often that of what came after."""
 _NO_INPUT = re.compile(
-    r"/dev/tty: (?:No such device|cannot open)|open /dev/tty|/dev/tty.*No such device|not a t(?:ty|erminal)"
+    r"not a t(?:ty|erminal)|no tty present|terminal is required|terminal prompts disabled"
     r"|EOFError|EOF when reading|inappropriate ioctl",
     re.IGNORECASE,
 )
@@ -106,7 +112,7 @@ def _signal_name(number: int) -> str:
 
 
 def _hint(text: str, ending: Ending) -> str:
-    if ending.code == 0 or not _NO_INPUT.search(text):
+    if not _NO_TERMINAL.search(text) and (ending.code == 0 or not _NO_INPUT.search(text)):
         return ""
     return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
 
