@@ -41,13 +41,13 @@ class ToolExecution:
         after = await self._settle(task, life, here)
         self.bus.publish(ended_event(after))
         update: dict[str, Any] = {"calls": {call["call_id"]: change_of(call, after)}}
-        if cwd := after.get("metadata", {}).get("cwd"):
-            update["cwd"] = cwd
+        told = after.get("metadata", {})
+        update |= {channel: told[channel] for channel in ("cwd", "todo") if told.get(channel) is not None}
         return Step("ended", update)
 
     async def _settle(self, task: CallTask, life: Life, here: Here) -> ToolCallInfo:
         call = task["call"]
-        scope = Scope(here.thread_id, task["mode"], task["cwd"])
+        scope = Scope(here.thread_id, task["mode"], task["cwd"], task["todo"])
         rows = await self.journal.rows(here.thread_id, call["call_id"])
         for row in rows:
             if row.outcome is not None and row.is_finished:

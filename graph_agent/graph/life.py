@@ -46,7 +46,8 @@ class Here:
 
 def scope_of(state: "AgentState", life: Life, here: Here) -> Scope:
     """Where and under which mode calls are planned."""
-    return Scope(here.thread_id, life.mode or state.get("mode", "default"), state.get("cwd", ""))
+    mode = life.mode or state.get("mode", "default")
+    return Scope(here.thread_id, mode, state.get("cwd", ""), state.get("todo", ()))
 
 
 class Step(NamedTuple):

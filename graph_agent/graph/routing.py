@@ -14,7 +14,10 @@ from graph_agent.ports import Clock, Plan, Scope, Toolbox
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
 
-__all__ = ["ToolRouting"]
+__all__ = ["TODO_READER", "ToolRouting"]
+
+TODO_READER = "todo_read"
+"""Name of the tool that is given the plan."""
 
 _Calls = dict[str, ToolCallInfo]
 
@@ -165,10 +168,14 @@ def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:
 def _step(calls: _Calls, update: dict[str, Any], scope: Scope) -> Step:
     executing = [call for call in calls.values() if call["status"] == "executing"]
     if executing:
-        tasks = tuple({"call": _task_view(call), "mode": scope.mode, "cwd": scope.cwd} for call in executing)
-        return Step("marked", update, tasks)
+        return Step("marked", update, tuple(_task(call, scope) for call in executing))
     is_open = any(call["status"] in ("awaiting_approval", "interrupted") for call in calls.values())
     return Step("asked" if is_open else "settled", update)
+
+
+def _task(call: ToolCallInfo, scope: Scope) -> dict[str, Any]:
+    todo = list(scope.todo) if call["tool_name"] == TODO_READER else []
+    return {"call": _task_view(call), "mode": scope.mode, "cwd": scope.cwd, "todo": todo}
 
 
 def _task_view(call: ToolCallInfo) -> ToolCallInfo:

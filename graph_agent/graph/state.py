@@ -42,6 +42,7 @@ class AgentState(TypedDict, total=False):
     cwd: str
     """Working directory of the shell; empty means the workspace."""
     todo: list[dict[str, Any]]
+    """The plan of the work: `{content, status}` of each step."""
 
 
 class CallTask(TypedDict):
@@ -50,3 +51,5 @@ class CallTask(TypedDict):
     call: ToolCallInfo
     mode: str
     cwd: str
+    todo: list[dict[str, Any]]
+    """The plan where the call reads it, else empty: a task is stored with all it is given."""

@@ -18,6 +18,8 @@ class Scope:
     """Permission mode: default, acceptEdits, plan, auto, dontAsk, bypassPermissions."""
     cwd: str = ""
     """Working directory of the shell, absolute; empty means the workspace itself."""
+    todo: Sequence[Mapping[str, Any]] = ()
+    """The thread's plan, for the call that reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,10 @@ class Outcome:
     error: str | None = None
     display: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
-    """For rendering and for the program (`error_type`, `diff`, `exit_code`, `cwd`); never sent to the model."""
+    """For rendering and for the program (`error_type`, `diff`, `exit_code`); never sent to the model.
+
+    `cwd` and `todo` are taken into the thread's state.
+    """
 
 
 @dataclass(frozen=True, slots=True)

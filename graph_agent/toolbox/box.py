@@ -173,6 +173,7 @@ class GraphToolbox:
             call_id=call_id,
             attempt=call.get("attempt", 1),
             cwd=Path(scope.cwd) if scope.cwd else None,
+            todo=scope.todo,
             file_states=self._ports.file_states,
             blobs=self._blobs,
             processes=RecordedProcesses(self._ports.record_process),

@@ -5,9 +5,10 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
+from graph_agent.cli.checklist import checklist
 from graph_agent.cli.escape import escape
 from graph_agent.cli.render.diff import diff_lines
-from graph_agent.cli.render.lines import block, marked
+from graph_agent.cli.render.lines import block, folded, marked
 from graph_agent.cli.render.running import RunningCalls
 from graph_agent.events import (
     CallAnswered,
@@ -129,9 +130,13 @@ class Story:
         self.lines(self._effect(event))
 
     def _effect(self, event: CallEnded) -> list[Text]:
-        match event.metadata.get("diff"):
-            case {"unified": str(diff)} if diff:
+        match event.metadata:
+            case {"diff": {"unified": str(diff)}} if diff:
                 return diff_lines(diff, self._console.width)
+            case {"todo": list(plan)} if plan:
+                return [
+                    piece for line in checklist(plan) for piece in folded(Text(line), self._console.width, "  ")
+                ]
         output = event.output.rstrip("\n").split("\n") if event.output.strip() else []
         shown = block("\n".join(output[-_SHOWN_LINES:]), self._console.width, style="dim") if output else []
         hidden = len(output) - _SHOWN_LINES

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graph_agent.cli.checklist import checklist
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.messages import message_lines
@@ -110,6 +111,7 @@ def _inspection_lines(found: Inspection, *, full: bool) -> Iterator[str]:
     yield from _section("tasks", _task_lines(found))
     yield from _section("pending writes", _write_lines(found, full=full))
     yield from _section("calls", call_table(found.calls, with_thread=False) if found.calls else iter(()))
+    yield from _section("todo", iter(checklist(state.values.get("todo") or [])))
     yield from _section("values", _value_lines(state.values, full=full))
     yield from _section("messages", _conversation_lines(state.values.get("messages") or [], full=full))
 
@@ -137,7 +139,7 @@ def _write_lines(found: Inspection, *, full: bool) -> Iterator[str]:
 
 def _value_lines(values: Mapping[str, Any], *, full: bool) -> Iterator[str]:
     for name, value in values.items():
-        if name not in ("messages", "calls", "usage"):
+        if name not in ("messages", "calls", "usage", "todo"):
             line = f"{escape(name)} = {_json(value)}"
             yield line if full else _cut(line)
 

@@ -25,7 +25,7 @@ def _reasoning(state: AgentState) -> Any:
         "messages": [AIMessage("I shall build [red]it\x1b[0m", id="ai1", tool_calls=tool_calls)],
         "calls": {NEW_MESSAGE: {}, "call_a": _RECORD},
         "usage": {"input_tokens": 5},
-        "todo": [{"text": "build\u202e", "done": False}],
+        "todo": [{"content": "build\u202e", "status": "pending"}],
     }
 
 
@@ -77,7 +77,10 @@ def test_the_state_has_the_documented_shape(path: Path) -> None:
     assert whole["calls"] == [{"thread_id": "t1", **_RECORD}]
     assert whole["usage"] == {"input_tokens": 5}
     assert [message["content"] for message in values["messages"]] == ["go", "I shall build [red]it\x1b[0m"]
-    assert (values["calls"], values["todo"]) == ({"call_a": _RECORD}, [{"text": "build\u202e", "done": False}])
+    assert (values["calls"], values["todo"]) == (
+        {"call_a": _RECORD},
+        [{"content": "build\u202e", "status": "pending"}],
+    )
 
 
 def test_an_older_checkpoint_is_shown_as_it_was(path: Path) -> None:
@@ -98,7 +101,7 @@ def test_the_text_is_literal_and_complete_with_full(path: Path) -> None:
         "  human_approval  interrupted",
         '    asks {"approve": [{"call_id": "call_a"}], "recover": []}',
         "make \\x1b[2J",
-        'todo = [{"text": "build\\u202e", "done": false}]',
+        "todo\n  [ ] build\\u202e",
         "I shall build [red]it\\x1b[0m",
         '→ bash call_a {"command": "make"}',
     ):

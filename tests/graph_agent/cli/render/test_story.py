@@ -64,3 +64,11 @@ def test_a_call_that_ended_badly_says_why_in_one_line() -> None:
     told = _told(CallEnded("c1", "bash", "cancelled", "ls", reason="not now"), Warned("careful [x]"))
 
     assert told == "- bash ls  cancelled  not now\n! careful [x]\n"
+
+
+def test_a_plan_is_told_as_a_checklist_whole() -> None:
+    plan = [{"content": f"step {number}", "status": "pending"} for number in range(12)]
+
+    told = _told(CallEnded("c1", "todo_write", "success", "plan", "words", metadata={"todo": plan}))
+
+    assert told.splitlines()[1:] == [f"  [ ] step {number}" for number in range(12)]
