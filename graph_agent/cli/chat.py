@@ -5,6 +5,7 @@ Leaving is always safe: whatever instant it happens at, the thread on disk knows
 
 import asyncio
 import contextlib
+import errno
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -86,6 +87,10 @@ class Chat:
                 if self._ending is None:
                     raise
                 return await self._suspended(self._ending)
+            except OSError as gone:
+                if gone.errno != errno.EIO:
+                    raise
+                return await self._suspended(Exit.HANGUP)
             finally:
                 self._tell_resume()
                 if self._session is not None:
@@ -206,18 +211,20 @@ class Chat:
         return self._code
 
     async def _suspended(self, code: Exit) -> int:
-        """Ended by a signal: break off what runs in a way that a later life can go on from."""
-        self._story.rest()
+        """Ended by a signal or a lost terminal: break off what runs so that a later life can go on from there."""
         if self._session is not None:
             await self._session.suspend()
         if self._running is not None:
             await asyncio.gather(self._running, return_exceptions=True)
+        with contextlib.suppress(OSError):
+            self._story.rest()
         return code
 
     def _tell_resume(self) -> None:
         if self._session is not None and self._running is not None:
-            for line in resume_lines(self._session.thread_id):
-                sys.stderr.write(f"{escape(line)}\n")
+            lines = "".join(f"{escape(line)}\n" for line in resume_lines(self._session.thread_id))
+            with contextlib.suppress(OSError):
+                sys.stderr.write(lines)
 
 
 async def _cancelled(*tasks: "asyncio.Future[Any] | None") -> None:

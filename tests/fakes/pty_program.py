@@ -47,6 +47,10 @@ class PtyProgram:
     def signals(self, number: int) -> None:
         self._child.kill(number)
 
+    def hangs_up(self) -> None:
+        """Close the terminal, as a lost connection does."""
+        self._child.close(force=False)
+
     def ends(self) -> int:
         """Wait for the end; returns the exit code, or the negative signal that killed it."""
         self._child.expect(pexpect.EOF)

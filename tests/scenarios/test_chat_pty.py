@@ -171,7 +171,7 @@ def test_a_call_killed_while_it_ran_is_asked_about_with_its_output_and_not_run_a
     first.ends()
 
     second = desk.chat("resume")
-    second.sees("was broken off without an end")
+    second.sees("The last life of this thread")
     second.sees("Interrupted")
     second.sees("halfway")
     second.sees("[c]ancel > ")

@@ -212,6 +212,19 @@ def test_a_termination_suspends_the_turn_and_says_how_to_go_on(tmp_path: Path, n
     assert "go on with: graph-agent resume thread-1" in chat.output
 
 
+def test_a_lost_terminal_suspends_the_turn(tmp_path: Path) -> None:
+    chat = _chat("slow", tmp_path)
+
+    chat.enters("go")
+    chat.sees("tick [bold]")
+    chat.hangs_up()
+    until = time.monotonic() + 20
+    while not (tmp_path / "log.json").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+
+    assert chat.log() == [["start"], ["send", "go"], ["suspend"]]
+
+
 def test_a_termination_at_the_prompt_ends_with_143(tmp_path: Path) -> None:
     chat = _chat("talk", tmp_path)
 
