@@ -81,10 +81,27 @@ class Place:
 
 _SK = re.compile(r"\bsk-[^\s\"',;]+")
 _MAX_SAID = 300
-_CONTEXT = re.compile(r"context_length_exceeded|context (?:window|length|size)|prompt is too long|too many tokens")
+_CONTEXT = re.compile(
+    r"context_length_exceeded|context[ _](?:window|length|size)|(?:prompt|input) is too long|too many tokens"
+    r"|maximum (?:number of )?(?:input )?tokens|reduce the length of the messages|context the overflows"
+)
+"""How providers say that a request is longer than the model takes; in the middle of a stream there is no status."""
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|insufficient (?:balance|credits)")
 _WAIT_AND_RETRY = frozenset((408, 409, 425, 429))
 _NOT_IMPLEMENTED = 501
+_TOO_LARGE = 413
+_STATUS_OF_CODE = {
+    "authentication_error": 401,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "invalid_request_error": 400,
+    "model_not_found": 404,
+    "not_found_error": 404,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+}
+"""What a code means that comes without a status, in the middle of a stream."""
 
 
 def diagnose(error: openai.APIError | ReplyFailed, place: Place) -> Failure:
@@ -119,7 +136,7 @@ def _refused(status: int, said: str, place: Place, headers: Mapping[str, str]) -
     lower = said.lower()
     kind: FailureKind = "final"
     wait = None
-    if status < 500 and status != 429 and _CONTEXT.search(lower):
+    if status == _TOO_LARGE or (status != 429 and _CONTEXT.search(lower)):
         kind = "too_long"
         line = (
             f"The conversation is too long for {place.model} ({shown}): start a new thread or use a larger model."
@@ -179,8 +196,13 @@ def _said(body: Any) -> str:
 
 
 def _status_in(body: Any) -> int:
-    code = body.get("code") or body.get("status") if isinstance(body, Mapping) else None
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
+    told = [body.get(name) for name in ("code", "status", "type")] if isinstance(body, Mapping) else []
+    for value in told:
+        number = int(value) if isinstance(value, int | str) and str(value).isdecimal() else None
+        status = number if number is not None else _STATUS_OF_CODE.get(str(value))
+        if status is not None and 400 <= status < 600:
+            return status
+    return 500
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

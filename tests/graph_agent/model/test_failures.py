@@ -1,4 +1,5 @@
 import socket
+from typing import Any
 
 import openai
 import pytest
@@ -48,6 +49,38 @@ def test_secrets_and_control_characters_never_reach_the_line() -> None:
         "https://host/v1 refused the key (401: bad key …?[2K or sk-… retry [401]): "
         "check OPENAI_API_KEY and GRAPH_AGENT_BASE_URL."
     )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"message": "prompt is too long: 9001 tokens > 8192 maximum"},
+        {"message": "the request exceeds the available context size", "code": 500},
+        {"message": "This model's maximum context length is 8192 tokens.", "code": "400"},
+        {"message": "input token count (9001) exceeds the maximum number of tokens allowed (8192)", "code": 400},
+        {"message": "too large", "code": 413},
+        {"message": "", "code": "context_length_exceeded"},
+    ],
+)
+def test_a_request_that_is_too_long_is_known_by_what_providers_say(said: dict[str, Any]) -> None:
+    assert diagnose(ServerSaid(said), PLACE).kind == "too_long"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"message": "Incorrect key", "code": "invalid_api_key"}, "final"),
+        ({"message": "bad request", "type": "invalid_request_error", "code": None}, "final"),
+        ({"message": "no such model", "code": "404"}, "final"),
+        ({"message": "slow down", "type": "rate_limit_error"}, "busy"),
+        ({"message": "tokens per minute: reduce the length of the messages", "code": 429}, "busy"),
+        ({"message": "overloaded", "type": "overloaded_error"}, "busy"),
+        ({"message": "odd", "code": True, "status": -1}, "busy"),
+        ("only words", "busy"),
+    ],
+)
+def test_an_error_in_the_middle_of_a_stream_is_weighed_by_its_code(said: Any, kind: str) -> None:
+    assert diagnose(ServerSaid(said), PLACE).kind == kind
 
 
 def test_a_long_message_is_cut() -> None:
