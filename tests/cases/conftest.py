@@ -13,7 +13,9 @@ from tests.fakes.openai_server import FakeOpenAI, Reply
 def set_up(tmp_path: Path) -> Iterator[SetUp]:
     with ExitStack() as opened:
 
-        def one(*replies: Reply, env: Mapping[str, str] | None = None, strict: bool = True, **options: Any) -> Bench:
+        def one(
+            *replies: Reply, env: Mapping[str, str] | None = None, strict: bool = True, **options: Any
+        ) -> Bench:
             server = opened.enter_context(FakeOpenAI(replies, strict=strict, **options))
             return Bench(tmp_path, server, env or {})
 

@@ -186,7 +186,13 @@ def test_chunks_without_choices_or_usage_disturb_no_call(set_up: SetUp) -> None:
     call = _piece('{"path":"."}', index=0, id="c1", name="ls")
     streams: list[list[Any]] = [
         [_NOTHING, call, _STOP, 'RAW {"choices":null,"usage":{}}'],
-        [{"role": "assistant", "content": None}, call, {"content": None}, _STOP, 'RAW {"usage":{"total_tokens":"n"}}'],
+        [
+            {"role": "assistant", "content": None},
+            call,
+            {"content": None},
+            _STOP,
+            'RAW {"usage":{"total_tokens":"n"}}',
+        ],
         [call, 'RAW {"choices":[{"finish_reason":"tool_calls"}]}'],
         [call, 'RAW {"choices":[{"index":0,"delta":null,"finish_reason":"tool_calls"}]}', 'RAW {"choices":[{}]}'],
         [{"role": "assistant", "tool_calls": None}, call, _STOP],

@@ -1,0 +1,76 @@
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cases.bench import SetUp
+from tests.fakes.openai_server import ERR, SSE, TC, TXT, Reply
+
+_LIMIT = "maximum context length is 8192 tokens, you requested 9001"
+_OVERFLOWS: dict[str, Reply] = {
+    "a code": ERR(400, {"error": {"code": "context_length_exceeded", "message": _LIMIT}}),
+    "status 413": ERR(413, {"error": {"message": "input length 9001 exceeds the context size"}}),
+    "within a stream": SSE(['RAW {"error":{"message":"prompt is too long: 9001 tokens > 8192 maximum"}}']),
+}
+
+
+@pytest.mark.parametrize("way", _OVERFLOWS)
+def test_a_conversation_too_long_for_the_model_ends_the_turn_and_says_what_to_do(set_up: SetUp, way: str) -> None:
+    bench = set_up(after=_OVERFLOWS[way])
+
+    ran = bench.run("hi")
+
+    lengths = [len(str(body["messages"])) for body in bench.server.bodies]
+    assert (ran.code, ran.out, 1 <= len(lengths) <= 4) == (6, "", True)
+    assert (lengths, "9001" in str(bench.server.bodies)) == (sorted(lengths, reverse=True), False)
+    assert ("too long" in ran.err, "larger model" in ran.err) == (True, True)
+
+
+def test_a_thread_that_was_too_long_takes_the_next_message(set_up: SetUp) -> None:
+    bench = set_up(ERR(400, {"error": {"code": "context_length_exceeded", "message": _LIMIT}}), TXT("ok"))
+
+    failed = bench.run("hi", "--thread", "t1")
+    ran = bench.run("shorter", "--resume", "t1")
+
+    assert (failed.code, ran.ending, "9001" in str(bench.server.bodies[1])) == (6, (0, "ok"), False)
+
+
+def test_no_other_host_is_reached_and_nothing_waits_for_one(set_up: SetUp) -> None:
+    with _recording_proxy() as (address, connections):
+        variables = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+        env = {**dict.fromkeys(variables, address), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+        unknown = TC("c1", "ls", {"path": "."}, usage=None)
+        bench = set_up(unknown, TXT("one", usage=None), unknown, TXT("two", usage=None), env=env)
+        empty = bench.folder / "empty"
+        empty.mkdir()
+        caches = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TIKTOKEN_CACHE_DIR", "HF_HOME"), str(empty))
+        bench.command.extra_env = {**env, **caches, "GRAPH_AGENT_MODEL": "gpt-4o"}
+
+        first = bench.run("go", "--thread", "t1")
+        second = bench.run("more", "--resume", "t1")
+
+    moments = [request.at for request in bench.server.requests]
+    assert (first.ending, second.ending, connections, list(empty.iterdir())) == ((0, "one"), (0, "two"), [], [])
+    assert (moments[1] - moments[0] < 1, moments[3] - moments[2] < 1) == (True, True)
+
+
+@contextmanager
+def _recording_proxy() -> Iterator[tuple[str, list[str]]]:
+    """A proxy that notes what it is asked for and closes the connection."""
+    asked: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def listen() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    asked.append(connection.recv(200).decode("latin-1"))
+
+        threading.Thread(target=listen, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", asked
+        listening.shutdown(socket.SHUT_RDWR)
