@@ -97,61 +97,75 @@ class _Wish:
     """The mode was asked for on the command line: it goes before the thread's stored one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """Everything that stands on the one database."""
+
+    database: Database
+    clock: SystemClock
+    blobs: FileBlobs
+    journal: SqliteJournal
+    threads: ThreadTable
+
+    async def head(self, thread_id: str) -> str:
+        found = await self.threads.get(thread_id)
+        return found.checkpoint_id or "" if found else ""
+
+
 async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
-    clock = SystemClock()
-    database = await Database.open(settings.database)
-    opened.push_async_callback(database.close)
+    store = await _open_store(settings.database)
+    opened.push_async_callback(store.database.close)
     chosen = await _open_model(settings)
     opened.push_async_callback(chosen.close)
-    blobs = FileBlobs(blob_dir(settings.database))
-    journal = SqliteJournal(database, blobs, clock)
-    threads = ThreadTable(database, clock)
-    row = await _thread_row(wish, settings, chosen.model.label, threads)
-    toolbox = await open_toolbox(wish.workspace, settings, (blobs, SqliteFileStates(database, clock), journal), bus)
+    row = await _thread_row(wish, settings, chosen.model.label, store.threads)
+    mode = settings.mode if wish.names_mode else row.mode
+    thread = Thread(
+        row.thread_id, wish.workspace, mode, chosen.model.label, f"pid {os.getpid()}", settings.max_steps
+    )
+    session = await Session.open(thread, await _parts(thread, settings, chosen, store, bus))
+    await _note_wish(wish, mode, row, store.threads)
+    return session
+
+
+async def _open_store(path: Path) -> _Store:
+    clock, database = SystemClock(), await Database.open(path)
+    blobs = FileBlobs(blob_dir(path))
+    return _Store(database, clock, blobs, SqliteJournal(database, blobs, clock), ThreadTable(database, clock))
+
+
+async def _parts(thread: Thread, settings: Settings, chosen: _Model, store: _Store, bus: EventBus) -> SessionParts:
+    database, clock = store.database, store.clock
+    storage = (store.blobs, SqliteFileStates(database, clock), store.journal)
+    toolbox = await open_toolbox(thread.workspace, settings, storage, bus)
 
     def instructions() -> str:
-        return instructions_for(wish.workspace, clock.now()[:10])
-
-    parts = Parts(chosen.model, toolbox, journal, SqliteBarrier(database), clock, bus, instructions)
-
-    async def head(thread_id: str) -> str:
-        found = await threads.get(thread_id)
-        return found.checkpoint_id or "" if found else ""
+        return instructions_for(thread.workspace, clock.now()[:10])
 
     async def close() -> None:
         await chosen.close()
         await database.close()
 
-    mode = settings.mode if wish.names_mode else row.mode
-    thread = Thread(
-        row.thread_id, wish.workspace, mode, chosen.model.label, f"pid {os.getpid()}", settings.max_steps
+    parts = Parts(chosen.model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
+    return SessionParts(
+        run=GraphRun(build_graph(parts, CheckpointSaver(database)), thread.thread_id),
+        lock=FlockThreadLock(database, clock),
+        decisions=SqliteDecisions(database),
+        journal=store.journal,
+        toolbox=toolbox,
+        blobs=store.blobs,
+        inbox=SqliteInbox(database, clock),
+        head=store.head,
+        instructions=instructions,
+        clock=clock,
+        bus=bus,
+        close=close,
     )
-    session = await Session.open(
-        thread,
-        SessionParts(
-            run=GraphRun(build_graph(parts, CheckpointSaver(database)), row.thread_id),
-            lock=FlockThreadLock(database, clock),
-            decisions=SqliteDecisions(database),
-            journal=journal,
-            toolbox=toolbox,
-            blobs=blobs,
-            inbox=SqliteInbox(database, clock),
-            head=head,
-            instructions=instructions,
-            clock=clock,
-            bus=bus,
-            close=close,
-        ),
-    )
-    await _note_wish(wish, mode, row, threads)
-    return session
 
 
 async def _open_model(settings: Settings) -> _Model:
     if choose_model(settings).kind == "offline":
         return _Model(OfflineModel(), _nothing)
-    # Imported here because it loads the provider's library, which the offline mode must not wait for.
-    from graph_agent.model.openai import open_chat_model  # noqa: PLC0415
+    from graph_agent.model.openai import open_chat_model  # noqa: PLC0415 - offline mode must not wait for it
 
     model = await open_chat_model(settings)
     return _Model(model, model.close)

@@ -51,6 +51,17 @@ class Countdown:
 
         return wrapped
 
+    def beside(self, label: str, function: Callable[P, T]) -> Callable[P, T]:
+        """The blocking function with a point before and one after it."""
+
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+            self.point(f"before {label}")
+            result = function(*args, **kwargs)
+            self.point(f"after {label}")
+            return result
+
+        return wrapped
+
 
 class _Wrapped:
     """An object of which some methods have crash points around them."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.answering import answer_approval
 from graph_agent.app.tooling import open_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import Settings
@@ -67,9 +68,11 @@ def live(world: World, scene: Scene, plan: Plan) -> int:
     if child == 0:
         code = STUCK
         try:
+            countdown = Countdown(plan.kill_at, plan.record, plan.kill_on)
+            _die_between_file_operations(countdown)
             if plan.ablation is not None:
                 ABLATIONS[plan.ablation].take_out()
-            code = asyncio.run(_Life(world, scene, Countdown(plan.kill_at, plan.record, plan.kill_on)).run())
+            code = asyncio.run(_Life(world, scene, countdown).run())
         except BaseException as error:  # noqa: BLE001 - a forked child must not return into the test runner
             world.note("failed", error=repr(error), trace="".join(traceback.format_exception(error)))
         finally:
@@ -79,6 +82,12 @@ def live(world: World, scene: Scene, plan: Plan) -> int:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
+
+
+def _die_between_file_operations(countdown: Countdown) -> None:
+    """Points around the file operations that a written file and a stored blob are made of."""
+    for name in ("fsync", "rename", "unlink"):
+        setattr(os, name, countdown.beside(f"os.{name}", getattr(os, name)))
 
 
 class _Life:
@@ -156,23 +165,44 @@ class _Life:
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": _marker(item)}
             ran = any(run.startswith(asked["marker"]) for run in self._world.runs())
             self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"), ran=ran)
+        if any(self._wanted(item).answer == "stop" and item.question.kind == "approval" for item in rest.questions):
+            self._world.note("stops")
+            return await session.stop()
         for item in rest.questions:
             kind, arguments = self._choose(item)
             facts = {"call": item.question.call_id, "answer": kind, "marker": _marker(item)}
             self._world.note("answering", **facts)
-            await session.decide(item.question, kind, arguments=arguments)
+            if self._scene.is_answered_elsewhere and kind in ("approve", "reject"):
+                await answer_approval(self._world.database, item.question.call_id, kind, by="elsewhere")
+            else:
+                await session.decide(item.question, kind, arguments=arguments)
             self._world.note("answered", **facts)
-        return await session.proceed()
+        if not self._scene.stops_running:
+            return await session.proceed()
+        return await self._stop_once_it_ran(session, rest)
+
+    async def _stop_once_it_ran(self, session: Session, rest: Rest) -> Rest:
+        going = asyncio.create_task(session.proceed())
+        while not going.done() and not self._world.runs():  # noqa: ASYNC110 - a file has no event to wait for
+            await asyncio.sleep(0.01)
+        if not going.done() and any(self._wanted(item).stays for item in rest.questions):
+            self._world.note("stops")
+            await session.stop()
+        return await going
 
     def _choose(self, item: OpenQuestion) -> tuple[AnswerKind, Mapping[str, Any] | None]:
         if item.question.kind == "recovery":
             return self._recover(item), None
-        match _wanted(self._scene, _marker(item)).answer:
+        match self._wanted(item).answer:
             case "edit":
                 return "edit", _edited(item.call["arguments"])
             case "reject":
                 return "reject", None
         return "approve", None
+
+    def _wanted(self, item: OpenQuestion) -> Wanted:
+        turn, message, position = (int(digit) for digit in _marker(item)[1:4])
+        return self._scene.turns[turn][message][position]
 
     def _recover(self, item: OpenQuestion) -> AnswerKind:
         if item.question.reason == "never_started" or item.finding_verdict == "not_applied":
@@ -189,11 +219,6 @@ def _said(position: Any) -> int:
 
 def _marker(item: OpenQuestion) -> str:
     return marker_in(item.call["arguments"])
-
-
-def _wanted(scene: Scene, marker: str) -> Wanted:
-    turn, message, position = (int(digit) for digit in marker[1:4])
-    return scene.turns[turn][message][position]
 
 
 def _edited(arguments: Mapping[str, Any]) -> dict[str, Any]:

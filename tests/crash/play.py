@@ -28,7 +28,7 @@ class Wanted:
 
     tool: str
     answer: str = ""
-    """approve, reject, edit; empty for calls that need none."""
+    """approve, reject, edit, stop (the turn, at the question); empty for calls that need none."""
     fails: bool = False
     stays: float = 0.0
     """Seconds the command goes on after its effect."""
@@ -49,10 +49,15 @@ class Scene:
 
     name: str
     turns: tuple[tuple[tuple[Wanted, ...], ...], ...]
+    is_answered_elsewhere: bool = False
+    """Approvals are given through the command for other processes."""
+    stops_running: bool = False
+    """The person stops the turn once its command has had its effect."""
 
 
 _READ = Wanted("read_file")
 _BASH, _WRITE = Wanted("bash", "approve"), Wanted("write_file", "approve")
+_SLOW = Wanted("bash", "approve", stays=20)
 
 SCENES: tuple[Scene, ...] = (
     Scene(
@@ -63,6 +68,13 @@ SCENES: tuple[Scene, ...] = (
     Scene("parallel reads", (((_READ, _READ, _READ), (_READ,)),)),
     Scene("failing tool", (((Wanted("bash", "approve", fails=True), _READ), (_BASH,)),)),
     Scene("edited arguments", (((Wanted("bash", "edit"), _READ),),)),
+    Scene(
+        "answers from another process",
+        (((_BASH, Wanted("bash", "reject")), (_WRITE,)),),
+        is_answered_elsewhere=True,
+    ),
+    Scene("stopped at the question", (((Wanted("bash", "stop"), _READ),), ((_BASH,),))),
+    Scene("stopped while a command runs", (((_SLOW, _BASH),), ((_READ,),)), stops_running=True),
 )
 
 

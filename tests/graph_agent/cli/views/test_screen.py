@@ -1,4 +1,5 @@
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,9 @@ def test_on_a_terminal_statuses_are_coloured_unless_colour_is_declined(rows: Row
 
     def shown(**environment: str) -> str:
         done: Any = pexpect.run(
-            f"{sys.executable} -m tests.fakes.light_program threads list --db {rows.path}",
+            shlex.join(
+                [sys.executable, "-m", "tests.fakes.light_program", "threads", "list", "--db", str(rows.path)]
+            ),
             cwd=str(_ROOT),
             env={**os.environ, "TERM": "xterm", **environment},
             withexitstatus=True,
