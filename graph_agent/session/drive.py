@@ -17,7 +17,8 @@ from graph_agent.session.run import Ran, last_answer
 
 __all__ = ["Drive", "Work"]
 
-Work = Callable[[Life], Awaitable[Ran]]
+Work = Callable[[Life], Awaitable[Ran | None]]
+"""Runs the graph once; None when there is nothing to run, because an open question still waits for its answer."""
 
 _GRACE_S = 5.0
 """How long a running call may go on after SIGTERM before it is stopped."""
@@ -33,6 +34,8 @@ class Drive:
         self._token = new_token()
         self._task: asyncio.Task[Rest] | None = None
         self._rested: asyncio.Future[Rest] | None = None
+        self._last: Rest | None = None
+        self._busy = asyncio.Lock()
         self._stop_asked = False
         self._answered: list[Question] = []
         self.open: dict[str, OpenQuestion] = {}
@@ -45,25 +48,27 @@ class Drive:
         return self._token
 
     async def run(self, work: Work) -> Rest:
-        """Run until the graph rests or asks a person.
+        """Run until the graph rests or asks a person; waits for a run that is under way.
 
         Raises:
             CancelledError: the run was cancelled from outside, or suspended past its grace.
         """
-        self._stop_asked = False
-        self.open = {}
-        self._rested = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._until_rest(work))
-        try:
-            rest = await self._finish(self._task)
-        except BaseException:
-            self._rested.cancel()
-            raise
-        finally:
-            self._task = None
-        self._rested.set_result(rest)
-        self._tell(rest)
-        return rest
+        async with self._busy:
+            self._stop_asked = False
+            self._rested = asyncio.get_running_loop().create_future()
+            # Created without a pause before it: from the first instant on there is a task that `stop` can cancel.
+            self._task = asyncio.create_task(self._until_rest(work))
+            try:
+                rest = await self._finish(self._task)
+            except BaseException:
+                self._rested.cancel()
+                raise
+            finally:
+                self._task = None
+            self._last = rest
+            self._rested.set_result(rest)
+            self._tell(rest)
+            return rest
 
     async def stop(self) -> Rest:
         """Stop the turn: a running call is broken off, all that is open is cancelled, the thread rests."""
@@ -86,15 +91,14 @@ class Drive:
             task.cancel()
             await asyncio.wait({task})
 
-    async def answer(self) -> Rest | None:
-        """Resume with the standing answers when every open question has one; None while one is missing."""
-        questions = [item.question for item in self.open.values()]
-        calls = {call_id: item.call for call_id, item in self.open.items()}
-        envelope = await self._desk.envelope(questions, calls, self._token)
-        if envelope is None:
-            return None
-        self._note_answered(questions, envelope)
-        return await self.run(lambda life: self._parts.run.answer({**envelope, "by": life.token}, life))
+    async def answer(self) -> Rest:
+        """Resume with the standing answers when every open question has one; else the rest with what is open.
+
+        The turn may have been stopped meanwhile: then nothing is open and the last rest stands.
+        """
+        if not self.open and self._last is not None:
+            return self._last
+        return await self.run(self._answer)
 
     async def wind_up(self) -> None:
         """End a turn whose model request is all that is open, without sending it."""
@@ -132,15 +136,16 @@ class Drive:
 
     async def _until_rest(self, work: Work) -> Rest:
         ran = await work(self._life())
+        if ran is None:
+            return await self.waiting({})
         while True:
+            self.open = {}
             if ran.drained:
-                self.open = {}
                 return await self.rest("broken_off", ran.values)
             questions = questions_in(ran.question) if ran.question is not None else []
             await self._desk.settle(self._answered, questions)
             self._answered = []
             if not questions:
-                self.open = {}
                 return await self.rest(_outcome(ran.values), ran.values)
             envelope = await self._desk.envelope(questions, ran.values["calls"], self._token)
             if envelope is None:
@@ -171,7 +176,19 @@ class Drive:
         rest = await self.rest("interrupted" if is_broken else "awaiting_approval", values)
         return replace(rest, questions=questions)
 
+    async def _answer(self, life: Life) -> Ran | None:
+        questions = [item.question for item in self.open.values()]
+        calls = {call_id: item.call for call_id, item in self.open.items()}
+        envelope = await self._desk.envelope(questions, calls, life.token)
+        if envelope is None:
+            return None
+        self._note_answered(questions, envelope)
+        return await self._parts.run.answer(envelope, life)
+
     async def _wind_up(self, life: Life) -> Ran:
+        position = await self._parts.run.position()
+        if position.at_rest:
+            return Ran(position.values)
         stopping = Life(life.token, stop=True, max_steps=life.max_steps, mode=life.mode)
         return await self._parts.run.go_on(stopping)
 

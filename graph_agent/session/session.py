@@ -168,8 +168,7 @@ class Session:
 
     async def proceed(self) -> Rest:
         """Go on when every open question has an answer; else return at once with what is still open."""
-        rest = await self._drive.answer()
-        return await self._drive.waiting({}) if rest is None else rest
+        return await self._drive.answer()
 
     async def answered_elsewhere(self) -> dict[str, Answer]:
         """Standing answers to open questions that others gave, by call id."""

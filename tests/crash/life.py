@@ -172,6 +172,8 @@ class _Life:
             kind, arguments = self._choose(item)
             facts = {"call": item.question.call_id, "answer": kind, "marker": _marker(item)}
             self._world.note("answering", **facts)
+            if item.processes and kind == "retry":
+                await session.end_processes(item.question)
             if self._scene.is_answered_elsewhere and kind in ("approve", "reject"):
                 await answer_approval(self._world.database, item.question.call_id, kind, by="elsewhere")
             else:

@@ -236,3 +236,29 @@ async def test_an_answer_that_an_earlier_life_left_is_not_asked_for_again(stage:
 
     assert (asked_about(later), end.status) == (["v"], "done")
     assert [call_id for call_id, _ in stage.toolbox.ran] == ["w", "v"]
+
+
+@pytest.mark.parametrize("pauses", range(12))
+async def test_a_stop_at_any_instant_after_the_answers_ends_the_turn_once_and_for_all(
+    stage: Stage, pauses: int
+) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a"), ("s", "slow_a")), text("ok"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        for question in rest.questions:
+            await session.decide(question.question, "approve")
+        turn = asyncio.create_task(session.proceed())
+        for _ in range(pauses):
+            await asyncio.sleep(0.001 * pauses)
+        stops = await asyncio.gather(session.stop(), session.stop())
+        end = await session.send("go on")
+
+    assert ({rest.status for rest in stops}, (await turn).status, end.answer) == ({"stopped"}, "stopped", "ok")
+    assert len(stage.toolbox.ran) <= 2
+
+
+async def test_stopping_a_thread_that_has_not_begun_is_harmless(stage: Stage) -> None:
+    async with stage.life() as session:
+        rest = await session.stop()
+
+    assert (rest.status, rest.questions) == ("done", ())
