@@ -1,0 +1,142 @@
+"""The real program, cut short in every phase: exit code, what is left running, and the next life."""
+
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI
+from tests.fakes.pty_program import PtyProgram
+from tests.fakes.waiting import is_running
+from tests.scenarios.command import Command, until
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Sequence
+
+_CODES = [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+_STUBBORN = "trap '' TERM; bash -c 'trap \"\" TERM; echo $$ > child; exec sleep 61' & echo half; wait; echo whole"
+
+
+def _run(command: Command, *arguments: str) -> "subprocess.Popen[bytes]":
+    return command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions", *arguments)
+
+
+def _cut(process: "subprocess.Popen[bytes]", number: signal.Signals) -> int:
+    process.send_signal(number)
+    return process.wait(timeout=30)
+
+
+def _child_of(command: Command) -> int:
+    child = command.workspace / "child"
+    until(lambda: child.exists() and child.read_text() != "")
+    return int(child.read_text())
+
+
+def _told(server: FakeOpenAI) -> list[str]:
+    messages: Sequence[dict[str, Any]] = server.bodies[-1]["messages"]
+    return [str(message["content"]) for message in messages if message["role"] == "tool"]
+
+
+@pytest.mark.parametrize(("number", "code"), _CODES)
+def test_cut_while_a_reply_streams_in_the_next_life_asks_the_model_again(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    with FakeOpenAI([TXT("too slow to arrive", pace_s=3), TXT("here I am")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        process = _run(command)
+        until(lambda: len(server.bodies) == 1)
+        time.sleep(0.3)
+        ended = _cut(process, number)
+        end, result = command.run_json("--resume", "t1")
+
+    assert (ended, end, result["answer"], server.faults) == (code, 0, "here I am", [])
+
+
+@pytest.mark.parametrize(("number", "code"), _CODES)
+def test_cut_inside_a_stubborn_command_nothing_of_it_is_left_and_its_output_is_kept(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    script = [TCS(("c1", "bash", {"command": _STUBBORN}), ("c2", "bash", {"command": "touch never"})), TXT("done")]
+    with FakeOpenAI(script, strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        process = _run(command)
+        child = _child_of(command)
+        ended = _cut(process, number)
+        is_left = is_running(child)
+        statuses = [call["status"] for call in command.json("calls")["calls"]]
+        command("run", "--resume", "t1", "--recover", "cancel", "--mode", "bypassPermissions")
+        command("run", "and now?", "--thread", "t1")
+
+    assert (ended, is_left, server.faults) == (code, False, [])
+    assert statuses == (["cancelled", "cancelled"] if number is signal.SIGINT else ["interrupted", "pending"])
+    assert _told(server)[0].endswith("look before you repeat it.\nOutput until then:\nhalf")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143)])
+def test_cut_between_two_commands_the_first_ends_well_and_the_second_waits_for_the_next_life(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    first = "touch begun; sleep 1; echo one >> log"
+    script = [TCS(("c1", "bash", {"command": first}), ("c2", "bash", {"command": "echo two >> log"})), TXT("done")]
+    with FakeOpenAI(script, strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        process = _run(command)
+        until((command.workspace / "begun").exists)
+        ended = _cut(process, number)
+        log = (command.workspace / "log").read_text()
+        statuses = [call["status"] for call in command.json("calls")["calls"]]
+        end, result = command.run_json("--resume", "t1", "--mode", "bypassPermissions")
+
+    assert (ended, log, statuses) == (code, "one\n", ["success", "pending"])
+    assert (end, result["answer"], (command.workspace / "log").read_text()) == (0, "done", "one\ntwo\n")
+
+
+def _chat(command: Command, *arguments: str) -> PtyProgram:
+    return PtyProgram(["-m", "graph_agent", "chat", "--thread", "t1", *arguments], command.workspace, command.env)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 3)])
+def test_cut_at_an_approval_the_question_stays_open(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    with FakeOpenAI([TC("c1", "bash", {"command": "echo x >> log"}), TXT("done")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        chat = _chat(command, "go")
+        chat.sees("[s]top the turn > ")
+        chat.signals(number)
+        ended = chat.ends()
+        waiting = [call["call_id"] for call in command.json("approvals", "list")["approvals"]]
+        end, _ = command.run_json("--resume", "t1", "--approve", "all")
+
+    assert (ended, waiting, end, (command.workspace / "log").read_text()) == (code, ["c1"], 0, "x\n")
+    assert server.faults == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129)])
+def test_cut_at_the_prompt_the_chat_leaves_with_the_code_of_the_signal(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    with FakeOpenAI([TXT("hello you"), TXT("again")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        chat = _chat(command, "go")
+        chat.sees("hello you")
+        chat.sees("> ")
+        chat.signals(number)
+        ended = chat.ends()
+        end, result = command.run_json("more", "--thread", "t1")
+
+    assert (ended, end, result["answer"], server.faults) == (code, 0, "again", [])
+
+
+def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_asks_in_the_next_life(tmp_path: Path) -> None:
+    with FakeOpenAI([TC("c1", "bash", {"command": _STUBBORN}), TXT("done")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        chat = _chat(command, "go", "--mode", "bypassPermissions")
+        child = _child_of(command)
+        chat.signals(signal.SIGHUP)
+        ended = chat.ends()
+        is_left = is_running(child)
+        [broken_off] = command.json("recover")["calls"]
+
+    assert (ended, is_left, broken_off["partial_output"], broken_off["processes"]) == (129, False, "half", [])
