@@ -38,8 +38,8 @@ format: $(READY) ## put the code into the house format
 docs: $(READY) ## write the generated pages of docs/ again
 	@"$(PY)" -m docs._generate
 
-sweep: $(READY) ## run the long forms of the tests
-	@"$(PY)" -m pytest -q -m sweep
+sweep: $(READY) ## run the long forms of the tests (KILLS=N: the kill sweep alone, N kills)
+	@if [ -n "$(KILLS)" ]; then "$(PY)" -m tests.crash.sweep --kills "$(KILLS)"; else "$(PY)" -m pytest -q -m sweep; fi
 
 bench: $(READY) ## time the program against plain references; a table, and build/bench.json
 	@"$(PY)" -m tests.bench

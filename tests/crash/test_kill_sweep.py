@@ -1,5 +1,7 @@
 """The quick form of the kill sweep; `make sweep KILLS=2000` is the long one."""
 
+import random
+
 import pytest
 
 from tests.crash.play import SCENES
@@ -26,3 +28,12 @@ def test_killed_at_a_sample_of_the_points_of_the_other_scenes_no_promise_is_brok
     tally = sweep(_SAMPLED_KILLS, seed=2, scenes=SCENES[1:])
 
     assert promises_of(tally) == ([], [])
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(1800)
+def test_killed_two_thousand_times_no_promise_is_broken() -> None:
+    tally = sweep(2000, seed=random.randrange(2**32))
+
+    assert promises_of(tally) == ([], [])
+    assert tally.kills.total() >= 2000

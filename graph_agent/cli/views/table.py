@@ -1,6 +1,8 @@
 """Aligned columns of plain text. Cells are data: they are made safe here, and no markup in them is followed."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import clipped, colored, line_width, text_width
@@ -40,8 +42,13 @@ def short_id(identifier: str, among: Sequence[str]) -> str:
     if len(identifier) <= _WHOLE:
         return identifier
     tail = identifier[-_TAIL:]
-    rivals = {other for other in among if other != identifier and (other.startswith(tail) or other.endswith(tail))}
-    return identifier if rivals else tail
+    return identifier if _rivals(tuple(among))[tail] > 1 else tail
+
+
+@lru_cache(maxsize=8)
+def _rivals(identifiers: tuple[str, ...]) -> Counter[str]:
+    """How many different ids begin or end with each tail; counted once for a whole table."""
+    return Counter(end for one in set(identifiers) for end in {one[:_TAIL], one[-_TAIL:]})
 
 
 def _padded(cell: str, width: int, number: int) -> str:
