@@ -1,12 +1,13 @@
 """`calls`: the ledger as a table and as JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from graph_agent.calls import STATUSES
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
-from graph_agent.cli.views.table import short_id, table
+from graph_agent.cli.views.table import short_ids, table
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
 
@@ -43,14 +44,14 @@ def call_json(view: CallView) -> dict[str, Any]:
 
 def call_table(calls: Sequence[CallView], *, with_thread: bool) -> Iterator[str]:
     """The calls, one a line, with ids that commands accept."""
-    call_ids = [view.record["call_id"] for view in calls]
-    thread_ids = list({view.thread_id for view in calls})
+    shown_id = _call_ids(calls)
+    short_thread = short_ids(view.thread_id for view in calls)
     headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", "ABOUT")
     rows = []
     for view in calls:
         record = view.record
         row = (
-            _call_id(view, call_ids),
+            shown_id(view),
             record["status"],
             record.get("risk", "-"),
             record["tool_name"],
@@ -58,7 +59,7 @@ def call_table(calls: Sequence[CallView], *, with_thread: bool) -> Iterator[str]
             local_time(record.get("ended_at") or record.get("started_at") or record.get("asked_at")),
             _about(view),
         )
-        rows.append((short_id(view.thread_id, thread_ids), *row) if with_thread else row)
+        rows.append((short_thread(view.thread_id), *row) if with_thread else row)
     return table(("THREAD", *headings) if with_thread else headings, rows)
 
 
@@ -77,9 +78,15 @@ def _read(database: Path, text: str | None) -> list[CallView]:
         return []
 
 
-def _call_id(view: CallView, call_ids: Sequence[str]) -> str:
-    call_id: str = view.record["call_id"]
-    return f"{view.thread_id}:{call_id}" if call_ids.count(call_id) > 1 else short_id(call_id, call_ids)
+def _call_ids(calls: Sequence[CallView]) -> Callable[[CallView], str]:
+    count = Counter(view.record["call_id"] for view in calls)
+    short = short_ids(count)
+
+    def shown(view: CallView) -> str:
+        call_id: str = view.record["call_id"]
+        return f"{view.thread_id}:{call_id}" if count[call_id] > 1 else short(call_id)
+
+    return shown
 
 
 def _about(view: CallView) -> str:

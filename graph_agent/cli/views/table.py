@@ -1,13 +1,12 @@
 """Aligned columns of plain text. Cells are data: they are made safe here, and no markup in them is followed."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import clipped, colored, line_width, text_width
 
-__all__ = ["labelled", "short_id", "table"]
+__all__ = ["labelled", "short_ids", "table"]
 
 _GAP = 2
 _WHOLE = 20
@@ -37,18 +36,15 @@ def labelled(pairs: Mapping[str, str]) -> Iterator[str]:
         yield f"{colored(label.ljust(width), 'heading')}{' ' * _GAP}{escape(value)}"
 
 
-def short_id(identifier: str, among: Sequence[str]) -> str:
-    """The last characters of a long id, where they single it out of the others; commands take them as an id."""
-    if len(identifier) <= _WHOLE:
-        return identifier
-    tail = identifier[-_TAIL:]
-    return identifier if _rivals(tuple(among))[tail] > 1 else tail
+def short_ids(among: Iterable[str]) -> Callable[[str], str]:
+    """Shortens a long id to its last characters, where they single it out of these; commands take them as an id."""
+    ends = Counter(end for one in set(among) for end in {one[:_TAIL], one[-_TAIL:]})
 
+    def short(identifier: str) -> str:
+        tail = identifier[-_TAIL:]
+        return identifier if len(identifier) <= _WHOLE or ends[tail] > 1 else tail
 
-@lru_cache(maxsize=8)
-def _rivals(identifiers: tuple[str, ...]) -> Counter[str]:
-    """How many different ids begin or end with each tail; counted once for a whole table."""
-    return Counter(end for one in set(identifiers) for end in {one[:_TAIL], one[-_TAIL:]})
+    return short
 
 
 def _padded(cell: str, width: int, number: int) -> str:

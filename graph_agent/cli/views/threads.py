@@ -10,7 +10,7 @@ from graph_agent.cli.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.messages import message_lines, tokens_of
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
-from graph_agent.cli.views.table import labelled, short_id, table
+from graph_agent.cli.views.table import labelled, short_ids, table
 from graph_agent.errors import NothingYet
 from graph_agent.inspect import CallView, Reader, ThreadSummary, TranscriptEntry
 
@@ -66,10 +66,10 @@ def thread_json(thread: ThreadSummary) -> dict[str, Any]:
 
 
 def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
-    ids = [thread.thread_id for thread in threads]
+    short = short_ids(thread.thread_id for thread in threads)
     rows = [
         (
-            short_id(thread.thread_id, ids),
+            short(thread.thread_id),
             thread.status,
             local_time(thread.updated_at),
             str(thread.turns),
