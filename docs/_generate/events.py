@@ -14,7 +14,8 @@ __all__ = ["page"]
 
 _INTRODUCTION = """\
 What happens in a run is told as events: frozen facts, numbered from 1 without gaps. The terminal is drawn
-from them, and `run --output stream-json` prints each as one line of JSON: `seq`, `type`, and the fields below.
+from them, and `run --output stream-json` prints each as one line of JSON: `seq`, `type`, and the fields below;
+the last line has the type `result`. For programs: [events.schema.json](events.schema.json).
 """.splitlines()
 
 

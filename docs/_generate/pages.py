@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs._generate import commands, configuration, events, state_machine
+from docs._generate import commands, configuration, events, schema, state_machine
 
 __all__ = ["PAGES", "write_pages"]
 
@@ -11,6 +11,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/commands.md": commands.page,
     "docs/configuration.md": configuration.page,
     "docs/events.md": events.page,
+    "docs/events.schema.json": schema.schema,
     "docs/state-machine.md": state_machine.page,
 }
 """Path from the top of the checkout to what renders it."""

@@ -1,0 +1,55 @@
+"""Renders docs/events.schema.json: what each line of `run --output stream-json` looks like, for programs."""
+
+import json
+from typing import Any, get_args
+
+from pydantic import TypeAdapter
+
+from graph_agent.events import Event
+from graph_agent.session.api import RestStatus
+
+__all__ = ["schema"]
+
+_NUMBER = {"type": "integer", "minimum": 1, "description": "1, 2, 3 ... without gaps"}
+
+
+def schema() -> str:
+    """The whole file, as it should stand on disk."""
+    kinds = [TypeAdapter(kind).json_schema() for kind in get_args(Event)]
+    lines = [_numbered(kind) for kind in kinds]
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of `graph-agent run --output stream-json`",
+        "oneOf": [*lines, _result()],
+    }
+    return json.dumps(whole, indent=2, sort_keys=True) + "\n"
+
+
+def _numbered(kind: dict[str, Any]) -> dict[str, Any]:
+    properties = {"seq": _NUMBER, **kind["properties"]}
+    return {**kind, "properties": properties, "required": sorted(properties), "additionalProperties": False}
+
+
+def _result() -> dict[str, Any]:
+    calls = {"type": "array", "items": {"type": "object", "required": ["call_id", "thread_id", "tool_name"]}}
+    text_or_null = {"type": ["string", "null"]}
+    properties = {
+        "seq": _NUMBER,
+        "type": {"const": "result"},
+        "status": {"enum": list(get_args(RestStatus))},
+        "thread_id": text_or_null,
+        "checkpoint_id": text_or_null,
+        "answer": {"type": "string"},
+        "pending_approvals": calls,
+        "interrupted_calls": calls,
+        "usage": {"type": "object"},
+        "error": text_or_null,
+    }
+    return {
+        "title": "result",
+        "description": "The last line; the same object as `--output json` prints.",
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties),
+        "additionalProperties": False,
+    }
