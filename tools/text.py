@@ -6,6 +6,8 @@ Text is held exactly as it decodes, line endings included; decoding and encoding
 import codecs
 from dataclasses import dataclass
 
+from tools.encodings import guess
+
 __all__ = ["TextForm", "decode", "is_binary", "to_newline"]
 
 _MARKS = (
@@ -15,7 +17,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_FALLBACK = "iso-8859-1"
 _SNIFFED_BYTES = 8192
 
 
@@ -27,6 +28,8 @@ class TextForm:
     mark: bytes = b""
     newline: str | None = None
     """The most frequent line ending; None where there is no line ending."""
+    errors: str = "strict"
+    """How bytes that the encoding does not know are carried through, as codecs name it."""
 
     def encode(self, text: str) -> bytes:
         """The bytes of a text in this form, its line endings untouched.
@@ -34,19 +37,19 @@ class TextForm:
         Raises:
             UnicodeEncodeError: the encoding lacks a character.
         """
-        return self.mark + text.encode(self.encoding)
+        return self.mark + text.encode(self.encoding, self.errors)
 
 
 def decode(data: bytes) -> tuple[str, TextForm]:
-    """The text of a file, exactly, and its form. Bytes that are not valid UTF-8 are read one character per byte."""
+    """The text of a file, exactly, and its form. What is not UTF-8 is guessed; see `tools.encodings`."""
     for mark, encoding in _MARKS:
         if data.startswith(mark) and (text := _decoded(data[len(mark) :], encoding)) is not None:
             return text, TextForm(encoding, mark, _majority(text))
     text = _decoded(data, "utf-8")
     if text is not None:
         return text, TextForm("utf-8", b"", _majority(text))
-    text = data.decode(_FALLBACK)
-    return text, TextForm(_FALLBACK, b"", _majority(text))
+    found = guess(data)
+    return found.text, TextForm(found.encoding, b"", _majority(found.text), found.errors)
 
 
 def is_binary(data: bytes) -> bool:

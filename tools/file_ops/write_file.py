@@ -1,15 +1,12 @@
 """Writing a whole file: at once or not at all, and only over what this thread has seen."""
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from tools.base import (
     BaseTool,
-    DiffResult,
     FileEffect,
     InterruptedCall,
     PathTarget,
@@ -17,18 +14,17 @@ from tools.base import (
     Reconciliation,
     Target,
     ToolContext,
-    ToolErrorType,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
 )
 from tools.blocking import in_thread
-from tools.diff import diff_of
+from tools.file_ops.changing import FileChange, apply, encoded, planned
 from tools.file_ops.consent import objection
 from tools.file_ops.reconciling import reconcile_file
-from tools.files import Snapshot, digest, look, replace
+from tools.files import Snapshot, look
 from tools.paths import PathRefused, resolve
-from tools.text import TextForm, decode, is_binary, to_newline
+from tools.text import TextForm, decode, is_binary
 
 __all__ = ["WriteFileArgs", "WriteFileTool"]
 
@@ -38,13 +34,6 @@ class WriteFileArgs(BaseModel):
 
     file_path: str = Field(description="file to write, relative to the workspace or absolute")
     content: str = Field(description="the whole new content")
-
-
-@dataclass(frozen=True)
-class _Change:
-    before: Snapshot
-    after: bytes
-    diff: DiffResult
 
 
 class WriteFileTool(BaseTool):
@@ -89,24 +78,21 @@ class WriteFileTool(BaseTool):
         surroundings = self.context_or_own(context)
         try:
             change = await in_thread(_plan, file_path, content, surroundings)
-            path = str(change.before.resolved.path)
-            known = await surroundings.file_states.get(surroundings.thread_id, path)
+            known = await surroundings.file_states.get(surroundings.thread_id, change.path)
             if refused := objection(change.before, known, surroundings.seen):
                 return refused.as_result()
-            await in_thread(_apply, change, surroundings)
+            await in_thread(apply, change, surroundings)
         except PathRefused as refused:
             return refused.as_result()
-        await surroundings.file_states.set(surroundings.thread_id, path, change.diff.after_sha256)
+        await surroundings.file_states.set(surroundings.thread_id, change.path, change.diff.after_sha256)
         return _told(change, file_path)
 
 
-def _plan(file_path: str, content: str, context: ToolContext) -> _Change:
+def _plan(file_path: str, content: str, context: ToolContext) -> FileChange:
     before = look(resolve(file_path, workspace=context.workspace), context.limits.file_bytes)
-    path = str(before.resolved.path)
     old, form = _form_of(before)
-    after = _encoded(file_path, content, form)
-    new, _ = decode(after)
-    return _Change(before, after, diff_of(path, old, new, digests=(before.sha256, digest(after))))
+    text = content.removeprefix("\ufeff") if form.mark else content
+    return planned(before, old, encoded(file_path, text, form, form.newline))
 
 
 def _form_of(before: Snapshot) -> tuple[str | None, TextForm]:
@@ -117,41 +103,18 @@ def _form_of(before: Snapshot) -> tuple[str | None, TextForm]:
     return decode(before.data)
 
 
-def _encoded(file_path: str, content: str, form: TextForm) -> bytes:
-    text = content.removeprefix("\ufeff") if form.mark else content
-    try:
-        return form.encode(to_newline(text, form.newline))
-    except UnicodeEncodeError as error:
-        raise PathRefused(
-            ToolErrorType.VALIDATION,
-            f"{file_path!r} is kept in {form.encoding}, which has no {text[error.start : error.start + 1]!r}; "
-            "write the text without that character.",
-        ) from error
-
-
-def _apply(change: _Change, context: ToolContext) -> None:
-    if change.before.data == change.after:
-        return
-    # The name is the same for every attempt of a call, so that a retry clears what a killed attempt left behind.
-    owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}\0{change.diff.path}".encode()).hexdigest()[:16]
-    temp_name = f".graph-agent-{owner}.tmp"
-    replace(change.before, change.after, temp_name=temp_name, max_bytes=context.limits.file_bytes)
-
-
-def _told(change: _Change, file_path: str) -> ToolResult:
-    diff, before = change.diff, change.before
-    if before.data == change.after:
+def _told(change: FileChange, file_path: str) -> ToolResult:
+    if change.is_empty:
         return ToolResult(
             f"{file_path} has exactly this content already.",
             display=f"{file_path} unchanged",
-            metadata=_metadata(change),
+            metadata=change.metadata,
         )
-    verb = "Created" if before.data is None else "Wrote"
+    diff = change.diff
+    verb = "Created" if change.before.data is None else "Wrote"
     output = f"{verb} {file_path} ({len(change.after)} bytes, +{diff.added} -{diff.removed} lines)."
-    if before.status is not None and before.status.st_nlink > 1:
-        output += f" Its {before.status.st_nlink} hard links are parted: the other names keep the old content."
-    return ToolResult(output, display=f"{file_path} +{diff.added} -{diff.removed}", metadata=_metadata(change))
-
-
-def _metadata(change: _Change) -> dict[str, Any]:
-    return {"diff": change.diff.as_json()}
+    return ToolResult(
+        f"{output}{change.parted_links}",
+        display=f"{file_path} +{diff.added} -{diff.removed}",
+        metadata=change.metadata,
+    )

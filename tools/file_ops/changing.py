@@ -1,0 +1,85 @@
+"""A planned change of one file's content, and carrying it out. Knows neither why it is wanted nor who consented."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from tools.context import ToolContext
+from tools.diff import diff_of
+from tools.files import Snapshot, digest, replace
+from tools.kinds import ToolErrorType
+from tools.paths import PathRefused
+from tools.result import DiffResult
+from tools.text import TextForm, decode, to_newline
+
+__all__ = ["FileChange", "apply", "encoded", "planned"]
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """What is to become of a file."""
+
+    before: Snapshot
+    after: bytes
+    diff: DiffResult
+
+    @property
+    def path(self) -> str:
+        """The real path."""
+        return str(self.before.resolved.path)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the content is there already."""
+        return self.before.data == self.after
+
+    @property
+    def parted_links(self) -> str:
+        """A remark when other names of the file will keep the old content; else nothing."""
+        status = self.before.status
+        if status is None or status.st_nlink < 2:
+            return ""
+        return f" Its {status.st_nlink} hard links are parted: the other names keep the old content."
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The diff for rendering."""
+        return {"diff": self.diff.as_json()}
+
+
+def planned(before: Snapshot, old: str | None, after: bytes) -> FileChange:
+    """The change from what was looked at, whose text is `old`, to these bytes."""
+    new, _ = decode(after)
+    digests = (before.sha256, digest(after))
+    return FileChange(before, after, diff_of(str(before.resolved.path), old, new, digests=digests))
+
+
+def encoded(file_path: str, text: str, form: TextForm, newline: str | None = None) -> bytes:
+    """The bytes of a text in the form of its file, its line ends turned into `newline` where that is given.
+
+    Raises:
+        PathRefused: the encoding lacks a character.
+    """
+    try:
+        return form.encode(to_newline(text, newline))
+    except UnicodeEncodeError as error:
+        lacking = str(error.object)[error.start : error.start + 1]
+        raise PathRefused(
+            ToolErrorType.VALIDATION,
+            f"{file_path!r} is kept in {form.encoding}, which has no {lacking!r}; "
+            "write the text without that character.",
+        ) from error
+
+
+def apply(change: FileChange, context: ToolContext) -> None:
+    """Write it, unless the content is there already.
+
+    Raises:
+        PathRefused: see `tools.files.replace`.
+    """
+    if change.is_empty:
+        return
+    # The name is the same for every attempt of a call, so that a retry clears what a killed attempt left behind.
+    owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}\0{change.path}".encode()).hexdigest()[:16]
+    temp_name = f".graph-agent-{owner}.tmp"
+    replace(change.before, change.after, temp_name=temp_name, max_bytes=context.limits.file_bytes)
