@@ -67,6 +67,10 @@ class Conversation(Protocol):
         """
         ...
 
+    async def end_processes(self, question: Question) -> tuple[int, ...]:
+        """End what an interrupted call left running; returns the pids of what lives all the same."""
+        ...
+
     async def proceed(self) -> Rest:
         """Apply the answers and run on, once every open question has one."""
         ...

@@ -110,6 +110,10 @@ class ScriptedSession:
         self.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
         return answer
 
+    async def end_processes(self, question: Question) -> tuple[int, ...]:
+        self._note("end", question.call_id)
+        return ()
+
     async def proceed(self) -> Rest:
         self._note("proceed")
         answered = {*self._answers, *await self.answered_elsewhere()}

@@ -13,6 +13,7 @@ from graph_agent.app.recovering import Decision, decide_calls
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Outcome, Scope
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
+from tests.fakes.pty_program import PtyProgram
 from tests.fakes.scripted_model import ScriptedModel, calls
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.fakes.waiting import is_running
@@ -100,6 +101,29 @@ def test_nothing_is_retried_while_an_earlier_attempt_still_runs(tmp_path: Path, 
     assert (code, result["interrupted_calls"][0]["processes"], still_runs) == (4, shown["processes"], True)
     assert (accepted.returncode, runs_after, again.returncode) == (0, False, 0)
     assert [(call["status"], call["attempt"]) for call in command.json("calls")["calls"]] == [("error", 2)]
+
+
+def test_the_chat_offers_to_end_what_still_runs_before_a_retry(tmp_path: Path, server: FakeOpenAI) -> None:
+    command = _killed_in_a_command(tmp_path, server, ends_orphans=False)
+    orphan = _pid(command)
+
+    arguments = ["-m", "graph_agent", "resume", "t1", "--mode", "bypassPermissions"]
+    chat = PtyProgram(arguments, command.workspace, command.env)
+    chat.sees("still running")
+    chat.sees("[e]nd what still runs > ")
+    chat.enters("r")
+    chat.sees("is not tried again while processes of its last attempt run")
+    chat.enters("e")
+    chat.sees("Nothing of it runs any more.")
+    runs_after = is_running(orphan)
+    chat.sees("[c]ancel > ")
+    chat.enters("r")
+    until(lambda: (command.workspace / "log").read_text() == "x\nx\n")
+    os.kill(_pid(command), signal.SIGKILL)
+    chat.sees("done")
+    chat.types("\x04")
+
+    assert (chat.ends(), runs_after, server.faults) == (0, False, [])
 
 
 class _HangingReads(ScriptedToolbox):

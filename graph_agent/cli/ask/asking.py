@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from rich.text import Text
 
-from graph_agent.cli.ask.choices import APPROVAL, MORE, RECOVERY, Choice, choice_line, chosen
+from graph_agent.cli.ask.choices import APPROVAL, END, MORE, RECOVERY, Choice, choice_line, chosen
 from graph_agent.cli.ask.editing import NotEdited, edited_arguments
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.render.lines import marked
@@ -102,8 +102,12 @@ class Asking:
 
     async def _ask_recovery(self, item: OpenQuestion, place: str) -> None:
         page = recovery_page(item, self.width, place)
-        while key := await self._key(item, page, RECOVERY):
+        choices = (*RECOVERY, END) if item.processes else RECOVERY
+        while key := await self._key(item, page, choices):
             page = []
+            if key == END.key:
+                choices = (*RECOVERY, END) if await self._end_processes(item) else RECOVERY
+                continue
             if key == "d":
                 result = await self.terminal.answer("What did it do? The model is told: ") or ""
                 is_answered = await self._decide(item, "done", reason=result.strip())
@@ -111,6 +115,12 @@ class Asking:
                 is_answered = await self._decide(item, "retry" if key == "r" else "cancel")
             if is_answered:
                 return
+
+    async def _end_processes(self, item: OpenQuestion) -> tuple[int, ...]:
+        left = await self.session.end_processes(item.question)
+        named = ", ".join(map(str, left))
+        self.story.line(Text(f"These could not be ended: pid {named}" if left else "Nothing of it runs any more."))
+        return left
 
     async def _key(self, item: OpenQuestion, page: list[Text], choices: Sequence[Choice]) -> str | None:
         """The key a person chose; None when the question was answered elsewhere."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["APPROVAL", "MORE", "RECOVERY", "Choice", "choice_line", "chosen"]
+__all__ = ["APPROVAL", "END", "MORE", "RECOVERY", "Choice", "choice_line", "chosen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,9 @@ RECOVERY = (
     Choice("d", "done", "[d]one"),
     Choice("c", "cancel", "[c]ancel"),
 )
+
+END = Choice("e", "end", "[e]nd what still runs")
+"""Offered while processes of the earlier attempt live; until they have ended the call is not tried again."""
 
 MORE = Choice("m", "more", "[m]ore")
 """Offered while part of the page is not shown; until it was opened nothing can be approved."""

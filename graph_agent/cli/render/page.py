@@ -57,6 +57,9 @@ def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     lines += _arguments(call["arguments"], None, width)
     if item.partial_output:
         lines += [Text("  what it wrote until then:"), *block(item.partial_output, width, style="dim")]
+    if item.processes:
+        still = f"pid {', '.join(map(str, item.processes))}; a retry waits until they have ended"
+        lines += _field("still running", still, width)
     if item.finding:
         lines += _field("finding", f"{item.finding_verdict.replace('_', ' ')}: {item.finding}".lstrip(": "), width)
     return lines

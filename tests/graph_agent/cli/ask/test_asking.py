@@ -158,3 +158,16 @@ async def test_an_interrupted_call_is_retried_done_or_cancelled(
     await scene.asked(*lines)
 
     assert scene.session.log == [("decide", "call-a", *decided)]
+
+
+async def test_what_still_runs_can_be_ended_before_the_call_is_tried_again(tmp_path: Path) -> None:
+    scene = _Scene(tmp_path, recovery("call-a", "bash", {"command": "make"}, processes=(7, 8)))
+
+    shown = await scene.asked("e", "r")
+
+    assert scene.session.log == [("end", "call-a"), ("decide", "call-a", "retry", "")]
+    assert "  still running: pid 7, 8; a retry waits until they have ended" in shown
+    assert [line for line in shown if line.endswith("> ")] == [
+        "[r]etry  [d]one  [c]ancel  [e]nd what still runs > ",
+        "[r]etry  [d]one  [c]ancel > ",
+    ]
