@@ -64,7 +64,14 @@ class Wire(ChatOpenAI):
             BrokenReply: the connection broke while the answer arrived.
             NotAnApi: a web page answered.
         """
-        async with self.async_client.with_streaming_response.create(**body) as response:
+        # As `extra_body`, which the client merges in as it is: given as arguments, it would walk every message of the
+        # history against its type declarations, which for a long thread costs more than all else together.
+        known = {"model": body["model"], "stream": body["stream"], "messages": []}
+        extra = {
+            **{key: value for key, value in body.items() if key != "extra_body"},
+            **(body.get("extra_body") or {}),
+        }
+        async with self.async_client.with_streaming_response.create(**known, extra_body=extra) as response:
             content_type = str(response.headers.get("content-type", "")).lower()
             if "text/html" in content_type:
                 raise NotAnApi("it answered with a web page")
