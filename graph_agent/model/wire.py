@@ -64,8 +64,8 @@ class Wire(ChatOpenAI):
             BrokenReply: the connection broke while the answer arrived.
             NotAnApi: a web page answered.
         """
-        # As `extra_body`, which the client merges in as it is: given as arguments, it would walk every message of the
-        # history against its type declarations, which for a long thread costs more than all else together.
+        # As `extra_body`, which the client merges in as it is: given as arguments, it would walk every message of
+        # the history against its type declarations, which for a long thread costs more than all else together.
         known = {"model": body["model"], "stream": body["stream"], "messages": []}
         extra = {
             **{key: value for key, value in body.items() if key != "extra_body"},
