@@ -1,7 +1,10 @@
+import sys
+from types import FrameType
+
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
-from graph_agent.model.wire import Dialect, open_wire
+from graph_agent.model.wire import Dialect, Wire, open_wire
 from tests.fakes.openai_server import SSE, TXT, FakeOpenAI
 
 CALLED = [
@@ -55,3 +58,31 @@ async def test_an_answer_that_is_not_streamed_is_handed_on_whole() -> None:
         await wire.close()
 
     assert [payload.startswith('{"id": "chatcmpl-fake"') for payload in payloads] == [True]
+
+
+async def test_what_the_client_does_to_a_request_does_not_grow_with_the_history() -> None:
+    with FakeOpenAI([TXT("warm"), TXT("short"), TXT("long")]) as server:
+        wire = open_wire(ModelSettings(base_url=server.base_url), "m")
+        counts = [await _walked(wire, length) for length in (1, 1, 200)]
+        await wire.close()
+
+    assert counts[1] == counts[2]
+    assert [len(body["messages"]) for body in server.bodies] == [1, 1, 200]
+
+
+async def _walked(wire: Wire, length: int) -> int:
+    """How many values the client holds against its type declarations while it sends a history of this length."""
+    body = wire.request_body([HumanMessage("hi")] * length, [], Dialect(streams=False))
+    walked = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal walked
+        walked += event == "call" and frame.f_code.co_filename.endswith("_transform.py")
+
+    sys.setprofile(count)
+    try:
+        async for _ in wire.payloads(body):
+            pass
+    finally:
+        sys.setprofile(None)
+    return walked
