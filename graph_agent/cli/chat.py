@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -33,6 +33,8 @@ from graph_agent.session.api import Rest
 __all__ = ["Chat", "Setting"]
 
 _TICK_SECONDS = 0.25
+_FAILED = ("model_error", "failed", "broken_off")
+_Rested = TypeVar("_Rested", Rest, Rest | None)
 _HINTS = {
     "limit": "The step limit of the turn is reached; /retry goes on.",
     "model_error": "The model did not answer; /retry asks it again.",
@@ -66,7 +68,7 @@ class Chat:
         self._setting = setting
         self._story = Story(console)
         self._session: Conversation | None = None
-        self._running: asyncio.Task[Rest] | None = None
+        self._running: asyncio.Task[Any] | None = None
         self._ending: Exit | None = None
         self._code = Exit.DONE
 
@@ -104,6 +106,8 @@ class Chat:
             self._recall(session)
         rest = await self._settled(session, await self._turn(session, session.start()))
         self._tell(rest)
+        if rest.status != "broken_off":
+            await self._send_queued(session)
         while True:
             await self._take(session, await self._terminal.message() if text is None else text)
             text = None
@@ -140,9 +144,21 @@ class Chat:
         else:
             work = session.send(text)
         try:
-            self._tell(await self._settled(session, await self._turn(session, work)))
+            rest = await self._settled(session, await self._turn(session, work))
         except UsageError as refusal:
             self._story.line(marked(str(refusal), "yellow"))
+            return
+        self._tell(rest)
+        if rest.status not in _FAILED:
+            await self._send_queued(session)
+
+    async def _send_queued(self, session: Conversation) -> None:
+        """Send what was typed while a turn ran, one message a turn; a failed turn leaves the rest waiting."""
+        while (sent := await self._turn(session, session.send_queued())) is not None:
+            rest = await self._settled(session, sent)
+            self._tell(rest)
+            if rest.status in _FAILED:
+                return
 
     async def _settled(self, session: Conversation, rest: Rest) -> Rest:
         """Ask what is open until nothing is."""
@@ -160,10 +176,18 @@ class Chat:
             rest = await self._turn(session, session.proceed())
         return rest
 
-    async def _turn(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> Rest:
-        """Run until the graph rests; Esc and Ctrl-C stop it."""
+    async def _turn(self, session: Conversation, work: Coroutine[Any, Any, _Rested]) -> _Rested:
+        """Run until the graph rests; Esc and Ctrl-C stop it, lines typed meanwhile are queued."""
         self._running = running = asyncio.create_task(work)
         stopping: list[asyncio.Task[Rest]] = []
+        queueing: list[asyncio.Task[None]] = []
+
+        def queue(line: str) -> bool:
+            if is_command(line):
+                return False
+            if line.strip():
+                queueing.append(asyncio.create_task(self._queue(session, line)))
+            return True
 
         def stop(_code: Exit = Exit.INTERRUPTED) -> None:
             if not stopping and not running.done():
@@ -171,13 +195,17 @@ class Chat:
                 stopping.append(asyncio.create_task(session.stop()))
 
         with signals_caught(stop, signal.SIGINT):
-            async with self._terminal.watched(stop):
+            async with self._terminal.watched(stop, queue):
                 while not running.done():
                     await asyncio.wait({running}, timeout=_TICK_SECONDS)
                     self._story.tick()
-        await asyncio.gather(*stopping)
+        await asyncio.gather(*stopping, *queueing)
         self._story.rest()
         return running.result()
+
+    async def _queue(self, session: Conversation, line: str) -> None:
+        await session.queue(line)
+        self._story.line(marked(f"queued: {line}", "dim"))
 
     def _introduce(self) -> None:
         for line in self._setting.introduction():

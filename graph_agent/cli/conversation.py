@@ -52,6 +52,14 @@ class Conversation(Protocol):
         """Run a turn on new text."""
         ...
 
+    async def queue(self, text: str) -> None:
+        """Keep a message, durably, until the thread is at rest."""
+        ...
+
+    async def send_queued(self) -> Rest | None:
+        """Run a turn on the oldest queued message; None when none waits."""
+        ...
+
     async def decide(
         self,
         question: Question,

@@ -74,13 +74,28 @@ class _Run:
 
     async def _work(self, session: Conversation) -> Rest:
         rest = await settle(session, await session.start(), self._order.settlement)
+        prompt = self._order.prompt
         if rest.questions:
-            if self._order.prompt is not None:
-                self._news.tell("graph-agent: the prompt was not sent; what is open must be answered first")
+            return await self._kept(session, rest)
+        is_over = bool(self._steps)
+        if prompt is None and rest.status == "broken_off":
+            rest, is_over = await session.continue_turn(), True
+        if prompt is None and is_over and rest.status != "done":
             return rest
+        while (sent := await session.send_queued()) is not None:
+            if sent.status != "done":
+                return await self._kept(session, sent)
+            rest, is_over = sent, True
+        if prompt is not None:
+            return await session.send(prompt)
+        return rest if is_over else await session.continue_turn()
+
+    async def _kept(self, session: Conversation, rest: Rest) -> Rest:
+        """The rest of a run that cannot send its prompt yet: it waits in the inbox."""
         if self._order.prompt is not None:
-            return await session.send(self._order.prompt)
-        return rest if self._steps else await session.continue_turn()
+            await session.queue(self._order.prompt)
+            self._news.tell("graph-agent: the prompt is kept and sent once what is open has been settled")
+        return rest
 
     def _ended(self, cut: Cut[Rest]) -> int:
         rest = cut.result

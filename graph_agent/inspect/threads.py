@@ -27,7 +27,8 @@ _STORED = (
 )
 _SELECT = f"""WITH open AS MATERIALIZED ({OPEN_BY_THREAD})
     SELECT {", ".join(f"t.{name}" for name in _STORED)},
-    (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL),
+    (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM transcript m WHERE m.thread_id = i.thread_id AND m.message_id = 'inbox-' || i.id)),
     t.next_nodes = '[]', open.calls
     FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
 

@@ -139,7 +139,11 @@ class Inbox(Protocol):
     async def queue(self, thread_id: str, text: str, by: str) -> None: ...
 
     async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
-        """Id and text of each message not taken yet, oldest first."""
+        """Id and text of each message not taken yet, oldest first.
+
+        One whose message `inbox-ID` is in the transcript counts as taken: the transcript grows in the very
+        transaction that stores the checkpoint, so no instant to die at makes a message lost or sent twice.
+        """
         ...
 
     async def take(self, thread_id: str, message_id: int) -> None:

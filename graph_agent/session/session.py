@@ -108,11 +108,30 @@ class Session:
         Raises:
             UsageError: questions are open; they must be answered, or the turn stopped, first.
         """
-        position = await self._ready_for_a_turn()
-        messages: list[Any] = [] if position.exists else [SystemMessage(self._parts.instructions())]
-        messages.append(HumanMessage(printable(text)))
-        self._parts.bus.publish(TurnStarted(text))
-        return await self._begin({"messages": messages})
+        return await self._send(await self._ready_for_a_turn(), text, None)
+
+    async def queue(self, text: str) -> None:
+        """Keep a message for when the thread is at rest; it may be shown as queued when this returns."""
+        await self._parts.inbox.queue(self.thread_id, printable(text), self.by)
+
+    async def send_queued(self) -> Rest | None:
+        """Start a turn with the oldest queued message; None, and nothing is done, when none waits.
+
+        Raises:
+            UsageError: questions are open.
+        """
+        waiting = await self._parts.inbox.waiting(self.thread_id)
+        if not waiting:
+            return None
+        self._refuse_open_questions()
+        position = await self._parts.run.position()
+        if position.open_nodes == ("__start__",):
+            # The last life died between storing a message and taking it in: that one goes first, and whole.
+            return await self.continue_turn()
+        number, text = waiting[0]
+        rest = await self._send(await self._ready_for_a_turn(), text, f"inbox-{number}")
+        await self._parts.inbox.take(self.thread_id, number)
+        return rest
 
     async def continue_turn(self) -> Rest:
         """Ask the model again where its request is all that is open, or go on after a limit or a stop.
@@ -189,6 +208,12 @@ class Session:
         """Give the thread back."""
         await self._parts.lock.release()
         await self._parts.close()
+
+    async def _send(self, position: Position, text: str, message_id: str | None) -> Rest:
+        messages: list[Any] = [] if position.exists else [SystemMessage(self._parts.instructions())]
+        messages.append(HumanMessage(printable(text), id=message_id))
+        self._parts.bus.publish(TurnStarted(text))
+        return await self._begin({"messages": messages})
 
     async def _ready_for_a_turn(self) -> Position:
         self._refuse_open_questions()

@@ -6,6 +6,12 @@ from graph_agent.store.jsontext import storable
 
 __all__ = ["SqliteInbox"]
 
+_WAITING = """
+SELECT id, text FROM inbox WHERE thread_id = ? AND taken_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id
+) ORDER BY id
+"""
+
 
 class SqliteInbox:
     """The port `Inbox` over the database."""
@@ -22,8 +28,7 @@ class SqliteInbox:
 
     async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
         """See `Inbox.waiting`."""
-        statement = "SELECT id, text FROM inbox WHERE thread_id = ? AND taken_at IS NULL ORDER BY id"
-        return await self._database.run(lambda connection: connection.execute(statement, (thread_id,)).fetchall())
+        return await self._database.run(lambda connection: connection.execute(_WAITING, (thread_id,)).fetchall())
 
     async def take(self, thread_id: str, message_id: int) -> None:
         """See `Inbox.take`."""

@@ -73,6 +73,7 @@ class ScriptedSession:
         """What was asked of the session, in order."""
         self.refusals: dict[str, str] = {}
         """Calls whose edits are refused, and with which words."""
+        self.queued: list[str] = []
         self._turns = list(turns)
         self._opening = opening
         self._elsewhere = elsewhere
@@ -91,6 +92,13 @@ class ScriptedSession:
         self._note("send", text)
         self.bus.publish(TurnStarted(text))
         return await self._play(self._turns.pop(0))
+
+    async def queue(self, text: str) -> None:
+        self._note("queue", text)
+        self.queued.append(text)
+
+    async def send_queued(self) -> Rest | None:
+        return await self.send(self.queued.pop(0)) if self.queued else None
 
     async def continue_turn(self) -> Rest:
         self._note("continue")

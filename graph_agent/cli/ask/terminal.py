@@ -131,9 +131,14 @@ class Terminal:
             termios.tcflush(self._input.fileno(), termios.TCIFLUSH)
 
     @contextlib.asynccontextmanager
-    async def watched(self, on_stop: Callable[[], None]) -> AsyncIterator[None]:
-        """Read keys while a turn runs: Esc and Ctrl-C call `on_stop`, all others wait for the next message."""
-        keys = _TurnKeys(self._input, on_stop)
+    async def watched(
+        self, on_stop: Callable[[], None], on_line: Callable[[str], bool] = lambda _: False
+    ) -> AsyncIterator[None]:
+        """Read keys while a turn runs: Esc and Ctrl-C call `on_stop`, Enter offers the line to `on_line`.
+
+        Whatever nobody takes waits for the next message.
+        """
+        keys = _TurnKeys(self._input, on_stop, on_line)
         with self._bracketed_paste(), self._input.attach(keys.read):
             try:
                 yield
@@ -172,9 +177,10 @@ class Terminal:
 class _TurnKeys:
     """Takes keys in while nobody prompts for them."""
 
-    def __init__(self, source: Input, on_stop: Callable[[], None]) -> None:
+    def __init__(self, source: Input, on_stop: Callable[[], None], on_line: Callable[[str], bool]) -> None:
         self._source = source
         self._on_stop = on_stop
+        self._on_line = on_line
         self._kept: list[KeyPress] = []
         self._flushing: asyncio.TimerHandle | None = None
 
@@ -197,8 +203,23 @@ class _TurnKeys:
         for press in keys:
             if press.key in (Keys.Escape, Keys.ControlC):
                 self._on_stop()
+            elif press.key is Keys.Enter and self._on_line(_line_of(self._kept)):
+                self._kept.clear()
             else:
                 self._kept.append(press)
+
+
+def _line_of(keys: list[KeyPress]) -> str:
+    """What the keys would have written into an empty line."""
+    line = ""
+    for press in keys:
+        if press.key is Keys.Backspace:
+            line = line[:-1]
+        elif press.key is Keys.BracketedPaste:
+            line += press.data.replace("\r\n", "\n").replace("\r", "\n")
+        elif len(press.key) == 1:
+            line += press.key
+    return line
 
 
 class _Output(Vt100_Output):

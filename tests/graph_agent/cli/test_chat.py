@@ -103,7 +103,7 @@ def test_keys_typed_before_the_question_appeared_are_no_answer(tmp_path: Path) -
     time.sleep(0.4)
     chat.types(_CTRL_C)
 
-    assert (chat.ends(), chat.log()) == (3, [["start"], ["send", "go"]])
+    assert (chat.ends(), chat.log()) == (3, [["start"], ["send", "go"], ["queue", "y"]])
 
 
 @pytest.mark.parametrize("key", [_CTRL_C, _CTRL_D])

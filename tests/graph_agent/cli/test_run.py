@@ -131,7 +131,8 @@ def test_the_prompt_is_not_sent_while_something_stays_open(
 
     assert run_headless(RunOrder("go"), opened) == 4
     assert ("send", "go") not in opened.log
-    assert "the prompt was not sent" in capsys.readouterr().err
+    assert ("queue", "go") in opened.log
+    assert "the prompt is kept" in capsys.readouterr().err
 
 
 def test_without_a_prompt_a_turn_that_ended_early_goes_on(tmp_path: Path) -> None:

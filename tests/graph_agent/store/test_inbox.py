@@ -15,3 +15,19 @@ async def test_messages_wait_in_order_until_each_is_taken(database: Database, cl
 
     assert [text for _, text in waiting] == ["one", "two", "three?"]
     assert await inbox.waiting("t") == [waiting[0], waiting[2]]
+
+
+async def test_a_message_whose_turn_has_begun_waits_no_more_though_nobody_could_mark_it(
+    database: Database, clock: SteppingClock
+) -> None:
+    inbox = SqliteInbox(database, clock)
+    await inbox.queue("t", "one", "chat")
+    [(number, _)] = await inbox.waiting("t")
+    row = ("t", 1, f"inbox-{number}", "user", "{}", "c1", clock.now())
+    statement = (
+        "INSERT INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at) VALUES (?,?,?,?,?,?,?)"
+    )
+
+    await database.write(lambda connection: connection.execute(statement, row))
+
+    assert await inbox.waiting("t") == []

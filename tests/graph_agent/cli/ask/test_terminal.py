@@ -85,3 +85,17 @@ async def test_what_was_entered_is_kept_in_the_history_file(keys: PipeInput, tmp
     await Terminal(history, source=keys).message()
 
     assert "+remember me" in history.read_text().splitlines()
+
+
+async def test_a_line_entered_while_a_turn_runs_is_handed_over_and_what_follows_waits(keys: PipeInput) -> None:
+    terminal, lines = Terminal(None, source=keys), list[str]()
+
+    def take(line: str) -> bool:
+        lines.append(line)
+        return not line.startswith("/")
+
+    async with terminal.watched(lambda: None, take):
+        keys.send_text("nexx\x7ft\r/calls\r")
+        await asyncio.sleep(0.05)
+
+    assert (await terminal.message(), lines) == ("/calls", ["next", "/calls"])

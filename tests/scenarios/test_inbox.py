@@ -1,0 +1,104 @@
+"""Messages that wait for their turn: kept through kills, sent once, in order, before what comes later."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from graph_agent.errors import ModelError
+from tests.fakes.openai_server import TC, TXT, FakeOpenAI
+from tests.fakes.pty_program import PtyProgram
+from tests.fakes.scripted_model import ScriptedModel, text
+from tests.scenarios.command import Command, until
+from tests.scenarios.stage import Stage
+
+
+def _said(server: FakeOpenAI) -> list[str]:
+    return [message["content"] for message in server.bodies[-1]["messages"] if message["role"] == "user"]
+
+
+def _queued(command: Command) -> int:
+    [thread] = command.json("threads", "list")["threads"]
+    return int(thread["queued_messages"])
+
+
+def test_a_prompt_that_cannot_be_sent_yet_is_kept_and_sent_once_what_was_open_is_settled(tmp_path: Path) -> None:
+    script = [TC("c1", "bash", {"command": "echo x >> log"}), TXT("ran"), TXT("and more"), TXT("and last")]
+    with FakeOpenAI(script, strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        first, _ = command.run_json("go", "--thread", "t1")
+        second, _ = command.run_json("then this", "--resume", "t1")
+        waiting = _queued(command)
+        third, result = command.run_json("finally that", "--resume", "t1", "--approve", "all")
+
+    assert (first, second, waiting, third, result["answer"]) == (3, 3, 1, 0, "and last")
+    assert (_said(server), _queued(command), server.faults) == (["go", "then this", "finally that"], 0, [])
+
+
+def test_a_message_typed_while_a_turn_runs_survives_a_kill_and_is_sent_next(tmp_path: Path) -> None:
+    script = [TC("c1", "bash", {"command": "touch begun; sleep 60"}), TXT("seen"), TXT("good night to you")]
+    with FakeOpenAI(script, strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        arguments = ["-m", "graph_agent", "chat", "go", "--thread", "t1", "--mode", "bypassPermissions"]
+        chat = PtyProgram(arguments, command.workspace, command.env)
+        until((command.workspace / "begun").exists)
+        chat.enters("good night")
+        chat.sees("queued: good night")
+        chat.signals(9)
+        chat.ends()
+        waiting = _queued(command)
+        command("recover", "--cancel", "c1")
+        code, result = command.run_json("--resume", "t1")
+
+    assert (waiting, code, result["answer"], _queued(command)) == (1, 0, "good night to you", 0)
+    assert (_said(server), server.faults) == (["go", "good night"], [])
+
+
+def test_a_message_typed_while_a_turn_runs_is_sent_when_it_ends(tmp_path: Path) -> None:
+    with FakeOpenAI([TXT("a slow one", pace_s=0.5), TXT("the next one")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        chat = PtyProgram(["-m", "graph_agent", "chat", "go"], command.workspace, command.env)
+        until(lambda: len(server.bodies) == 1)
+        chat.enters("more")
+        chat.sees("queued: more")
+        chat.sees("the next one")
+        chat.types("\x04")
+        code = chat.ends()
+
+    assert (code, _said(server)) == (0, ["go", "more"])
+
+
+async def test_a_life_that_ends_before_it_could_mark_a_message_as_taken_does_not_send_it_twice(
+    tmp_path: Path,
+) -> None:
+    stage = Stage(tmp_path / "a.db", ScriptedModel(ModelError("down"), text("hello")))
+    async with stage.life() as session:
+        await session.queue("hi")
+        await session.queue("you")
+        session._parts.inbox.take = _never  # type: ignore[method-assign]  # the life ends before this
+        failed = await session.send_queued()
+
+    async with stage.life() as session:
+        await session.start()
+        rest = await session.send_queued()
+        nothing = await session.send_queued()
+
+    assert (failed and failed.status, rest and rest.answer, nothing) == ("model_error", "hello", None)
+    assert [said for kind, said in stage.model.told() if kind == "human"] == ["hi", "you"]
+
+
+async def _never(thread_id: str, message_id: int) -> None:
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("messages", [0, 3])
+async def test_queued_messages_make_one_turn_each_in_order(tmp_path: Path, messages: int) -> None:
+    stage = Stage(tmp_path / "a.db", ScriptedModel(*(text(f"answer {n}") for n in range(3))))
+    answers = []
+    async with stage.life() as session:
+        for number in range(messages):
+            await session.queue(f"message {number}")
+        while (rest := await session.send_queued()) is not None:
+            answers.append(rest.answer)
+
+    assert answers == [f"answer {number}" for number in range(messages)]
