@@ -14,7 +14,7 @@ from graph_agent.ports import Answer, Clock, Question, SystemClock
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
 
-__all__ = ["Answered", "answer_approval"]
+__all__ = ["Answered", "answer_approval", "give"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,14 @@ async def answer_approval(
     reason: str = "",
     clock: Clock | None = None,
 ) -> Answered:
-    """Answer the question about the call that an id, a part of one or THREAD:CALL names. The first answer wins.
+    """Approve or refuse the call that an id, a part of one or THREAD:CALL names. See `give`."""
+    return await give(database, text, Answer(kind, by, (clock or SystemClock()).now(), reason=reason))
+
+
+async def give(database: Path, text: str, answer: Answer) -> Answered:
+    """Record an answer to the question about the call that the text names. The first answer wins.
+
+    The arguments of an edit are taken as they are: `edit_approval` judges them first.
 
     Raises:
         UnknownId: no call has this id, or several have.
@@ -50,7 +57,6 @@ async def answer_approval(
         view = next((view for view in reader.approvals() if _is_about(view, target)), None)
         if view is None or not view.is_waiting:
             return _too_late(reader, target)
-    answer = Answer(kind, by, (clock or SystemClock()).now(), reason=reason)
     async with await Database.open(database) as opened:
         standing = await SqliteDecisions(opened).insert(view.thread_id, _question(view), answer)
     return _answered(view, standing, accepted=standing == answer)

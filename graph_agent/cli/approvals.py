@@ -48,3 +48,18 @@ def reject_command(
     from graph_agent.cli.views.answers import answer
 
     answer(call, "reject", reason, db, as_json=as_json)
+
+
+@approvals_app.command("edit", cls=PlainCommand)
+def edit_command(
+    call: _Call,
+    arguments: Annotated[
+        str, typer.Option("--arguments", metavar="JSON", help="All arguments of the call, as one JSON object.")
+    ],
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Approve a call with other arguments; refused where it may not run with them."""
+    from graph_agent.cli.views.edits import edit
+
+    edit(call, arguments, db, as_json=as_json)

@@ -7,17 +7,22 @@ from typing import Literal
 
 import typer
 
-from graph_agent.app.answering import answer_approval
+from graph_agent.app.answering import Answered, answer_approval
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.place import database_of
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
 
-__all__ = ["answer"]
+__all__ = ["answer", "tell"]
 
 
 def answer(call: str, kind: Literal["approve", "reject"], reason: str, db: str | None, *, as_json: bool) -> None:
     """Give an answer and tell which one stands; exit code 1 when it is somebody else's."""
     given = asyncio.run(answer_approval(database_of(db), call, kind, by=f"cli pid {os.getpid()}", reason=reason))
+    tell(given, as_json=as_json)
+
+
+def tell(given: Answered, *, as_json: bool) -> None:
+    """Tell which answer stands; exit code 1 when it is somebody else's."""
     if as_json:
         print_json(asdict(given))
     elif given.accepted:
