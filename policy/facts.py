@@ -26,6 +26,8 @@ class PathFact:
     """In the workspace."""
     reserved: bool = False
     """Belongs to the agent itself: its configuration, database, blobs, locks."""
+    is_memory: bool = False
+    """The agent's memory file: outside the workspace, and yet no surprise."""
     reaches_process: bool = False
     """Leads through the memory, environment or descriptors of a process."""
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tools.agent_ops.memory import SaveMemoryTool
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import BaseTool, MemoryFileStates
 from tools.file_ops.ls import LsTool
@@ -12,8 +13,11 @@ from tools.shell_ops.bash import BashTool
 __all__ = ["create_default_tools"]
 
 
-def create_default_tools(*, workspace: str | Path) -> list[BaseTool]:
-    """The tools everyone has. Used without a context, they share what they know of the files they have read."""
+def create_default_tools(*, workspace: str | Path, memory_file: Path | None = None) -> list[BaseTool]:
+    """The tools everyone has. Used without a context, they share what they know of the files they have read.
+
+    `memory_file` is where save_memory writes; without it, the user's usual context file.
+    """
     tools: list[BaseTool] = [
         ReadFileTool(workspace=workspace),
         WriteFileTool(workspace=workspace),
@@ -21,6 +25,7 @@ def create_default_tools(*, workspace: str | Path) -> list[BaseTool]:
         BashTool(workspace=workspace),
         TodoWriteTool(workspace=workspace),
         TodoReadTool(workspace=workspace),
+        SaveMemoryTool(workspace=workspace, memory_file=memory_file),
     ]
     shared = MemoryFileStates()
     for tool in tools:

@@ -1,9 +1,15 @@
 """The system prompt: stable parts first, so that a provider's prefix cache keeps them; frozen per thread."""
 
+import logging
 import platform
 from pathlib import Path
 
-__all__ = ["instructions_for"]
+__all__ = ["instructions_for", "remembered"]
+
+_log = logging.getLogger(__name__)
+
+_MEMORY_CHARS = 16_000
+"""Of a longer context file the beginning and the end are told."""
 
 _STABLE = """\
 You are graph-agent, a coding agent that works in a terminal, in one workspace folder of the user.
@@ -23,7 +29,24 @@ Calls:
 Answers: short, plain, truthful; say what was done, what was not, and what failed."""
 
 
-def instructions_for(workspace: Path, today: str) -> str:
-    """The system prompt of a new thread; `today` is an ISO date."""
+def instructions_for(workspace: Path, today: str, memories: str = "") -> str:
+    """The system prompt of a new thread; `today` is an ISO date, `memories` what the user's context file says."""
     where = f"Workspace: {workspace}\nPlatform: {platform.system()} {platform.machine()}\nDate: {today}"
-    return f"{_STABLE}\n\n{where}"
+    kept = f"What the user, and earlier conversations, want you to know:\n\n{memories}" if memories else ""
+    return "\n\n".join(part for part in (_STABLE, kept, where) if part)
+
+
+def remembered(context_file: Path) -> str:
+    """The user's context file, bounded; empty where there is none, or it cannot be read: the log then says so."""
+    try:
+        text = context_file.read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        _log.warning("the context file %s cannot be read: %s", context_file, error)
+        return ""
+    if len(text) <= _MEMORY_CHARS:
+        return text
+    half = _MEMORY_CHARS // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n[… {left_out} characters of {context_file} are left out here …]\n{text[-half:]}"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from graph_agent.app.instructions import instructions_for
+from graph_agent.app.instructions import instructions_for, remembered
 from graph_agent.app.tooling import open_toolbox
 from graph_agent.config.choice import choose_model
 from graph_agent.config.load import load_settings
-from graph_agent.config.paths import blob_dir
+from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus
@@ -139,7 +139,7 @@ async def _parts(thread: Thread, settings: Settings, chosen: _Model, store: _Sto
     toolbox = await open_toolbox(thread.workspace, settings, storage, bus)
 
     def instructions() -> str:
-        return instructions_for(thread.workspace, clock.now()[:10])
+        return instructions_for(thread.workspace, clock.now()[:10], remembered(memory_file(os.environ)))
 
     async def close() -> None:
         await chosen.close()

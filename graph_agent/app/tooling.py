@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir
+from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError
 from graph_agent.events import CallProgressed, EventBus
@@ -30,12 +30,16 @@ async def open_toolbox(
     def on_progress(call_id: str, kind: str, text: str) -> None:
         bus.publish(CallProgressed(call_id, kind, text))
 
-    registry = ToolRegistry()
-    registry.register_all(create_default_tools(workspace=workspace))
+    registry = _default_tools(workspace)
     toolbox = GraphToolbox(
         registry,
         workspace=workspace,
-        policy=PolicySettings(rules=_rules(settings), reserved=_own_places(settings.database), home=Path.home()),
+        policy=PolicySettings(
+            rules=_rules(settings),
+            reserved=_own_places(settings.database),
+            open_files=(memory_file(os.environ).resolve(),),
+            home=Path.home(),
+        ),
         ports=ToolboxPorts(blobs, file_states, journal.record_process, on_progress),
     )
     await toolbox.prepare()
@@ -44,10 +48,15 @@ async def open_toolbox(
 
 def toolbox_for_looking(workspace: Path, database: Path) -> GraphToolbox:
     """The default tools, for finding out what a call did and for nothing else: no rules, and nothing is written."""
-    registry = ToolRegistry()
-    registry.register_all(create_default_tools(workspace=workspace))
+    registry = _default_tools(workspace)
     ports = ToolboxPorts(FileBlobs(blob_dir(database)), _NoFileStates(), _records_nothing)
     return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), ports=ports)
+
+
+def _default_tools(workspace: Path) -> ToolRegistry:
+    registry = ToolRegistry()
+    registry.register_all(create_default_tools(workspace=workspace, memory_file=memory_file(os.environ)))
+    return registry
 
 
 class _NoFileStates:

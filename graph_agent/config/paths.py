@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["blob_dir", "config_dir", "data_dir", "database_path", "lock_dir"]
+__all__ = ["blob_dir", "config_dir", "data_dir", "database_path", "lock_dir", "memory_file"]
 
 _NAME = "graph-agent"
 
@@ -13,6 +13,11 @@ def config_dir(env: Mapping[str, str]) -> Path:
     if home := env.get("GRAPH_AGENT_HOME"):
         return Path(home).expanduser().absolute()
     return _xdg(env, "XDG_CONFIG_HOME", ".config")
+
+
+def memory_file(env: Mapping[str, str]) -> Path:
+    """What the agent is to know in every thread: the user's own words, and what it was told to remember."""
+    return config_dir(env) / "CONTEXT.md"
 
 
 def data_dir(env: Mapping[str, str]) -> Path:

@@ -65,5 +65,6 @@ def _path_fact(target: PathTarget, setting: Setting) -> PathFact:
         access=target.access,
         inside=found.inside,
         reserved=is_reserved(found.path, setting.workspace, policy.reserved, policy.open_files),
+        is_memory=found.path in policy.open_files,
         reaches_process=found.reaches_process,
     )

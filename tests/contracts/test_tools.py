@@ -24,6 +24,7 @@ _GOOD: Mapping[str, dict[str, Any]] = {
     "bash": {"command": "true"},
     "todo_write": {"items": [{"content": "look", "status": "in_progress"}, {"content": "act"}]},
     "todo_read": {},
+    "save_memory": {"fact": "likes tabs"},
 }
 _BAD: Mapping[str, dict[str, Any]] = {
     "read_file": {"file_path": "missing.txt"},
@@ -31,8 +32,11 @@ _BAD: Mapping[str, dict[str, Any]] = {
     "ls": {"path": "missing"},
     "bash": {"command": "exit 1"},
     "todo_write": {"items": [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]},
+    "save_memory": {"fact": " "},
 }
 _CANNOT_FAIL = {"todo_read"}
+_ELSEWHERE = {"save_memory": "memory/"}
+"""Where a tool writes that does not write in the workspace."""
 _TOUCHES_NO_FILE = {"bash", "todo_write", "todo_read"}
 _ERROR_TYPES = {kind.value for kind in ToolErrorType}
 
@@ -46,13 +50,18 @@ def around(tmp_path: Path) -> ToolSurroundings:
 
 
 @pytest.fixture(params=sorted(_TOOLS.keys() - _CANNOT_FAIL))
-def failing_tool(request: pytest.FixtureRequest) -> BaseTool:
-    return _TOOLS[str(request.param)]
+def failing_tool(request: pytest.FixtureRequest, around: ToolSurroundings) -> BaseTool:
+    return _made(around)[str(request.param)]
 
 
 @pytest.fixture(params=sorted(_TOOLS))
-def tool(request: pytest.FixtureRequest) -> BaseTool:
-    return _TOOLS[str(request.param)]
+def tool(request: pytest.FixtureRequest, around: ToolSurroundings) -> BaseTool:
+    return _made(around)[str(request.param)]
+
+
+def _made(around: ToolSurroundings) -> dict[str, BaseTool]:
+    memory = around.workspace.parent / "memory" / "CONTEXT.md"
+    return {tool.name: tool for tool in create_default_tools(workspace=around.workspace, memory_file=memory)}
 
 
 def _world(folder: Path) -> dict[str, bytes]:
@@ -134,7 +143,7 @@ async def test_a_read_only_tool_writes_nothing_and_no_tool_writes_outside(
     await execute(tool, parsed(tool, _GOOD[tool.name]), around.context())
 
     changed = {name for name, data in _world(tmp_path).items() if before.get(name) != data}
-    allowed = "spools/" if tool.kind is ToolKind.EXECUTE else "ws/"
+    allowed = _ELSEWHERE.get(tool.name, "spools/" if tool.kind is ToolKind.EXECUTE else "ws/")
     assert (
         changed == set()
         if tool.is_read_only(_GOOD[tool.name])
@@ -152,7 +161,7 @@ def test_a_tool_that_touches_files_says_which(tool: BaseTool) -> None:
 
 
 async def test_a_tool_works_without_a_context(tool: BaseTool, around: ToolSurroundings) -> None:
-    made = {fresh.name: fresh for fresh in create_default_tools(workspace=around.workspace)}[tool.name]
+    made = _made(around)[tool.name]
 
     result = await made.execute(**_GOOD[tool.name])
 

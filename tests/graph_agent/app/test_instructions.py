@@ -1,6 +1,8 @@
 from pathlib import Path
 
-from graph_agent.app.instructions import instructions_for
+import pytest
+
+from graph_agent.app.instructions import instructions_for, remembered
 
 
 def test_all_that_differs_between_threads_comes_last_so_that_a_prefix_cache_keeps_the_rest() -> None:
@@ -14,3 +16,30 @@ def test_the_place_and_the_day_are_told() -> None:
     told = instructions_for(Path("/srv/one"), "2026-11-28").splitlines()
 
     assert (told[-3], told[-1]) == ("Workspace: /srv/one", "Date: 2026-11-28")
+
+
+def test_what_is_remembered_stands_between_what_never_changes_and_what_always_does() -> None:
+    plain = instructions_for(Path("/srv/one"), "2026-11-28")
+    with_memory = instructions_for(Path("/srv/one"), "2026-11-28", "- likes tabs")
+
+    stable, where = plain.rsplit("\n\n", 1)
+    words = "What the user, and earlier conversations, want you to know:\n\n- likes tabs"
+    assert with_memory == f"{stable}\n\n{words}\n\n{where}"
+
+
+def test_a_long_context_file_is_told_by_its_beginning_and_end(tmp_path: Path) -> None:
+    path = tmp_path / "CONTEXT.md"
+    path.write_text("a" * 10_000 + "b" * 10_000)
+
+    told = remembered(path)
+
+    notice = f"\n[… 4000 characters of {path} are left out here …]\n"
+    assert told == "a" * 8_000 + notice + "b" * 8_000
+
+
+def test_no_context_file_or_an_unreadable_one_says_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert (remembered(tmp_path / "none"), caplog.text) == ("", "")
+    assert remembered(tmp_path) == ""
+    assert "cannot be read" in caplog.text

@@ -124,4 +124,4 @@ def test_one_piece_can_be_asked_for_by_its_path(path: Path, piece: str, text: st
 
 
 def test_a_piece_is_json_when_json_is_asked_for(path: Path) -> None:
-    assert json.loads(_run(path, "t1", "--path", "todo.0.text", "--json")) == "build\u202e"
+    assert json.loads(_run(path, "t1", "--path", "todo.0.content", "--json")) == "build\u202e"

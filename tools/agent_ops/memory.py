@@ -1,0 +1,227 @@
+"""Remembering facts for later conversations: lines below one heading of the user's own context file."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from tools.base import (
+    BaseTool,
+    DiffResult,
+    FileEffect,
+    InterruptedCall,
+    PathTarget,
+    Preview,
+    Reconciliation,
+    Target,
+    ToolContext,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
+from tools.blocking import in_thread
+from tools.diff import diff_of
+from tools.file_ops.reconciling import reconcile_file
+from tools.files import Snapshot, digest, look, replace
+from tools.paths import PathRefused, resolve
+from tools.text import TextForm, decode, is_binary, to_newline
+
+__all__ = ["HEADING", "SaveMemoryArgs", "SaveMemoryTool"]
+
+HEADING = "## Agent Memories"
+
+_MAX_BYTES = 1024 * 1024
+_ATTEMPTS = 5
+"""How often a save begins anew when another process writes the file at the same moment."""
+_HEADING_LINE = re.compile(rf"^{re.escape(HEADING)}[ \t]*$", re.MULTILINE)
+_NEXT_HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
+_REMEMBERED = re.compile(r"^[-*] (.*?)(?: <!-- saved by graph-agent.*-->)?$", re.MULTILINE)
+
+
+class SaveMemoryArgs(BaseModel):
+    """What to remember."""
+
+    fact: str = Field(
+        min_length=1,
+        max_length=2_000,
+        description="one fact that will still be true and useful in other conversations",
+    )
+
+
+@dataclass(frozen=True)
+class _Change:
+    before: Snapshot
+    after: bytes
+    diff: DiffResult
+    is_known: bool
+
+
+class SaveMemoryTool(BaseTool):
+    """See the module."""
+
+    name = "save_memory"
+    description = (
+        "Remember one fact about the user or their ways for all later conversations, e.g. a preference. Not for "
+        "what concerns only the present work, and never for keys or passwords."
+    )
+    risk_level = ToolRiskLevel.LOW
+    kind = ToolKind.WRITE
+    category = "agent"
+    args_schema = SaveMemoryArgs
+
+    def __init__(self, *, workspace: str | Path | None = None, memory_file: Path | None = None) -> None:
+        """`memory_file` is the user's CONTEXT.md; None means the usual place of this user."""
+        self.workspace = workspace
+        self.memory_file = memory_file
+
+    def validate(self, args: Mapping[str, Any]) -> str | None:
+        """A fact says something."""
+        return None if args["fact"].strip() else "fact: it is blank; say in one sentence what is to be remembered."
+
+    def targets(self, args: Mapping[str, Any]) -> list[Target]:  # noqa: ARG002 - always the same file
+        """The memory file."""
+        return [PathTarget(str(self._file()), "write")]
+
+    def display_call(self, args: Mapping[str, Any]) -> str:
+        """The fact."""
+        return f"remember: {_on_one_line(args['fact'])}"
+
+    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
+        """The diff. What was looked at is not kept: another fact that comes meanwhile does not matter here."""
+        change = await in_thread(self._plan, args["fact"], self.context_or_own(context))
+        return Preview("diff", change.diff.unified or "(it is remembered already)\n")
+
+    async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:
+        """The file before, and the digest after."""
+        try:
+            change = await in_thread(self._plan, args["fact"], self.context_or_own(context))
+        except PathRefused:
+            return None
+        return FileEffect(change.diff.path, change.before.data, change.diff.after_sha256)
+
+    async def reconcile(self, call: InterruptedCall) -> Reconciliation:
+        """Compares the file with what was foreseen; where it differs, looks for the fact itself."""
+        found = await in_thread(reconcile_file, call)
+        if found.verdict != "something_else":
+            return found
+        try:
+            change = await in_thread(self._plan, call.arguments["fact"], self.context_or_own(None))
+        except PathRefused:
+            return found
+        if change.is_known:
+            return Reconciliation("already_applied", f"{change.diff.path} holds the fact.")
+        return Reconciliation(
+            "not_applied", f"{change.diff.path} was changed by others and does not hold the fact."
+        )
+
+    async def execute(self, *, fact: str, context: ToolContext | None = None) -> ToolResult:
+        """Adds the fact, unless it is there."""
+        surroundings = self.context_or_own(context)
+        if objection := self.validate({"fact": fact}):
+            return failure(ToolErrorType.VALIDATION, objection)
+        try:
+            change = await in_thread(self._save, fact, surroundings)
+        except PathRefused as refused:
+            return refused.as_result()
+        metadata = {"diff": change.diff.as_json()}
+        if change.is_known:
+            return ToolResult("This is remembered already.", "remembered already", metadata=metadata)
+        return ToolResult(
+            f"Remembered in {change.diff.path}.", f"remembered in {change.diff.path}", metadata=metadata
+        )
+
+    def _file(self) -> Path:
+        return self.memory_file or _usual_place()
+
+    def _plan(self, fact: str, context: ToolContext) -> _Change:
+        before = look(resolve(str(self._file()), workspace=context.workspace), _MAX_BYTES)
+        path = str(before.resolved.path)
+        old, form = _text_of(before)
+        line = f"- {_on_one_line(fact)} <!-- saved by graph-agent{_source(context)} -->"
+        is_known = _key(fact) in {_key(known) for known in _REMEMBERED.findall(_section(old or ""))}
+        new = old or "" if is_known else to_newline(_with_line(old or "", line), form.newline)
+        after = before.data if is_known and before.data is not None else form.encode(new)
+        return _Change(before, after, diff_of(path, old, new, digests=(before.sha256, digest(after))), is_known)
+
+    def _save(self, fact: str, context: ToolContext) -> _Change:
+        owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}".encode()).hexdigest()[:16]
+        for attempt in range(1, _ATTEMPTS + 1):
+            change = self._plan(fact, context)
+            if change.is_known:
+                break
+            change.before.resolved.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                replace(change.before, change.after, temp_name=f".graph-agent-{owner}.tmp", max_bytes=_MAX_BYTES)
+            except PathRefused as refused:
+                if refused.kind is not ToolErrorType.EXECUTION or attempt == _ATTEMPTS:
+                    raise
+            else:
+                break
+        return change
+
+
+def _usual_place() -> Path:
+    """Where the user's context file lies when nobody says otherwise."""
+    if home := os.environ.get("GRAPH_AGENT_HOME"):
+        return Path(home).expanduser().absolute() / "CONTEXT.md"
+    configured = os.environ.get("XDG_CONFIG_HOME", "")
+    root = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
+    return root / "graph-agent" / "CONTEXT.md"
+
+
+def _text_of(before: Snapshot) -> tuple[str | None, TextForm]:
+    if before.data is None:
+        return None, TextForm()
+    text, form = decode(before.data)
+    if is_binary(before.data) or not form.encoding.startswith("utf-"):
+        raise PathRefused(
+            ToolErrorType.VALIDATION,
+            f"{before.resolved.given!r} is not text in a Unicode encoding; nothing was added to it. "
+            "Ask the user to repair it: `graph-agent memory edit`.",
+        )
+    return text, form
+
+
+def _source(context: ToolContext) -> str:
+    return f", thread {context.thread_id}" if context.thread_id else ""
+
+
+def _on_one_line(fact: str) -> str:
+    # An own comment mark inside a fact would hide what follows it, or end ours early.
+    return " ".join(fact.split()).replace("<!--", "<! --").replace("-->", "-- >")
+
+
+def _key(fact: str) -> str:
+    return _on_one_line(fact).casefold().rstrip(".")
+
+
+def _section(text: str) -> str:
+    plain = to_newline(text, "\n")
+    begin, end = _bounds(plain)
+    return plain[begin:end]
+
+
+def _bounds(text: str) -> tuple[int, int]:
+    heading = _HEADING_LINE.search(text)
+    if heading is None:
+        return len(text), len(text)
+    following = _NEXT_HEADING.search(text, heading.end())
+    return heading.end(), following.start() if following else len(text)
+
+
+def _with_line(text: str, line: str) -> str:
+    plain = to_newline(text, "\n")
+    if _HEADING_LINE.search(plain) is None:
+        gap = "" if not plain else "\n" if plain.endswith("\n") else "\n\n"
+        return f"{plain}{gap}{HEADING}\n\n{line}\n"
+    _, end = _bounds(plain)
+    above, below = plain[:end].rstrip("\n"), plain[end:]
+    opening = "\n\n" if above.endswith(HEADING) else "\n"
+    return f"{above}{opening}{line}\n" + (f"\n{below}" if below else "")
