@@ -1,9 +1,11 @@
 """Remembering facts for later conversations: lines below one heading of the user's own context file."""
 
+import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +40,6 @@ __all__ = ["HEADING", "SaveMemoryArgs", "SaveMemoryTool"]
 HEADING = "## Agent Memories"
 
 _MAX_BYTES = 1024 * 1024
-_ATTEMPTS = 5
-"""How often a save begins anew when another process writes the file at the same moment."""
 _HEADING_LINE = re.compile(rf"^{re.escape(HEADING)}[ \t]*$", re.MULTILINE)
 _NEXT_HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
 _REMEMBERED = re.compile(r"^[-*] (.*?)(?: <!-- saved by graph-agent.*-->)?$", re.MULTILINE)
@@ -152,19 +152,29 @@ class SaveMemoryTool(BaseTool):
 
     def _save(self, fact: str, context: ToolContext) -> _Change:
         owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}".encode()).hexdigest()[:16]
-        for attempt in range(1, _ATTEMPTS + 1):
+        folder = resolve(str(self._file()), workspace=context.workspace).path.parent
+        with _alone_in(folder):
             change = self._plan(fact, context)
-            if change.is_known:
-                break
-            change.before.resolved.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            try:
+            if not change.is_known:
                 replace(change.before, change.after, temp_name=f".graph-agent-{owner}.tmp", max_bytes=_MAX_BYTES)
-            except PathRefused as refused:
-                if refused.kind is not ToolErrorType.EXECUTION or attempt == _ATTEMPTS:
-                    raise
-            else:
-                break
         return change
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Let no other save of any process into the folder meanwhile, so that none overwrites another's fact."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise PathRefused(
+            ToolErrorType.PERMISSION, f"{str(folder)!r} cannot be used for remembering: {error.strerror}."
+        ) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _usual_place() -> Path:

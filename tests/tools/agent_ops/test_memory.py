@@ -74,11 +74,11 @@ async def test_a_fact_cannot_end_its_own_mark_or_begin_a_section(tmp_path: Path)
 
 
 async def test_facts_saved_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
-    await asyncio.gather(*(_save(tmp_path, f"fact {number}") for number in range(3)))
+    await asyncio.gather(*(_save(tmp_path, f"fact {number}") for number in range(12)))
 
-    assert sorted(line.split(" <!--")[0] for line in _kept(tmp_path).splitlines()[2:]) == [
-        f"- fact {number}" for number in range(3)
-    ]
+    assert sorted(line.split(" <!--")[0] for line in _kept(tmp_path).splitlines()[2:]) == sorted(
+        f"- fact {number}" for number in range(12)
+    )
 
 
 async def test_a_file_that_is_no_text_is_left_alone(tmp_path: Path) -> None:
@@ -144,3 +144,12 @@ def test_the_usual_place_is_the_one_the_program_uses(
     [target] = SaveMemoryTool().targets({"fact": "x"})
 
     assert target.text == str(memory_file({variable: str(tmp_path / "here")}))
+
+
+async def test_a_place_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("a file where the folder should be")
+
+    result = await _save(tmp_path, "new")
+
+    assert result.error is not None
+    assert str(tmp_path / "own") in result.error
