@@ -5,6 +5,7 @@ from pathlib import Path
 from tools.agent_ops.memory import SaveMemoryTool
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import BaseTool, MemoryFileStates
+from tools.file_ops.edit_file import EditFileTool
 from tools.file_ops.ls import LsTool
 from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
@@ -21,6 +22,7 @@ def create_default_tools(*, workspace: str | Path, memory_file: Path | None = No
     tools: list[BaseTool] = [
         ReadFileTool(workspace=workspace),
         WriteFileTool(workspace=workspace),
+        EditFileTool(workspace=workspace),
         LsTool(workspace=workspace),
         BashTool(workspace=workspace),
         TodoWriteTool(workspace=workspace),

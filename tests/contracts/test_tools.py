@@ -20,6 +20,7 @@ _TOOLS = {tool.name: tool for tool in create_default_tools(workspace=".")}
 _GOOD: Mapping[str, dict[str, Any]] = {
     "read_file": {"file_path": "here.txt"},
     "write_file": {"file_path": "new/file.txt", "content": "x"},
+    "edit_file": {"file_path": "here.txt", "old_string": "here", "new_string": "there"},
     "ls": {"path": ".", "depth": 3},
     "bash": {"command": "true"},
     "todo_write": {"items": [{"content": "look", "status": "in_progress"}, {"content": "act"}]},
@@ -29,6 +30,7 @@ _GOOD: Mapping[str, dict[str, Any]] = {
 _BAD: Mapping[str, dict[str, Any]] = {
     "read_file": {"file_path": "missing.txt"},
     "write_file": {"file_path": "here.txt/below", "content": "x"},
+    "edit_file": {"file_path": "missing.txt", "old_string": "a", "new_string": "b"},
     "ls": {"path": "missing"},
     "bash": {"command": "exit 1"},
     "todo_write": {"items": [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]},

@@ -1,0 +1,289 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tools.base import InterruptedCall, Limits, ToolResult
+from tools.coercion import BadArguments
+from tools.file_ops.edit_file import EditFileTool
+from tools.file_ops.read_file import ReadFileTool
+from tools.file_ops.write_file import WriteFileTool
+from tools.files import digest
+from tools.paths import PathRefused
+from tools.running import parsed
+
+_AT_HOME = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> ToolSurroundings:
+    return ToolSurroundings(tmp_path)
+
+
+def _put(around: ToolSurroundings, data: bytes) -> Path:
+    path = around.workspace / "f"
+    path.write_bytes(data)
+    return path
+
+
+async def _edit(around: ToolSurroundings, old: str, new: str, **more: Any) -> ToolResult:
+    return await EditFileTool().execute(
+        file_path="f", old_string=old, new_string=new, context=around.context(), **more
+    )
+
+
+async def _seen(around: ToolSurroundings, old: str, new: str) -> dict[str, Any] | None:
+    arguments = {"file_path": "f", "old_string": old, "new_string": new}
+    shown = await EditFileTool().preview(arguments, around.context())
+    assert shown is not None
+    return shown.seen
+
+
+async def _edit_as_seen(around: ToolSurroundings, old: str, new: str, seen: dict[str, Any] | None) -> ToolResult:
+    return await EditFileTool().execute(
+        file_path="f", old_string=old, new_string=new, context=around.context(seen=seen)
+    )
+
+
+async def test_an_edit_tells_what_it_did_and_carries_the_diff(around: ToolSurroundings) -> None:
+    path = _put(around, b"a\nb\n")
+
+    result = await _edit(around, "b", "c")
+
+    assert path.read_bytes() == b"a\nc\n"
+    assert result == ToolResult(
+        "Edited f in 1 place (+1 -1 lines).",
+        display="f +1 -1",
+        metadata={
+            "diff": {
+                "path": str(path),
+                "before_sha256": digest(b"a\nb\n"),
+                "after_sha256": digest(b"a\nc\n"),
+                "unified": f"--- {path}\n+++ {path}\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n",
+                "added": 1,
+                "removed": 1,
+            }
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"\xef\xbb\xbfa\r\nb\r\n", "b", "1\n2", b"\xef\xbb\xbfa\r\n1\r\n2\r\n"),
+        ("\ufeffa\r\né".encode("utf-16-le"), "é", "ü\n", "\ufeffa\r\nü\r\n".encode("utf-16-le")),
+        ("\ufeffa\né".encode("utf-16-be"), "a", "ö", "\ufeffö\né".encode("utf-16-be")),
+        (b"caf\xe9 x\n", "x", "\u00fc", b"caf\xe9 \xfc\n"),
+        ("# 注释\nx = '中文'\n".encode("gbk"), "中文", "英文", "# 注释\nx = '英文'\n".encode("gbk")),
+        ("naïve “ü” ".encode() + b"\xff x\n", "x", "é", "naïve “ü” ".encode() + b"\xff \xc3\xa9\n"),
+        (b"a\rb\rc", "b", "1\n2", b"a\r1\r2\rc"),
+    ],
+)
+async def test_encoding_mark_and_line_ends_stay(
+    around: ToolSurroundings, before: bytes, old: str, new: str, after: bytes
+) -> None:
+    path = _put(around, before)
+
+    result = await _edit(around, old, new)
+
+    assert (result.error, path.read_bytes()) == (None, after)
+
+
+@_AT_HOME
+@given(before=st.binary(max_size=40), after=st.binary(max_size=40))
+async def test_bytes_around_the_match_are_untouched_whatever_they_are(
+    around: ToolSurroundings, before: bytes, after: bytes
+) -> None:
+    data = before + b"<old-text>" + after
+    path = _put(around, data)
+
+    result = await EditFileTool().execute(
+        file_path="f", old_string="<old-text>", new_string="new", context=around.context(thread_id=digest(data))
+    )
+
+    now = path.read_bytes()
+    assert now == (data if result.error else before + b"new" + after)
+
+
+@_AT_HOME
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
+async def test_an_edit_and_its_reverse_give_the_same_bytes(around: ToolSurroundings, text: str) -> None:
+    data = f"<{text}>".encode()
+    path = _put(around, data)
+    context = around.context(thread_id=digest(data))
+
+    await EditFileTool().execute(file_path="f", old_string="<", new_string="«A«", context=context, mode="exact")
+    await EditFileTool().execute(file_path="f", old_string="«A«", new_string="<", context=context, mode="exact")
+
+    assert path.read_bytes() == data
+
+
+async def test_a_character_the_files_encoding_lacks_is_refused(around: ToolSurroundings) -> None:
+    path = _put(around, b"caf\xe9\n")
+
+    result = await _edit(around, "caf", "→")
+
+    assert result.error == "'f' is kept in iso-8859-1, which has no '→'; write the text without that character."
+    assert path.read_bytes() == b"caf\xe9\n"
+
+
+async def test_several_edits_are_made_all_or_none(around: ToolSurroundings) -> None:
+    path = _put(around, b"a b c\n")
+    good = [{"old_string": "a", "new_string": "x"}, {"old_string": "c", "new_string": "x", "replace_all": True}]
+    bad = [{"old_string": "b", "new_string": "y"}, {"old_string": "q", "new_string": "z"}]
+
+    done = await EditFileTool().execute(file_path="f", edits=good, context=around.context())
+    failed = await EditFileTool().execute(file_path="f", edits=bad, context=around.context())
+
+    assert (done.output, path.read_bytes()) == ("Edited f in 2 places (+1 -1 lines).", b"x b x\n")
+    assert (failed.error or "").startswith("edit 2 of 2 in 'f': old_string does not stand in the file.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({}, "Give old_string and new_string, or edits with several of them."),
+        ({"old_string": "a"}, "Give old_string and new_string, or edits with several of them."),
+        (
+            {"old_string": "", "new_string": "x"},
+            "old_string is empty; give the text to replace, or use write_file.",
+        ),
+        (
+            {"old_string": "a", "new_string": "b", "edits": [{"old_string": "a", "new_string": "b"}]},
+            "Give either edits or old_string and new_string, not both.",
+        ),
+    ],
+)
+async def test_unclear_wishes_are_refused_before_anyone_is_asked(
+    around: ToolSurroundings, arguments: dict[str, Any], why: str
+) -> None:
+    path = _put(around, b"abc")
+
+    result = await EditFileTool().execute(file_path="f", context=around.context(), **arguments)
+
+    assert (EditFileTool().validate({"file_path": "f", **arguments}), result.error) == (why, why)
+    assert path.read_bytes() == b"abc"
+
+
+def test_short_names_of_the_arguments_are_understood() -> None:
+    given_names = {"path": "f", "old": "a", "new": "b", "replace_all": "true"}
+
+    assert parsed(EditFileTool(), given_names) == {
+        "file_path": "f",
+        "old_string": "a",
+        "new_string": "b",
+        "replace_all": True,
+    }
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    with pytest.raises(BadArguments, match="mode"):
+        parsed(EditFileTool(), {"file_path": "f", "old_string": "a", "new_string": "b", "mode": "fuzzy"})
+
+
+async def test_no_earlier_read_is_needed_but_a_change_since_one_is_noticed(around: ToolSurroundings) -> None:
+    path = _put(around, b"one two\n")
+    first = await _edit(around, "one", "1")
+    path.write_bytes(b"theirs two\n")
+
+    second = await _edit(around, "two", "2")
+    await ReadFileTool().execute(file_path="f", context=around.context())
+    third = await _edit(around, "two", "2")
+
+    assert (first.error, third.error, path.read_bytes()) == (None, None, b"theirs 2\n")
+    assert second.error == (
+        "'f' was changed by someone else since it was last read; read it again first. Nothing was written."
+    )
+
+
+async def test_an_edit_counts_as_a_read(around: ToolSurroundings) -> None:
+    path = _put(around, b"old\n")
+    await _edit(around, "old", "new")
+
+    result = await WriteFileTool().execute(file_path="f", content="whole\n", context=around.context())
+
+    assert (result.error, path.read_bytes()) == (None, b"whole\n")
+
+
+async def test_what_changed_after_it_was_shown_is_not_edited(around: ToolSurroundings) -> None:
+    path = _put(around, b"old\n")
+    seen = await _seen(around, "old", "new")
+    path.write_bytes(b"old and more\n")
+
+    result = await _edit_as_seen(around, "old", "new", seen)
+
+    assert result.error is not None
+    assert path.read_bytes() == b"old and more\n"
+
+
+async def test_a_preview_shows_the_diff_and_changes_nothing(around: ToolSurroundings) -> None:
+    path = _put(around, b"a\n")
+    status = path.stat()
+
+    shown = await EditFileTool().preview({"file_path": "f", "old_string": "a", "new_string": "b"}, around.context())
+
+    assert shown is not None
+    assert (shown.kind, shown.text) == ("diff", f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-a\n+b\n")
+    assert shown.seen == {
+        "path": str(path),
+        "device": status.st_dev,
+        "inode": status.st_ino,
+        "sha256": digest(b"a\n"),
+    }
+    assert path.read_bytes() == b"a\n"
+
+
+async def test_what_is_foreseen_is_what_comes_and_can_be_reconciled(around: ToolSurroundings) -> None:
+    path = _put(around, b"a\r\n")
+    arguments = {"file_path": "f", "old_string": "a", "new_string": "b\nc"}
+
+    effect = await EditFileTool().foresee(arguments, around.context())
+    assert effect is not None
+    call = InterruptedCall(arguments, effect.path, digest(b"a\r\n"), effect.after_sha256)
+    before = await EditFileTool().reconcile(call)
+    await _edit(around, "a", "b\nc")
+    after = await EditFileTool().reconcile(call)
+
+    assert (effect.path, effect.before, effect.after_sha256) == (str(path), b"a\r\n", digest(path.read_bytes()))
+    assert (before.verdict, after.verdict) == ("not_applied", "already_applied")
+
+
+@pytest.mark.parametrize(("data", "why"), [(b"\0a", "is a binary file"), (None, "does not exist; create it with")])
+async def test_what_cannot_be_edited_is_refused_before_anyone_is_asked(
+    around: ToolSurroundings, data: bytes | None, why: str
+) -> None:
+    if data is not None:
+        _put(around, data)
+
+    with pytest.raises(PathRefused, match=why):
+        await _seen(around, "a", "b")
+    assert why in ((await _edit(around, "a", "b")).error or "")
+    assert (
+        await EditFileTool().foresee({"file_path": "f", "old_string": "a", "new_string": "b"}, around.context())
+        is None
+    )
+
+
+async def test_a_file_above_the_limit_is_refused_with_the_limit(around: ToolSurroundings) -> None:
+    _put(around, b"a" * 50)
+
+    result = await EditFileTool().execute(
+        file_path="f", old_string="a", new_string="b", context=around.context(limits=Limits(file_bytes=49))
+    )
+
+    assert result.error == "'f' has 50 bytes; files over 49 bytes are not changed."
+
+
+async def test_a_parted_hard_link_and_an_inexact_match_are_told(around: ToolSurroundings) -> None:
+    path = _put(around, b"a\r\nb\r\n")
+    (around.workspace / "g").hardlink_to(path)
+
+    result = await _edit(around, "a\nb", "a\nc")
+
+    assert result.output == (
+        "Edited f in 1 place (+1 -1 lines). The match was not exact: the kind of line ends was overlooked. "
+        "Its 2 hard links are parted: the other names keep the old content."
+    )

@@ -1,0 +1,62 @@
+"""The place in a text that is most like what was looked for in vain. Quick on any size; shows little."""
+
+import re
+from collections import Counter
+
+__all__ = ["nearest"]
+
+_MAX_SHOWN = 15
+_MAX_CHARS = 160
+_WORD = re.compile(r"\w+")
+
+
+def nearest(wanted: str, text: str) -> str:
+    """A paragraph that shows the nearest lines and the first difference; empty when nothing is near."""
+    asked = wanted.strip("\n").split("\n")
+    lines = text.split("\n")
+    start = _by_equal_lines(asked, lines)
+    if start is None:
+        start = _by_words(asked, lines)
+    if start is None:
+        return ""
+    shown = lines[start : start + min(len(asked), _MAX_SHOWN)]
+    body = "\n".join(f"{number:>6}\t{_cut(line)}" for number, line in enumerate(shown, start + 1))
+    return f"The nearest text is:\n{body}{_first_difference(asked, lines, start)}"
+
+
+def _by_equal_lines(asked: list[str], lines: list[str]) -> int | None:
+    offsets: dict[str, list[int]] = {}
+    for number, line in enumerate(asked):
+        if line.strip():
+            offsets.setdefault(line.strip(), []).append(number)
+    votes: Counter[int] = Counter()
+    for at, line in enumerate(lines):
+        for number in offsets.get(line.strip(), ()):
+            votes[max(0, at - number)] += len(line.strip())
+    return min(votes, key=lambda start: (-votes[start], start)) if votes else None
+
+
+def _by_words(asked: list[str], lines: list[str]) -> int | None:
+    number = max(range(len(asked)), key=lambda at: len(asked[at].strip()))
+    words = set(_WORD.findall(asked[number].casefold()))
+    best, score = None, 0.5
+    for at, line in enumerate(lines):
+        here = set(_WORD.findall(line[:2_000].casefold()))
+        alike = 2 * len(words & here) / (len(words) + len(here) or 1)
+        if alike > score or (best is None and alike == score):
+            best, score = at, alike
+    return None if best is None else max(0, best - number)
+
+
+def _first_difference(asked: list[str], lines: list[str], start: int) -> str:
+    for at, line in enumerate(asked):
+        there = lines[start + at] if start + at < len(lines) else None
+        if there == line:
+            continue
+        found = "the text ends" if there is None else f"the file has {_cut(there)!r}"
+        return f"\nThe first difference is in line {start + at + 1}: {found}, old_string has {_cut(line)!r}."
+    return ""
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}…"
