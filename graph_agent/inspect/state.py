@@ -1,6 +1,5 @@
 """The state of one checkpoint as the engine would tell it: values, next nodes, tasks, interrupts, writes."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -109,7 +108,7 @@ def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *
         checkpoint_id,
         parent_id,
         checkpoint.get("ts", ""),
-        json.loads(metadata) if metadata else {},
+        decode("json", metadata) if metadata else {},
         channel_values(database, thread_id, parent_id, checkpoint),
         tuple(_task(path, node, given, writes) for path, node, given in _planned(checkpoint)),
         writes,
