@@ -1,0 +1,111 @@
+import json
+import subprocess
+import time
+
+from tests.cases.bench import Bench, SetUp
+from tests.fakes.openai_server import ERR, TC, TXT
+
+_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+_CTRL_D = "\x04"
+
+
+def _said(bench: Bench) -> list[str]:
+    return [message["content"] for message in bench.server.bodies[-1]["messages"] if message["role"] == "user"]
+
+
+def test_pasted_lines_are_one_message_whatever_they_begin_with(set_up: SetUp) -> None:
+    pastes = ["line1\nline2\n/line3", "/quit\nis what I typed", "line1\r\nline2\r\n", "中文\tx\n\n  indented"]
+    bench = set_up(*(TXT(f"answer {number}") for number in range(len(pastes))))
+    chat = bench.chat()
+
+    for number, paste in enumerate(pastes):
+        chat.sees("> ")
+        chat.types(f"{_PASTE_BEGINS}{paste}{_PASTE_ENDS}")
+        time.sleep(0.3)
+        chat.types("\r")
+        chat.sees(f"answer {number}")
+    chat.types(_CTRL_D)
+
+    ended = chat.ends()
+    said = [text.replace("\r\n", "\n").rstrip("\n") for text in _said(bench)]
+    assert (ended, said) == (0, ["line1\nline2\n/line3", "/quit\nis what I typed", "line1\nline2", pastes[3]])
+
+
+def _bare(bench: Bench, data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        bench.command.argv(*arguments),
+        input=data,
+        cwd=bench.workspace,
+        env=bench.command.env,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_without_a_command_stdin_decides_what_happens(set_up: SetUp) -> None:
+    bench = set_up(TXT("ok"), TXT("two"))
+    began = time.monotonic()
+
+    nothing = _bare(bench, b"")
+    took = time.monotonic() - began
+    blank = _bare(bench, b" \n\n")
+    asked = _bare(bench, b"say ok\n")
+    dashed = _bare(bench, b"caf\xe9 \xff\n", "run", "-")
+
+    assert (nothing.returncode, nothing.stdout, b"Usage" in nothing.stderr, took < 5) == (2, b"", True, True)
+    assert (blank.returncode, blank.stdout) == (2, b"")
+    assert (asked.returncode, asked.stdout, dashed.returncode, dashed.stdout) == (0, b"ok\n", 0, b"two\n")
+    assert [body["messages"][-1]["content"].strip() for body in bench.server.bodies][0] == "say ok"
+    assert bench.server.faults == []
+
+
+def test_files_get_no_escape_no_carriage_return_and_no_spinner(set_up: SetUp) -> None:
+    noisy = r"printf '\033[31mred\033[0m\r50%%\rdone\n'; sleep 1; exit 3"
+    bench = set_up(
+        ERR(500, "b\x1b[2Kad\r [/tag]"), TC("c1", "bash", {"command": noisy}), TXT("**hi** \x1b[2Jthere\r")
+    )
+
+    ran = _bare(bench, b"", "run", "go", "--mode", "bypassPermissions")
+
+    assert (ran.returncode, ran.stdout) == (0, rb"**hi** \x1b[2Jthere\r" + b"\n")
+    assert [byte in ran.stdout + ran.stderr for byte in (b"\x1b", b"\r")] == [False, False]
+    assert (b"hi" in ran.stderr, len(ran.stderr.splitlines()) <= 4) == (False, True)
+
+
+def test_json_on_stdout_is_nothing_but_json(set_up: SetUp) -> None:
+    bench = set_up(TC("c1", "ls", {"path": "."}), TXT("line\n\u2028 \x1b[2J"), TXT("two"))
+
+    whole = _bare(bench, b"", "run", "go", "--output", "json")
+    streamed = _bare(bench, b"", "run", "go", "--output", "stream-json")
+
+    events = [json.loads(line) for line in streamed.stdout.decode().split("\n") if line]
+    assert (json.loads(whole.stdout)["answer"], b"\x1b" in whole.stdout) == ("line\n\u2028 \x1b[2J", False)
+    assert ([event["seq"] for event in events] == sorted(event["seq"] for event in events), events[-1]["type"]) == (
+        True,
+        "result",
+    )
+
+
+def test_what_looks_like_markup_is_text_everywhere_in_the_chat(set_up: SetUp) -> None:
+    echo = """echo "[/'A', 1, /'B'] [red]x[/]"; exit 3"""
+    bench = set_up(
+        TC("c1", "bash", {"command": echo}),
+        TXT("[/nestedType] done [bold]"),
+        ERR(500, "bad [/tag]"),
+        TXT("[link=x]two[/link] :smile:"),
+        ERR(401, "no [/key] [red]"),
+    )
+    chat = bench.chat("chat", "[go] [/go]", "--mode", "bypassPermissions")
+
+    chat.sees("[/'A', 1, /'B'] [red]x[/]")
+    chat.sees("[/nestedType] done [bold]")
+    chat.enters("again [/again]")
+    chat.sees("bad [/tag]")
+    chat.sees("[link=x]two[/link] :smile:")
+    chat.enters("/nosuch[/x]")
+    chat.enters("once more")
+    chat.sees("no [/key] [red]")
+    chat.types(_CTRL_D)
+
+    assert (chat.ends(), "MarkupError" in chat.output, "Traceback" in chat.output) == (0, False, False)
