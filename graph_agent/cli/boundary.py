@@ -1,4 +1,4 @@
-"""The one place where what went wrong becomes a line on stderr and an exit code.
+"""The one place where what went wrong becomes a message on stderr and an exit code.
 
 Knows the exception tree and nothing of the commands it guards.
 """
@@ -37,7 +37,7 @@ def _run(command: Callable[[], object]) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else _FAILED * (leaving.code is not None)
     except AgentError as failure:
-        _tell(str(failure))
+        _tell(escape(str(failure), multiline=True))
         return failure.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -54,12 +54,12 @@ def _tell_bug(bug: Exception) -> None:
 
     path = log_traceback(bug)
     where = f"the details are in {path}" if path else "the details could not be written to the log file"
-    _tell(f"unexpected {type(bug).__name__}: {bug}; this is a fault of graph-agent, {where}")
+    _tell(escape(f"unexpected {type(bug).__name__}: {bug}; this is a fault of graph-agent, {where}"))
 
 
-def _tell(text: str) -> None:
+def _tell(safe: str) -> None:
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"graph-agent: {escape(text)}\n")
+        sys.stderr.write(f"graph-agent: {safe}\n")
 
 
 def _flushed(code: int) -> int:
@@ -70,7 +70,7 @@ def _flushed(code: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return code or _FAILED
     except (OSError, ValueError) as failure:
-        _tell(f"the output could not be written: {failure}")
+        _tell(escape(f"the output could not be written: {failure}"))
         return code or _FAILED
     return code
 

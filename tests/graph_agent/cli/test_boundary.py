@@ -36,9 +36,10 @@ def _program(body: str, folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "line"),
+    ("error", "code", "message"),
     [
         (UsageError("no \x1b[2J such mode"), 2, "graph-agent: no \\x1b[2J such mode\n"),
+        (UsageError("which one:\n  a\r\n  b"), 2, "graph-agent: which one:\n  a\\r\n  b\n"),
         (ThreadHeld("pid 1 has it"), 7, "graph-agent: pid 1 has it\n"),
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(), 1, ""),
@@ -46,13 +47,13 @@ def _program(body: str, folder: Path) -> subprocess.Popen[str]:
         (SystemExit(None), 0, ""),
     ],
 )
-def test_what_a_command_raises_becomes_one_line_and_a_code(
-    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, line: str
+def test_what_a_command_raises_becomes_a_message_and_a_code(
+    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, message: str
 ) -> None:
     def command() -> None:
         raise error
 
-    assert (guarded(command), capsys.readouterr().err) == (code, line)
+    assert (guarded(command), capsys.readouterr().err) == (code, message)
 
 
 def test_a_fault_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Path) -> None:
