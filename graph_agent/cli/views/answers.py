@@ -12,7 +12,7 @@ from graph_agent.cli.escape import escape
 from graph_agent.cli.views.place import database_of
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
 
-__all__ = ["answer", "tell"]
+__all__ = ["answer", "next_step", "tell"]
 
 
 def answer(call: str, kind: Literal["approve", "reject"], reason: str, db: str | None, *, as_json: bool) -> None:
@@ -26,9 +26,15 @@ def tell(given: Answered, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(given))
     elif given.accepted:
-        print_lines([escape(f"{given.kind}: {given.call_id} of thread {given.thread_id}")])
+        told = f"{given.kind}: {given.call_id} of thread {given.thread_id}"
+        print_lines([escape(told), escape(next_step(given.thread_id))])
     else:
         told = f"{given.call_id} was answered before: {given.kind} by {given.by}, {local_time(given.at)}"
         print_lines([escape(told)])
     if not given.accepted:
         raise typer.Exit(1)
+
+
+def next_step(thread_id: str) -> str:
+    """What happens after an answer, which by itself runs nothing."""
+    return f"the process that has the thread open goes on by itself; if none has: graph-agent resume {thread_id}"

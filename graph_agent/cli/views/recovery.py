@@ -12,6 +12,7 @@ import typer
 
 from graph_agent.app.recovering import Decision, Interrupted, decide_calls, interrupted_calls
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.answers import next_step
 from graph_agent.cli.views.calls import call_json
 from graph_agent.cli.views.screen import colored, local_time, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
@@ -98,6 +99,8 @@ def decide(database: Path, thread: str | None, choices: Choices, *, end_processe
             if not one.accepted:
                 told = f"{one.call_id} was decided before: {one.kind} by {one.by}, {local_time(one.at)}"
             print_lines([escape(told)])
+        for thread_id in dict.fromkeys(one.thread_id for one in given if one.accepted):
+            print_lines([escape(next_step(thread_id))])
         if not given:
             print_lines(["Nothing was broken off."])
     if not all(one.accepted for one in given):
