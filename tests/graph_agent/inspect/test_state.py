@@ -1,4 +1,6 @@
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -10,7 +12,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
 from graph_agent.calls import NEW_MESSAGE, ToolCallInfo, merge_calls
-from graph_agent.errors import UnknownId
+from graph_agent.errors import DamagedDatabase, UnknownId
 from graph_agent.graph.state import merge_messages
 from graph_agent.inspect import CheckpointState, Reader
 from graph_agent.store.database import Database
@@ -163,6 +165,17 @@ async def test_a_checkpoint_of_another_thread_is_unknown(tmp_path: Path) -> None
             reader.inspection("t1", "c0")
         with pytest.raises(UnknownId, match="there is no thread 't2'"):
             reader.inspection("t2")
+
+
+async def test_torn_metadata_is_named_as_damage(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    await _state_after(path, {"messages": [HumanMessage("go", id="h1")]})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE checkpoints SET metadata = substr(metadata, 1, 10)")
+        connection.commit()
+
+    with Reader.open(path) as reader, pytest.raises(DamagedDatabase, match="cannot be decoded"):
+        reader.inspection("t1")
 
 
 async def test_the_transcript_keeps_what_the_state_has_let_go(tmp_path: Path) -> None:
