@@ -120,6 +120,7 @@ def run(
     target = aim(flags, workspace=workspace, thread=thread, resume=resume)
     text = _prompt(prompt, may_be_absent=target.exists)
     settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
+    settlement.require_open_calls(may_be=target.exists)
     _run(RunOrder(text, output.value, settlement, timeout, target.thread_id), target)
 
 

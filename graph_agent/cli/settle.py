@@ -34,6 +34,18 @@ class Settlement:
         """The calls that are named one by one."""
         return tuple(name for name in (*self.approve, *self.reject) if name != "all")
 
+    def require_open_calls(self, *, may_be: bool) -> None:
+        """Refuse to answer calls of a thread that can have none.
+
+        Raises:
+            UsageError: an answer is given and the thread is new; a later call would wait all the same.
+        """
+        if (self.approve or self.reject) and not may_be:
+            raise UsageError(
+                "--approve and --reject answer calls that wait already, and a new thread has none; "
+                "name the thread with --resume ID (`graph-agent approvals list` shows what waits)"
+            )
+
 
 async def settle(session: Conversation, rest: Rest, by: Settlement) -> Rest:
     """Answer the open questions that the flags speak of and run on when nothing stays open.
@@ -89,7 +101,8 @@ def _named(name: str, open_ids: list[str]) -> str:
         return matches[0]
     choice = ", ".join(matches or open_ids) or "none"
     raise UnknownId(
-        f"{name!r} names {'several calls' if matches else 'no call'} waiting for approval here: {choice}"
+        f"{name!r} names {'several calls' if matches else 'no call'} waiting for approval here: {choice}; "
+        "`graph-agent approvals list` shows those of all threads"
     )
 
 

@@ -31,6 +31,7 @@ def _graph_agent(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.Comp
         (("run", "x", "--mode", "yolo"), "yolo"),
         (("run", "x", "--workspace", "no-such-folder"), "'no-such-folder' is not a folder"),
         (("run", "x", "--thread", "a", "--resume", "b"), "twice"),
+        (("run", "x", "--approve", "all"), "a new thread has none"),
         (("chat",), "needs a terminal"),
     ],
 )
