@@ -33,6 +33,7 @@ from graph_agent.session.api import Rest
 __all__ = ["Chat", "Setting"]
 
 _TICK_SECONDS = 0.25
+_WHOLE_ID = 20
 _FAILED = ("model_error", "failed", "broken_off")
 _Rested = TypeVar("_Rested", Rest, Rest | None)
 _HINTS = {
@@ -222,9 +223,11 @@ class Chat:
 
     def _status(self) -> str:
         session = self._session
-        return (
-            escape(f"{session.model_label} · mode {session.mode} · thread {session.thread_id}") if session else ""
-        )
+        if session is None:
+            return ""
+        # The whole id does not fit beside the model, and what is cut off is the end that the tables show.
+        thread = session.thread_id if len(session.thread_id) <= _WHOLE_ID else f"…{session.thread_id[-8:]}"
+        return escape(f"{session.model_label} · mode {session.mode} · thread {thread}")
 
     def _tell(self, rest: Rest) -> None:
         """Say how a turn ended, where that is not plain to see."""
