@@ -53,13 +53,22 @@ async def give(database: Path, text: str, answer: Answer) -> Answered:
         AnswerRefused: nobody asks about the call and nobody has answered.
     """
     with Reader.open(database) as reader:
-        target = reader.resolve(text, kinds=("call",))
-        view = next((view for view in reader.approvals() if _is_about(view, target)), None)
-        if view is None or not view.is_waiting:
-            return _too_late(reader, target)
+        asked = reader.approvals()
+        view = _only_waiting(asked, text)
+        if view is None:
+            target = reader.resolve(text, kinds=("call",))
+            view = next((view for view in asked if _is_about(view, target)), None)
+            if view is None or not view.is_waiting:
+                return _too_late(reader, target)
     async with await Database.open(database) as opened:
         standing = await SqliteDecisions(opened).insert(view.thread_id, _question(view), answer)
     return _answered(view, standing, accepted=standing == answer)
+
+
+def _only_waiting(asked: list[CallView], call_id: str) -> CallView | None:
+    """The one call with this very id that waits: a server that counts its calls gives many threads the same ids."""
+    waiting = [view for view in asked if view.is_waiting and view.record["call_id"] == call_id]
+    return waiting[0] if len(waiting) == 1 else None
 
 
 def _is_about(view: CallView, target: Target) -> bool:

@@ -121,3 +121,20 @@ async def test_unknown_ids_and_missing_databases_are_told_and_create_nothing(row
         await answer_approval(tmp_path / "none.db", "call_a", "approve", by="cli pid 1")
 
     assert not (tmp_path / "none.db").exists()
+
+
+async def test_of_several_threads_calls_with_one_id_the_only_one_that_waits_is_meant(rows: Rows) -> None:
+    rows.thread("t2")
+    rows.call(record_of("cancelled"), thread_id="t2")
+
+    answered = await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")
+
+    assert (answered.thread_id, answered.accepted) == ("t1", True)
+
+
+async def test_of_two_waiting_calls_with_one_id_neither_is_guessed(rows: Rows) -> None:
+    rows.thread("t2", next_nodes=("human_approval",))
+    rows.call(record_of("awaiting_approval"), thread_id="t2")
+
+    with pytest.raises(UnknownId, match="t1:call_a"):
+        await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")
