@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from graph_agent.ports import JournalRow
 from graph_agent.store.processes import Process, boot_id, members_of, process_started
 
-__all__ = ["end", "living", "still_running"]
+__all__ = ["end", "goes_on", "living", "still_running"]
 
 _TERM_GRACE_S = 2.0
 _KILL_GRACE_S = 2.0
@@ -40,6 +40,12 @@ def still_running(call_id: str, pids: Sequence[int]) -> str:
         f"call {call_id} is not tried again while processes of its last attempt run (pid {named}); "
         "end them first, or wait for them"
     )
+
+
+def goes_on(call_id: str, pids: Sequence[int]) -> str:
+    """That a call is settled and what it started runs on all the same, in words."""
+    named = " ".join(map(str, pids))
+    return f"what call {call_id} started still runs (pid {', '.join(map(str, pids))}); end it with: kill {named}"
 
 
 async def _signal(rows: Sequence[JournalRow], number: signal.Signals, grace_s: float) -> None:

@@ -7,12 +7,12 @@ from typing import Any, Self
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.errors import AnswerRefused, UsageError
-from graph_agent.events import CallAnswered, EventBus, SessionOpened, TurnStarted
+from graph_agent.events import CallAnswered, EventBus, SessionOpened, TurnStarted, Warned
 from graph_agent.graph.history import printable
 from graph_agent.ports import Answer, AnswerKind, Question, Scope
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.drive import Drive
-from graph_agent.session.orphans import end, living, still_running
+from graph_agent.session.orphans import end, goes_on, living, still_running
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import Position
 
@@ -166,12 +166,15 @@ class Session:
             raise AnswerRefused(f"{kind!r} does not answer it; choose one of {', '.join(_KINDS[question.kind])}")
         if kind == "edit":
             await self._require_may_run(item, arguments or {})
-        if kind == "retry" and (left := living(await self._drive.rows(question.call_id))):
+        left = living(await self._drive.rows(question.call_id)) if question.kind == "recovery" else ()
+        if kind == "retry" and left:
             raise AnswerRefused(still_running(question.call_id, left))
         answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason))
         standing = await self._parts.decisions.insert(self.thread_id, question, answer)
         if standing == answer:
             self._parts.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
+            if left:
+                self._parts.bus.publish(Warned(goes_on(question.call_id, left)))
         return standing
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:

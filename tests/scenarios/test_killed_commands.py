@@ -1,6 +1,7 @@
 """The real command, really killed: in the model request, at the approval, inside a tool."""
 
 import os
+import re
 from pathlib import Path
 
 import pexpect
@@ -56,11 +57,12 @@ def test_killed_inside_a_command_it_is_never_run_again_unasked(tmp_path: Path) -
         shown = statuses(command)
         code, result = command.run_json("--resume", "t1")
         before_a_decision = log.read_text()
-        end, _ = command.run_json("--resume", "t1", "--recover", "cancel")
+        end = command("run", "--resume", "t1", "--recover", "cancel")
 
+    assert re.search(r"what call c1 started still runs \(pid \d+.*\); end it with: kill \d+", end.stderr)
     assert (shown, code) == ({"c1": "interrupted"}, 4)
     assert [call["call_id"] for call in result["interrupted_calls"]] == ["c1"]
-    assert (before_a_decision, end, log.read_text(), server.faults) == ("start\n", 0, "start\n", [])
+    assert (before_a_decision, end.returncode, log.read_text(), server.faults) == ("start\n", 0, "start\n", [])
 
 
 def test_an_approval_given_in_another_process_is_enough_to_go_on(tmp_path: Path) -> None:
