@@ -194,7 +194,7 @@ def _text_of(before: Snapshot) -> tuple[str | None, TextForm]:
         raise PathRefused(
             ToolErrorType.VALIDATION,
             f"{before.resolved.given!r} is not text in a Unicode encoding; nothing was added to it. "
-            "Ask the user to repair it: `graph-agent memory edit`.",
+            "Ask the user to save it as UTF-8.",
         )
     return text, form
 
