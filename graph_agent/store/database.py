@@ -152,13 +152,25 @@ class Database:
 
     def _attempt(self, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         try:
-            return work(), None
+            return _without_cursor(work()), None
         except (sqlite3.Error, OSError) as error:
             fault = storage_fault(self.path, error)
             fault.__cause__ = error
             return None, fault
         except BaseException as error:  # noqa: BLE001 - the boundary of the thread: whatever it is belongs to the caller
             return None, error
+
+
+def _without_cursor(result: Any) -> Any:
+    """The result, unless it is a cursor, which must not leave this thread.
+
+    Freed on the thread that asked, a cursor resets its statement there, while this one may be binding the same
+    cached statement again: SQLite calls that misuse and the write fails.
+    """
+    if not isinstance(result, sqlite3.Cursor):
+        return result
+    result.close()
+    return None
 
 
 async def _settled(future: "asyncio.Future[Any]") -> None:

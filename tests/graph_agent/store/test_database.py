@@ -197,3 +197,12 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing_acknowledged(database_pa
     assert connection.execute("SELECT count(*) FROM inbox").fetchone() == (acknowledged,)
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
+
+
+async def test_a_cursor_never_leaves_the_thread_that_its_statement_belongs_to(database: Database) -> None:
+    left: list[object] = [
+        await database.run(lambda connection: connection.execute("SELECT 1")),
+        await database.write(lambda connection: connection.executemany("DELETE FROM inbox WHERE id = ?", [(1,)])),
+    ]
+
+    assert left == [None, None]
