@@ -89,7 +89,7 @@ def _too_late(reader: Reader, target: Target) -> Answered:
         return _answered(view, earlier, accepted=False)
     status = view.record["status"]
     advice = "`graph-agent approvals list` shows the calls that do"
-    if status == "awaiting_approval":
+    if status == "awaiting_approval" or view.record.get("left_behind"):
         status = "left behind on an earlier branch"
     elif status == "interrupted":
         advice = f"`graph-agent recover {view.thread_id}` decides how to go on with it"

@@ -33,11 +33,16 @@ def show_command(
         str, typer.Argument(help="Thread, checkpoint or call id, or a part of one; else the newest here.")
     ] = "",
     full: Annotated[bool, typer.Option("--full", help="Show every message, whole.")] = False,
+    all_branches: Annotated[
+        bool, typer.Option("--all-branches", help="Show what the thread came away from, too.")
+    ] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one thread: status, who holds it, open calls, conversation."""
     from graph_agent.cli.views.place import database_of, workspace_of
-    from graph_agent.cli.views.threads import show_thread
+    from graph_agent.cli.views.threads import ThreadView, show_thread
 
-    show_thread(database_of(db), thread, workspace_of(db), as_json=as_json, full=full)
+    show_thread(
+        database_of(db), thread, workspace_of(db), ThreadView(as_json=as_json, full=full, all_branches=all_branches)
+    )

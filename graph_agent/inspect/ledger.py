@@ -5,6 +5,7 @@ One statement, however many threads and calls there are.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from graph_agent.errors import DamagedDatabase
@@ -25,7 +26,7 @@ __all__ = [
     "views_of",
 ]
 
-OPEN = "l.status NOT IN ('success', 'error', 'cancelled')"
+OPEN = "l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.left_behind"
 """Condition for `read_calls` that the partial index on open calls serves."""
 
 # Of each call: the rows of the journal, oldest first, where they matter; and the answers nobody superseded.
@@ -51,19 +52,26 @@ OPEN_BY_THREAD = f"""
 def read_calls(
     database: ReadOnlyDatabase, lives: Lives, where: str = "1", parameters: Sequence[Any] = ()
 ) -> list[CallView]:
-    """The calls that fulfil a condition on `l` (ledger) and `t` (threads): newest thread first, then as asked."""
+    """The calls that fulfil a condition on `l` (ledger) and `t` (threads): newest thread first, then as asked.
+
+    A call left open on a branch that its thread came away from has `left_behind` in its record.
+    """
     rows = database.rows(
-        f"""SELECT l.thread_id, t.next_nodes = '[]', json_array(json_array(l.call_id, l.record,
+        f"""SELECT l.thread_id, t.next_nodes = '[]', l.left_behind, json_array(json_array(l.call_id, l.record,
             CASE WHEN {OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}))
         FROM ledger l JOIN threads t USING (thread_id)
         WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours
         parameters,
     )
     return [
-        view
-        for thread_id, is_at_rest, call in rows
+        replace(view, record={**view.record, "left_behind": True}) if is_left_behind else view
+        for thread_id, is_at_rest, is_left_behind, call in rows
         for view in views_of(
-            database, thread_id, call, is_held=thread_id in lives.held, is_at_rest=bool(is_at_rest)
+            database,
+            thread_id,
+            call,
+            is_held=thread_id in lives.held,
+            is_at_rest=bool(is_at_rest or is_left_behind),
         )
     ]
 

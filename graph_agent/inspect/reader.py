@@ -132,9 +132,9 @@ class Reader:
         with self._database.one_moment():
             return self._inspection(self._thread(thread_id, lives), checkpoint_id)
 
-    def transcript(self, thread_id: str) -> list[TranscriptEntry]:
-        """Every message of a thread in order, those of abandoned branches too."""
-        return read_transcript(self._database, thread_id)
+    def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
+        """The conversation at the thread's head, in order; on request the messages of every other branch too."""
+        return read_transcript(self._database, thread_id, all_branches=all_branches)
 
     def _open_calls(self, status: str) -> list[CallView]:
         open_calls = read_calls(self._database, read_lives(self._database), f"{OPEN} AND t.next_nodes <> '[]'")

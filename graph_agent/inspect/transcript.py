@@ -16,6 +16,7 @@ class TranscriptEntry:
     seq: int
     """1, 2, 3 … per thread over all branches."""
     branch: int
+    """0, and 1, 2, 3 … each time an older checkpoint was taken up again."""
     message_id: str
     role: str
     """system, user, assistant, tool."""
@@ -26,11 +27,24 @@ class TranscriptEntry:
     at: str
 
 
-def read_transcript(database: ReadOnlyDatabase, thread_id: str) -> list[TranscriptEntry]:
-    """Every message of the thread in order, those of abandoned branches too."""
+_LINE = """
+WITH RECURSIVE line (branch, upto) AS (
+    SELECT branch, 9223372036854775807 FROM threads WHERE thread_id = ?1
+    UNION ALL
+    SELECT b.parent_branch, min(b.from_seq, line.upto) FROM line JOIN branches b
+    ON b.thread_id = ?1 AND b.branch = line.branch
+)"""
+"""The head's branch and those it came from, each with the last row that shows."""
+_SHOWN = "EXISTS (SELECT 1 FROM line WHERE line.branch = t.branch AND t.seq <= line.upto)"
+
+
+def read_transcript(
+    database: ReadOnlyDatabase, thread_id: str, *, all_branches: bool = False
+) -> list[TranscriptEntry]:
+    """The conversation that the thread's head stands at the end of; on request also what it has come away from."""
     rows = database.rows(
-        """SELECT seq, branch, message_id, role, body, checkpoint_id, at FROM transcript
-        WHERE thread_id = ? ORDER BY seq""",
+        f"""{_LINE} SELECT seq, branch, message_id, role, body, checkpoint_id, at FROM transcript t
+        WHERE thread_id = ?1 AND {"1" if all_branches else _SHOWN} ORDER BY seq""",  # noqa: S608 - nothing from outside
         (thread_id,),
     )
     return [

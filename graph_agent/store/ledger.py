@@ -1,14 +1,17 @@
-"""The ledger: the newest record of every call a thread ever made, over all model messages and branches."""
+"""The ledger: the newest record of every call a thread ever made, over all model messages and branches.
+
+A call that is open on a branch which the thread came away from is marked: nobody asks about it any more.
+"""
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from graph_agent.calls import NEW_MESSAGE
+from graph_agent.calls import NEW_MESSAGE, merge_calls
 from graph_agent.store.jsontext import json_text, storable
 
-__all__ = ["fold_calls"]
+__all__ = ["fold_calls", "start_again"]
 
 _INSERT = """
 INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
@@ -17,8 +20,11 @@ FROM ledger WHERE thread_id = :thread_id
 """
 _UPDATE = """
 UPDATE ledger SET tool_name = :tool_name, status = :status, risk = :risk, record = :record,
-    checkpoint_id = :checkpoint_id, updated_at = :at
+    checkpoint_id = :checkpoint_id, updated_at = :at, left_behind = 0
 WHERE thread_id = :thread_id AND call_id = :call_id
+"""
+_LEAVE = """
+UPDATE ledger SET left_behind = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
 """
 
 
@@ -27,20 +33,54 @@ def fold_calls(connection: sqlite3.Connection, place: tuple[str, str, str], writ
 
     Unlike the state's reducer this keeps the records of earlier messages and takes any status, because a branch may
     start again from an older one; only a lower attempt is passed over, and a partial record of an unknown call.
+    The records of a new message are whole: nothing of a call that had the same id on another branch stays.
     """
-    for call_id, change in write.items():
-        if call_id != NEW_MESSAGE and isinstance(call_id, str) and isinstance(change, Mapping):
-            _fold_one(connection, place, storable(call_id), change)
+    for call_id, change in _changes(write):
+        _fold_one(connection, place, (call_id, change), is_whole=NEW_MESSAGE in write)
+
+
+def start_again(connection: sqlite3.Connection, place: tuple[str, str, str], writes: Iterable[Any]) -> None:
+    """Make the ledger that of a checkpoint which was taken up again, given all writes that its calls rest on.
+
+    Each call of that state gets the record that it has there; what is open elsewhere is left behind.
+    """
+    connection.execute(_LEAVE, place[:1])
+    sound = [_sound(write) for write in writes if isinstance(write, Mapping)]
+    for call_id, record in merge_calls({}, sound).items():
+        _fold_one(connection, place, (call_id, record), is_whole=True)
+
+
+def _sound(write: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
+    """What the reducer takes without a complaint."""
+    changes = {
+        call_id: change
+        for call_id, change in _changes(write)
+        if isinstance(change.get("status", ""), str) and isinstance(change.get("attempt", 1), int)
+    }
+    return {NEW_MESSAGE: {}, **changes} if NEW_MESSAGE in write else changes
+
+
+def _changes(write: Mapping[Any, Any]) -> list[tuple[str, Mapping[Any, Any]]]:
+    return [
+        (storable(call_id), change)
+        for call_id, change in write.items()
+        if call_id != NEW_MESSAGE and isinstance(call_id, str) and isinstance(change, Mapping)
+    ]
 
 
 def _fold_one(
-    connection: sqlite3.Connection, place: tuple[str, str, str], call_id: str, change: Mapping[Any, Any]
+    connection: sqlite3.Connection,
+    place: tuple[str, str, str],
+    written: tuple[str, Mapping[Any, Any]],
+    *,
+    is_whole: bool,
 ) -> None:
+    call_id, change = written
     thread_id, checkpoint_id, at = place
     row = connection.execute(
         "SELECT record FROM ledger WHERE thread_id = ? AND call_id = ?", (thread_id, call_id)
     ).fetchone()
-    old: dict[str, Any] = json.loads(row[0]) if row else {}
+    old: dict[str, Any] = json.loads(row[0]) if row and not is_whole else {}
     record = {**old, **change}
     if not {"tool_name", "status"} <= record.keys() or _attempt(record) < _attempt(old):
         return

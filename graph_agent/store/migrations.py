@@ -73,6 +73,15 @@ CREATE TABLE transcript (
     PRIMARY KEY (thread_id, seq),
     UNIQUE (thread_id, branch, message_id)
 );
+CREATE TABLE branches (                      -- the first one, 0, has no row
+    thread_id TEXT NOT NULL,
+    branch INTEGER NOT NULL,                 -- 1, 2, 3 ... per thread
+    parent_branch INTEGER NOT NULL,
+    from_seq INTEGER NOT NULL,               -- last row of the transcript that it shares with its parent
+    checkpoint_id TEXT NOT NULL,             -- its first checkpoint
+    at TEXT NOT NULL,
+    PRIMARY KEY (thread_id, branch)
+);
 CREATE TABLE ledger (
     thread_id TEXT NOT NULL,
     call_id TEXT NOT NULL,
@@ -83,6 +92,7 @@ CREATE TABLE ledger (
     record TEXT NOT NULL,                    -- JSON: the whole ToolCallInfo
     checkpoint_id TEXT NOT NULL,             -- checkpoint of the last change
     updated_at TEXT NOT NULL,
+    left_behind INTEGER NOT NULL DEFAULT 0,  -- open on a branch that the thread has come away from
     PRIMARY KEY (thread_id, call_id)
 );
 CREATE INDEX ledger_open ON ledger (status) WHERE status NOT IN ('success', 'error', 'cancelled');

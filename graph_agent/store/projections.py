@@ -2,10 +2,12 @@
 
 Written in the transaction of each checkpoint of the root graph, and rebuildable from what is stored there. What a
 step wrote stands on the checkpoint it started from, so a checkpoint brings the writes of its parent; values that
-came without writes (the first input, a fork) stand in the checkpoint itself. Odd values are passed over, never
-raised on: an error here would come back with every checkpoint of the thread.
+came without writes (the first input, a fork) stand in the checkpoint itself. A checkpoint that does not rest on the
+head begins a branch. Odd values are passed over, never raised on: an error here would come back with every
+checkpoint of the thread.
 """
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,8 +15,9 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from graph_agent.store.deltas import Loads
-from graph_agent.store.ledger import fold_calls
+from graph_agent.store.branches import begin_branch
+from graph_agent.store.deltas import Loads, delta_history
+from graph_agent.store.ledger import fold_calls, start_again
 from graph_agent.store.listing import next_nodes, outcome, timestamp
 from graph_agent.store.transcript import fold_messages
 
@@ -25,13 +28,15 @@ SELECT channel, type, value FROM writes
 WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel IN ('messages', 'calls')
 ORDER BY task_path, task_id, idx
 """
-_HEAD = """
+_MOVE = """
 UPDATE threads SET checkpoint_id = :checkpoint_id, next_nodes = :next_nodes, outcome = :outcome, updated_at = :at
-WHERE thread_id = :thread_id AND (checkpoint_id IS NULL OR checkpoint_id <= :checkpoint_id)
+WHERE thread_id = :thread_id AND
 """
+_GO_ON = f"{_MOVE} (checkpoint_id IS NULL OR checkpoint_id IN (:parent_id, :checkpoint_id))"
+_LEAVE = f"{_MOVE} checkpoint_id < :checkpoint_id"
 _LISTED = "INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES (:thread_id, :at, :at)"
 _LOG = """
-SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, json_extract(CAST(metadata AS TEXT), '$.source')
+SELECT parent_checkpoint_id, type, checkpoint, CAST(metadata AS TEXT)
 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY rowid
 """
 _OF_A_THREAD = (
@@ -39,6 +44,7 @@ _OF_A_THREAD = (
     "writes",
     "threads",
     "transcript",
+    "branches",
     "ledger",
     "journal",
     "decisions",
@@ -61,6 +67,17 @@ class StoredCheckpoint:
         """Whether it may hold channel values that no write tells of."""
         return self.parent_id is None or self.metadata.get("source") != "loop"
 
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values it holds itself."""
+        return self.checkpoint.get("channel_values") or {}
+
+    @property
+    def step(self) -> int:
+        """Its number in the run."""
+        step = self.metadata.get("step")
+        return step if isinstance(step, int) else -1
+
 
 class Projections:
     """Folds checkpoints into the tables."""
@@ -73,47 +90,72 @@ class Projections:
         """Bring the tables up to this checkpoint; folding one a second time changes nothing."""
         thread_id, checkpoint_id = stored.thread_id, str(stored.checkpoint["id"])
         at = timestamp(stored.checkpoint.get("ts"))
-        head = {
-            "thread_id": thread_id,
-            "checkpoint_id": checkpoint_id,
-            "next_nodes": next_nodes(stored.checkpoint),
-            "outcome": outcome(stored.checkpoint),
-            "at": at,
-        }
-        if not connection.execute(_HEAD, head).rowcount and connection.execute(_LISTED, head).rowcount:
-            connection.execute(_HEAD, head)
+        place = (thread_id, checkpoint_id, at)
+        is_branch = _move_head(connection, place, stored)
+        if is_branch:
+            begin_branch(connection, place, stored.parent_id, stored.step)
+            start_again(connection, place, self._calls_so_far(connection, stored))
         for channel, value in self._values(connection, stored):
             if channel == "messages":
-                fold_messages(connection, (thread_id, checkpoint_id, at), _messages(value))
-            elif isinstance(value, Mapping):
-                fold_calls(connection, (thread_id, checkpoint_id, at), value)
+                fold_messages(connection, place, _messages(value))
+            elif isinstance(value, Mapping) and not is_branch:
+                fold_calls(connection, place, value)
 
     def rebuild(self, connection: sqlite3.Connection, thread_id: str) -> None:
         """Derive the tables again from the stored checkpoints; what the user set (title, workspace, mode) stays."""
-        for table in ("transcript", "ledger"):
+        for table in ("transcript", "branches", "ledger"):
             connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
         connection.execute(
-            "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', turns = 0 "
+            "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', branch = 0, turns = 0 "
             "WHERE thread_id = ?",
             (thread_id,),
         )
-        for _, parent_id, kind, content, source in connection.execute(_LOG, (thread_id,)).fetchall():
+        for parent_id, kind, content, metadata in connection.execute(_LOG, (thread_id,)).fetchall():
             checkpoint = self._loads((kind, content))
-            self.fold(connection, StoredCheckpoint(thread_id, parent_id, checkpoint, {"source": source}))
+            self.fold(connection, StoredCheckpoint(thread_id, parent_id, checkpoint, json.loads(metadata or "{}")))
 
     def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
+        own = stored.values if stored.brings_values else {}
+        # A fork brings the value of a channel whose writes on the parent are those of the step it does not repeat.
+        replaced = own if stored.metadata.get("source") == "fork" else {}
         if stored.parent_id:
             rows = connection.execute(_STEP, (stored.thread_id, stored.parent_id)).fetchall()
-            yield from ((channel, self._whole_value(self._loads((kind, value)))) for channel, kind, value in rows)
-        if stored.brings_values:
-            values = stored.checkpoint.get("channel_values") or {}
-            yield from ((name, self._whole_value(values[name])) for name in ("messages", "calls") if name in values)
+            written = [row for row in rows if row[0] not in replaced]
+            yield from (
+                (channel, self._whole_value(self._loads((kind, value)))) for channel, kind, value in written
+            )
+        yield from ((name, self._whole_value(own[name])) for name in ("messages", "calls") if name in own)
+
+    def _calls_so_far(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[Any]:
+        """All writes that the calls of the checkpoint rest on, oldest first."""
+        if "calls" in stored.values:
+            return [self._whole_value(stored.values["calls"])]
+        key = (stored.thread_id, "", str(stored.checkpoint["id"]))
+        history = delta_history(connection, key, ["calls"], self._loads)["calls"]
+        writes = [self._whole_value(value) for _, _, value in history["writes"]]
+        return [self._whole_value(history["seed"]), *writes] if "seed" in history else writes
 
 
 def forget(connection: sqlite3.Connection, thread_id: str) -> None:
     """Delete every row of a thread, facts included. Its lease stays: a process may still hold the lock."""
     for table in _OF_A_THREAD:
         connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
+
+
+def _move_head(connection: sqlite3.Connection, place: tuple[str, str, str], stored: StoredCheckpoint) -> bool:
+    """Make the checkpoint the head unless a newer one is; whether it leaves the line of the head so far."""
+    head = {
+        **dict(zip(("thread_id", "checkpoint_id", "at"), place, strict=True)),
+        "parent_id": stored.parent_id,
+        "next_nodes": next_nodes(stored.checkpoint),
+        "outcome": outcome(stored.checkpoint),
+    }
+    if connection.execute(_GO_ON, head).rowcount:
+        return False
+    if connection.execute(_LISTED, head).rowcount:
+        connection.execute(_GO_ON, head)
+        return False
+    return connection.execute(_LEAVE, head).rowcount == 1
 
 
 def _messages(value: Any) -> list[BaseMessage]:

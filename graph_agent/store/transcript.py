@@ -1,4 +1,4 @@
-"""The transcript: every message a thread ever held, in the order in which it came, as plain rows."""
+"""The transcript: every message a thread ever held, on any branch, in the order in which it came, as plain rows."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
+from graph_agent.store.branches import VISIBLE
 from graph_agent.store.jsontext import json_text, storable
 
 __all__ = ["Place", "fold_messages"]
@@ -19,11 +20,16 @@ _ROLES: tuple[tuple[type[BaseMessage], str], ...] = (
     (SystemMessage, "system"),
 )
 _INSERT = """
-INSERT OR IGNORE INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at)
-SELECT :thread_id, coalesce(max(seq), 0) + 1, :message_id, :role, :body, :checkpoint_id, :at
+INSERT INTO transcript (thread_id, seq, branch, message_id, role, body, checkpoint_id, at)
+SELECT :thread_id, coalesce(max(seq), 0) + 1, (SELECT branch FROM threads WHERE thread_id = :thread_id),
+    :message_id, :role, :body, :checkpoint_id, :at
 FROM transcript WHERE thread_id = :thread_id
 """
-_REPLACE = "UPDATE transcript SET body = :body WHERE thread_id = :thread_id AND message_id = :message_id"
+_REPLACE = f"""
+UPDATE transcript SET body = :body WHERE thread_id = :thread_id AND seq = (
+    {VISIBLE} SELECT max(t.seq) FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto
+    WHERE t.thread_id = :thread_id AND t.message_id = :message_id)
+"""  # noqa: S608 - names only
 _TURN = """
 UPDATE threads SET turns = turns + 1, title = CASE title WHEN '' THEN :title ELSE title END
 WHERE thread_id = :thread_id
@@ -41,7 +47,10 @@ class Place(NamedTuple):
 def fold_messages(
     connection: sqlite3.Connection, place: tuple[str, str, str], messages: Iterable[BaseMessage]
 ) -> None:
-    """Add what is new, replace the body of what came before; a message taken out of the state stays here."""
+    """Add what is new on the thread's branch, replace the body of what it shows already.
+
+    A message taken out of the state stays here. The same id may stand on two branches with different bodies.
+    """
     where = Place(*place)
     for index, message in enumerate(messages):
         if isinstance(message, RemoveMessage):
@@ -52,9 +61,10 @@ def fold_messages(
             "role": next((role for kind, role in _ROLES if isinstance(message, kind)), storable(message.type)),
             "body": json_text(_body(message)),
         }
-        if not connection.execute(_INSERT, row).rowcount:
-            connection.execute(_REPLACE, row)
-        elif row["role"] == "user":
+        if connection.execute(_REPLACE, row).rowcount:
+            continue
+        connection.execute(_INSERT, row)
+        if row["role"] == "user":
             connection.execute(_TURN, {"thread_id": where.thread_id, "title": _title(message)})
 
 

@@ -52,7 +52,7 @@ def call_table(calls: Sequence[CallView], *, with_thread: bool) -> Iterator[str]
         record = view.record
         row = (
             shown_id(view),
-            record["status"],
+            "left behind" if record.get("left_behind") else record["status"],
             record.get("risk", "-"),
             record["tool_name"],
             str(record.get("attempt", 1)),

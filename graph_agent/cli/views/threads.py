@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from graph_agent.calls import FINAL
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.messages import message_lines, tokens_of
@@ -14,7 +15,7 @@ from graph_agent.cli.views.table import labelled, short_ids, table
 from graph_agent.errors import NothingYet
 from graph_agent.inspect import CallView, Reader, ThreadSummary, TranscriptEntry
 
-__all__ = ["list_threads", "show_thread", "thread_json"]
+__all__ = ["ThreadView", "list_threads", "show_thread", "thread_json"]
 
 _LAST_MESSAGES = 20
 
@@ -34,14 +35,25 @@ def list_threads(database: Path, *, as_json: bool) -> None:
         print_lines(["No threads yet. `graph-agent chat` starts the first."])
 
 
-def show_thread(database: Path, text: str, workspace: str | None, *, as_json: bool, full: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class ThreadView:
+    """How much of a thread is shown, and in which form."""
+
+    as_json: bool = False
+    full: bool = False
+    """Every message, whole."""
+    all_branches: bool = False
+    """Messages that the thread came away from, too."""
+
+
+def show_thread(database: Path, text: str, workspace: str | None, view: ThreadView) -> None:
     """Print one thread."""
     with Reader.open(database) as reader:
         target = reader.resolve(text, workspace)
         thread = reader.thread(target.thread_id)
         calls = reader.calls(target.thread_id)
-        transcript = reader.transcript(target.thread_id)
-    if as_json:
+        transcript = reader.transcript(target.thread_id, all_branches=view.all_branches)
+    if view.as_json:
         print_json(
             {
                 **thread_json(thread),
@@ -51,7 +63,7 @@ def show_thread(database: Path, text: str, workspace: str | None, *, as_json: bo
             }
         )
     else:
-        print_lines(_thread_lines(thread, calls, transcript, full=full))
+        print_lines(_thread_lines(thread, calls, transcript, full=view.full))
 
 
 def thread_json(thread: ThreadSummary) -> dict[str, Any]:
@@ -110,7 +122,7 @@ def _thread_lines(
             "calls": ", ".join(f"{count} {status}" for status, count in statuses.items()),
         }
     )
-    open_calls = [view for view in calls if view.record["status"] not in ("success", "error", "cancelled")]
+    open_calls = [view for view in calls if _is_open(view)]
     if open_calls:
         yield ""
         yield from call_table(open_calls, with_thread=False)
@@ -121,6 +133,10 @@ def _thread_lines(
         yield f"… {left_out} earlier messages; --full shows them"
     for entry in transcript[left_out:]:
         yield from message_lines(entry.role, entry.body, full=full)
+
+
+def _is_open(view: CallView) -> bool:
+    return view.record["status"] not in FINAL and not view.record.get("left_behind")
 
 
 def _lease_text(thread: ThreadSummary) -> str:

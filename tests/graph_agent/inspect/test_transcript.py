@@ -4,6 +4,7 @@ from tests.fakes.database_rows import START, Rows
 
 
 def test_messages_of_one_thread_come_in_the_order_in_which_they_came(rows: Rows) -> None:
+    rows.thread()
     rows.message("user", {"content": "go"})
     rows.message("user", {"content": "other"}, "t2")
     rows.message("assistant", {"content": "done", "usage": {"input_tokens": 1}})
@@ -16,3 +17,19 @@ def test_messages_of_one_thread_come_in_the_order_in_which_they_came(rows: Rows)
         TranscriptEntry(1, 0, "m1", "user", {"content": "go"}, "c1", START),
         TranscriptEntry(2, 0, "m2", "assistant", {"content": "done", "usage": {"input_tokens": 1}}, "c1", START),
     ]
+
+
+def test_of_other_branches_only_what_the_head_rests_on_is_shown_unless_all_is_asked_for(rows: Rows) -> None:
+    rows.thread(branch=2)
+    for text in ("shared", "left", "on branch 1", "left too", "on branch 2"):
+        rows.message("user", {"content": text})
+    rows.execute("UPDATE transcript SET branch = CASE WHEN seq < 3 THEN 0 WHEN seq < 5 THEN 1 ELSE 2 END")
+    rows.execute("INSERT INTO branches VALUES ('t1', 1, 0, 1, 'c2', ''), ('t1', 2, 1, 3, 'c3', '')")
+    database = ReadOnlyDatabase.open(rows.path)
+
+    shown = [entry.seq for entry in read_transcript(database, "t1")]
+    everything = [(entry.seq, entry.branch) for entry in read_transcript(database, "t1", all_branches=True)]
+
+    database.close()
+    assert shown == [1, 3, 5]
+    assert everything == [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2)]

@@ -7,7 +7,7 @@ from graph_agent.store.database import Database
 
 __all__ = ["content_of", "private_modes", "rows", "statements_of"]
 
-PROJECTIONS = ("threads", "transcript", "ledger")
+PROJECTIONS = ("threads", "transcript", "branches", "ledger")
 
 
 async def rows(database: Database, statement: str, *values: Any) -> list[tuple[Any, ...]]:

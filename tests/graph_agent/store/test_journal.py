@@ -166,7 +166,7 @@ async def test_a_big_outcome_stands_in_a_blob_that_the_row_names(
 
 async def test_calls_of_the_ledger_are_known_too(database: Database, journal: Journal) -> None:
     def plan(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT INTO ledger VALUES ('t', 'planned', 1, 'bash', 'pending', '', '{}', '1', '')")
+        connection.execute("INSERT INTO ledger VALUES ('t', 'planned', 1, 'bash', 'pending', '', '{}', '1', '', 0)")
 
     await database.write(plan)
 
