@@ -59,6 +59,7 @@ async def open_session(
         workspace: the folder the thread works in; an existing thread moves there.
         thread_id: the whole id.
         flags: `db`, `mode`, `model`, `max_steps`, `no_stream`; the rest comes from environment and config file.
+            `checkpoint_id` is an older checkpoint of the thread to go on from, as a new branch.
         bus: where the session's events go.
 
     Raises:
@@ -70,13 +71,8 @@ async def open_session(
     given = dict(flags or {})
     settings = load_settings(os.environ, flags=_as_settings(given))
     folder = await asyncio.to_thread(_existing, workspace)
-    if "checkpoint_id" in given:
-        raise UsageError(
-            f"{given['checkpoint_id']} is not the newest checkpoint of its thread, and going on from an older one "
-            "is not supported yet; give the thread's id to go on from its newest"
-        )
     async with AsyncExitStack() as opened:
-        wish = _Wish(folder, thread_id, names_mode="mode" in given)
+        wish = _Wish(folder, thread_id, "mode" in given, given.get("checkpoint_id"))
         session = await _open(wish, settings, bus or EventBus(), opened)
         opened.pop_all()
     return session
@@ -95,6 +91,7 @@ class _Wish:
     thread_id: str | None
     names_mode: bool
     """The mode was asked for on the command line: it goes before the thread's stored one."""
+    from_checkpoint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,13 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     row = await _thread_row(wish, settings, chosen.model.label, store.threads)
     mode = settings.mode if wish.names_mode else row.mode
     thread = Thread(
-        row.thread_id, wish.workspace, mode, chosen.model.label, f"pid {os.getpid()}", settings.max_steps
+        row.thread_id,
+        wish.workspace,
+        mode,
+        chosen.model.label,
+        f"pid {os.getpid()}",
+        settings.max_steps,
+        wish.from_checkpoint,
     )
     session = await Session.open(thread, await _parts(thread, settings, chosen, store, bus))
     await _note_wish(wish, mode, row, store.threads)

@@ -22,7 +22,8 @@ Ask = Callable[[dict[str, Any]], Mapping[str, Any]]
 """Puts the question and returns the envelope `{by, at, answers: {call_id: answer}}`; LangGraph's `interrupt`.
 
 The envelope is never a bare map of call ids: ids of 32 hex digits, or an empty map, are taken for a map of
-interrupt ids and silently dropped. An answer is `{kind, attempt, digest, who, reason?, arguments?, token?}`.
+interrupt ids and silently dropped. An answer is `{kind, attempt, digest, who, reason?, arguments?, token?}`;
+a token stands for a call that has run already, and whose result the journal gives.
 """
 
 
@@ -82,22 +83,20 @@ class HumanApproval:
         self, call: ToolCallInfo, answer: Mapping[str, Any], granted: Mapping[str, Any], scope: Scope
     ) -> ToolCallInfo:
         """The call with the edited arguments; unchanged, so the question stays open, where they may not run."""
+        if "token" in answer:
+            # It has run with them already: there is nothing left to judge.
+            return self._edited(call, answer["arguments"], granted)
         plan = await self.toolbox.plan(call["tool_name"], answer["arguments"], scope)
         if plan.verdict in ("unusable", "deny"):
             self.bus.publish(Warned(f"the edited arguments of {call['call_id']} were not taken: {plan.reason}"))
             return call
-        digest = args_digest(call["call_id"], call["tool_name"], call.get("attempt", 1), plan.arguments)
         preview = {} if plan.preview is None else {"preview": plan.preview}
-        return moved(
-            call,
-            "pending",
-            **granted,
-            **preview,
-            arguments=plan.arguments,
-            digest=digest,
-            display=plan.display,
-            edited=True,
-        )
+        return self._edited(call, plan.arguments, {**granted, **preview, "display": plan.display})
+
+    @staticmethod
+    def _edited(call: ToolCallInfo, arguments: Mapping[str, Any], fields: Mapping[str, Any]) -> ToolCallInfo:
+        digest = args_digest(call["call_id"], call["tool_name"], call.get("attempt", 1), arguments)
+        return moved(call, "pending", **fields, arguments=dict(arguments), digest=digest, edited=True)
 
 
 def question_of(calls: Mapping[str, ToolCallInfo]) -> dict[str, Any]:

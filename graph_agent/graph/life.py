@@ -31,6 +31,8 @@ class Life:
     """The user stopped the turn: ask nothing, run nothing, cancel what is open."""
     max_steps: int = DEFAULT_MAX_STEPS
     """Model requests in one turn."""
+    recorded: frozenset[str] = frozenset()
+    """Calls that the state holds as open and the journal as finished: taken up again from an older checkpoint."""
     mode: str = ""
     """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
 

@@ -36,8 +36,10 @@ class ToolRouting:
         before: _Calls = dict(state.get("calls") or {})
         asked = newest_calls(state["messages"])
         is_new = bool(asked) and asked[0][0] not in before
-        calls = await self._create(asked, scope) if is_new else before
-        calls = self._stop(calls) if life.stop else await self._advance(calls, life, None if is_new else scope)
+        calls = await self._create(asked, scope, life) if is_new else before
+        calls = (
+            self._stop(calls, life) if life.stop else await self._advance(calls, life, None if is_new else scope)
+        )
         update: dict[str, Any] = {NEW_MESSAGE: {}} if is_new else {}
         update |= {
             key: change_of(before.get(key), call) for key, call in calls.items() if call is not before.get(key)
@@ -45,7 +47,7 @@ class ToolRouting:
         self._tell(before, calls)
         return _step(calls, {"calls": update} if update else {}, scope)
 
-    async def _create(self, asked: list[tuple[str, str, dict[str, Any], str]], scope: Scope) -> _Calls:
+    async def _create(self, asked: list[tuple[str, str, dict[str, Any], str]], scope: Scope, life: Life) -> _Calls:
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in asked:
             plan = (
@@ -53,6 +55,9 @@ class ToolRouting:
                 if complaint
                 else await self.toolbox.plan(tool_name, arguments, scope)
             )
+            if call_id in life.recorded and plan.verdict in ("deny", "unusable"):
+                # It has run: a refusal now would tell the model that it has not. Its question answers itself.
+                plan = replace(plan, verdict="ask")
             calls[call_id] = self._record(call_id, plan)
             self.bus.publish(CallPlanned(dict(calls[call_id])))
         return calls
@@ -88,15 +93,17 @@ class ToolRouting:
             case "allow":
                 return cast("ToolCallInfo", {**call, "decision": "allow", "decided_by": "policy"})
 
-    def _stop(self, calls: _Calls) -> _Calls:
+    def _stop(self, calls: _Calls, life: Life) -> _Calls:
         """Cancel what is open. What is marked executing goes through the fence first, which knows if it began."""
         now = self.clock.now()
-        return {
-            key: moved(call, "cancelled", decision="stop", reason=_stop_reason(call), ended_at=now)
-            if call["status"] in ("pending", "awaiting_approval", "interrupted")
-            else call
-            for key, call in calls.items()
-        }
+        stopped: _Calls = {}
+        for key, call in calls.items():
+            stopped[key] = call
+            if call["status"] in ("pending", "awaiting_approval", "interrupted"):
+                begun = bool(call.get("begun")) or key in life.recorded
+                reason = "stopped by user, may have partly run" if begun else "stopped by user"
+                stopped[key] = moved(call, "cancelled", decision="stop", begun=begun, reason=reason, ended_at=now)
+        return stopped
 
     async def _advance(self, calls: _Calls, life: Life, judge_in: Scope | None) -> _Calls:
         """Settle what an earlier life left first, then ask, and only then mark the next batch.
@@ -109,18 +116,21 @@ class ToolRouting:
         if any(call["status"] in ("executing", "awaiting_approval", "interrupted") for call in advanced.values()):
             return advanced
         while batch := _next_batch(advanced.values()):
-            judged = [await self._judge_again(call, judge_in) for call in batch] if judge_in else batch
+            judged = [await self._judge_again(call, judge_in, life) for call in batch] if judge_in else batch
             advanced |= {call["call_id"]: call for call in judged}
             allowed = [call for call in judged if call["status"] == "pending"]
             if allowed:
                 return advanced | {c["call_id"]: moved(c, "executing", run_token=life.token) for c in allowed}
         return advanced
 
-    async def _judge_again(self, call: ToolCallInfo, scope: Scope) -> ToolCallInfo:
+    async def _judge_again(self, call: ToolCallInfo, scope: Scope, life: Life) -> ToolCallInfo:
         """Rules may have become stricter since the question was asked; they are never applied more loosely.
 
-        What a person approved is not taken back because nobody can be asked now, which is what dontAsk says.
+        What a person approved is not taken back because nobody can be asked now, which is what dontAsk says; and
+        what has run is not refused, because its result is taken.
         """
+        if call["call_id"] in life.recorded:
+            return call
         if "approved_at" in call and scope.mode == "dontAsk":
             scope = replace(scope, mode="default")
         plan = await self.toolbox.plan(call["tool_name"], call["arguments"], scope)
@@ -183,7 +193,3 @@ def _task_view(call: ToolCallInfo) -> ToolCallInfo:
     if "preview" not in call:
         return call
     return cast("ToolCallInfo", {**call, "preview": {"seen": call["preview"].get("seen")}})
-
-
-def _stop_reason(call: ToolCallInfo) -> str:
-    return "stopped by user, may have partly run" if call.get("begun") else "stopped by user"

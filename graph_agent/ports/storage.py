@@ -65,6 +65,10 @@ class Decisions(Protocol):
         """Let the questions about these calls be answered anew: no answer so far stands any more."""
         ...
 
+    async def let_through(self, thread_id: str, call_id: str, until: str) -> Answer | None:
+        """The newest approval or edit of a call that was given up to a time, superseded or not."""
+        ...
+
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
         """Note that the graph has taken these answers in."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Answer, Journal, Question
+from graph_agent.ports import Answer, Question
 from graph_agent.session.parts import SessionParts, Thread
 
 __all__ = ["Desk", "questions_in"]
@@ -65,13 +65,26 @@ class Desk:
     ) -> dict[str, dict[str, Any]]:
         answers = {}
         for question in questions:
-            if question.kind == "approval":
-                if await _has_result(self._parts.journal, self._thread.thread_id, question.call_id):
-                    answer = Answer("approve", by="journal", at="")
-                    answers[question.call_id] = _written(question, answer) | {"token": "journal"}
-            elif question.call_id not in standing and _may_simply_run(calls[question.call_id]):
+            if answer := await self._as_it_ran(question):
+                answers[question.call_id] = _written(question, answer) | {"token": "journal"}
+            elif question.kind == "approval" or question.call_id in standing:
+                continue
+            elif _may_simply_run(calls[question.call_id]):
                 answers[question.call_id] = _written(question, Answer("retry", by="session", at=""))
         return answers
+
+    async def _as_it_ran(self, question: Question) -> Answer | None:
+        """What lets a call that has its result take it, with the arguments it ran with; None for one without."""
+        thread_id, call_id = self._thread.thread_id, question.call_id
+        finished = [row for row in await self._parts.journal.rows(thread_id, call_id) if row.is_finished]
+        if not finished:
+            return None
+        if question.kind == "recovery":
+            return Answer("retry", by="journal", at="")
+        given = await self._parts.decisions.let_through(thread_id, call_id, finished[-1].started_at)
+        if given is not None and given.kind == "edit":
+            return Answer("edit", by="journal", at="", arguments=given.arguments)
+        return Answer("approve", by="journal", at="")
 
 
 def _written(question: Question, answer: Answer) -> dict[str, Any]:
@@ -83,10 +96,6 @@ def _written(question: Question, answer: Answer) -> dict[str, Any]:
         "reason": answer.reason,
     }
     return written if answer.arguments is None else {**written, "arguments": dict(answer.arguments)}
-
-
-async def _has_result(journal: Journal, thread_id: str, call_id: str) -> bool:
-    return any(row.is_finished for row in await journal.rows(thread_id, call_id))
 
 
 def _may_simply_run(call: ToolCallInfo) -> bool:

@@ -41,6 +41,8 @@ class Drive:
         self.open: dict[str, OpenQuestion] = {}
         """Open questions by call id, as the graph last asked them."""
         self.mode = thread.mode
+        self.recorded: frozenset[str] = frozenset()
+        """Calls that the state holds as open and the journal as finished."""
 
     @property
     def life_token(self) -> str:
@@ -189,11 +191,10 @@ class Drive:
         position = await self._parts.run.position()
         if position.at_rest:
             return Ran(position.values)
-        stopping = Life(life.token, stop=True, max_steps=life.max_steps, mode=life.mode)
-        return await self._parts.run.go_on(stopping)
+        return await self._parts.run.go_on(replace(life, stop=True))
 
     def _life(self) -> Life:
-        return Life(self._token, max_steps=self._thread.max_steps, mode=self.mode)
+        return Life(self._token, max_steps=self._thread.max_steps, recorded=self.recorded, mode=self.mode)
 
     def _note_answered(self, questions: list[Question], envelope: Mapping[str, Any]) -> None:
         self._answered = [question for question in questions if question.call_id in envelope["answers"]]

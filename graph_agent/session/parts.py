@@ -22,6 +22,8 @@ class Thread:
     by: str
     """The name this session's answers carry, e.g. `chat pid 4711`."""
     max_steps: int
+    from_checkpoint: str | None = None
+    """An older checkpoint to go on from, as a new branch of the thread; None: from its newest."""
 
 
 @dataclass(frozen=True, slots=True)

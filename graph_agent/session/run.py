@@ -61,9 +61,9 @@ class GraphRun:
         self._control = RunControl()
         self._is_draining = False
 
-    async def position(self) -> Position:
-        """Read where the thread stands."""
-        snapshot = await self._graph.aget_state(self._config)
+    async def position(self, checkpoint_id: str | None = None) -> Position:
+        """Read where the thread stands, or stood at an older checkpoint."""
+        snapshot = await self._graph.aget_state(self._config if checkpoint_id is None else self._at(checkpoint_id))
         if snapshot.created_at is None:
             return Position(exists=False)
         return Position(
@@ -73,6 +73,10 @@ class GraphRun:
             at_rest=snapshot.tasks == (),
             values=snapshot.values,
         )
+
+    async def branch(self, checkpoint_id: str) -> None:
+        """Make a copy of an older checkpoint the head; nothing that ran from there later is taken over."""
+        await self._graph.aupdate_state(self._at(checkpoint_id), None, as_node="__copy__")
 
     async def begin(self, update: Mapping[str, Any], life: Life) -> Ran:
         """Start a turn on a thread at rest."""
@@ -90,6 +94,9 @@ class GraphRun:
         """Let the run end before its next superstep."""
         self._is_draining = True
         self._control.request_drain("suspended")
+
+    def _at(self, checkpoint_id: str) -> "RunnableConfig":
+        return {"configurable": {**self._config["configurable"], "checkpoint_id": checkpoint_id}}
 
     async def _run(self, work: dict[str, Any] | Command[Any] | None, life: Life) -> Ran:
         self._control = RunControl()

@@ -11,6 +11,7 @@ from graph_agent.events import CallAnswered, EventBus, SessionOpened, TurnStarte
 from graph_agent.graph.history import printable
 from graph_agent.ports import Answer, AnswerKind, Question, Scope
 from graph_agent.session.api import OpenQuestion, Rest
+from graph_agent.session.branching import go_back, recorded
 from graph_agent.session.drive import Drive
 from graph_agent.session.orphans import end, goes_on, living, still_running
 from graph_agent.session.parts import SessionParts, Thread
@@ -33,11 +34,20 @@ class Session:
     async def open(cls, thread: Thread, parts: SessionParts) -> Self:
         """Take the thread; nothing about it is read before this process holds it.
 
+        With an older checkpoint to go on from, that one is the head when this returns.
+
         Raises:
+            UnknownId: the thread has no such checkpoint.
             ThreadHeld: another process has it; the message says who and since when.
         """
         session = cls(thread, parts)
         await parts.lock.acquire(thread.thread_id, session._drive.life_token)
+        try:
+            if thread.from_checkpoint is not None:
+                await go_back(thread.thread_id, thread.from_checkpoint, parts)
+        except BaseException:
+            await parts.lock.release()
+            raise
         return session
 
     def __init__(self, thread: Thread, parts: SessionParts) -> None:
@@ -90,6 +100,7 @@ class Session:
         that turn first while `continue_turn` asks the model again.
         """
         position = await self._parts.run.position()
+        self._drive.recorded = await recorded(self.thread_id, position.values, self._parts.journal)
         self._parts.bus.publish(
             SessionOpened(
                 self.thread_id, position.checkpoint_id, str(self.workspace), self.model_label, self._drive.mode

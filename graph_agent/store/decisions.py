@@ -27,6 +27,11 @@ _SUPERSEDE = """
 UPDATE decisions SET superseded_at = :at WHERE thread_id = :thread_id AND superseded_at IS NULL
     AND call_id IN (SELECT value FROM json_each(:ids))
 """
+_LET_THROUGH = """
+SELECT args_digest, kind, by, at, args, reason FROM decisions
+WHERE thread_id = ? AND call_id = ? AND question = 'approval' AND kind IN ('approve', 'edit') AND at <= ?
+ORDER BY id DESC LIMIT 1
+"""
 _APPLY = """
 UPDATE decisions SET applied_at = ? WHERE thread_id = ? AND call_id = ? AND attempt = ? AND question = ?
     AND args_digest = ? AND superseded_at IS NULL AND applied_at IS NULL
@@ -71,6 +76,12 @@ class SqliteDecisions:
             }
 
         return await self._database.run(standing)
+
+    async def let_through(self, thread_id: str, call_id: str, until: str) -> Answer | None:
+        """See `Decisions.let_through`."""
+        key = (thread_id, call_id, until)
+        row = await self._database.run(lambda connection: connection.execute(_LET_THROUGH, key).fetchone())
+        return None if row is None else _answer(row)
 
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
         """See `Decisions.mark_applied`."""

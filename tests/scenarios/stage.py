@@ -40,16 +40,18 @@ class Stage:
     max_steps: int = 50
 
     @asynccontextmanager
-    async def life(self, *, mode: str = "default", database: Database | None = None) -> AsyncIterator[Session]:
+    async def life(
+        self, *, mode: str = "default", database: Database | None = None, checkpoint: str | None = None
+    ) -> AsyncIterator[Session]:
         """One process's session; closing gives the thread back, as an orderly exit does."""
         opened = database or await Database.open(self.database)
-        session = await self._session(opened, mode)
+        session = await self._session(opened, mode, checkpoint)
         try:
             yield session
         finally:
             await session.close()
 
-    async def _session(self, database: Database, mode: str) -> Session:
+    async def _session(self, database: Database, mode: str, checkpoint: str | None) -> Session:
         clock, bus, blobs = SystemClock(), EventBus(), FileBlobs(blob_dir(self.database))
         bus.subscribe(lambda _, event: self.events.append(event))
         journal = SqliteJournal(database, blobs, clock)
@@ -77,7 +79,7 @@ class Stage:
             bus=bus,
             close=database.close,
         )
-        thread = Thread(THREAD, self.database.parent, mode, "scripted", "tester", self.max_steps)
+        thread = Thread(THREAD, self.database.parent, mode, "scripted", "tester", self.max_steps, checkpoint)
         return await Session.open(thread, parts)
 
     def types(self) -> list[str]:

@@ -1,0 +1,52 @@
+"""Going on from an older checkpoint: a new branch of the thread, on which nothing that has run runs again.
+
+Knows the calls of a state and their rows in the journal; what is asked and run afterwards is decided elsewhere.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graph_agent.calls import FINAL
+from graph_agent.errors import UnknownId
+from graph_agent.ports import Journal
+from graph_agent.session.parts import SessionParts
+
+__all__ = ["go_back", "recorded"]
+
+
+async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> None:
+    """Make an older checkpoint of a held thread its head; killed on the way, it is simply done again.
+
+    Answers about calls that are open there are taken back first: an approval is never used twice.
+
+    Raises:
+        UnknownId: the thread has no such checkpoint.
+    """
+    if checkpoint_id == await parts.head(thread_id):
+        return
+    there = await parts.run.position(checkpoint_id)
+    if not there.exists:
+        raise UnknownId(
+            f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); `graph-agent inspect`"
+        )
+    await parts.decisions.supersede(thread_id, _open_calls(there.values), parts.clock.now())
+    await parts.run.branch(checkpoint_id)
+
+
+async def recorded(thread_id: str, values: Mapping[str, Any], journal: Journal) -> frozenset[str]:
+    """The calls that a state holds as open, or does not know yet, and that have their result in the journal."""
+    found = [
+        call_id
+        for call_id in _open_calls(values)
+        if any(row.is_finished for row in await journal.rows(thread_id, call_id))
+    ]
+    return frozenset(found)
+
+
+def _open_calls(values: Mapping[str, Any]) -> list[str]:
+    """The calls of the newest model message without an end, those that have no record yet among them."""
+    records = values.get("calls") or {}
+    messages = values.get("messages") or []
+    newest = messages[-1].tool_calls if messages and messages[-1].type == "ai" else []
+    still_open = [call_id for call_id, call in records.items() if call["status"] not in FINAL]
+    return [*still_open, *(str(call["id"]) for call in newest if call["id"] not in records)]
