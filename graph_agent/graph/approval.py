@@ -48,8 +48,9 @@ class HumanApproval:
             call = calls.get(call_id)
             if call is None or not _fits(answer, call):
                 continue
-            after = await self._apply(call, answer, envelope, scope)
-            if after is not call:
+            known: ToolCallInfo = {**call, "begun": True} if call_id in life.begun else call
+            after = await self._apply(known, answer, envelope, scope)
+            if after is not known:
                 update[call_id] = change_of(call, after)
                 if after["status"] in FINAL:
                     self.bus.publish(ended_event(after))

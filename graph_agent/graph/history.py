@@ -79,12 +79,13 @@ _KNOWN_REASONS = ("never_started", "outcome_unknown")
 
 def _cancelled_text(call: ToolCallInfo) -> str:
     reason = call.get("reason", "")
+    not_run = "Not run again, it may have had its effect before" if call.get("begun") else "Not run"
     match call.get("decision"):
         case "deny":
-            return f"Not run: denied by policy. {reason}".rstrip()
+            return f"{not_run}: denied by policy. {reason}".rstrip()
         case "reject":
             words = f" The user said: {reason}" if reason else ""
-            return f"Not run: the user refused this call.{words}"
+            return f"{not_run}: the user refused this call.{words}"
     happened = "Its outcome is unknown: look before you repeat it." if call.get("begun") else "It never started."
     told = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
     output = f"\nOutput until then:\n{call['result']}" if call["result"] else ""

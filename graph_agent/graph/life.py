@@ -33,6 +33,8 @@ class Life:
     """Model requests in one turn."""
     recorded: frozenset[str] = frozenset()
     """Calls that the state holds as open and the journal as finished: taken up again from an older checkpoint."""
+    begun: frozenset[str] = frozenset()
+    """Calls that the state holds as open and that may have had an effect, as the journal says."""
     mode: str = ""
     """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
 

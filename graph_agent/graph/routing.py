@@ -58,11 +58,11 @@ class ToolRouting:
             if call_id in life.recorded and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
-            calls[call_id] = self._record(call_id, plan)
+            calls[call_id] = self._record(call_id, plan, begun=call_id in life.begun)
             self.bus.publish(CallPlanned(dict(calls[call_id])))
         return calls
 
-    def _record(self, call_id: str, plan: Plan) -> ToolCallInfo:
+    def _record(self, call_id: str, plan: Plan, *, begun: bool) -> ToolCallInfo:
         call: ToolCallInfo = {
             "call_id": call_id,
             "tool_name": plan.tool_name,
@@ -75,7 +75,7 @@ class ToolRouting:
             "kind": plan.kind,
             "concurrency_safe": plan.concurrency_safe,
             "digest": args_digest(call_id, plan.tool_name, 1, plan.arguments),
-            "begun": False,
+            "begun": begun,
             "rule": plan.rule,
             "reason": plan.reason,
             "display": plan.display,
@@ -100,7 +100,7 @@ class ToolRouting:
         for key, call in calls.items():
             stopped[key] = call
             if call["status"] in ("pending", "awaiting_approval", "interrupted"):
-                begun = bool(call.get("begun")) or key in life.recorded
+                begun = bool(call.get("begun")) or key in life.begun
                 reason = "stopped by user, may have partly run" if begun else "stopped by user"
                 stopped[key] = moved(call, "cancelled", decision="stop", begun=begun, reason=reason, ended_at=now)
         return stopped
@@ -141,6 +141,7 @@ class ToolRouting:
             "cancelled",
             decision="deny",
             decided_by="policy",
+            begun=bool(call.get("begun")) or call["call_id"] in life.begun,
             rule=plan.rule,
             reason=plan.reason,
             ended_at=self.clock.now(),

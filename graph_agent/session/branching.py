@@ -4,6 +4,7 @@ Knows the calls of a state and their rows in the journal; what is asked and run 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.calls import FINAL
@@ -11,7 +12,17 @@ from graph_agent.errors import UnknownId
 from graph_agent.ports import Journal
 from graph_agent.session.parts import SessionParts
 
-__all__ = ["go_back", "recorded"]
+__all__ = ["Earlier", "found_earlier", "go_back"]
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Open calls of which the journal knows more than the state."""
+
+    recorded: frozenset[str] = frozenset()
+    """They have their result."""
+    begun: frozenset[str] = frozenset()
+    """They may have had an effect."""
 
 
 async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> None:
@@ -33,14 +44,13 @@ async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> No
     await parts.run.branch(checkpoint_id)
 
 
-async def recorded(thread_id: str, values: Mapping[str, Any], journal: Journal) -> frozenset[str]:
-    """The calls that a state holds as open, or does not know yet, and that have their result in the journal."""
-    found = [
-        call_id
-        for call_id in _open_calls(values)
-        if any(row.is_finished for row in await journal.rows(thread_id, call_id))
-    ]
-    return frozenset(found)
+async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Journal) -> Earlier:
+    """What the journal knows of the calls that a state holds as open, or does not know yet."""
+    rows = {call_id: await journal.rows(thread_id, call_id) for call_id in _open_calls(values)}
+    return Earlier(
+        frozenset(call_id for call_id, found in rows.items() if any(row.is_finished for row in found)),
+        frozenset(call_id for call_id, found in rows.items() if any(row.may_have_begun for row in found)),
+    )
 
 
 def _open_calls(values: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from graph_agent.events import TurnEnded
 from graph_agent.graph.life import Life, new_token
 from graph_agent.ports import JournalRow, Question, Scope
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
+from graph_agent.session.branching import Earlier
 from graph_agent.session.desk import Desk, questions_in
 from graph_agent.session.evidence import gather
 from graph_agent.session.parts import SessionParts, Thread
@@ -41,8 +42,7 @@ class Drive:
         self.open: dict[str, OpenQuestion] = {}
         """Open questions by call id, as the graph last asked them."""
         self.mode = thread.mode
-        self.recorded: frozenset[str] = frozenset()
-        """Calls that the state holds as open and the journal as finished."""
+        self.earlier = Earlier()
 
     @property
     def life_token(self) -> str:
@@ -194,7 +194,13 @@ class Drive:
         return await self._parts.run.go_on(replace(life, stop=True))
 
     def _life(self) -> Life:
-        return Life(self._token, max_steps=self._thread.max_steps, recorded=self.recorded, mode=self.mode)
+        return Life(
+            self._token,
+            max_steps=self._thread.max_steps,
+            recorded=self.earlier.recorded,
+            begun=self.earlier.begun,
+            mode=self.mode,
+        )
 
     def _note_answered(self, questions: list[Question], envelope: Mapping[str, Any]) -> None:
         self._answered = [question for question in questions if question.call_id in envelope["answers"]]

@@ -11,7 +11,7 @@ from graph_agent.events import CallAnswered, EventBus, SessionOpened, TurnStarte
 from graph_agent.graph.history import printable
 from graph_agent.ports import Answer, AnswerKind, Question, Scope
 from graph_agent.session.api import OpenQuestion, Rest
-from graph_agent.session.branching import go_back, recorded
+from graph_agent.session.branching import found_earlier, go_back
 from graph_agent.session.drive import Drive
 from graph_agent.session.orphans import end, goes_on, living, still_running
 from graph_agent.session.parts import SessionParts, Thread
@@ -100,7 +100,7 @@ class Session:
         that turn first while `continue_turn` asks the model again.
         """
         position = await self._parts.run.position()
-        self._drive.recorded = await recorded(self.thread_id, position.values, self._parts.journal)
+        self._drive.earlier = await found_earlier(self.thread_id, position.values, self._parts.journal)
         self._parts.bus.publish(
             SessionOpened(
                 self.thread_id, position.checkpoint_id, str(self.workspace), self.model_label, self._drive.mode

@@ -1,0 +1,260 @@
+"""Going on from an older checkpoint: what runs, what is asked, what the model is told, what the thread shows."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from graph_agent.errors import UnknownId
+from graph_agent.graph.history import require_valid
+from graph_agent.inspect import Reader
+from graph_agent.session.api import Rest
+from graph_agent.session.session import Session
+from graph_agent.store.database import Database
+from graph_agent.store.saver import CheckpointSaver
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.scenarios.stage import THREAD, Stage
+
+_REFUSED = "Not run: the user refused this call. The user said: not that"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path / "a.db", ScriptedModel())
+
+
+def checkpoints(stage: Stage) -> list[str]:
+    with sqlite3.connect(stage.database) as connection:
+        found = connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id").fetchall()
+    connection.close()
+    return [checkpoint_id for (checkpoint_id,) in found]
+
+
+def head(stage: Stage) -> str:
+    with Reader.open(stage.database) as reader:
+        return reader.thread(THREAD).checkpoint_id or ""
+
+
+def shown(stage: Stage, *, all_branches: bool = False) -> list[str]:
+    with Reader.open(stage.database) as reader:
+        entries = reader.transcript(THREAD, all_branches=all_branches)
+    return [str(entry.body["content"]) for entry in entries if entry.role == "user"]
+
+
+async def answer(session: Session, rest: Rest, **kinds: str) -> Rest:
+    for item in rest.questions:
+        kind = kinds.get(item.question.call_id, "approve")
+        assert kind in ("approve", "reject")
+        await session.decide(item.question, "reject" if kind == "reject" else "approve", reason="not that")
+    return await session.proceed()
+
+
+async def to_the_end(session: Session, rest: Rest) -> Rest:
+    """Go on as a person does who refuses n and retries nothing that may have begun."""
+    for _ in range(20):
+        if rest.status == "broken_off":
+            rest = await session.continue_turn()
+        elif rest.questions:
+            assert {item.question.kind for item in rest.questions} == {"approval"}
+            rest = await answer(session, rest, n="reject")
+        else:
+            return rest
+    raise AssertionError(f"no rest in 20 steps: {rest}")
+
+
+async def two_turns(stage: Stage) -> None:
+    """Turn one with an approved, a refused and a read call, turn two with a failing and an approved one."""
+    stage.model = ScriptedModel(
+        calls(("r", "read_a"), ("w", "write_a"), ("n", "write_b")),
+        text("one"),
+        calls(("f", "fail_a"), ("v", "write_c")),
+        text("two"),
+    )
+    async with stage.life() as session:
+        await answer(session, await session.send("first"), n="reject")
+        await answer(session, await session.send("second"))
+
+
+async def test_from_each_checkpoint_of_a_thread_nothing_that_ran_runs_again_and_the_model_is_told_what_came_of_it(
+    stage: Stage,
+) -> None:
+    await two_turns(stage)
+    ran, places = list(stage.toolbox.ran), checkpoints(stage)
+
+    for place in places:
+        stage.model = ScriptedModel()
+        async with stage.life(checkpoint=place) as session:
+            rest = await to_the_end(session, await session.start())
+            await session.send("and now")
+        for request in stage.model.requests:
+            require_valid(request.messages)  # type: ignore[arg-type]  # what the state holds
+        told = [content for kind, content in stage.model.told() if kind == "tool"]
+        assert rest.status == "done"
+        assert told in (
+            [],
+            ["result of r", "result of w", _REFUSED],
+            ["result of r", "result of w", _REFUSED, "partial\nError: it broke", "result of v"],
+        )
+
+    assert stage.toolbox.ran == ran == [("r", {}), ("w", {}), ("f", {}), ("v", {})]
+
+
+async def test_an_approval_is_asked_for_again_where_the_call_has_not_run(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a"), ("v", "write_b")), text("done"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        await session.decide(rest.questions[0].question, "approve")
+        place = rest.checkpoint_id
+        await session.stop()
+
+    async with stage.life(checkpoint=place) as session:
+        again = await session.start()
+
+    assert [item.question.call_id for item in again.questions] == ["w", "v"]
+    assert stage.toolbox.ran == []
+
+
+async def test_a_call_that_ran_with_edited_arguments_is_told_with_them_and_not_run_again(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a", {"text": "old"})), text("done"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        await session.decide(rest.questions[0].question, "edit", arguments={"text": "new"})
+        await session.proceed()
+
+    stage.model = ScriptedModel(text("told"))
+    stage.toolbox.denied_now = {"write_a"}
+    async with stage.life(checkpoint=rest.checkpoint_id) as session:
+        end = await session.start()
+
+    assert (end.status, stage.toolbox.ran) == ("done", [("w", {"text": "new"})])
+    assert stage.model.told()[-1] == ("tool", "The user changed the arguments to {'text': 'new'}.\nresult of w")
+
+
+@pytest.mark.parametrize("tool", ["read_a", "write_a"])
+async def test_what_ran_is_not_refused_by_a_rule_that_came_later(stage: Stage, tool: str) -> None:
+    stage.model = ScriptedModel(calls(("c", tool)), text("done"))
+    async with stage.life() as session:
+        await answer(session, await session.send("go"))
+    stage.toolbox.denied_now = {tool}
+
+    for place in checkpoints(stage)[3:]:
+        stage.model = ScriptedModel(text("again"))
+        async with stage.life(checkpoint=place) as session:
+            rest = await to_the_end(session, await session.start())
+            await session.send("and now")
+        assert (rest.status, stage.model.told()[2]) == ("done", ("tool", "result of c"))
+
+    assert [call_id for call_id, _ in stage.toolbox.ran] == ["c"]
+
+
+async def test_a_new_branch_holds_what_it_came_from_and_not_what_was_left(stage: Stage) -> None:
+    stage.model = ScriptedModel(*[text(f"answer {number}") for number in range(1, 6)])
+    async with stage.life() as session:
+        first = await session.send("t1")
+        await session.send("t2")
+        old = await session.send("t3")
+    async with stage.life(checkpoint=first.checkpoint_id) as session:
+        await session.start()
+        await session.send("t2b")
+    async with stage.life() as session:
+        await session.start()
+        await session.send("t3b")
+        told = [content for kind, content in stage.model.told() if kind == "human"]
+    on_the_branch = shown(stage)
+    async with stage.life(checkpoint=old.checkpoint_id) as session:
+        await session.start()
+
+    assert told == on_the_branch == ["t1", "t2b", "t3b"]
+    assert (shown(stage), shown(stage, all_branches=True)) == (
+        ["t1", "t2", "t3"],
+        ["t1", "t2", "t3", "t2b", "t3b"],
+    )
+
+
+async def test_a_branch_of_a_branch_that_said_nothing_yet_shows_all_it_rests_on(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"), text("two"))
+    async with stage.life() as session:
+        first = await session.send("t1")
+        await session.send("t2")
+    async with stage.life(checkpoint=first.checkpoint_id) as session:
+        copy = (await session.start()).checkpoint_id
+    async with stage.life(checkpoint=checkpoints(stage)[0]) as session:
+        await session.start()
+    at_the_beginning = shown(stage)
+    async with stage.life(checkpoint=copy) as session:
+        rest = await session.start()
+
+    assert (at_the_beginning, shown(stage), rest.answer) == ([], ["t1"], "one")
+
+
+async def test_questions_left_on_a_branch_are_nobodys_until_it_is_taken_up_again(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"), calls(("w", "write_a")))
+    async with stage.life() as session:
+        first = await session.send("t1")
+        asking = await session.send("t2")
+
+    def waiting() -> tuple[list[str], int, str]:
+        with Reader.open(stage.database) as reader:
+            thread = reader.thread(THREAD)
+            return [view.record["call_id"] for view in reader.approvals()], thread.pending_approvals, thread.status
+
+    before = waiting()
+    stage.model = ScriptedModel(calls(("x", "write_b")))
+    async with stage.life(checkpoint=first.checkpoint_id) as session:
+        await session.start()
+        await session.send("t2b")
+    on_the_branch = waiting()
+    async with stage.life(checkpoint=asking.checkpoint_id) as session:
+        await session.start()
+
+    assert before == waiting() == (["w"], 1, "awaiting_approval")
+    assert on_the_branch == (["x"], 1, "awaiting_approval")
+
+
+async def test_rebuilt_from_the_checkpoints_a_thread_with_branches_shows_the_same(stage: Stage) -> None:
+    await two_turns(stage)
+    for place in checkpoints(stage)[2::5]:
+        stage.model = ScriptedModel()
+        async with stage.life(checkpoint=place) as session:
+            await to_the_end(session, await session.start())
+    tables = ("threads", "transcript", "branches", "ledger")
+
+    def content() -> list[list[tuple[object, ...]]]:
+        connection = sqlite3.connect(stage.database)
+        found = [connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall() for table in tables]  # noqa: S608 - names from here
+        connection.close()
+        return found
+
+    before = content()
+    await rebuild(stage)
+
+    assert len(before[2]) > 2
+    assert content() == before
+
+
+async def rebuild(stage: Stage) -> None:
+    async with await Database.open(stage.database) as database:
+        await CheckpointSaver(database).rebuild_projections(THREAD)
+
+
+async def test_the_head_named_by_its_checkpoint_begins_no_branch(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"))
+    async with stage.life() as session:
+        first = await session.send("t1")
+    async with stage.life(checkpoint=first.checkpoint_id) as session:
+        await session.start()
+
+    assert head(stage) == first.checkpoint_id
+
+
+async def test_a_checkpoint_that_is_gone_gives_the_thread_back(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"))
+    async with stage.life() as session:
+        await session.send("t1")
+    with pytest.raises(UnknownId, match="has no checkpoint 'gone'"):
+        async with stage.life(checkpoint="gone"):
+            pass
+    async with stage.life() as session:
+        rest = await session.start()
+
+    assert rest.status == "done"
