@@ -58,11 +58,11 @@ class ToolRouting:
             if call_id in life.recorded and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
-            calls[call_id] = self._record(call_id, plan, begun=call_id in life.begun)
+            calls[call_id] = {**self._record(call_id, plan), "begun": call_id in life.begun}
             self.bus.publish(CallPlanned(dict(calls[call_id])))
         return calls
 
-    def _record(self, call_id: str, plan: Plan, *, begun: bool) -> ToolCallInfo:
+    def _record(self, call_id: str, plan: Plan) -> ToolCallInfo:
         call: ToolCallInfo = {
             "call_id": call_id,
             "tool_name": plan.tool_name,
@@ -75,7 +75,7 @@ class ToolRouting:
             "kind": plan.kind,
             "concurrency_safe": plan.concurrency_safe,
             "digest": args_digest(call_id, plan.tool_name, 1, plan.arguments),
-            "begun": begun,
+            "begun": False,
             "rule": plan.rule,
             "reason": plan.reason,
             "display": plan.display,

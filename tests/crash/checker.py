@@ -42,12 +42,13 @@ class _Account:
     def __init__(self, world: World) -> None:
         self.world = world
         connection = sqlite3.connect(f"file:{world.database}?mode=ro", uri=True)
-        rows = connection.execute("SELECT call_id, record FROM ledger")
-        self.ledger: dict[str, dict[str, Any]] = {call_id: json.loads(record) for call_id, record in rows}
+        rows = connection.execute("SELECT call_id, record, left_behind FROM ledger").fetchall()
+        self.ledger: dict[str, dict[str, Any]] = {call_id: json.loads(record) for call_id, record, _ in rows}
+        self.left_behind = {call_id for call_id, _, left in rows if left}
         self.journal = connection.execute("SELECT call_id, attempt, owner FROM journal").fetchall()
         self.told = {
             body["tool_call_id"]: body["content"]
-            for (text,) in connection.execute("SELECT body FROM transcript WHERE role = 'tool'")
+            for (text,) in connection.execute("SELECT body FROM transcript WHERE role = 'tool' ORDER BY seq")
             if (body := json.loads(text))
         }
         values = connection.execute("SELECT type, value FROM writes WHERE channel = 'calls' ORDER BY rowid")
@@ -64,7 +65,11 @@ class _Account:
     def unfinished(self) -> list[str]:
         ends = self.world.notes("finished", "failed", "stuck")
         failed = [f"failed: {note.get('error', note)}" for note in ends if note["kind"] != "finished"]
-        open_calls = [f"unfinished: {call['call_id']} is {call['status']}" for call in self.ledger.values()]
+        open_calls = [
+            f"unfinished: {call_id} is {call['status']}"
+            for call_id, call in self.ledger.items()
+            if call_id not in self.left_behind
+        ]
         return failed + [
             line for line in open_calls if not line.endswith(("is success", "is error", "is cancelled"))
         ]
@@ -97,7 +102,7 @@ class _Account:
         ]
         for marker, call in self.by_marker.items():
             told = self.told.get(call["call_id"], "")
-            if self.runs[marker] and ("never started" in told or "Not run" in told):
+            if self.runs[marker] and ("never started" in told or "Not run:" in told):
                 lies.append(f"I2: {marker} ran and the model was told {told!r}")
             claims_success = call["status"] == "success" and call.get("decision") != "done"
             if call["tool_name"] == "bash" and claims_success and not self.runs[marker]:
@@ -105,11 +110,13 @@ class _Account:
         return lies
 
     def forgotten_answers(self) -> list[str]:
-        """I3, I4: an answer that stands is never asked for again; each question asks about a call that is open."""
+        """I3, I4: an answer that stands is never asked for again, until an earlier checkpoint is taken up."""
         answered: set[tuple[str, str]] = set()
         again = []
-        for note in self.world.notes("asked", "answered"):
-            if note["kind"] == "answered" and note["answer"] in ("approve", "edit", "reject"):
+        for note in self.world.notes("asked", "answered", "goes back"):
+            if note["kind"] == "goes back":
+                answered = set()
+            elif note["kind"] == "answered" and note["answer"] in ("approve", "edit", "reject"):
                 answered.add((note["call"], "approval"))
             elif note["kind"] == "asked" and (note["call"], note["question"]) in answered:
                 again.append(f"I4: {note['call']} was asked about again after its answer stood")
@@ -117,27 +124,28 @@ class _Account:
 
     def approvals_of_dead_lives(self) -> list[str]:
         """I4: an attempt that a person let through is marked by the life that took the answer in, or by none."""
-        granted = {
-            (call_id, write.get("attempt", 1)): write["run_token"]
-            for call_id, write in self.writes
-            if write.get("status") == "pending" and "run_token" in write
-        }
-        return [
-            f"I4: attempt {write.get('attempt', 1)} of {call_id} was marked on the approval of another life"
-            for call_id, write in self.writes
-            if write.get("status") == "executing"
-            and granted.get((call_id, write.get("attempt", 1)), write.get("run_token")) != write.get("run_token")
-            and "run_token" in write
-        ]
+        granted: dict[tuple[str, int], str] = {}
+        wrong = []
+        for call_id, write in self.writes:
+            token, attempt = write.get("run_token"), write.get("attempt", 1)
+            if write.get("status") == "pending" and token:
+                granted[call_id, attempt] = token
+            if write.get("status") == "executing" and token and granted.get((call_id, attempt), token) != token:
+                wrong.append(f"I4: attempt {attempt} of {call_id} was marked on the approval of another life")
+        return wrong
 
     def claims_of_others(self) -> list[str]:
-        """I5: whoever claimed an attempt is the life that marked it."""
+        """I5: whoever claimed an attempt is the life that marked it, unless it was taken up again since."""
+        before = {
+            (call_id, attempt) for note in self.world.notes("goes back") for call_id, attempt in note["begun"]
+        }
         return [
             f"I5: attempt {attempt} of {call_id} was begun by another life than the one that marked it"
             for call_id, attempt, owner in self.journal
             if call_id in self.ledger
             and self.ledger[call_id].get("attempt", 1) == attempt
             and self.ledger[call_id].get("run_token") != owner
+            and (call_id, attempt) not in before
         ]
 
     def history(self) -> list[str]:
@@ -145,9 +153,12 @@ class _Account:
 
     def lost_messages(self) -> list[str]:
         """I8: a message that the model was asked about is never sent again."""
-        lost, asked = [], set()
-        for note in self.world.notes("sends", "model asked"):
-            if note["kind"] == "model asked":
+        lost: list[str] = []
+        asked: set[int] = set()
+        for note in self.world.notes("sends", "model asked", "goes back"):
+            if note["kind"] == "goes back":
+                asked.clear()
+            elif note["kind"] == "model asked":
                 asked.add(note["turn"])
             elif note["turn"] in asked:
                 lost.append(f"I8: the message of turn {note['turn']} was lost after the model was asked")

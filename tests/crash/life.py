@@ -8,6 +8,7 @@ import asyncio
 import os
 import random
 import signal
+import sqlite3
 import time
 import traceback
 from collections.abc import Mapping
@@ -109,6 +110,9 @@ class _Life:
             elif (said := _said(await run.position())) < len(self._scene.turns):
                 self._world.note("sends", turn=said)
                 rest = await session.send(f"turn {said}")
+            elif self._scene.goes_back and not self._world.notes("went back"):
+                await session.close()
+                session, run, rest = await self._back()
             else:
                 await session.close()
                 self._world.note("finished", answer=rest.answer)
@@ -116,7 +120,18 @@ class _Life:
         self._world.note("stuck", status=rest.status)
         return STUCK
 
-    async def _open(self) -> tuple[Session, GraphRun]:
+    async def _back(self) -> tuple[Session, GraphRun, Rest]:
+        with sqlite3.connect(self._world.database) as connection:
+            places = connection.execute("SELECT checkpoint_id FROM checkpoints WHERE checkpoint_ns = ''").fetchall()
+            begun = connection.execute("SELECT call_id, attempt FROM journal").fetchall()
+        connection.close()
+        place = random.choice(places)[0]
+        self._world.note("goes back", to=place, begun=begun)
+        session, run = await self._open(place)
+        self._world.note("went back")
+        return session, run, await session.start()
+
+    async def _open(self, checkpoint_id: str | None = None) -> tuple[Session, GraphRun]:
         clock, bus, points = SystemClock(), EventBus(), self._countdown
         database = await Database.open(self._world.database)
         blobs = FileBlobs(blob_dir(self._world.database))
@@ -157,7 +172,7 @@ class _Life:
             bus=bus,
             close=database.close,
         )
-        thread = Thread(THREAD, self._world.workspace, "default", "play", "person", 50)
+        thread = Thread(THREAD, self._world.workspace, "default", "play", "person", 50, checkpoint_id)
         return await Session.open(thread, parts_of_session), run
 
     async def _answer(self, session: Session, rest: Rest) -> Rest:

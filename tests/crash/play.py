@@ -53,6 +53,8 @@ class Scene:
     """Approvals are given through the command for other processes."""
     stops_running: bool = False
     """The person stops the turn once its command has had its effect."""
+    goes_back: bool = False
+    """When all is over, some earlier checkpoint is taken up again, once, and played on from there."""
 
 
 _READ = Wanted("read_file")
@@ -75,6 +77,7 @@ SCENES: tuple[Scene, ...] = (
     ),
     Scene("stopped at the question", (((Wanted("bash", "stop"), _READ),), ((_BASH,),))),
     Scene("stopped while a command runs", (((_SLOW, _BASH),), ((_READ,),)), stops_running=True),
+    Scene("taken up again from an earlier checkpoint", (((_READ, _BASH, _WRITE),), ((_BASH,),)), goes_back=True),
 )
 
 
