@@ -90,3 +90,14 @@ async def test_superseded_answers_stay_on_record_and_answer_nothing(
         ("approve", "2026-01-02T00:00:00.000Z"),
         ("reject", None),
     ]
+
+
+async def test_what_let_a_call_through_is_known_after_it_was_taken_back(decisions: SqliteDecisions) -> None:
+    edit = Answer("edit", "chat", "2026-01-01T00:00:00.000Z", arguments={"command": "ls"})
+    await decisions.insert("t", _ASKED, edit)
+    await decisions.supersede("t", ["c"], "2026-01-02T00:00:00.000Z")
+    await decisions.insert("t", _ASKED, replace(_YES, at="2026-01-03T00:00:00.000Z"))
+
+    found = [await decisions.let_through("t", "c", f"{day}T12:00:00.000Z") for day in ("2025-12-31", "2026-01-01")]
+
+    assert found == [None, edit]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.store.database import Database
-from graph_agent.store.ledger import fold_calls
+from graph_agent.store.ledger import fold_calls, start_again
 from graph_agent.store.migrations import MIGRATIONS
 from tests.graph_agent.store.looking import rows
 
@@ -94,3 +94,28 @@ def test_no_write_makes_the_ledger_fail(writes: list[dict[Any, Any]]) -> None:
     texts = connection.execute("SELECT record, json_valid(record) FROM ledger").fetchall()
     connection.close()
     assert [(isinstance(json.loads(text), dict), valid) for text, valid in texts] == [(True, 1)] * len(texts)
+
+
+async def test_a_new_message_keeps_nothing_of_a_call_that_had_its_id_on_another_branch(database: Database) -> None:
+    ran = {**_RECORD, "status": "success", "attempt": 2, "result": "done"}
+    await _fold(database, {NEW_MESSAGE: {}, "c": ran}, {NEW_MESSAGE: {}, "c": _RECORD})
+
+    assert await _records(database) == [_RECORD]
+
+
+async def test_taken_up_again_a_state_has_its_own_records_and_what_is_open_elsewhere_is_left(
+    database: Database,
+) -> None:
+    whole = {**_RECORD, "result": None, "error_msg": None}
+    await _fold(database, {NEW_MESSAGE: {}, "c": {**whole, "attempt": 2}, "d": whole})
+    odd = [None, {"c": {"status": ["x"]}}, {"c": {"attempt": "2"}}]
+
+    await database.write(
+        lambda connection: start_again(connection, ("t", "9", "now"), [{NEW_MESSAGE: {}, "c": whole}, *odd])
+    )
+
+    found = await rows(database, "SELECT call_id, record, left_behind, checkpoint_id FROM ledger ORDER BY seq")
+    assert [(call_id, json.loads(record), *rest) for call_id, record, *rest in found] == [
+        ("c", whole, 0, "9"),
+        ("d", whole, 1, "1"),
+    ]
