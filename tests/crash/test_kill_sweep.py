@@ -33,7 +33,8 @@ def test_killed_at_a_sample_of_the_points_of_the_other_scenes_no_promise_is_brok
 @pytest.mark.sweep
 @pytest.mark.timeout(1800)
 def test_killed_two_thousand_times_no_promise_is_broken() -> None:
-    tally = sweep(2000, seed=random.randrange(2**32))
+    # Some trials aim at an instant that their life does not reach, so more are asked for.
+    tally = sweep(2300, seed=random.randrange(2**32))
 
     assert promises_of(tally) == ([], [])
     assert tally.kills.total() >= 2000

@@ -1,5 +1,6 @@
 """Going on from an older checkpoint: what runs, what is asked, what the model is told, what the thread shows."""
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
@@ -79,7 +80,7 @@ async def test_from_each_checkpoint_of_a_thread_nothing_that_ran_runs_again_and_
     stage: Stage,
 ) -> None:
     await two_turns(stage)
-    ran, places = list(stage.toolbox.ran), checkpoints(stage)
+    ran, places, lengths = list(stage.toolbox.ran), checkpoints(stage), []
 
     for place in places:
         stage.model = ScriptedModel()
@@ -89,6 +90,7 @@ async def test_from_each_checkpoint_of_a_thread_nothing_that_ran_runs_again_and_
         for request in stage.model.requests:
             require_valid(request.messages)  # type: ignore[arg-type]  # what the state holds
         told = [content for kind, content in stage.model.told() if kind == "tool"]
+        lengths.append(len(told))
         assert rest.status == "done"
         assert told in (
             [],
@@ -96,6 +98,7 @@ async def test_from_each_checkpoint_of_a_thread_nothing_that_ran_runs_again_and_
             ["result of r", "result of w", _REFUSED, "partial\nError: it broke", "result of v"],
         )
 
+    assert (lengths, set(lengths)) == (sorted(lengths), {0, 3, 5})
     assert stage.toolbox.ran == ran == [("r", {}), ("w", {}), ("f", {}), ("v", {})]
 
 
@@ -128,6 +131,29 @@ async def test_a_call_that_ran_with_edited_arguments_is_told_with_them_and_not_r
 
     assert (end.status, stage.toolbox.ran) == ("done", [("w", {"text": "new"})])
     assert stage.model.told()[-1] == ("tool", "The user changed the arguments to {'text': 'new'}.\nresult of w")
+
+
+async def test_a_call_that_was_broken_off_is_neither_run_again_unasked_nor_said_not_to_have_happened(
+    stage: Stage,
+) -> None:
+    stage.model = ScriptedModel(calls(("s", "slow_a")), text("done"))
+    async with stage.life() as session:
+        asking = await session.send("go")
+        await session.decide(asking.questions[0].question, "approve")
+        turn = asyncio.create_task(session.proceed())
+        await stage.toolbox.entered.wait()
+        await session.stop()
+        await turn
+    async with stage.life(checkpoint=asking.checkpoint_id) as session:
+        unknown = await answer(session, await session.start())
+        stage.model = ScriptedModel()
+    async with stage.life(checkpoint=asking.checkpoint_id) as session:
+        await answer(session, await session.start(), s="reject")
+
+    assert [item.question.reason for item in unknown.questions] == ["outcome_unknown"]
+    assert len(stage.toolbox.ran) == 1
+    told = "Not run again, it may have had its effect before: the user refused this call. The user said: not that"
+    assert stage.model.told()[-1] == ("tool", told)
 
 
 @pytest.mark.parametrize("tool", ["read_a", "write_a"])
