@@ -110,7 +110,7 @@ def test_after_a_stop_the_next_message_is_accepted_and_nothing_keeps_running(ope
     chat.sees("> ")
 
     chat.enters("go")
-    chat.sees("● ")
+    chat.sees("  … ")
     time.sleep(0.5)
     chat.types(_CTRL_C)
     chat.enters("never mind, say ok")

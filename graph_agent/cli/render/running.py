@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -27,6 +28,11 @@ class RunningCalls:
         self._calls: dict[str, _Running] = {}
         self._live: Live | None = None
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether running calls are seen live on this console."""
+        return self._console.is_terminal and not self._console.is_dumb_terminal
+
     def begin(self, call_id: str, label: str) -> None:
         """A call was started."""
         self._calls[call_id] = _Running(label)
@@ -47,7 +53,7 @@ class RunningCalls:
 
     def draw(self) -> None:
         """Draw the lines anew; called by a ticker, so that the time moves while nothing else does."""
-        if not self._calls or not self._console.is_terminal or self._console.is_dumb_terminal:
+        if not self._calls or not self.is_drawn:
             return
         if self._live is None:
             self._live = Live(
@@ -72,8 +78,15 @@ class RunningCalls:
             self._live = None
 
     def _line(self, running: _Running) -> Text:
-        elapsed = time.monotonic() - running.since
-        line = Text.assemble(("  … ", "yellow"), marked(running.label), (f"  {elapsed:.0f} s  ", "dim"))
-        line.append_text(marked(running.last_line, "dim"))
-        line.truncate(max(8, self._console.width - 1), overflow="ellipsis")
-        return line
+        """One line, or two where the output has no room beside what runs."""
+        elapsed = f"  {time.monotonic() - running.since:.0f} s"
+        room = max(8, self._console.width - 1)
+        label, output = marked(running.label), marked(running.last_line, "dim")
+        label.truncate(max(8, room - 4 - cell_len(elapsed)), overflow="ellipsis")
+        line = Text.assemble(("  … ", "yellow"), label, (elapsed, "dim"))
+        if not running.last_line:
+            return line
+        if line.cell_len + 2 + output.cell_len <= room:
+            return Text.assemble(line, "  ", output)
+        output.truncate(room - 4, overflow="ellipsis")
+        return Text.assemble(line, "\n", ("  │ ", "dim"), output)

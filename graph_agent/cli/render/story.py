@@ -45,6 +45,7 @@ class Story:
         self._console = console
         self._running = RunningCalls(console)
         self._displays: dict[str, str] = {}
+        self._answered: set[str] = set()
         self._is_mid_line = False
         self._has_streamed = False
 
@@ -59,7 +60,9 @@ class Story:
                 self.line(Text.assemble(("! ", "yellow"), marked(text)))
             case CallPlanned() | CallStarted() | CallProgressed() | CallEnded():
                 self._tell_call(event)
-            case SessionOpened() | TurnStarted() | StepStarted() | CallArrived() | CallAnswered() | TurnEnded():
+            case CallAnswered(call_id=call_id):
+                self._answered.add(call_id)
+            case SessionOpened() | TurnStarted() | StepStarted() | CallArrived() | TurnEnded():
                 pass
             case _:
                 assert_never(event)
@@ -112,9 +115,12 @@ class Story:
 
     def _start(self, event: CallStarted) -> None:
         self._displays[event.call_id] = event.display or event.tool_name
-        label = self._label(event.call_id, event.tool_name)
         attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-        self.line(Text.assemble(("● ", "cyan"), marked(label), (attempt, "dim")))
+        label = self._label(event.call_id, event.tool_name) + attempt
+        self._end_line()
+        # Where a live line shows what runs, a line that stays would say the same thing a second time.
+        if not self._running.is_drawn:
+            self.line(Text.assemble(("● ", "cyan"), marked(label)))
         self._running.begin(event.call_id, label)
 
     def _end(self, event: CallEnded) -> None:
@@ -130,9 +136,12 @@ class Story:
         self.lines(self._effect(event))
 
     def _effect(self, event: CallEnded) -> list[Text]:
+        if event.status == "interrupted":
+            return []  # The question that follows shows all that is known of it.
         match event.metadata:
             case {"diff": {"unified": str(diff)}} if diff:
-                return diff_lines(diff, self._console.width)
+                # Who answered the question has seen the change with it.
+                return [] if event.call_id in self._answered else diff_lines(diff, self._console.width)
             case {"todo": list(plan)} if plan:
                 return [
                     piece for line in checklist(plan) for piece in folded(Text(line), self._console.width, "  ")

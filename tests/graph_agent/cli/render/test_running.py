@@ -31,6 +31,17 @@ def test_on_a_terminal_the_last_line_is_shown_and_taken_off_again() -> None:
     assert stream.getvalue().endswith("\x1b[1A\x1b[2K")
 
 
+def test_output_without_room_beside_a_long_command_stands_on_a_line_of_its_own() -> None:
+    stream = io.StringIO()
+    running = RunningCalls(Console(file=stream, force_terminal=True, width=40, color_system=None))
+
+    running.begin("c1", f"bash $ {'long ' * 20}")
+    running.tell("c1", "12 of 300 tests have passed until now\n")
+    running.draw()
+
+    assert "… bash $ long long long long lo…  0 s\n  │ 12 of 300 tests have passed until …" in stream.getvalue()
+
+
 def test_a_dumb_terminal_gets_no_cursor_movement() -> None:
     stream = io.StringIO()
     running = RunningCalls(Console(file=stream, force_terminal=True, _environ={"TERM": "dumb"}))

@@ -5,6 +5,7 @@ from rich.console import Console
 
 from graph_agent.cli.render.story import Story
 from graph_agent.events import (
+    CallAnswered,
     CallEnded,
     CallPlanned,
     CallProgressed,
@@ -58,6 +59,33 @@ def test_a_finished_write_shows_its_diff_instead_of_its_words() -> None:
 
     assert told.splitlines()[-2:] == ["     1 -x", "     1 +y"]
     assert "wrote a" not in told
+
+
+def test_a_change_that_was_seen_with_its_question_is_not_shown_again() -> None:
+    diff = {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "added": 1, "removed": 1}
+
+    told = _told(
+        CallAnswered("c1", "approve", "you"), CallEnded("c1", "write_file", "success", "a", metadata={"diff": diff})
+    )
+
+    assert told == "✓ write_file a  success\n"
+
+
+def test_what_an_interrupted_call_wrote_is_left_to_its_question() -> None:
+    told = _told(CallEnded("c1", "bash", "interrupted", "ls", "half\n", reason="outcome_unknown"))
+
+    assert told == "! bash ls  interrupted  outcome_unknown\n"
+
+
+def test_on_a_terminal_a_start_is_seen_in_the_live_line_alone() -> None:
+    stream = io.StringIO()
+    story = Story(Console(file=stream, width=60, force_terminal=True, color_system=None, markup=False))
+
+    story(1, CallStarted("c1", "bash", "ls", attempt=2))
+    drawn = stream.getvalue()
+    story.rest()
+
+    assert ("● " in drawn, "… bash ls (attempt 2)  0 s" in drawn) == (False, True)
 
 
 def test_a_call_that_ended_badly_says_why_in_one_line() -> None:
