@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tools.agent_ops.completion import AttemptCompletionTool
 from tools.agent_ops.memory import SaveMemoryTool
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import BaseTool, MemoryFileStates
@@ -28,6 +29,7 @@ def create_default_tools(*, workspace: str | Path, memory_file: Path | None = No
         TodoWriteTool(workspace=workspace),
         TodoReadTool(workspace=workspace),
         SaveMemoryTool(workspace=workspace, memory_file=memory_file),
+        AttemptCompletionTool(workspace=workspace),
     ]
     shared = MemoryFileStates()
     for tool in tools:

@@ -48,7 +48,9 @@ _TURN_OUTCOME = {"completed": "done", "limit": "limit", "stopped": "stopped"}
 def _outcome(calls: list[ToolCallInfo], steps: int, life: Life) -> str:
     if life.stop:
         return "stopped"
-    if any(call["tool_name"] == COMPLETION_TOOL and call["status"] == "success" for call in calls):
+    is_declared = any(call["tool_name"] == COMPLETION_TOOL for call in calls)
+    if is_declared and all(call["status"] == "success" for call in calls):
+        # Declared beside a call that went wrong, it was declared too early: the model has to hear of that first.
         return "completed"
     return "limit" if steps >= life.max_steps else "observed"
 

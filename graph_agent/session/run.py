@@ -9,6 +9,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from graph_agent.graph.life import Life
+from graph_agent.graph.observation import COMPLETION_TOOL
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -117,8 +118,10 @@ class GraphRun:
 
 
 def last_answer(values: Mapping[str, Any]) -> str:
-    """Text of the newest model message since the last user message; empty when there is none."""
+    """What the turn came to: the result declared with its completion, else the newest text of the model in it."""
     messages: list[BaseMessage] = values.get("messages") or []
+    if messages and messages[-1].type == "tool" and messages[-1].name == COMPLETION_TOOL:
+        return messages[-1].text
     for message in reversed(messages):
         if message.type == "ai" and message.text:
             return message.text

@@ -26,6 +26,7 @@ _GOOD: Mapping[str, dict[str, Any]] = {
     "todo_write": {"items": [{"content": "look", "status": "in_progress"}, {"content": "act"}]},
     "todo_read": {},
     "save_memory": {"fact": "likes tabs"},
+    "attempt_completion": {"result": "All done."},
 }
 _BAD: Mapping[str, dict[str, Any]] = {
     "read_file": {"file_path": "missing.txt"},
@@ -35,11 +36,12 @@ _BAD: Mapping[str, dict[str, Any]] = {
     "bash": {"command": "exit 1"},
     "todo_write": {"items": [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]},
     "save_memory": {"fact": " "},
+    "attempt_completion": {"result": " "},
 }
 _CANNOT_FAIL = {"todo_read"}
 _ELSEWHERE = {"save_memory": "memory/"}
 """Where a tool writes that does not write in the workspace."""
-_TOUCHES_NO_FILE = {"bash", "todo_write", "todo_read"}
+_TOUCHES_NO_FILE = {"bash", "todo_write", "todo_read", "attempt_completion"}
 _ERROR_TYPES = {kind.value for kind in ToolErrorType}
 
 

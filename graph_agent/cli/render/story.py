@@ -146,6 +146,8 @@ class Story:
                 return [
                     piece for line in checklist(plan) for piece in folded(Text(line), self._console.width, "  ")
                 ]
+            case {"answer": str(answer)}:
+                return [piece for line in answer.split("\n") for piece in folded(marked(line), self._console.width)]
         output = event.output.rstrip("\n").split("\n") if event.output.strip() else []
         shown = block("\n".join(output[-_SHOWN_LINES:]), self._console.width, style="dim") if output else []
         hidden = len(output) - _SHOWN_LINES

@@ -100,3 +100,11 @@ def test_a_plan_is_told_as_a_checklist_whole() -> None:
     told = _told(CallEnded("c1", "todo_write", "success", "plan", "words", metadata={"todo": plan}))
 
     assert told.splitlines()[1:] == [f"  [ ] step {number}" for number in range(12)]
+
+
+def test_a_declared_result_is_told_whole_and_plainly() -> None:
+    answer = "".join(f"line {number}\n" for number in range(12)) + "\x1b[2J"
+
+    told = _told(CallEnded("c1", "attempt_completion", "success", "complete", answer, metadata={"answer": answer}))
+
+    assert told.splitlines()[1:] == [*(f"line {number}" for number in range(12)), "\\x1b[2J"]
