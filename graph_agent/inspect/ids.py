@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from graph_agent.errors import UnknownId
 from graph_agent.inspect.database import ReadOnlyDatabase
+from graph_agent.inspect.pruned import pruned_answer
 
 __all__ = ["ALL_KINDS", "Kind", "Target", "resolve"]
 
@@ -16,7 +17,13 @@ _SHORTEST = 4
 _LISTED = 8
 _SOURCES: dict[Kind, tuple[str, str]] = {
     "thread": ("thread_id", "threads"),
-    "checkpoint": ("checkpoint_id", "checkpoints WHERE checkpoint_ns = ''"),
+    # A fork has the checkpoints of its origin under the same ids: those mean the origin, unless a thread is named.
+    "checkpoint": (
+        "checkpoint_id",
+        """checkpoints AS own WHERE checkpoint_ns = '' AND (:thread IS NOT NULL OR NOT EXISTS (
+            SELECT 1 FROM threads f JOIN checkpoints c ON c.thread_id = f.parent_thread AND c.checkpoint_ns = ''
+            AND c.checkpoint_id = own.checkpoint_id WHERE f.thread_id = own.thread_id))""",
+    ),
     "call": ("call_id", "ledger"),
 }
 
@@ -57,7 +64,7 @@ def resolve(
         case [target]:
             return target
         case []:
-            raise UnknownId(_unknown(text, kinds))
+            raise UnknownId(pruned_answer(database, text) or _unknown(text, kinds))
         case _:
             raise UnknownId(_ambiguous(text, found))
 

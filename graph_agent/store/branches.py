@@ -32,6 +32,8 @@ WITH RECURSIVE line (id) AS (
 SELECT branch, seq FROM transcript WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
 UNION ALL
 SELECT parent_branch, from_seq FROM branches WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
+UNION ALL
+SELECT branch, seq FROM cuts WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
 ORDER BY 2 DESC LIMIT 1
 """
 _BEGIN = """

@@ -50,6 +50,9 @@ _OF_A_THREAD = (
     "decisions",
     "inbox",
     "file_states",
+    "rewinds",
+    "cuts",
+    "pruned",
 )
 
 
@@ -83,7 +86,7 @@ class Projections:
     """Folds checkpoints into the tables."""
 
     def __init__(self, loads: Loads, whole_value: Callable[[Any], Any]) -> None:
-        self._loads = loads
+        self.loads = loads
         self._whole_value = whole_value
 
     def fold(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> None:
@@ -110,8 +113,12 @@ class Projections:
             "WHERE thread_id = ?",
             (thread_id,),
         )
+        self.replay(connection, thread_id)
+
+    def replay(self, connection: sqlite3.Connection, thread_id: str) -> None:
+        """Fold every stored checkpoint of the thread again, in the order in which they were stored."""
         for parent_id, kind, content, metadata in connection.execute(_LOG, (thread_id,)).fetchall():
-            checkpoint = self._loads((kind, content))
+            checkpoint = self.loads((kind, content))
             self.fold(connection, StoredCheckpoint(thread_id, parent_id, checkpoint, json.loads(metadata or "{}")))
 
     def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
@@ -121,9 +128,7 @@ class Projections:
         if stored.parent_id:
             rows = connection.execute(_STEP, (stored.thread_id, stored.parent_id)).fetchall()
             written = [row for row in rows if row[0] not in replaced]
-            yield from (
-                (channel, self._whole_value(self._loads((kind, value)))) for channel, kind, value in written
-            )
+            yield from ((channel, self._whole_value(self.loads((kind, value)))) for channel, kind, value in written)
         yield from ((name, self._whole_value(own[name])) for name in ("messages", "calls") if name in own)
 
     def _calls_so_far(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[Any]:
@@ -131,7 +136,7 @@ class Projections:
         if "calls" in stored.values:
             return [self._whole_value(stored.values["calls"])]
         key = (stored.thread_id, "", str(stored.checkpoint["id"]))
-        history = delta_history(connection, key, ["calls"], self._loads)["calls"]
+        history = delta_history(connection, key, ["calls"], self.loads)["calls"]
         writes = [self._whole_value(value) for _, _, value in history["writes"]]
         return [self._whole_value(history["seed"]), *writes] if "seed" in history else writes
 

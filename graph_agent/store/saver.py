@@ -27,6 +27,7 @@ from langgraph.checkpoint.base import (
 from graph_agent.errors import InternalError
 from graph_agent.store.database import Database
 from graph_agent.store.deltas import delta_history
+from graph_agent.store.forking import Fork, fork_thread
 from graph_agent.store.projections import Projections, StoredCheckpoint, forget
 from graph_agent.store.pruning import copy_checkpoints, delete_runs, keep_latest
 from graph_agent.store.search import matching
@@ -160,6 +161,10 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
             self._projections.rebuild(connection, target_thread_id)
 
         await self._database.write(copy)
+
+    async def fork(self, fork: Fork) -> None:
+        """Make a thread of its own from a checkpoint of another one; see `fork_thread`."""
+        await self._database.write(lambda connection: fork_thread(connection, fork, self._projections))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """`keep_latest` keeps each namespace's head and every ancestor that its delta channels rest on."""

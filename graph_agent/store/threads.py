@@ -62,7 +62,7 @@ class ThreadTable:
     async def newest(self, workspace: str) -> ThreadRow | None:
         """The thread of this workspace that was at work last; sub-agents' threads are left out."""
         return await self._first(
-            f"{_SELECT} WHERE workspace = ? AND parent_thread IS NULL ORDER BY updated_at DESC, rowid DESC LIMIT 1",
+            f"{_SELECT} WHERE workspace = ? AND parent_call IS NULL ORDER BY updated_at DESC, rowid DESC LIMIT 1",
             storable(workspace),
         )
 

@@ -41,17 +41,22 @@ class Stage:
 
     @asynccontextmanager
     async def life(
-        self, *, mode: str = "default", database: Database | None = None, checkpoint: str | None = None
+        self,
+        *,
+        mode: str = "default",
+        database: Database | None = None,
+        checkpoint: str | None = None,
+        thread: str = THREAD,
     ) -> AsyncIterator[Session]:
         """One process's session; closing gives the thread back, as an orderly exit does."""
         opened = database or await Database.open(self.database)
-        session = await self._session(opened, mode, checkpoint)
+        session = await self._session(opened, mode, checkpoint, thread)
         try:
             yield session
         finally:
             await session.close()
 
-    async def _session(self, database: Database, mode: str, checkpoint: str | None) -> Session:
+    async def _session(self, database: Database, mode: str, checkpoint: str | None, thread_id: str) -> Session:
         clock, bus, blobs = SystemClock(), EventBus(), FileBlobs(blob_dir(self.database))
         bus.subscribe(lambda _, event: self.events.append(event))
         journal = SqliteJournal(database, blobs, clock)
@@ -66,7 +71,7 @@ class Stage:
             return row.checkpoint_id or "" if row else ""
 
         parts = SessionParts(
-            run=GraphRun(graph, THREAD),
+            run=GraphRun(graph, thread_id),
             lock=FlockThreadLock(database, clock),
             decisions=SqliteDecisions(database),
             journal=journal,
@@ -79,7 +84,7 @@ class Stage:
             bus=bus,
             close=database.close,
         )
-        thread = Thread(THREAD, self.database.parent, mode, "scripted", "tester", self.max_steps, checkpoint)
+        thread = Thread(thread_id, self.database.parent, mode, "scripted", "tester", self.max_steps, checkpoint)
         return await Session.open(thread, parts)
 
     def types(self) -> list[str]:

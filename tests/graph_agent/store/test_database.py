@@ -9,6 +9,7 @@ import pytest
 
 from graph_agent.errors import InternalError, StorageError
 from graph_agent.store.database import Database
+from graph_agent.store.migrations import SCHEMA_VERSION
 from tests.graph_agent.store.life import start
 from tests.graph_agent.store.looking import private_modes, rows, statements_of
 
@@ -172,7 +173,7 @@ def test_six_processes_that_open_a_new_database_at_once_all_succeed(database_pat
 
     outputs = [life.communicate(timeout=50)[0] for life in lives]
 
-    assert outputs == ["opened version 1\n"] * 6
+    assert outputs == [f"opened version {SCHEMA_VERSION}\n"] * 6
 
 
 def test_processes_that_write_at_once_wait_for_each_other(database_path: Path) -> None:

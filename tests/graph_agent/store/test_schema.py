@@ -47,7 +47,7 @@ async def test_an_older_database_is_migrated_after_a_backup(database_path: Path)
     (backup,) = database_path.parent.glob("*.backup")
     copy = sqlite3.connect(backup)
     assert found == ([("old",)], [])
-    assert copy.execute("PRAGMA user_version").fetchone() == (1,)
+    assert copy.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
     assert copy.execute("SELECT text FROM inbox").fetchall() == [("old",)]
     assert backup.stat().st_mode & 0o777 == 0o600
     copy.close()
@@ -73,7 +73,7 @@ async def test_a_newer_database_is_refused_with_both_versions_and_left_as_it_was
     refusal = await _refusal(database_path)
 
     assert isinstance(refusal, NewerSchema)
-    assert "has schema version 2, this program knows up to 1" in str(refusal)
+    assert f"has schema version {SCHEMA_VERSION + 1}, this program knows up to {SCHEMA_VERSION}" in str(refusal)
     assert database_path.read_bytes() == before
 
 

@@ -68,7 +68,9 @@ async def test_threads_of_sub_agents_are_not_the_newest(threads: ThreadTable, da
     await threads.create("t", "/w", "gpt-5", "default")
     await threads.create("child", "/w", "gpt-5", "default")
     await database.write(
-        lambda connection: connection.execute("UPDATE threads SET parent_thread = 't' WHERE thread_id = 'child'")
+        lambda connection: connection.execute(
+            "UPDATE threads SET parent_thread = 't', parent_call = 'c' WHERE thread_id = 'child'"
+        )
     )
 
     assert await threads.newest("/w") == _NEW
