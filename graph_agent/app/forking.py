@@ -43,8 +43,10 @@ async def fork(
 
     Raises:
         UnknownId: nothing fits the text, or several ids do.
-        UsageError: there is a thread of this id already, or the thread to fork has no checkpoint yet.
+        UsageError: the id is blank or a thread has it already, or the thread to fork has no checkpoint yet.
     """
+    if thread_id is not None and not thread_id.strip():
+        raise UsageError("--as needs an id that is not blank; leave it out to have one made")
     with Reader.open(database) as reader:
         target = reader.resolve(text, workspace, ("thread", "checkpoint"))
         head = reader.thread(target.thread_id).checkpoint_id

@@ -22,7 +22,10 @@ def fork_command(
     as_json: AsJson = False,
 ) -> None:
     """Make a new thread that goes on from a checkpoint; the old one stays as it is."""
-    from graph_agent.cli.views.forks import fork_thread
+    from asyncio import run
+
+    from graph_agent.app.forking import fork
+    from graph_agent.cli.views.forks import tell_fork
     from graph_agent.cli.views.place import database_of, workspace_of
 
-    fork_thread(database_of(db), checkpoint, workspace_of(db), as_id=as_id, as_json=as_json)
+    tell_fork(run(fork(database_of(db), checkpoint, thread_id=as_id, workspace=workspace_of(db))), as_json=as_json)

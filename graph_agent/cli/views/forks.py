@@ -1,26 +1,19 @@
-"""What came of forking a thread from the command line."""
+"""What is told of a fork."""
 
-import asyncio
 from dataclasses import asdict
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graph_agent.app.forking import fork
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import print_json, print_lines
-from graph_agent.errors import UsageError
 
-__all__ = ["fork_thread"]
+if TYPE_CHECKING:
+    from graph_agent.app.forking import Forked
+
+__all__ = ["tell_fork"]
 
 
-def fork_thread(database: Path, text: str, workspace: str | None, *, as_id: str | None, as_json: bool) -> None:
-    """Fork and say how to go on with the new thread.
-
-    Raises:
-        UsageError: the id of the new thread is blank.
-    """
-    if as_id is not None and not as_id.strip():
-        raise UsageError("--as needs an id that is not blank; leave it out to have one made")
-    made = asyncio.run(fork(database, text, thread_id=as_id, workspace=workspace))
+def tell_fork(made: "Forked", *, as_json: bool) -> None:
+    """Print where the new thread comes from and how to go on with it."""
     if as_json:
         print_json(asdict(made))
         return

@@ -185,6 +185,8 @@ async def test_a_taken_id_an_unknown_checkpoint_and_an_empty_thread_are_refused_
 
     with pytest.raises(UsageError, match=f"a thread '{THREAD}' already; choose another id with --as"):
         await fork(stage.database, THREAD, thread_id=THREAD)
+    with pytest.raises(UsageError, match="--as needs an id that is not blank"):
+        await fork(stage.database, THREAD, thread_id=" ")
     with pytest.raises(UnknownId, match="nowhere"):
         await fork(stage.database, "nowhere")
 
