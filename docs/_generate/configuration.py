@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docs._generate.markdown import code, note, table
-from graph_agent.config.load import ENVIRONMENT, FLAGS, known_keys
+from graph_agent.config.explain import kind_in_words
+from graph_agent.config.keys import known_keys
+from graph_agent.config.layers import ENVIRONMENT, FLAGS
 from graph_agent.config.settings import Settings
 
 __all__ = ["page"]
@@ -56,7 +58,7 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
         default = field.get("default")
         yield (
             code(key),
-            _kind(field),
+            kind_in_words(key),
             "" if default in (None, {}, []) else code(str(default)),
             code(FLAGS.get(key, "")),
             str(field["description"]),
@@ -71,16 +73,3 @@ def _field(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         owner = schema["$defs"][reference.rpartition("/")[2]]
     field: Mapping[str, Any] = owner["properties"][name]
     return field
-
-
-def _kind(field: Mapping[str, Any]) -> str:
-    options = [option for option in field.get("anyOf", [field]) if option.get("type") != "null"]
-    return " or ".join(_one_kind(option) for option in options)
-
-
-def _one_kind(option: Mapping[str, Any]) -> str:
-    if "enum" in option:
-        return ", ".join(code(value) for value in option["enum"])
-    names = {"string": "text", "array": "list of text", "object": "table", "boolean": "true or false"}
-    kind = str(option["type"])
-    return names.get(kind, kind)

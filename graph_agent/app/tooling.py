@@ -14,7 +14,7 @@ from policy import BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
 
-__all__ = ["open_toolbox", "toolbox_for_looking"]
+__all__ = ["default_registry", "open_toolbox", "rules_of", "toolbox_for_looking"]
 
 
 async def open_toolbox(
@@ -30,12 +30,12 @@ async def open_toolbox(
     def on_progress(call_id: str, kind: str, text: str) -> None:
         bus.publish(CallProgressed(call_id, kind, text))
 
-    registry = _default_tools(workspace)
+    registry = default_registry(workspace)
     toolbox = GraphToolbox(
         registry,
         workspace=workspace,
         policy=PolicySettings(
-            rules=_rules(settings),
+            rules=rules_of(settings),
             reserved=_own_places(settings.database),
             open_files=(memory_file(os.environ).resolve(),),
             home=Path.home(),
@@ -48,12 +48,13 @@ async def open_toolbox(
 
 def toolbox_for_looking(workspace: Path, database: Path) -> GraphToolbox:
     """The default tools, for finding out what a call did and for nothing else: no rules, and nothing is written."""
-    registry = _default_tools(workspace)
+    registry = default_registry(workspace)
     ports = ToolboxPorts(FileBlobs(blob_dir(database)), _NoFileStates(), _records_nothing)
     return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), ports=ports)
 
 
-def _default_tools(workspace: Path) -> ToolRegistry:
+def default_registry(workspace: Path) -> ToolRegistry:
+    """Every tool there is in this workspace, by name."""
     registry = ToolRegistry()
     registry.register_all(create_default_tools(workspace=workspace, memory_file=memory_file(os.environ)))
     return registry
@@ -71,7 +72,12 @@ async def _records_nothing(thread_id: str, call_id: str, attempt: int, group: in
     """Nothing is run, so nothing is recorded."""
 
 
-def _rules(settings: Settings) -> Rules:
+def rules_of(settings: Settings) -> Rules:
+    """The user's rules.
+
+    Raises:
+        ConfigError: one cannot be read.
+    """
     try:
         return parse_rules(allow=settings.policy.allow, ask=settings.policy.ask, deny=settings.policy.deny)
     except BadRule as error:

@@ -12,10 +12,13 @@ from graph_agent.cli import commands
 from graph_agent.cli.approvals import approvals_app
 from graph_agent.cli.boundary import guarded
 from graph_agent.cli.calls import calls_command
+from graph_agent.cli.config import config_app
 from graph_agent.cli.inspect import inspect_command
+from graph_agent.cli.memory import memory_app
 from graph_agent.cli.plain import PlainCommand, PlainGroup
 from graph_agent.cli.recover import recover_command
 from graph_agent.cli.threads import threads_app
+from graph_agent.cli.tools import tools_app
 from graph_agent.cli.travel import fork_command
 from graph_agent.cli.version import tell_version
 
@@ -31,7 +34,7 @@ app = typer.Typer(
     cls=PlainGroup,
 )
 app.command(cls=PlainCommand)(commands.chat)
-app.command()(commands.run)
+app.command(cls=PlainCommand)(commands.run)
 app.command(cls=PlainCommand)(commands.resume)
 app.command("inspect", cls=PlainCommand)(inspect_command)
 app.command("fork", cls=PlainCommand)(fork_command)
@@ -39,6 +42,9 @@ app.command("calls", cls=PlainCommand)(calls_command)
 app.command("recover", cls=PlainCommand)(recover_command)
 app.add_typer(threads_app, name="threads")
 app.add_typer(approvals_app, name="approvals")
+app.add_typer(tools_app, name="tools")
+app.add_typer(memory_app, name="memory")
+app.add_typer(config_app, name="config")
 
 
 def main() -> int:

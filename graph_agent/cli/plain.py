@@ -6,6 +6,7 @@ A text needs no checking, and a flag has none to do; parameters of other types a
 
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 __all__ = ["PlainCommand", "PlainGroup"]
@@ -35,6 +36,14 @@ class PlainCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, texts and flags among them made plain."""
         return [_plain(parameter) for parameter in super().get_params(ctx)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer does, but complaints say what is wrong and not which library found it."""
+        try:
+            return super().parse_args(ctx, args)
+        except BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
 
 class PlainGroup(TyperGroup):

@@ -5,6 +5,7 @@ from graph_agent.inspect.holder import Lease, is_alive
 from graph_agent.inspect.ids import Kind, Target
 from graph_agent.inspect.reader import Inspection, Reader
 from graph_agent.inspect.state import CheckpointState, PendingWrite, Task
+from graph_agent.inspect.statistics import ToolStatistics
 from graph_agent.inspect.threads import ThreadSummary
 from graph_agent.inspect.transcript import TranscriptEntry
 
@@ -22,6 +23,7 @@ __all__ = [
     "Task",
     "ThreadStatus",
     "ThreadSummary",
+    "ToolStatistics",
     "TranscriptEntry",
     "is_alive",
 ]

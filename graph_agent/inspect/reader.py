@@ -17,6 +17,7 @@ from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
 from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
 from graph_agent.inspect.lives import Lives, read_lives
 from graph_agent.inspect.state import CheckpointState, read_state
+from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
 from graph_agent.ports import JournalRow
@@ -117,6 +118,10 @@ class Reader:
     def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
         """What the journal holds of a call, oldest attempt first, without the outcomes."""
         return read_attempts(self._database, thread_id, call_id)
+
+    def statistics(self) -> list[ToolStatistics]:
+        """How each tool fared in all threads, by name."""
+        return read_statistics(self._database)
 
     def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
         """The newest answer to an approval of a call, whatever became of the call since."""

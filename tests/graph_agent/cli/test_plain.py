@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -72,6 +73,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["inspect", "thread-0000"],
         ["calls"],
         ["approvals", "list"],
+        ["tools", "stats"],
     ],
 )
 def test_looking_loads_neither_the_model_stack_nor_much_else(path: Path, command: list[str]) -> None:
@@ -81,6 +83,14 @@ def test_looking_loads_neither_the_model_stack_nor_much_else(path: Path, command
     assert packages & _HEAVY == set()
     assert "rich" not in packages
     assert count < 300
+
+
+@pytest.mark.parametrize("command", [["tools", "list"], ["tools", "show", "bash"], ["config", "show"]])
+def test_tools_and_settings_are_shown_without_the_model_stack(command: list[str]) -> None:
+    code, packages, _ = _loaded_by(command)
+
+    assert code == 0
+    assert packages & (_HEAVY - {"pydantic"}) == set()
 
 
 @pytest.mark.parametrize(
@@ -122,3 +132,19 @@ def test_texts_and_flags_arrive_as_given_and_other_types_are_still_checked() -> 
 
     assert codes == [0, 0, 2, 2]
     assert taken == ["a name", None, True, 3, "", "7", False, 1]
+
+
+def test_a_complaint_about_a_choice_says_what_is_wrong_and_not_which_library_found_it() -> None:
+    class Colour(StrEnum):
+        red = "red"
+
+    program = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+    @program.command(cls=PlainCommand)
+    def paint(colour: Annotated[Colour, typer.Option("--colour")] = Colour.red) -> None:
+        pass
+
+    refused = CliRunner().invoke(program, ["--colour", "green"])
+
+    assert refused.exit_code == 2
+    assert "Invalid value for '--colour': 'green' is not one of 'red'." in refused.output

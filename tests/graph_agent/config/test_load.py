@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from graph_agent.config.load import known_keys, load_settings
+from graph_agent.config.keys import known_keys
+from graph_agent.config.load import load_settings
 from graph_agent.config.settings import ModelSettings, PolicySettings, Settings
 from graph_agent.errors import ConfigError
 

@@ -1,0 +1,111 @@
+"""Writes one setting into the user's config.toml. What else stands there stays, comments included."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import ParseError
+from tomlkit.toml_document import TOMLDocument
+
+from graph_agent.config.keys import known_keys, meant_key
+from graph_agent.config.layers import Found, config_file, refuse_bypass
+from graph_agent.config.load import settings_from
+from graph_agent.config.paths import database_path
+from graph_agent.errors import ConfigError, UsageError
+
+__all__ = ["set_value"]
+
+
+def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
+    """Set a key to a value given as text: TOML where it reads as TOML of the right kind, else the text itself.
+
+    The file is replaced in one step and is private afterwards; returns its path.
+
+    Raises:
+        UsageError: there is no such key.
+        ConfigError: the value does not fit, or the file cannot be read or written.
+    """
+    if key not in known_keys():
+        raise UsageError(f"there is no setting {key!r}. {meant_key(key)}")
+    path = config_file(env)
+    value = _fitting(key, text, path, env)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _alone(path.parent):
+            _replace(path.resolve(), _with(_document(path), key, value))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error}. Nothing was changed.") from error
+    return path
+
+
+def _fitting(key: str, text: str, path: Path, env: Mapping[str, str]) -> Any:
+    """The value that the key takes, of the two that the text can mean."""
+    complaint: ConfigError | None = None
+    for value in _readings(text):
+        found = Found(value, f"{path} (not written)")
+        if key == "mode":
+            refuse_bypass(found)
+        try:
+            settings_from({key: found, "database": Found(database_path(env), "")})
+        except ConfigError as error:
+            complaint = complaint or error
+        else:
+            return value
+    assert complaint is not None  # noqa: S101 - there is always one reading, and none fitted
+    raise complaint
+
+
+def _readings(text: str) -> Iterator[Any]:
+    with suppress(ParseError, ValueError):
+        yield tomlkit.parse(f"value = {text}").unwrap()["value"]
+    yield text
+
+
+def _document(path: Path) -> TOMLDocument:
+    try:
+        return tomlkit.parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return tomlkit.document()
+    except (ParseError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read as TOML: {error}. Correct it or move it away.") from error
+
+
+def _with(document: TOMLDocument, key: str, value: Any) -> str:
+    section, _, name = key.rpartition(".")
+    if not section:
+        document[name] = value
+    else:
+        if section not in document:
+            document[section] = tomlkit.table()
+        table: Any = document[section]
+        table[name] = value
+    return tomlkit.dumps(document)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two processes that set something at once must not lose one of the two."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: Path, text: str) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,154 @@
+"""Says of each setting what it is, where it comes from and what else was said about it. Secrets are never shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graph_agent.config.choice import shown_url
+from graph_agent.config.keys import SECRET_KEYS, known_keys, meant_key
+from graph_agent.config.layers import ENVIRONMENT, FLAGS, Found, Layer, config_file, read_layers
+from graph_agent.config.load import load_settings
+from graph_agent.config.paths import database_path
+from graph_agent.config.settings import Settings
+from graph_agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+__all__ = ["Explanation", "Said", "explain", "explain_all", "kind_in_words"]
+
+DATABASE = "database"
+"""Shown beside the keys of the file, though only a flag or the environment sets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one layer says about a key."""
+
+    layer: str
+    """flag, env, user or default."""
+    place: str
+    """The variable, the file, or what could be used to say something here."""
+    value: Any
+    """JSON value to show; None where the layer is silent."""
+    speaks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One setting, with everything that was said about it."""
+
+    key: str
+    value: Any
+    """JSON value to show."""
+    layer: str
+    """The layer that won."""
+    origin: str
+    """Where in it the value stands; empty for a default."""
+    description: str
+    allowed: str
+    layers: tuple[Said, ...]
+    """Strongest first."""
+
+
+def explain_all(env: Mapping[str, str]) -> tuple[Explanation, ...]:
+    """Every setting of this process, the database last.
+
+    Raises:
+        ConfigError: a value is wrong or a key unknown.
+    """
+    load_settings(env)
+    layers = read_layers(env, {})
+    return (*(_explained(key, layers, env) for key in known_keys()), _database(env))
+
+
+def explain(key: str, env: Mapping[str, str]) -> Explanation:
+    """One setting.
+
+    Raises:
+        UsageError: there is no such key.
+        ConfigError: a value is wrong or a key unknown.
+    """
+    for found in explain_all(env):
+        if found.key == key:
+            return found
+    raise UsageError(f"there is no setting {key!r}. {meant_key(key)}")
+
+
+def _explained(key: str, layers: tuple[Layer, ...], env: Mapping[str, str]) -> Explanation:
+    field = _field(key)
+    default = None if field.default is None else _plain(field.default)
+    said = (
+        *(_said(key, layer, env) for layer in layers),
+        Said("default", "", default, speaks=True),
+    )
+    winner = next(one for one in said if one.speaks)
+    origin = winner.place if winner.layer != "default" else ""
+    return Explanation(
+        key, winner.value, winner.layer, origin, field.description or "", kind_in_words(key), tuple(said)
+    )
+
+
+def _said(key: str, layer: Layer, env: Mapping[str, str]) -> Said:
+    found = layer.values.get(key)
+    if found is not None:
+        return Said(layer.name, found.origin, _shown(key, found), speaks=True)
+    variables = [name for name, sets in reversed(ENVIRONMENT) if sets == key]
+    places = {"flag": FLAGS.get(key, ""), "env": ", ".join(variables), "user": str(config_file(env))}
+    return Said(layer.name, places[layer.name], None, speaks=False)
+
+
+def _shown(key: str, found: Found) -> Any:
+    if key in SECRET_KEYS:
+        source = f"env {found.origin}" if found.origin.isupper() else found.origin
+        names = f" ({', '.join(found.value)})" if isinstance(found.value, dict) else ""
+        return f"set{names or f' ({source})'}"
+    return shown_url(found.value) if key == "model.base_url" else _plain(found.value)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _database(env: Mapping[str, str]) -> Explanation:
+    named = env.get("GRAPH_AGENT_DB")
+    value = str(database_path(env))
+    said = (
+        Said("flag", FLAGS[DATABASE], None, speaks=False),
+        Said("env", "GRAPH_AGENT_DB", value if named else None, speaks=bool(named)),
+        Said("default", "", str(database_path({**env, "GRAPH_AGENT_DB": ""})), speaks=True),
+    )
+    layer, origin = ("env", "GRAPH_AGENT_DB") if named else ("default", "")
+    description = Settings.model_fields[DATABASE].description or ""
+    return Explanation(DATABASE, value, layer, origin, description, "a file", said)
+
+
+def _field(key: str) -> "FieldInfo":
+    owner: type[BaseModel] = Settings
+    *sections, name = key.split(".")
+    for section in sections:
+        inner = owner.model_fields[section].annotation
+        assert isinstance(inner, type)  # noqa: S101 - known_keys made the key out of these very models
+        owner = inner
+    return owner.model_fields[name]
+
+
+def kind_in_words(key: str) -> str:
+    """What values a key takes."""
+    schema = Settings.model_json_schema()
+    section, _, name = key.rpartition(".")
+    owner = schema["$defs"][schema["properties"][section]["$ref"].rpartition("/")[2]] if section else schema
+    field = owner["properties"][name]
+    options = [option for option in field.get("anyOf", [field]) if option.get("type") != "null"]
+    return " or ".join(_one_kind(option) for option in options)
+
+
+def _one_kind(option: Mapping[str, Any]) -> str:
+    if "enum" in option:
+        return ", ".join(option["enum"])
+    names = {"string": "text", "array": "list of text", "object": "table", "boolean": "true or false"}
+    kind = str(option["type"])
+    bounds = [f"at least {option['minimum']}" if "minimum" in option else ""]
+    bounds.append(f"above {option['exclusiveMinimum']}" if "exclusiveMinimum" in option else "")
+    return ", ".join(filter(None, (names.get(kind, kind), *bounds)))

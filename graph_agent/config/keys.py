@@ -1,0 +1,40 @@
+"""The names of the settings: which there are, which hold secrets, which one was meant."""
+
+import difflib
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+
+from graph_agent.config.settings import Settings
+
+__all__ = ["SECRET_KEYS", "known_keys", "meant_key"]
+
+SECRET_KEYS = ("model.api_key", "model.headers")
+"""Keys whose values are never shown."""
+
+_NOT_IN_FILES = ("database", "origins")
+
+
+def known_keys() -> tuple[str, ...]:
+    """Every key a config file may hold, dotted."""
+    return tuple(_keys(Settings))
+
+
+def meant_key(key: str) -> str:
+    """A sentence for somebody who wrote a key that does not exist."""
+    close = difflib.get_close_matches(key, known_keys(), n=1) or _with_that_last_word(key)
+    return f"Did you mean {close[0]!r}?" if close else f"Known keys: {', '.join(known_keys())}."
+
+
+def _with_that_last_word(key: str) -> list[str]:
+    last = key.rpartition(".")[2]
+    words = {known.rpartition(".")[2]: known for known in known_keys()}
+    return [words[word] for word in difflib.get_close_matches(last, words, n=1)]
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _keys(field.annotation, f"{prefix}{name}.")
+        elif name not in _NOT_IN_FILES:
+            yield f"{prefix}{name}"

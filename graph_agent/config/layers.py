@@ -1,0 +1,110 @@
+"""Where settings come from, strongest first: flag, environment, the user's config.toml.
+
+A project's own `.graph-agent/config.toml` is no layer: a folder somebody else wrote must not change what the agent
+may do or whom it talks to before the user trusted it.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from graph_agent.config.keys import known_keys, meant_key
+from graph_agent.config.paths import config_dir
+from graph_agent.errors import ConfigError
+
+__all__ = ["ENVIRONMENT", "FLAGS", "Found", "Layer", "config_file", "flattened", "read_layers", "refuse_bypass"]
+
+ENVIRONMENT: tuple[tuple[str, str], ...] = (
+    ("OPENAI_BASE_URL", "model.base_url"),
+    ("GRAPH_AGENT_BASE_URL", "model.base_url"),
+    ("OPENAI_API_KEY", "model.api_key"),
+    ("GRAPH_AGENT_MODEL", "model.name"),
+    ("GRAPH_AGENT_MODE", "mode"),
+)
+"""Variable and the key it sets; a later line beats an earlier one for the same key. Empty values count as unset."""
+
+FLAGS: Mapping[str, str] = {
+    "model.name": "--model",
+    "model.stream": "--no-stream",
+    "mode": "--mode",
+    "max_steps": "--max-steps",
+    "database": "--db",
+}
+"""Keys that flags set, with the flag as the user wrote it."""
+
+_FLAG_ONLY_MODE = "bypassPermissions"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value and where it stood."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """All that one source sets."""
+
+    name: Literal["flag", "env", "user"]
+    values: Mapping[str, Found]
+    """By dotted key."""
+
+
+def config_file(env: Mapping[str, str]) -> Path:
+    """The user's own config file, whether it is there or not."""
+    return config_dir(env) / "config.toml"
+
+
+def read_layers(env: Mapping[str, str], flags: Mapping[str, Any]) -> tuple[Layer, ...]:
+    """The layers, strongest first. Keys are known; values are not checked, but for the mode no file may set.
+
+    Raises:
+        ConfigError: the file cannot be read, or names a key that does not exist.
+    """
+    given = {key: Found(value, f"flag {FLAGS.get(key, key)}") for key, value in flags.items() if value is not None}
+    environment = {key: Found(env[name], name) for name, key in ENVIRONMENT if env.get(name)}
+    user = _from_file(config_file(env))
+    for layer in (environment, user):
+        refuse_bypass(layer.get("mode"))
+    return Layer("flag", given), Layer("env", environment), Layer("user", user)
+
+
+def flattened(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of a config file's tables."""
+    sections = {key.partition(".")[0] for key in known_keys() if "." in key}
+    for key, value in tables.items():
+        if key in sections and isinstance(value, dict):
+            yield from ((f"{key}.{inner}", item) for inner, item in value.items())
+        else:
+            yield key, value
+
+
+def refuse_bypass(mode: Found | None) -> None:
+    """Let no file and no variable take all questions away.
+
+    Raises:
+        ConfigError: this value does.
+    """
+    if mode is not None and mode.value == _FLAG_ONLY_MODE:
+        raise ConfigError(
+            f"{mode.origin}: mode = {_FLAG_ONLY_MODE!r} is never taken from a file or the environment; "
+            f"give --mode {_FLAG_ONLY_MODE} on the command line for the one run that needs it."
+        )
+
+
+def _from_file(path: Path) -> dict[str, Found]:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read as TOML: {error}. Correct it or move it away.") from error
+    found = {key: Found(value, str(path)) for key, value in flattened(tables)}
+    for key in found:
+        if key not in known_keys():
+            raise ConfigError(f"{path}: unknown key {key!r}. {meant_key(key)}")
+    return found

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.config.explain import Said, explain, explain_all, kind_in_words
+from graph_agent.config.keys import known_keys
+from graph_agent.errors import ConfigError, UsageError
+
+
+def test_every_layer_says_its_part_and_the_strongest_that_speaks_wins(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('mode = "plan"\n', encoding="utf-8")
+    env = {"GRAPH_AGENT_HOME": str(tmp_path), "GRAPH_AGENT_MODE": "acceptEdits"}
+
+    found = explain("mode", env)
+
+    assert (found.value, found.layer, found.origin) == ("acceptEdits", "env", "GRAPH_AGENT_MODE")
+    assert found.layers == (
+        Said("flag", "--mode", None, speaks=False),
+        Said("env", "GRAPH_AGENT_MODE", "acceptEdits", speaks=True),
+        Said("user", str(tmp_path / "config.toml"), "plan", speaks=True),
+        Said("default", "", "default", speaks=True),
+    )
+
+
+def test_no_secret_is_in_any_explanation(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[model]\napi_key = "sk-file"\nbase_url = "http://me:geheim@host/v1"\nheaders = {X-Key = "sk-header"}\n',
+        encoding="utf-8",
+    )
+    env = {"GRAPH_AGENT_HOME": str(tmp_path), "OPENAI_API_KEY": "sk-env"}
+
+    found = {one.key: one for one in explain_all(env)}
+
+    assert found["model.api_key"].value == "set (env OPENAI_API_KEY)"
+    assert found["model.headers"].value == "set (X-Key)"
+    assert found["model.base_url"].value == "http://host/v1"
+    assert [word for word in ("sk-", "geheim") if word in repr(found)] == []
+
+
+def test_all_keys_and_the_database_are_explained(tmp_path: Path) -> None:
+    env = {"GRAPH_AGENT_HOME": str(tmp_path), "GRAPH_AGENT_DB": str(tmp_path / "x.db")}
+
+    found = explain_all(env)
+
+    assert [one.key for one in found] == [*known_keys(), "database"]
+    assert all(one.description and one.allowed for one in found)
+    assert (found[-1].value, found[-1].layer) == (str(tmp_path / "x.db"), "env")
+
+
+def test_an_unknown_key_and_a_wrong_value_are_named(tmp_path: Path) -> None:
+    env = {"GRAPH_AGENT_HOME": str(tmp_path)}
+
+    with pytest.raises(UsageError, match="there is no setting 'modes'"):
+        explain("modes", env)
+    with pytest.raises(ConfigError, match="GRAPH_AGENT_MODE: mode = 'zz'"):
+        explain("max_steps", {**env, "GRAPH_AGENT_MODE": "zz"})
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("model.stream", "auto, on, off"),
+        ("max_steps", "integer, at least 1"),
+        ("model.timeout_s", "number, above 0"),
+        ("policy.deny", "list of text"),
+        ("model.headers", "table"),
+    ],
+)
+def test_what_a_key_takes_is_told_in_words(key: str, kind: str) -> None:
+    assert kind_in_words(key) == kind

@@ -1,0 +1,22 @@
+import pytest
+
+from graph_agent.config.keys import SECRET_KEYS, known_keys, meant_key
+
+
+def test_keys_are_dotted_and_leave_out_what_no_file_sets() -> None:
+    keys = known_keys()
+
+    assert {"model.name", "policy.deny", "mode", "max_steps"} <= set(keys)
+    assert {"database", "origins", "model"} & set(keys) == set()
+    assert set(SECRET_KEYS) <= set(keys)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("model.nam", "model.name"), ("base_url", "model.base_url"), ("max_step", "max_steps")]
+)
+def test_a_key_written_wrong_is_recognised(written: str, meant: str) -> None:
+    assert meant_key(written) == f"Did you mean {meant!r}?"
+
+
+def test_a_key_like_none_is_answered_with_all() -> None:
+    assert meant_key("zzz") == f"Known keys: {', '.join(known_keys())}."
