@@ -140,6 +140,8 @@ class ToolContext:
     thread_id: str = ""
     call_id: str = ""
     attempt: int = 1
+    mark: str = ""
+    """What its processes carry in their environment, to be known by; of a tool used alone, chosen by the tool."""
     cwd: Path | None = None
     """Where the thread's shell stands; None means the workspace."""
     todo: Sequence[Mapping[str, Any]] = ()

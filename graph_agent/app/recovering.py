@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from graph_agent.app.answering import Answered
 from graph_agent.app.tooling import toolbox_for_looking
+from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused
 from graph_agent.inspect import CallView, Reader
 from graph_agent.ports import Answer, Clock, JournalRow, Question, Scope, SystemClock
 from graph_agent.session.api import OpenQuestion
 from graph_agent.session.evidence import gather
-from graph_agent.session.orphans import end, living, still_running
+from graph_agent.session.orphans import end, living, still_running, traces_of
+from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
+from graph_agent.toolbox.traces import Traces
 
 if TYPE_CHECKING:
     from graph_agent.calls import ToolCallInfo
@@ -84,7 +87,8 @@ async def decide_calls(
         attempts = {key: reader.attempts(*key) for key in chosen}
     for key, (view, decision) in chosen.items():
         if decision.kind == "retry" and view.answer is None:
-            await _require_ended(view, attempts[key], end_processes=end_processes)
+            left = traces_of(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
+            await _require_ended(view, left, end_processes=end_processes)
     now = (clock or SystemClock()).now()
     async with await Database.open(database) as opened:
         store = SqliteDecisions(opened)
@@ -134,8 +138,8 @@ def _named(reader: Reader, thread: str | None, text: str) -> CallView:
     raise AnswerRefused(f"call {target.id!r} does not wait for a recovery decision, it is {status}; {advice}.")
 
 
-async def _require_ended(view: CallView, rows: Sequence[JournalRow], *, end_processes: bool) -> None:
-    left = await end(rows) if end_processes else living(rows)
+async def _require_ended(view: CallView, traces: Sequence[Traces], *, end_processes: bool) -> None:
+    left = await end(traces) if end_processes else living(traces)
     if left:
         advice = "" if end_processes else " (--end-processes ends them)"
         raise AnswerRefused(f"{still_running(view.record['call_id'], left)}{advice}")
@@ -151,7 +155,8 @@ async def _insert(store: SqliteDecisions, view: CallView, answer: Answer) -> Ans
 async def _look(view: CallView, rows: Sequence[JournalRow], workspace: Path, database: Path) -> OpenQuestion:
     call = cast("ToolCallInfo", dict(view.record))
     scope = Scope(view.thread_id, "default", str(workspace))
-    return await gather(_question(view), call, rows, toolbox_for_looking(workspace, database), scope)
+    toolbox, blobs = toolbox_for_looking(workspace, database), FileBlobs(blob_dir(database))
+    return await gather(_question(view), call, rows, toolbox, blobs, scope)
 
 
 def _name(view: CallView, shared: frozenset[str]) -> str:

@@ -1,6 +1,7 @@
 """Tool calls as durable records: their shape, their statuses, the one transition table, and how writes fold."""
 
 from graph_agent.calls.digest import args_digest
+from graph_agent.calls.mark import process_mark
 from graph_agent.calls.record import (
     CallKind,
     Risk,
@@ -36,5 +37,6 @@ __all__ = [
     "is_allowed",
     "merge_calls",
     "pending_tool_calls",
+    "process_mark",
     "require_allowed",
 ]

@@ -1,11 +1,9 @@
 """Whether the process that a lease names still lives. Looks at the process table only and takes no lock."""
 
 import socket
-import subprocess
-import sys
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+
+from graph_agent.ports.processes import boot_id, process_started
 
 __all__ = ["Lease", "is_alive"]
 
@@ -33,30 +31,4 @@ def is_alive(lease: Lease) -> bool:
         return False
     if lease.host != socket.gethostname():
         return True
-    return lease.boot_id == _boot_id() and _start_of(lease.pid) == lease.process_started
-
-
-@cache
-def _boot_id() -> str:
-    if sys.platform == "darwin":
-        return _output_of("sysctl", "-n", "kern.boottime")
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _start_of(pid: int) -> str | None:
-    if sys.platform == "darwin":
-        return _output_of("ps", "-o", "lstart=", "-p", str(pid)) or None
-    try:
-        # The command name in parentheses may itself hold spaces and parentheses.
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    is_dead = state in ("Z", "X")
-    return None if is_dead else fields[18]
-
-
-def _output_of(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return lease.boot_id == boot_id() and process_started(lease.pid) == lease.process_started

@@ -13,8 +13,10 @@ from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 from graph_agent.session.branching import Earlier
 from graph_agent.session.desk import Desk, questions_in
 from graph_agent.session.evidence import gather
+from graph_agent.session.orphans import traces_of
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import Ran, last_answer
+from graph_agent.toolbox.traces import Traces
 
 __all__ = ["Drive", "Work"]
 
@@ -158,9 +160,9 @@ class Drive:
     async def _wait_for_person(self, questions: list[Question], ran: Ran) -> Rest:
         calls = ran.values["calls"]
         scope = Scope(self._thread.thread_id, self.mode, ran.values.get("cwd") or "")
+        toolbox, blobs = self._parts.toolbox, self._parts.blobs
         gathered = [
-            await gather(q, calls[q.call_id], await self.rows(q.call_id), self._parts.toolbox, scope)
-            for q in questions
+            await gather(q, calls[q.call_id], await self.rows(q.call_id), toolbox, blobs, scope) for q in questions
         ]
         self.open = {item.question.call_id: item for item in gathered}
         return await self.waiting(ran.values)
@@ -168,6 +170,10 @@ class Drive:
     async def rows(self, call_id: str) -> list[JournalRow]:
         """What the journal holds of a call."""
         return await self._parts.journal.rows(self._thread.thread_id, call_id)
+
+    async def left_running(self, call_id: str) -> tuple[Traces, ...]:
+        """What is known of the processes of a call, for `orphans` to look for."""
+        return traces_of(await self.rows(call_id), self._thread.thread_id, self._parts.blobs)
 
     async def waiting(self, values: Mapping[str, Any]) -> Rest:
         """The rest while questions are open: those that no answer stands for, of this life or an earlier one."""

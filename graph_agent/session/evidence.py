@@ -6,15 +6,20 @@ Loads no graph and no model: the commands that answer from outside look through 
 from collections.abc import Sequence
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import JournalRow, Question, Scope, Toolbox
+from graph_agent.ports import Blobs, JournalRow, Question, Scope, Toolbox
 from graph_agent.session.api import OpenQuestion
-from graph_agent.session.orphans import living
+from graph_agent.session.orphans import living, traces_of
 
 __all__ = ["gather"]
 
 
 async def gather(
-    question: Question, call: ToolCallInfo, rows: Sequence[JournalRow], toolbox: Toolbox, scope: Scope
+    question: Question,
+    call: ToolCallInfo,
+    rows: Sequence[JournalRow],
+    toolbox: Toolbox,
+    blobs: Blobs,
+    scope: Scope,
 ) -> OpenQuestion:
     """The question with its record and, for a call that may have begun, what it wrote, did, and left running."""
     begun = [row for row in rows if row.may_have_begun]
@@ -27,5 +32,5 @@ async def gather(
         partial_output=await toolbox.partial_output(call, begun[-1].attempt, scope),
         finding=finding.detail,
         finding_verdict=finding.verdict,
-        processes=living(rows),
+        processes=living(traces_of(rows, scope.thread_id, blobs)),
     )

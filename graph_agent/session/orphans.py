@@ -1,36 +1,41 @@
 """What is left running of a command whose process of ours died: found, and ended when a person wants it.
 
-Goes by what the journal recorded: group, start time of the group's leader, boot. A group whose leader or boot is
-another is somebody else's and is neither shown nor touched.
+Goes by what the journal recorded. What ran before the machine was started anew is nobody's any more, and a process
+of which nothing ties it to the call is neither shown nor touched.
 """
 
 import asyncio
-import contextlib
-import os
 import signal
 import time
 from collections.abc import Sequence
 
-from graph_agent.ports import JournalRow
-from graph_agent.store.processes import Process, boot_id, members_of, process_started
+from graph_agent.ports import Blobs, JournalRow
+from graph_agent.ports.processes import boot_id
+from graph_agent.toolbox.traces import Process, Traces, belonging, recorded_traces, send
 
-__all__ = ["end", "goes_on", "living", "still_running"]
+__all__ = ["end", "goes_on", "living", "still_running", "traces_of"]
 
 _TERM_GRACE_S = 2.0
 _KILL_GRACE_S = 2.0
 _PAUSE_S = 0.02
 
 
-def living(rows: Sequence[JournalRow]) -> tuple[int, ...]:
-    """The living processes of all attempts of a call, by pid."""
-    return tuple(process.pid for process in _living(rows))
+def traces_of(rows: Sequence[JournalRow], thread_id: str, blobs: Blobs) -> tuple[Traces, ...]:
+    """What the processes of all attempts of a call are known by, as far as they can still live."""
+    here = [row for row in rows if row.extra.get("boot_id") == boot_id()]
+    return tuple(traces for row in here if (traces := recorded_traces(row, thread_id, blobs)) is not None)
 
 
-async def end(rows: Sequence[JournalRow]) -> tuple[int, ...]:
+def living(left: Sequence[Traces]) -> tuple[int, ...]:
+    """The living ones, by pid."""
+    return tuple(process.pid for process in _living(left))
+
+
+async def end(left: Sequence[Traces]) -> tuple[int, ...]:
     """Ask them to end, kill what has not ended after a short grace; returns what lives all the same."""
-    await _signal(rows, signal.SIGTERM, _TERM_GRACE_S)
-    await _signal(rows, signal.SIGKILL, _KILL_GRACE_S)
-    return living(rows)
+    await _signal(left, signal.SIGTERM, _TERM_GRACE_S)
+    await _signal(left, signal.SIGKILL, _KILL_GRACE_S)
+    return living(left)
 
 
 def still_running(call_id: str, pids: Sequence[int]) -> str:
@@ -48,27 +53,13 @@ def goes_on(call_id: str, pids: Sequence[int]) -> str:
     return f"what call {call_id} started still runs (pid {', '.join(map(str, pids))}); end it with: kill {named}"
 
 
-async def _signal(rows: Sequence[JournalRow], number: signal.Signals, grace_s: float) -> None:
-    for process in _living(rows):
-        # Looked at once more: a pid may be another's between two looks.
-        if process_started(process.pid) == process.started:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(process.pid, number)
+async def _signal(left: Sequence[Traces], number: signal.Signals, grace_s: float) -> None:
+    for process in _living(left):
+        send(process, number)
     deadline = time.monotonic() + grace_s
-    while _living(rows) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
+    while _living(left) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
         await asyncio.sleep(_PAUSE_S)
 
 
-def _living(rows: Sequence[JournalRow]) -> list[Process]:
-    groups = {
-        row.process_group: row.process_started
-        for row in rows
-        if row.process_group and row.process_started and row.extra.get("boot_id") == boot_id()
-    }
-    return [
-        process
-        for group, started in groups.items()
-        # The leader may be gone while others of its group live on: its number stays taken as long as they do.
-        if process_started(group) in (started, None)
-        for process in members_of(group)
-    ]
+def _living(left: Sequence[Traces]) -> list[Process]:
+    return sorted({process for traces in left for process in belonging(traces)})

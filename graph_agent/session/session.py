@@ -177,7 +177,7 @@ class Session:
             raise AnswerRefused(f"{kind!r} does not answer it; choose one of {', '.join(_KINDS[question.kind])}")
         if kind == "edit":
             await self._require_may_run(item, arguments or {})
-        left = living(await self._drive.rows(question.call_id)) if question.kind == "recovery" else ()
+        left = living(await self._drive.left_running(question.call_id)) if question.kind == "recovery" else ()
         if kind == "retry" and left:
             raise AnswerRefused(still_running(question.call_id, left))
         answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason))
@@ -197,7 +197,7 @@ class Session:
         item = self._drive.open.get(question.call_id)
         if item is None or item.question != question or question.kind != "recovery":
             raise AnswerRefused(f"call {question.call_id} is not interrupted (any more); nothing was ended")
-        return await end(await self._drive.rows(question.call_id))
+        return await end(await self._drive.left_running(question.call_id))
 
     async def proceed(self) -> Rest:
         """Go on when every open question has an answer; else return at once with what is still open."""

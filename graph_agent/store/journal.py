@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from graph_agent.errors import InternalError
 from graph_agent.ports import Blobs, Claim, Clock, Intent, JournalRow, Outcome
+from graph_agent.ports.processes import boot_id
 from graph_agent.store.database import Database, transaction
 from graph_agent.store.jsontext import json_text, storable
-from graph_agent.store.processes import boot_id
 
 __all__ = ["INLINE_BYTES", "SqliteJournal"]
 

@@ -5,8 +5,8 @@ import socket
 import sqlite3
 
 from graph_agent.ports import Holder
+from graph_agent.ports.processes import boot_id, process_started
 from graph_agent.store.jsontext import storable
-from graph_agent.store.processes import boot_id, process_started
 
 __all__ = ["end_lease", "holder", "write_lease"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graph_agent.calls import ToolCallInfo
+from graph_agent.calls import ToolCallInfo, process_mark
 from graph_agent.errors import ControlFlow
 from graph_agent.ports import Blobs, FileStates, Finding, Intent, Outcome, Plan, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
@@ -172,6 +172,7 @@ class GraphToolbox:
             thread_id=scope.thread_id,
             call_id=call_id,
             attempt=call.get("attempt", 1),
+            mark=process_mark(call.get("run_token", ""), call_id, call.get("attempt", 1)),
             cwd=Path(scope.cwd) if scope.cwd else None,
             todo=scope.todo,
             file_states=self._ports.file_states,

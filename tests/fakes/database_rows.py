@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from graph_agent.ports.processes import boot_id, process_started
 from graph_agent.store.migrations import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
-from graph_agent.store.processes import boot_id, process_started
 
 __all__ = ["START", "Rows", "record_of"]
 

@@ -130,6 +130,26 @@ def test_the_chat_offers_to_end_what_still_runs_before_a_retry(tmp_path: Path, s
     assert (chat.ends(), runs_after, server.faults) == (0, False, [])
 
 
+_HIDDEN = "env -i setsid -f sh -c 'echo $$ > p; mv p pid; exec sleep 60' > /dev/null 2>&1; sleep 60"
+_DAEMON = (
+    "setsid -f sh -c 'echo $$ > p; mv p pid; exec sleep 60' > /dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 7>&-; sleep 60"
+)
+
+
+@pytest.mark.parametrize("left", [_HIDDEN, _DAEMON])
+def test_what_left_its_session_before_the_kill_is_found_and_ended_before_a_retry(tmp_path: Path, left: str) -> None:
+    with FakeOpenAI([TC("c1", "bash", {"command": left}), TXT("done")], strict=True) as opened:
+        command = Command(tmp_path, opened.base_url)
+        process = command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions")
+        until(lambda: (command.workspace / "pid").is_file() and _pid(command) > 1)
+        pid = _pid(command)
+        command.kill(process)
+        [found] = command.json("recover")["calls"]
+        ended = command("recover", "--retry", "c1", "--end-processes")
+
+    assert (pid in found["processes"], ended.returncode, is_running(pid)) == (True, 0, False)
+
+
 class _HangingReads(ScriptedToolbox):
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         outcome = await super().run(call, scope)

@@ -1,10 +1,11 @@
 """Running a shell command. Whether it may run is not decided here.
 
-Children that a command leaves in the background end with the call.
+What a command leaves running ends with the call, also where it left its session; the result says what that was.
 """
 
 import asyncio
 import os
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,13 +30,15 @@ from tools.base import (
 )
 from tools.blocking import in_thread
 from tools.paths import PathRefused, contains, resolve
-from tools.shell_ops.child import Child, start_time
+from tools.shell_ops.child import Child
 from tools.shell_ops.environment import child_environment
+from tools.shell_ops.processes import MARK
 from tools.shell_ops.spool import Spool, open_spool
 from tools.shell_ops.telling import Ending, told
 
 __all__ = ["BashArgs", "BashTool"]
 
+_Stop = Literal["timeout", "flood"]
 _SHELL = "/bin/bash"
 _LOOK_S = 0.05
 """How often the output of a running command is looked at."""
@@ -148,7 +151,7 @@ async def _run(run: _Run) -> ToolResult:
             child = _spawn(run, spool, sink)
         except OSError as error:
             return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror}.")
-        stopped = await _supervise(child, run, spool)
+        stopped, left = await _supervise(child, run, spool)
         folder = _reported(source)
         code = child.returncode
         ending = Ending(
@@ -159,6 +162,7 @@ async def _run(run: _Run) -> ToolResult:
             folder=_kept_folder(folder, run),
             outside=folder if folder is not None and not contains(context.workspace, folder) else None,
             start=run.start,
+            left=left,
             prologue=_prologue(sink),
         )
         return await in_thread(told, run.command, ending, spool, context)
@@ -167,33 +171,39 @@ async def _run(run: _Run) -> ToolResult:
 def _spawn(run: _Run, spool: Spool, report: int) -> Child:
     # The approved text follows on the same line, so that the shell's messages count lines as the model does.
     arguments = [_SHELL, "--noprofile", "--norc", "-c", f"{_prologue(report)}{run.command}", "bash"]
-    environment = {**child_environment(os.environ), "PWD": str(run.start)}
-    return Child(arguments, cwd=run.start, environment=environment, output=spool.sink, report=report)
+    mark = run.context.mark or secrets.token_hex(16)
+    marks = ",".join(filter(None, (os.environ.get(MARK), mark)))
+    environment = {**child_environment(os.environ), "PWD": str(run.start), MARK: marks}
+    return Child(arguments, cwd=run.start, environment=environment, output=spool.sink, report=report, mark=mark)
 
 
 def _prologue(report: int) -> str:
     return f"trap 'pwd -P >&{report}' EXIT; "
 
 
-async def _supervise(child: Child, run: _Run, spool: Spool) -> Literal["timeout", "flood"] | None:
+async def _supervise(child: Child, run: _Run, spool: Spool) -> tuple[_Stop | None, tuple[str, ...]]:
+    """Why it was stopped, and what it left running."""
     context = run.context
+    left: tuple[str, ...] = ()
     try:
         if context.processes is not None:
-            await context.processes.record(context, child.group, start_time(child.group))
+            await context.processes.record(context, child.traces.group, child.traces.started)
         child.release()
         stopped = await _watch(child, run, spool)
-        if stopped is not None:
+        if stopped is None:
+            left = await child.end_left()
+        else:
             await child.terminate()
     except asyncio.CancelledError:
         await child.terminate()
         raise
     finally:
-        child.end_group()
+        child.end_all()
         spool.follow(lambda text: context.progress(ShellOutput(text)))
-    return stopped
+    return stopped, left
 
 
-async def _watch(child: Child, run: _Run, spool: Spool) -> Literal["timeout", "flood"] | None:
+async def _watch(child: Child, run: _Run, spool: Spool) -> _Stop | None:
     deadline = time.monotonic() + run.timeout
     while not await child.wait(_LOOK_S):
         spool.follow(lambda text: run.context.progress(ShellOutput(text)))

@@ -1,4 +1,4 @@
-"""A command in a session of its own: held back until it is let go, watched, and ended with everything in its group.
+"""A command in a session of its own: held back until it is let go, watched, and ended with everything it started.
 
 Nothing is piped through this process: the command writes into a file, so nothing is lost when the agent dies.
 """
@@ -13,34 +13,34 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["Child", "start_time"]
+from tools.shell_ops.processes import Process, Traces, belonging, command_line, send, start_time
+
+__all__ = ["Child"]
 
 _GATE = 'IFS= read -r go || exit 125; exec "$@" </dev/null'
 """The shell waits at its input for a line. When the agent dies first, the input ends and nothing is run."""
 _TERM_GRACE_S = 2.0
 _LOOK_S = 0.01
 """How often the exit is looked for where the kernel does not tell it."""
-_SESSION_ROUNDS = 5
-"""A process may fork while the session is being read; after a few rounds nothing new can be left."""
-
-
-def start_time(pid: int) -> str:
-    """When a process started, as the kernel tells it; empty when there is no such process or no way to know."""
-    if sys.platform != "linux":
-        asked = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-        return asked.stdout.strip()
-    try:
-        line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return line.rpartition(")")[2].split()[19]
+_LINGER_S = 0.2
+"""What ends by itself right after the command, the reader of its output for one, is let do so."""
+_LEFT_GRACE_S = 1.0
+_ROUNDS = 5
+"""A process may fork while the others are being read; after a few rounds nothing new can be left."""
 
 
 class Child:
-    """One command. Create it, `release` it, wait for `ended`, then `end_group`, whatever happened in between."""
+    """One command. Create it, `release` it, wait for `ended`, then `end_all`, whatever happened in between."""
 
     def __init__(
-        self, arguments: list[str], *, cwd: Path, environment: Mapping[str, str], output: int, report: int
+        self,
+        arguments: list[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        output: int,
+        report: int,
+        mark: str = "",
     ) -> None:
         gate, self._gate = os.pipe()
         try:
@@ -52,25 +52,29 @@ class Child:
                 cwd=cwd,
                 env=dict(environment),
                 start_new_session=True,
-                pass_fds=(report,),
+                # The spool once more, for it to be known by: a daemon redirects its three streams.
+                pass_fds=(report, output),
             )
         except BaseException:
             os.close(self._gate)
             raise
         finally:
             os.close(gate)
+        group = self._process.pid
+        spool = os.readlink(f"/proc/self/fd/{output}") if sys.platform == "linux" else ""  # noqa: PTH115 - kernel's text
+        self._traces = Traces(group, start_time(group), mark, spool)
         self._is_gate_closed = False
         self._is_over = False
         self._exit = os.pidfd_open(self._process.pid) if sys.platform == "linux" else None
 
     @property
-    def group(self) -> int:
-        """The process group: the command leads its own session, so it is its own group."""
-        return self._process.pid
+    def traces(self) -> Traces:
+        """What its processes are known by; the command leads its own session, so it is its own group."""
+        return self._traces
 
     @property
     def returncode(self) -> int | None:
-        """Exit code, or minus the signal; known after `end_group`."""
+        """Exit code, or minus the signal; known after `end_all`."""
         return self._process.returncode
 
     def release(self) -> None:
@@ -108,8 +112,10 @@ class Child:
         return True
 
     async def terminate(self) -> None:
-        """Ask the whole group to end, and wait a little; a second cancellation cuts the waiting short."""
+        """Ask all of it to end, and wait a little; a second cancellation cuts the waiting short."""
         self._signal(signal.SIGTERM)
+        for process in self._left():
+            send(process, signal.SIGTERM)
         deadline = time.monotonic() + _TERM_GRACE_S
         try:
             while time.monotonic() < deadline and not await self.wait(_TERM_GRACE_S):
@@ -117,17 +123,45 @@ class Child:
         except asyncio.CancelledError:
             return
 
-    def end_group(self) -> None:
-        """Kill what is left of the session and reap the command. Safe to call at any time, and twice."""
+    async def end_left(self) -> tuple[str, ...]:
+        """After its first process has exited: ask what it left running to end; in words, what that was."""
+        if await self._are_gone(_LINGER_S):
+            return ()
+        left = self._left()
+        named = tuple(command_line(process.pid) for process in left)
+        for process in left:
+            send(process, signal.SIGTERM)
+        await self._are_gone(_LEFT_GRACE_S)
+        return named
+
+    def end_all(self) -> None:
+        """Kill what is left of it and reap the command. Safe to call at any time, and twice."""
         self._close_gate()
         if self._is_over:
             return
         self._is_over = True
         self._signal(signal.SIGKILL)
-        _kill_session(self._process.pid)
+        for _ in range(_ROUNDS):
+            left = self._left()
+            if not left:
+                break
+            for process in left:
+                send(process, signal.SIGKILL)
         self._process.wait()
         if self._exit is not None:
             os.close(self._exit)
+
+    def _left(self) -> list[Process]:
+        """What lives besides the command's first process, which is reaped on its own."""
+        return [process for process in belonging(self._traces) if process.pid != self._traces.group]
+
+    async def _are_gone(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self._left():
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        return True
 
     def _signal(self, number: signal.Signals) -> None:
         try:
@@ -140,30 +174,3 @@ class Child:
         if not self._is_gate_closed:
             self._is_gate_closed = True
             os.close(self._gate)
-
-
-def _kill_session(session: int) -> None:
-    # Programs such as `timeout` move into a group of their own and would outlive the kill of the group.
-    for _ in range(_SESSION_ROUNDS):
-        members = [pid for pid in _processes() if _session_of(pid) == session and pid != session]
-        if not members:
-            return
-        for pid in members:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()] if sys.platform == "linux" else []  # noqa: PTH208 - names alone are cheaper
-
-
-def _session_of(pid: int) -> int | None:
-    """The session of a living process; None for one that has exited."""
-    try:
-        line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    state, _, _, session = line.rpartition(")")[2].split()[:4]
-    return None if state in "ZX" else int(session)

@@ -45,6 +45,8 @@ class Ending:
     outside: Path | None
     """Where the shell ended when that is outside the workspace."""
     start: Path
+    left: tuple[str, ...] = ()
+    """What the command left running and was stopped with it, in words."""
     prologue: str = ""
     """What was put before the command; the shell quotes it in syntax errors, where it would only puzzle."""
 
@@ -58,11 +60,13 @@ def told(command: str, ending: Ending, spool: Spool, context: ToolContext) -> To
     text = text.replace(ending.prologue, "") if ending.prologue else text
     status = _status(command, ending, context.limits.spool_bytes)
     hint = _hint(text, ending)
-    folder = _folder(ending)
-    output = "\n".join(part for part in (text.rstrip("\n") or "(no output)", f"[{status}]", hint, folder) if part)
+    parts = (text.rstrip("\n") or "(no output)", f"[{status}]", hint, _left(ending), _folder(ending))
+    output = "\n".join(part for part in parts if part)
     metadata |= {"exit_code": ending.code if ending.code >= 0 else None, "seconds": round(ending.seconds, 3)}
     if ending.code < 0:
         metadata["signal"] = _signal_name(-ending.code)
+    if ending.left:
+        metadata["ended_processes"] = list(ending.left)
     if ending.folder is not None:
         metadata["cwd"] = str(ending.folder)
     if ending.stopped == "timeout":
@@ -115,6 +119,12 @@ def _hint(text: str, ending: Ending) -> str:
     if not _NO_TERMINAL.search(text) and (ending.code == 0 or not _NO_INPUT.search(text)):
         return ""
     return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
+
+
+def _left(ending: Ending) -> str:
+    if not ending.left:
+        return ""
+    return f"[it left processes running, which were ended with the call: {', '.join(ending.left)}]"
 
 
 def _folder(ending: Ending) -> str:

@@ -12,10 +12,10 @@ from graph_agent.app.recovering import Decision, decide_calls, interrupted_calls
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.ports import Answer, Question
+from graph_agent.ports.processes import boot_id, process_started
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
-from graph_agent.store.processes import boot_id, process_started
 from tests.fakes.database_rows import Rows, record_of
 from tests.fakes.waiting import is_running
 

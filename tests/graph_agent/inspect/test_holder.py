@@ -7,9 +7,9 @@ from pathlib import Path
 from graph_agent.inspect import Reader
 from graph_agent.inspect.holder import Lease, is_alive
 from graph_agent.ports import SystemClock
+from graph_agent.ports.processes import boot_id, process_started
 from graph_agent.store.database import Database
 from graph_agent.store.lock import FlockThreadLock
-from graph_agent.store.processes import boot_id, process_started
 from graph_agent.store.threads import ThreadTable
 
 _BOOT = boot_id()

@@ -6,7 +6,7 @@ from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.holder import Lease
 from graph_agent.inspect.lives import read_lives
 from graph_agent.inspect.threads import ThreadSummary, read_threads
-from graph_agent.store.processes import boot_id
+from graph_agent.ports.processes import boot_id
 from tests.fakes.database_rows import START, Rows, record_of
 
 

@@ -3,12 +3,16 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
 from graph_agent.ports import JournalRow
-from graph_agent.session.orphans import end, living, still_running
-from graph_agent.store.processes import boot_id, process_started
+from graph_agent.ports.processes import boot_id, process_started
+from graph_agent.session.orphans import end, living, still_running, traces_of
+from graph_agent.store.blobs import FileBlobs
+from graph_agent.toolbox.traces import Traces
 from tests.fakes.waiting import is_running, until
 
 
@@ -38,14 +42,18 @@ def _row(process: "subprocess.Popen[bytes]") -> JournalRow:
     )
 
 
+def _traces(row: JournalRow) -> tuple[Traces, ...]:
+    return traces_of([row], "t1", FileBlobs(Path(mkdtemp())))
+
+
 async def test_what_a_command_left_running_is_found_and_ended(started: ExitStack) -> None:
     process = _command("trap '' TERM; sleep 60 & echo $!; sleep 60", started)
     assert process.stdout is not None
     child = int(process.stdout.readline())
     row = _row(process)
-    found = living([row])
+    found = living(_traces(row))
 
-    left = await end([row])
+    left = await end(_traces(row))
 
     process.wait()
     assert ({process.pid, child} <= set(found), left, is_running(child)) == (True, (), False)
@@ -58,10 +66,10 @@ async def test_processes_that_outlive_the_leader_of_their_group_are_found(starte
     child = int(process.stdout.readline())
     process.wait()
 
-    found = living([row])
+    found = living(_traces(row))
 
     assert child in found
-    assert await end([row]) == ()
+    assert await end(_traces(row)) == ()
     assert await until(lambda: not is_running(child))
 
 
@@ -73,13 +81,13 @@ async def test_a_group_of_another_leader_or_boot_is_neither_shown_nor_touched(
     mine = _row(process)
     row = replace(mine, process_started="1") if other == "leader" else replace(mine, extra={"boot_id": "another"})
 
-    found, left = living([row]), await end([row])
+    found, left = living(_traces(row)), await end(_traces(row))
 
-    assert (found, left, is_running(process.pid), living([mine])) == ((), (), True, (process.pid,))
+    assert (found, left, is_running(process.pid), living(_traces(mine))) == ((), (), True, (process.pid,))
 
 
 def test_a_row_without_a_process_left_nothing() -> None:
-    assert living([JournalRow("c1", 1, "life", "executing", "")]) == ()
+    assert living(_traces(JournalRow("c1", 1, "life", "executing", ""))) == ()
 
 
 async def test_ending_nothing_takes_no_time() -> None:

@@ -9,7 +9,6 @@ from tests.fakes.tool_ports import MemoryProcesses, ToolSurroundings
 from tests.fakes.waiting import is_running, names_in, until
 from tools.base import Limits, ToolContext, ToolResult
 from tools.shell_ops.bash import BashTool
-from tools.shell_ops.child import start_time
 
 
 @pytest.fixture
@@ -23,6 +22,18 @@ async def _bash(
     return await BashTool().execute(
         command=command, timeout=limit, working_directory=working_directory, context=around.context(**context)
     )
+
+
+_DAEMON = """
+import os, pathlib, time
+for _ in range(2):
+    if os.fork(): os._exit(0)
+    os.setsid()
+os.closerange(0, 256)
+pathlib.Path("pid").write_text(str(os.getpid()))
+time.sleep(62)
+"""
+"""Sheds session, parents and open files, as real daemons do."""
 
 
 async def _gone(pid: int) -> bool:
@@ -108,6 +119,10 @@ async def test_the_environment_holds_no_keys_and_programs_do_not_ask(
         "sleep 61.6 >/dev/null 2>&1 & echo $! > pid",
         "nohup timeout 77 sleep 61.7 & sleep 0.2; pgrep -n -f 'sleep 61.7' > pid",
         "set -m; sleep 61.8 & echo $! > pid",
+        "setsid -f sh -c 'echo $$ > pid; exec sleep 61.9'; sleep 0.2",
+        "(setsid sh -c 'echo $$ > pid; exec sleep 62.1' >/dev/null 2>&1 &) ; sleep 0.2",
+        "env -i setsid -f sh -c 'echo $$ > pid; exec sleep 62.2' >/dev/null 2>&1; sleep 0.2",
+        f"python3 -c '{_DAEMON}'; sleep 0.4",
     ],
 )
 async def test_children_in_the_background_neither_hold_the_call_nor_outlive_it(
@@ -118,6 +133,7 @@ async def test_children_in_the_background_neither_hold_the_call_nor_outlive_it(
     result = await _bash(around, command)
 
     assert (result.error, time.monotonic() - began < 5) == (None, True)
+    assert "[it left processes running, which were ended with the call: " in result.output
     assert await _gone(int((around.workspace / "pid").read_text()))
 
 
@@ -295,5 +311,20 @@ def test_the_user_sees_the_first_line_of_a_command() -> None:
     assert BashTool().display_call({"command": "make\nmake test"}) == "$ make (+1 lines)"
 
 
-def test_a_process_that_does_not_exist_has_no_start_time() -> None:
-    assert start_time(2**22 + 1) == ""
+@pytest.mark.parametrize("command", ["echo one > >(cat > copy)", "true", "sleep 0.05 & echo one"])
+async def test_what_ends_by_itself_right_after_the_command_is_neither_stopped_nor_told(
+    around: ToolSurroundings, command: str
+) -> None:
+    result = await _bash(around, command)
+
+    assert "ended with the call" not in result.output
+    assert "ended_processes" not in result.metadata
+
+
+async def test_at_the_time_limit_what_left_its_session_is_ended_too(around: ToolSurroundings) -> None:
+    command = "env -i setsid -f sh -c 'trap \"\" TERM; echo $$ > pid; sleep 60; sleep 60' >/dev/null 2>&1; sleep 60"
+
+    result = await _bash(around, command, limit=0.5)
+
+    assert result.metadata["error_type"] == "timeout"
+    assert await _gone(int((around.workspace / "pid").read_text()))

@@ -15,7 +15,7 @@ from tools.shell_ops.child import Child
 output = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 report = os.open("/dev/null", os.O_WRONLY)
 child = Child(["/bin/sh", "-c", "echo ran"], cwd=Path("/"), environment={}, output=output, report=report)
-print(child.group, flush=True)
+print(child.traces.group, flush=True)
 time.sleep(60)
 """
 

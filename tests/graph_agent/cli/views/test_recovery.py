@@ -2,8 +2,8 @@ import subprocess
 
 from graph_agent.cli.views.screen import local_time
 from graph_agent.config.paths import blob_dir
+from graph_agent.ports.processes import boot_id, process_started
 from graph_agent.store.blobs import FileBlobs
-from graph_agent.store.processes import boot_id, process_started
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.light_commands import text_of
 

@@ -2,7 +2,7 @@ import os
 import subprocess
 import time
 
-from graph_agent.store.processes import boot_id, process_started
+from graph_agent.ports.processes import boot_id, process_started
 
 
 def test_this_boot_has_one_name() -> None:
