@@ -70,6 +70,10 @@ class FileEffect:
     path: str
     before: bytes | None
     after_sha256: str
+    before_mode: int | None = None
+    """Permission bits of the file before; None where there is none."""
+    new_folder: str | None = None
+    """The outermost folder that the call will create for the file."""
 
 
 @dataclass(frozen=True)

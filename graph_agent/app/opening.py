@@ -2,48 +2,28 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from graph_agent.app.instructions import instructions_for, remembered
-from graph_agent.app.tooling import open_toolbox
+from graph_agent.app.wiring import ModelInUse, open_store, session_parts
 from graph_agent.config.choice import choose_model
 from graph_agent.config.load import load_settings
-from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus
-from graph_agent.graph.build import Parts, build_graph
 from graph_agent.model.offline import OfflineModel
-from graph_agent.ports import ChatModel, SystemClock
-from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.run import GraphRun
+from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
-from graph_agent.store.barrier import SqliteBarrier
-from graph_agent.store.blobs import FileBlobs
-from graph_agent.store.database import Database
-from graph_agent.store.decisions import SqliteDecisions
-from graph_agent.store.file_states import SqliteFileStates
-from graph_agent.store.inbox import SqliteInbox
-from graph_agent.store.journal import SqliteJournal
-from graph_agent.store.lock import FlockThreadLock
-from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadRow, ThreadTable
 
 __all__ = ["open_session"]
 
 _FLAGS = {"db": "database", "mode": "mode", "model": "model.name", "max_steps": "max_steps"}
 """Flags of the command line and the setting each one gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Model:
-    model: ChatModel
-    close: Callable[[], Awaitable[None]]
 
 
 async def open_session(
@@ -94,23 +74,8 @@ class _Wish:
     from_checkpoint: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Store:
-    """Everything that stands on the one database."""
-
-    database: Database
-    clock: SystemClock
-    blobs: FileBlobs
-    journal: SqliteJournal
-    threads: ThreadTable
-
-    async def head(self, thread_id: str) -> str:
-        found = await self.threads.get(thread_id)
-        return found.checkpoint_id or "" if found else ""
-
-
 async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
-    store = await _open_store(settings.database)
+    store = await open_store(settings.database)
     opened.push_async_callback(store.database.close)
     chosen = await _open_model(settings)
     opened.push_async_callback(chosen.close)
@@ -125,53 +90,18 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         settings.max_steps,
         wish.from_checkpoint,
     )
-    session = await Session.open(thread, await _parts(thread, settings, chosen, store, bus))
+    session = await Session.open(thread, await session_parts(thread, settings, chosen, store, bus))
     await _note_wish(wish, mode, row, store.threads)
     return session
 
 
-async def _open_store(path: Path) -> _Store:
-    clock, database = SystemClock(), await Database.open(path)
-    blobs = FileBlobs(blob_dir(path))
-    return _Store(database, clock, blobs, SqliteJournal(database, blobs, clock), ThreadTable(database, clock))
-
-
-async def _parts(thread: Thread, settings: Settings, chosen: _Model, store: _Store, bus: EventBus) -> SessionParts:
-    database, clock = store.database, store.clock
-    storage = (store.blobs, SqliteFileStates(database, clock), store.journal)
-    toolbox = await open_toolbox(thread.workspace, settings, storage, bus)
-
-    def instructions() -> str:
-        return instructions_for(thread.workspace, clock.now()[:10], remembered(memory_file(os.environ)))
-
-    async def close() -> None:
-        await chosen.close()
-        await database.close()
-
-    parts = Parts(chosen.model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
-    return SessionParts(
-        run=GraphRun(build_graph(parts, CheckpointSaver(database)), thread.thread_id),
-        lock=FlockThreadLock(database, clock),
-        decisions=SqliteDecisions(database),
-        journal=store.journal,
-        toolbox=toolbox,
-        blobs=store.blobs,
-        inbox=SqliteInbox(database, clock),
-        head=store.head,
-        instructions=instructions,
-        clock=clock,
-        bus=bus,
-        close=close,
-    )
-
-
-async def _open_model(settings: Settings) -> _Model:
+async def _open_model(settings: Settings) -> ModelInUse:
     if choose_model(settings).kind == "offline":
-        return _Model(OfflineModel(), _nothing)
+        return ModelInUse(OfflineModel(), _nothing)
     from graph_agent.model.openai import open_chat_model  # noqa: PLC0415 - offline mode must not wait for it
 
     model = await open_chat_model(settings)
-    return _Model(model, model.close)
+    return ModelInUse(model, model.close)
 
 
 async def _nothing() -> None:

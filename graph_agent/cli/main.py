@@ -19,7 +19,7 @@ from graph_agent.cli.plain import PlainCommand, PlainGroup
 from graph_agent.cli.recover import recover_command
 from graph_agent.cli.threads import threads_app
 from graph_agent.cli.tools import tools_app
-from graph_agent.cli.travel import fork_command
+from graph_agent.cli.travel import fork_command, rewind_command
 from graph_agent.cli.version import tell_version
 
 __all__ = ["app", "main"]
@@ -38,6 +38,7 @@ app.command(cls=PlainCommand)(commands.run)
 app.command(cls=PlainCommand)(commands.resume)
 app.command("inspect", cls=PlainCommand)(inspect_command)
 app.command("fork", cls=PlainCommand)(fork_command)
+app.command("rewind", cls=PlainCommand)(rewind_command)
 app.command("calls", cls=PlainCommand)(calls_command)
 app.command("recover", cls=PlainCommand)(recover_command)
 app.add_typer(threads_app, name="threads")

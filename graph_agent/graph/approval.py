@@ -48,7 +48,7 @@ class HumanApproval:
             call = calls.get(call_id)
             if call is None or not _fits(answer, call):
                 continue
-            known: ToolCallInfo = {**call, "begun": True} if call_id in life.begun else call
+            known = _known(call, answer["kind"], life)
             after = await self._apply(known, answer, envelope, scope)
             if after is not known:
                 update[call_id] = change_of(call, after)
@@ -71,9 +71,7 @@ class HumanApproval:
             case "edit":
                 return await self._edit(call, answer, granted, scope)
             case "retry":
-                attempt = call.get("attempt", 1) + 1
-                digest = args_digest(call["call_id"], call["tool_name"], attempt, call["arguments"])
-                return moved(call, "pending", **granted, attempt=attempt, digest=digest, result=None)
+                return moved(call, "pending", **granted, result=None)
             case "reject" | "cancel":
                 return moved(call, "cancelled", **decided, reason=reason or call.get("reason", ""), ended_at=now)
             case "done":
@@ -98,6 +96,19 @@ class HumanApproval:
     def _edited(call: ToolCallInfo, arguments: Mapping[str, Any], fields: Mapping[str, Any]) -> ToolCallInfo:
         digest = args_digest(call["call_id"], call["tool_name"], call.get("attempt", 1), arguments)
         return moved(call, "pending", **fields, arguments=dict(arguments), digest=digest, edited=True)
+
+
+def _known(call: ToolCallInfo, kind: str, life: Life) -> ToolCallInfo:
+    """The call with what this life knows of it, under the number that a new attempt at it gets."""
+    known: ToolCallInfo = {**call, "begun": True} if call["call_id"] in life.begun else call
+    if kind not in ("approve", "edit", "retry"):
+        return known
+    attempt = known.get("attempt", 1)
+    number = life.next_attempt(call["call_id"], attempt + 1 if kind == "retry" else attempt)
+    if number == attempt:
+        return known
+    digest = args_digest(call["call_id"], call["tool_name"], number, call["arguments"])
+    return {**known, "attempt": number, "digest": digest}
 
 
 def question_of(calls: Mapping[str, ToolCallInfo]) -> dict[str, Any]:

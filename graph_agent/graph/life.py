@@ -35,8 +35,14 @@ class Life:
     """Calls that the state holds as open and the journal as finished: taken up again from an older checkpoint."""
     begun: frozenset[str] = frozenset()
     """Calls that the state holds as open and that may have had an effect, as the journal says."""
+    undone: Mapping[str, int] = field(default_factory=dict)
+    """Of calls that a rewind undid: the newest attempt, whose number is taken."""
     mode: str = ""
     """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
+
+    def next_attempt(self, call_id: str, attempt: int) -> int:
+        """The number of an attempt that is about to be let through: this one, unless it is taken."""
+        return max(attempt, self.undone.get(call_id, 0) + 1)
 
 
 @dataclass(frozen=True, slots=True)

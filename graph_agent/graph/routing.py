@@ -58,11 +58,12 @@ class ToolRouting:
             if call_id in life.recorded and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
-            calls[call_id] = {**self._record(call_id, plan), "begun": call_id in life.begun}
+            record = self._record(call_id, plan, life.next_attempt(call_id, 1))
+            calls[call_id] = {**record, "begun": call_id in life.begun}
             self.bus.publish(CallPlanned(dict(calls[call_id])))
         return calls
 
-    def _record(self, call_id: str, plan: Plan) -> ToolCallInfo:
+    def _record(self, call_id: str, plan: Plan, attempt: int) -> ToolCallInfo:
         call: ToolCallInfo = {
             "call_id": call_id,
             "tool_name": plan.tool_name,
@@ -70,11 +71,11 @@ class ToolRouting:
             "status": "pending",
             "result": None,
             "error_msg": None,
-            "attempt": 1,
+            "attempt": attempt,
             "risk": plan.risk,
             "kind": plan.kind,
             "concurrency_safe": plan.concurrency_safe,
-            "digest": args_digest(call_id, plan.tool_name, 1, plan.arguments),
+            "digest": args_digest(call_id, plan.tool_name, attempt, plan.arguments),
             "begun": False,
             "rule": plan.rule,
             "reason": plan.reason,

@@ -1,6 +1,6 @@
 """The protocols between the graph and the concrete parts that are wired in from outside."""
 
-from graph_agent.ports.clock import Clock, SystemClock
+from graph_agent.ports.clock import Clock, SystemClock, clock_time
 from graph_agent.ports.journal import Claim, Journal, JournalRow, RowStatus
 from graph_agent.ports.model import ChatModel, Delta, ModelRequest, OnDelta
 from graph_agent.ports.storage import (
@@ -17,6 +17,7 @@ from graph_agent.ports.storage import (
     ThreadLock,
 )
 from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Scope, Toolbox
+from graph_agent.ports.travel import Done, FileImage, Restoration, Rewind, Rewinds, RewindScope, WorkspaceFiles
 
 __all__ = [
     "Answer",
@@ -28,6 +29,8 @@ __all__ = [
     "Clock",
     "Decisions",
     "Delta",
+    "Done",
+    "FileImage",
     "FileStates",
     "Finding",
     "Holder",
@@ -41,9 +44,15 @@ __all__ = [
     "Plan",
     "Question",
     "QuestionKind",
+    "Restoration",
+    "Rewind",
+    "RewindScope",
+    "Rewinds",
     "RowStatus",
     "Scope",
     "SystemClock",
     "ThreadLock",
     "Toolbox",
+    "WorkspaceFiles",
+    "clock_time",
 ]

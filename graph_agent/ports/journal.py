@@ -57,6 +57,10 @@ class Journal(Protocol):
         """All attempts of a call, oldest first; attempts undone by a rewind are left out."""
         ...
 
+    async def undone(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
+        """The attempts at these calls that a rewind undid, oldest first of each: their numbers do not come back."""
+        ...
+
     async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
         """Which of these ids any call of the thread already has, on any branch."""
         ...

@@ -54,6 +54,10 @@ class Intent:
     after_sha256: str
     before_blob: str | None = None
     """Reference of the stored before-image; None when there was no file."""
+    before_mode: int | None = None
+    """Permission bits of the file before, where they are known."""
+    new_folder: str | None = None
+    """The outermost folder that the call creates for the file."""
 
 
 @dataclass(frozen=True, slots=True)

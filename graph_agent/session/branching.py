@@ -4,7 +4,7 @@ Knows the calls of a state and their rows in the journal; what is asked and run 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from graph_agent.calls import FINAL
@@ -23,6 +23,8 @@ class Earlier:
     """They have their result."""
     begun: frozenset[str] = frozenset()
     """They may have had an effect."""
+    undone: Mapping[str, int] = field(default_factory=dict)
+    """The newest attempt at each that a rewind undid: its number is taken."""
 
 
 async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> None:
@@ -47,9 +49,14 @@ async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> No
 async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Journal) -> Earlier:
     """What the journal knows of the calls that a state holds as open, or does not know yet."""
     rows = {call_id: await journal.rows(thread_id, call_id) for call_id in _open_calls(values)}
+    undone = await journal.undone(thread_id, list(rows)) if rows else []
+    # What a rewind undid without knowing what it had changed may have left its effect behind.
+    lasting = {row.call_id for row in undone if row.may_have_begun and row.intent is None}
+    begun = {call_id for call_id, found in rows.items() if any(row.may_have_begun for row in found)}
     return Earlier(
         frozenset(call_id for call_id, found in rows.items() if any(row.is_finished for row in found)),
-        frozenset(call_id for call_id, found in rows.items() if any(row.may_have_begun for row in found)),
+        frozenset(begun | lasting),
+        {row.call_id: row.attempt for row in undone},
     )
 
 

@@ -205,6 +205,7 @@ class Drive:
             max_steps=self._thread.max_steps,
             recorded=self.earlier.recorded,
             begun=self.earlier.begun,
+            undone=self.earlier.undone,
             mode=self.mode,
         )
 

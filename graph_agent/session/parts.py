@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graph_agent.events import EventBus
-from graph_agent.ports import Blobs, Clock, Decisions, Inbox, Journal, ThreadLock, Toolbox
+from graph_agent.ports import (
+    Blobs,
+    Clock,
+    Decisions,
+    Inbox,
+    Journal,
+    Rewinds,
+    ThreadLock,
+    Toolbox,
+    WorkspaceFiles,
+)
 from graph_agent.session.run import GraphRun
 
 __all__ = ["SessionParts", "Thread"]
@@ -37,6 +47,8 @@ class SessionParts:
     toolbox: Toolbox
     blobs: Blobs
     inbox: Inbox
+    rewinds: Rewinds
+    files: WorkspaceFiles
     head: Callable[[str], Awaitable[str]]
     """The newest checkpoint id of a thread; empty when it has none."""
     instructions: Callable[[], str]

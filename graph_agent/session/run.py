@@ -10,6 +10,7 @@ from langgraph.types import Command
 
 from graph_agent.graph.life import Life
 from graph_agent.graph.observation import COMPLETION_TOOL
+from graph_agent.ports import clock_time
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -32,6 +33,8 @@ class Position:
     """Nodes with a task that has no result yet; empty while `at_rest` is false means only results to take in."""
     at_rest: bool = True
     values: Mapping[str, Any] = field(default_factory=dict)
+    created_at: str = ""
+    """When the checkpoint was made, in the form of `Clock.now`."""
 
     @property
     def waits_for_model(self) -> bool:
@@ -73,6 +76,7 @@ class GraphRun:
             open_nodes=tuple(task.name for task in snapshot.tasks if task.result is None),
             at_rest=snapshot.tasks == (),
             values=snapshot.values,
+            created_at=clock_time(snapshot.created_at),
         )
 
     async def branch(self, checkpoint_id: str) -> None:

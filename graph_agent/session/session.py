@@ -15,6 +15,7 @@ from graph_agent.session.branching import found_earlier, go_back
 from graph_agent.session.drive import Drive
 from graph_agent.session.orphans import end, goes_on, living, still_running
 from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.rewinding import finish_broken_off, told_finished
 from graph_agent.session.run import Position
 
 __all__ = ["Session"]
@@ -43,6 +44,8 @@ class Session:
         session = cls(thread, parts)
         await parts.lock.acquire(thread.thread_id, session._drive.life_token)
         try:
+            if broken_off := await finish_broken_off(thread.thread_id, parts):
+                parts.bus.publish(Warned(told_finished(*broken_off)))
             if thread.from_checkpoint is not None:
                 await go_back(thread.thread_id, thread.from_checkpoint, parts)
         except BaseException:

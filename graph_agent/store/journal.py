@@ -17,11 +17,15 @@ __all__ = ["INLINE_BYTES", "SqliteJournal"]
 INLINE_BYTES = 64 * 1024
 """An outcome longer than this goes to a blob; its row holds the reference."""
 
-_ROWS = """
+_COLUMNS = """
 SELECT call_id, attempt, owner, status, started_at, ended_at, outcome, intent,
-    process_group, process_started, boot_id
-FROM journal WHERE thread_id = ? AND call_id = ? AND undone = 0 ORDER BY attempt
+    process_group, process_started, boot_id FROM journal
 """
+_ROWS = f"{_COLUMNS} WHERE thread_id = ? AND call_id = ? AND undone = 0 ORDER BY attempt"
+_UNDONE = f"""
+{_COLUMNS} WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids)) AND undone = 1
+ORDER BY call_id, attempt
+"""  # noqa: S608 - names only
 _KNOWN = """
 SELECT call_id FROM ledger WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
 UNION SELECT call_id FROM journal WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
@@ -57,6 +61,13 @@ class SqliteJournal:
     async def rows(self, thread_id: str, call_id: str) -> list[JournalRow]:
         """See `Journal.rows`."""
         return await self._database.run(lambda connection: self._rows(connection, thread_id, call_id))
+
+    async def undone(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
+        """See `Journal.undone`."""
+        named = {"thread_id": storable(thread_id), "ids": json_text(call_ids)}
+        return await self._database.run(
+            lambda connection: [self._row(row) for row in connection.execute(_UNDONE, named)]
+        )
 
     async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
         """See `Journal.known_ids`."""

@@ -97,7 +97,7 @@ class GraphToolbox:
             return None
         before = None if effect.before is None else await in_thread(self._before_image, effect.before)
         digest, reference = before or (None, None)
-        return Intent(effect.path, digest, effect.after_sha256, reference)
+        return Intent(effect.path, digest, effect.after_sha256, reference, effect.before_mode, effect.new_folder)
 
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """See the port."""

@@ -10,6 +10,7 @@ COMMANDS = "tests/scenarios/test_killed_commands.py"
 TESTED_THROUGH = {
     "graph_agent/app/opening.py": COMMANDS,
     "graph_agent/app/tooling.py": COMMANDS,
+    "graph_agent/app/wiring.py": COMMANDS,
     "graph_agent/graph/approval.py": TURNS,
     "graph_agent/graph/build.py": EDGES,
     "graph_agent/graph/changes.py": EDGES,

@@ -108,9 +108,9 @@ def _not_durable() -> None:
 def _unasked() -> None:
     record = routing.ToolRouting._record
 
-    def unasked(self: routing.ToolRouting, call_id: str, plan: Any) -> ToolCallInfo:
+    def unasked(self: routing.ToolRouting, call_id: str, plan: Any, attempt: int) -> ToolCallInfo:
         verdict = "allow" if plan.verdict == "ask" else plan.verdict
-        return record(self, call_id, replace(plan, verdict=verdict))
+        return record(self, call_id, replace(plan, verdict=verdict), attempt)
 
     routing.ToolRouting._record = unasked  # type: ignore[method-assign]  # the point of an ablation
 

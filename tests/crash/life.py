@@ -35,7 +35,9 @@ from graph_agent.store.file_states import SqliteFileStates
 from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.rewinds import SqliteRewinds
 from graph_agent.store.threads import ThreadTable
+from graph_agent.toolbox.restoring import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.deadly import Countdown, DeadlySaver, deadly
 from tests.crash.play import EDITED, PlayModel, Scene, Wanted, marker_in
@@ -166,6 +168,8 @@ class _Life:
             toolbox=toolbox,
             blobs=blobs,
             inbox=SqliteInbox(database, clock),
+            rewinds=SqliteRewinds(database, clock),
+            files=RestorableFiles(self._world.workspace, blobs),
             head=head,
             instructions=lambda: "system",
             clock=clock,

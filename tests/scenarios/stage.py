@@ -19,8 +19,10 @@ from graph_agent.store.decisions import SqliteDecisions
 from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.rewinds import SqliteRewinds
 from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadTable
+from graph_agent.toolbox.restoring import RestorableFiles
 from tests.fakes.scripted_model import ScriptedModel
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 
@@ -78,6 +80,8 @@ class Stage:
             toolbox=self.toolbox,
             blobs=blobs,
             inbox=SqliteInbox(database, clock),
+            rewinds=SqliteRewinds(database, clock),
+            files=RestorableFiles(self.database.parent, blobs),
             head=head,
             instructions=lambda: "system",
             clock=clock,

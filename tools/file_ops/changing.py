@@ -1,6 +1,7 @@
 """A planned change of one file's content, and carrying it out. Knows neither why it is wanted nor who consented."""
 
 import hashlib
+import stat
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,10 @@ from tools.diff import diff_of
 from tools.files import Snapshot, digest, replace
 from tools.kinds import ToolErrorType
 from tools.paths import PathRefused
-from tools.result import DiffResult
+from tools.result import DiffResult, FileEffect
 from tools.text import TextForm, decode, to_newline
 
-__all__ = ["FileChange", "apply", "encoded", "planned"]
+__all__ = ["FileChange", "apply", "effect_of", "encoded", "planned"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,18 @@ def encoded(file_path: str, text: str, form: TextForm, newline: str | None = Non
             f"{file_path!r} is kept in {form.encoding}, which has no {lacking!r}; "
             "write the text without that character.",
         ) from error
+
+
+def effect_of(change: FileChange) -> FileEffect:
+    """What the change does to the world, as whoever wants to take it back must know."""
+    status = change.before.status
+    mode = None if status is None else stat.S_IMODE(status.st_mode)
+    return FileEffect(change.path, change.before.data, change.diff.after_sha256, mode, _new_folder(change))
+
+
+def _new_folder(change: FileChange) -> str | None:
+    missing = [folder for folder in change.before.resolved.path.parents if not folder.exists()]
+    return str(missing[-1]) if missing else None
 
 
 def apply(change: FileChange, context: ToolContext) -> None:

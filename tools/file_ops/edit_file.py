@@ -21,7 +21,7 @@ from tools.base import (
     ToolRiskLevel,
 )
 from tools.blocking import in_thread
-from tools.file_ops.changing import FileChange, apply, encoded, planned
+from tools.file_ops.changing import FileChange, apply, effect_of, encoded, planned
 from tools.file_ops.consent import objection
 from tools.file_ops.reconciling import reconcile_file
 from tools.file_ops.replacing import Mode, NotReplaced, Wish, replaced
@@ -110,7 +110,7 @@ class EditFileTool(BaseTool):
             change = (await in_thread(_plan, args, self.context_or_own(context))).change
         except PathRefused:
             return None
-        return FileEffect(change.path, change.before.data, change.diff.after_sha256)
+        return await in_thread(effect_of, change)
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
         """Compares the file with what was foreseen."""

@@ -19,7 +19,7 @@ from tools.base import (
     ToolRiskLevel,
 )
 from tools.blocking import in_thread
-from tools.file_ops.changing import FileChange, apply, encoded, planned
+from tools.file_ops.changing import FileChange, apply, effect_of, encoded, planned
 from tools.file_ops.consent import objection
 from tools.file_ops.reconciling import reconcile_file
 from tools.files import Snapshot, look
@@ -67,7 +67,7 @@ class WriteFileTool(BaseTool):
             change = await in_thread(_plan, args["file_path"], args["content"], surroundings)
         except PathRefused:
             return None
-        return FileEffect(change.diff.path, change.before.data, change.diff.after_sha256)
+        return await in_thread(effect_of, change)
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
         """Compares the file with what was foreseen."""

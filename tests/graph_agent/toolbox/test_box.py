@@ -228,6 +228,7 @@ async def test_a_write_is_intended_run_and_reconciled(tmp_path: Path) -> None:
     world = _World(tmp_path)
     path = world.workspace / "a"
     path.write_text("old\n")
+    path.chmod(0o640)
     await world.run("read_file", file_path="a")
     arguments = {"file_path": "a", "content": "new\n"}
     plan = await world.plan("write_file", **arguments)
@@ -239,7 +240,7 @@ async def test_a_write_is_intended_run_and_reconciled(tmp_path: Path) -> None:
     after = await world.box.reconcile(call, intent, scope)
 
     assert intent == Intent(
-        str(path), digest(b"old\n"), digest(b"new\n"), f"blob:sha256:{digest(b'old' + bytes([10]))}"
+        str(path), digest(b"old\n"), digest(b"new\n"), f"blob:sha256:{digest(b'old' + bytes([10]))}", 0o640
     )
     assert world.around.blobs.get(str(intent.before_blob)) == b"old\n"
     assert (outcome.status, outcome.output) == ("success", "Wrote a (4 bytes, +1 -1 lines).")

@@ -1,0 +1,99 @@
+"""Joins the concrete parts on one database: what a session works with, whichever model it has."""
+
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph_agent.app.instructions import instructions_for, remembered
+from graph_agent.app.tooling import open_toolbox
+from graph_agent.config.paths import blob_dir, memory_file
+from graph_agent.config.settings import Settings
+from graph_agent.events import EventBus
+from graph_agent.graph.build import Parts, build_graph
+from graph_agent.ports import ChatModel, SystemClock
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.run import GraphRun
+from graph_agent.store.barrier import SqliteBarrier
+from graph_agent.store.blobs import FileBlobs
+from graph_agent.store.database import Database
+from graph_agent.store.decisions import SqliteDecisions
+from graph_agent.store.file_states import SqliteFileStates
+from graph_agent.store.inbox import SqliteInbox
+from graph_agent.store.journal import SqliteJournal
+from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.rewinds import SqliteRewinds
+from graph_agent.store.saver import CheckpointSaver
+from graph_agent.store.threads import ThreadTable
+from graph_agent.toolbox.restoring import RestorableFiles
+
+__all__ = ["ModelInUse", "Store", "open_store", "session_parts"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInUse:
+    """A model and what gives its connection back."""
+
+    model: ChatModel
+    close: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Everything that stands on the one database."""
+
+    database: Database
+    clock: SystemClock
+    blobs: FileBlobs
+    journal: SqliteJournal
+    threads: ThreadTable
+
+    async def head(self, thread_id: str) -> str:
+        """The newest checkpoint of a thread; empty when it has none."""
+        found = await self.threads.get(thread_id)
+        return found.checkpoint_id or "" if found else ""
+
+
+async def open_store(path: Path) -> Store:
+    """Open the database.
+
+    Raises:
+        StorageError: it cannot be used.
+    """
+    clock, database = SystemClock(), await Database.open(path)
+    blobs = FileBlobs(blob_dir(path))
+    return Store(database, clock, blobs, SqliteJournal(database, blobs, clock), ThreadTable(database, clock))
+
+
+async def session_parts(
+    thread: Thread, settings: Settings, chosen: ModelInUse, store: Store, bus: EventBus
+) -> SessionParts:
+    """The parts of one thread's session; closing them closes model and database."""
+    database, clock = store.database, store.clock
+    storage = (store.blobs, SqliteFileStates(database, clock), store.journal)
+    toolbox = await open_toolbox(thread.workspace, settings, storage, bus)
+
+    def instructions() -> str:
+        return instructions_for(thread.workspace, clock.now()[:10], remembered(memory_file(os.environ)))
+
+    async def close() -> None:
+        await chosen.close()
+        await database.close()
+
+    parts = Parts(chosen.model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
+    return SessionParts(
+        run=GraphRun(build_graph(parts, CheckpointSaver(database)), thread.thread_id),
+        lock=FlockThreadLock(database, clock),
+        decisions=SqliteDecisions(database),
+        journal=store.journal,
+        toolbox=toolbox,
+        blobs=store.blobs,
+        inbox=SqliteInbox(database, clock),
+        rewinds=SqliteRewinds(database, clock),
+        files=RestorableFiles(thread.workspace, store.blobs),
+        head=store.head,
+        instructions=instructions,
+        clock=clock,
+        bus=bus,
+        close=close,
+    )

@@ -1,0 +1,102 @@
+"""What going back with files needs: what calls did since, what a rewind is to put back, and where that is noted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from graph_agent.ports.toolbox import Intent
+
+__all__ = ["Done", "FileImage", "Restoration", "Rewind", "RewindScope", "Rewinds", "WorkspaceFiles"]
+
+RewindScope = Literal["both", "files", "chat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One attempt of a call that may have had an effect, as the journal tells it."""
+
+    call_id: str
+    attempt: int
+    status: str
+    intent: Intent | None
+    started_at: str
+    tool_name: str = ""
+    kind: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    keeps_plan: bool = False
+    """It changed only the thread's own plan, which goes back with the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileImage:
+    """A file at one time; no digest means that there was none."""
+
+    sha256: str | None = None
+    blob: str | None = None
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """One file of a rewind: what it was when that began, and what it is to be."""
+
+    path: str
+    now: FileImage
+    then: FileImage
+    new_folder: str | None = None
+    """Where the file goes: the outermost folder that was made for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """A rewind as it is noted before anything is touched."""
+
+    thread_id: str
+    checkpoint_id: str
+    """Where the conversation goes."""
+    head: str
+    """Where it was."""
+    scope: RewindScope
+    files: tuple[Restoration, ...] = ()
+    calls: tuple[tuple[str, int], ...] = ()
+    """Call and attempt of what becomes undone; of an undo: of what counts again."""
+    undoes: int | None = None
+    """Number of the rewind that this one takes back."""
+    number: int = field(default=0, compare=False)
+    """Its own number; 0 before it is noted."""
+
+
+class Rewinds(Protocol):
+    """The journal of rewinds. What a method says is durable when it returns."""
+
+    async def done_since(self, thread_id: str, at: str) -> Sequence[Done]:
+        """Attempts that may have begun at or after a time and do not count as undone, oldest first."""
+        ...
+
+    async def plan(self, rewind: Rewind) -> Rewind:
+        """Note what is about to be done; returns it with its number."""
+        ...
+
+    async def finish(self, rewind: Rewind) -> None:
+        """The files and the conversation are there: let the calls count as undone, or again, in one transaction."""
+        ...
+
+    async def unfinished(self, thread_id: str) -> Rewind | None:
+        """The rewind that was noted and broken off."""
+        ...
+
+    async def last(self, thread_id: str) -> Rewind | None:
+        """The newest finished rewind that was not taken back."""
+        ...
+
+
+class WorkspaceFiles(Protocol):
+    """Files of the workspace, for putting back. Refusals are sentences, not exceptions."""
+
+    async def image(self, path: str) -> FileImage | str:
+        """The file as it is now, its content kept as a blob; or why it cannot be touched."""
+        ...
+
+    async def put_back(self, restoration: Restoration) -> str:
+        """Make the file what it was, unless it is not what it was when the rewind began; why not, or nothing."""
+        ...

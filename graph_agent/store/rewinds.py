@@ -1,0 +1,114 @@
+"""Rewinds in SQLite: each is noted whole before the first file is touched, so that a killed one can be finished."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from graph_agent.ports import Clock, Done, FileImage, Intent, Restoration, Rewind
+from graph_agent.store.database import Database
+from graph_agent.store.jsontext import json_text, storable
+
+__all__ = ["SqliteRewinds"]
+
+_DONE_SINCE = """
+SELECT j.call_id, j.attempt, j.status, j.intent, j.started_at, l.record FROM journal j
+LEFT JOIN ledger l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
+WHERE j.thread_id = ? AND j.started_at >= ? AND j.undone = 0 AND j.status <> 'not_started'
+ORDER BY j.started_at, j.rowid
+"""
+_PLAN = """
+INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) VALUES (?, ?, ?, ?, ?, 'planned', ?)
+"""
+_ONE = "SELECT id, thread_id, checkpoint_id, head, scope, plan FROM rewinds WHERE thread_id = ? AND"
+_UNFINISHED = f"{_ONE} status = 'planned' ORDER BY id DESC LIMIT 1"
+_LAST = f"{_ONE} status = 'done' AND json_extract(plan, '$.undoes') IS NULL ORDER BY id DESC LIMIT 1"
+_COUNT_CALL = "UPDATE journal SET undone = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
+_FORGET_FILE = "DELETE FROM file_states WHERE thread_id = ? AND path = ?"
+_END = "UPDATE rewinds SET status = ?, ended_at = ? WHERE id = ?"
+
+
+class SqliteRewinds:
+    """The port `Rewinds` over the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def done_since(self, thread_id: str, at: str) -> Sequence[Done]:
+        """See `Rewinds.done_since`."""
+        rows = await self._database.run(
+            lambda connection: connection.execute(_DONE_SINCE, (thread_id, at)).fetchall()
+        )
+        return [_done(row) for row in rows]
+
+    async def plan(self, rewind: Rewind) -> Rewind:
+        """See `Rewinds.plan`."""
+        plan = {"files": [asdict(one) for one in rewind.files], "calls": rewind.calls, "undoes": rewind.undoes}
+        row = (
+            rewind.thread_id,
+            rewind.checkpoint_id,
+            rewind.head,
+            rewind.scope,
+            json_text(plan),
+            self._clock.now(),
+        )
+
+        def insert(connection: sqlite3.Connection) -> int:
+            return connection.execute(_PLAN, row).lastrowid or 0
+
+        return replace(rewind, number=await self._database.write(insert))
+
+    async def finish(self, rewind: Rewind) -> None:
+        """See `Rewinds.finish`. What the thread saw of these files is forgotten: it reads them again."""
+        now, thread_id = self._clock.now(), rewind.thread_id
+        undone = int(rewind.undoes is None)
+
+        def finish(connection: sqlite3.Connection) -> None:
+            connection.executemany(_COUNT_CALL, [(undone, thread_id, *call) for call in rewind.calls])
+            connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
+            connection.execute(_END, ("done", now, rewind.number))
+            if rewind.undoes is not None:
+                connection.execute(_END, ("undone", now, rewind.undoes))
+
+        await self._database.write(finish)
+
+    async def unfinished(self, thread_id: str) -> Rewind | None:
+        """See `Rewinds.unfinished`."""
+        return await self._first(_UNFINISHED, thread_id)
+
+    async def last(self, thread_id: str) -> Rewind | None:
+        """See `Rewinds.last`."""
+        return await self._first(_LAST, thread_id)
+
+    async def _first(self, statement: str, thread_id: str) -> Rewind | None:
+        row = await self._database.run(lambda connection: connection.execute(statement, (thread_id,)).fetchone())
+        return None if row is None else _rewind(row)
+
+
+def _done(row: Sequence[Any]) -> Done:
+    call_id, attempt, status, intent, started_at, record = row
+    known: Mapping[str, Any] = json.loads(record) if record else {}
+    return Done(
+        call_id,
+        attempt,
+        status,
+        None if intent is None else Intent(**json.loads(intent)),
+        started_at,
+        str(known.get("tool_name") or ""),
+        str(known.get("kind") or ""),
+        known.get("arguments") or {},
+        "todo" in (known.get("metadata") or {}),
+    )
+
+
+def _rewind(row: Sequence[Any]) -> Rewind:
+    number, thread_id, checkpoint_id, head, scope, text = row
+    plan = json.loads(text)
+    files = tuple(
+        Restoration(one["path"], FileImage(**one["now"]), FileImage(**one["then"]), one["new_folder"])
+        for one in plan["files"]
+    )
+    calls = tuple((call_id, attempt) for call_id, attempt in plan["calls"])
+    return Rewind(thread_id, checkpoint_id, head, scope, files, calls, plan["undoes"], number)
