@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from graph_agent.app.wiring import ModelInUse, open_store, session_parts
-from graph_agent.config.choice import choose_model
+from graph_agent.app.models import open_model
+from graph_agent.app.wiring import open_store, session_parts
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus
-from graph_agent.model.offline import OfflineModel
 from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
 from graph_agent.store.threads import ThreadRow, ThreadTable
@@ -39,20 +38,23 @@ async def open_session(
         workspace: the folder the thread works in; an existing thread moves there.
         thread_id: the whole id.
         flags: `db`, `mode`, `model`, `max_steps`, `no_stream`; the rest comes from environment and config file.
-            `checkpoint_id` is an older checkpoint of the thread to go on from, as a new branch.
+            `checkpoint_id` is an older checkpoint of the thread to go on from, as a new branch. With
+            `may_choose_model` a model that is not clear is left to `Session.switch_model`.
         bus: where the session's events go.
 
     Raises:
         ConfigError: a setting is wrong.
         ThreadHeld: another process holds the thread.
         StorageError: the database cannot be used.
-        ModelError, UsageError: the endpoint does not say which model to use.
+        UsageError: no model is named and the endpoint has not exactly one.
     """
     given = dict(flags or {})
     settings = load_settings(os.environ, flags=_as_settings(given))
     folder = await asyncio.to_thread(_existing, workspace)
     async with AsyncExitStack() as opened:
-        wish = _Wish(folder, thread_id, "mode" in given, given.get("checkpoint_id"))
+        wish = _Wish(
+            folder, thread_id, "mode" in given, given.get("checkpoint_id"), bool(given.get("may_choose_model"))
+        )
         session = await _open(wish, settings, bus or EventBus(), opened)
         opened.pop_all()
     return session
@@ -72,40 +74,28 @@ class _Wish:
     names_mode: bool
     """The mode was asked for on the command line: it goes before the thread's stored one."""
     from_checkpoint: str | None
+    may_choose_model: bool
+    """Whether somebody can be asked for the model; else one that is not clear is an error."""
 
 
 async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
     store = await open_store(settings.database)
     opened.push_async_callback(store.database.close)
-    chosen = await _open_model(settings)
-    opened.push_async_callback(chosen.close)
-    row = await _thread_row(wish, settings, chosen.model.label, store.threads)
+    model = await open_model(settings, may_choose_later=wish.may_choose_model)
+    opened.push_async_callback(model.close)
+    row = await _thread_row(wish, settings, model.label, store.threads)
     mode = settings.mode if wish.names_mode else row.mode
     thread = Thread(
         row.thread_id,
         wish.workspace,
         mode,
-        chosen.model.label,
         f"pid {os.getpid()}",
         settings.max_steps,
         wish.from_checkpoint,
     )
-    session = await Session.open(thread, await session_parts(thread, settings, chosen, store, bus))
+    session = await Session.open(thread, await session_parts(thread, settings, model, store, bus))
     await _note_wish(wish, mode, row, store.threads)
     return session
-
-
-async def _open_model(settings: Settings) -> ModelInUse:
-    if choose_model(settings).kind == "offline":
-        return ModelInUse(OfflineModel(), _nothing)
-    from graph_agent.model.openai import open_chat_model  # noqa: PLC0415 - offline mode must not wait for it
-
-    model = await open_chat_model(settings)
-    return ModelInUse(model, model.close)
-
-
-async def _nothing() -> None:
-    return None
 
 
 async def _thread_row(wish: _Wish, settings: Settings, label: str, threads: ThreadTable) -> ThreadRow:

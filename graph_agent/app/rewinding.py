@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph_agent.app.wiring import ModelInUse, open_store, session_parts
+from graph_agent.app.wiring import open_store, session_parts
 from graph_agent.config.load import load_settings
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus
@@ -69,7 +69,7 @@ async def rewind(database: Path, order: Order, consents: Callable[[Survey], bool
     workspace = Path(row.workspace)
     if not await asyncio.to_thread(workspace.is_dir):
         raise UsageError(f"the folder {row.workspace!r} of thread {row.thread_id} is not there any more")
-    parts = await _parts(database, Thread(row.thread_id, workspace, row.mode, row.model, "rewind", 1))
+    parts = await _parts(database, Thread(row.thread_id, workspace, row.mode, "rewind", 1))
     try:
         await parts.lock.acquire(row.thread_id, new_token())
         try:
@@ -98,13 +98,10 @@ async def _rewind(
 
 
 async def _parts(database: Path, thread: Thread) -> SessionParts:
-    async def nothing() -> None:
-        return None
-
     settings = load_settings(os.environ, flags={"database": str(database)})
     store = await open_store(database)
     try:
-        return await session_parts(thread, settings, ModelInUse(OfflineModel(), nothing), store, EventBus())
+        return await session_parts(thread, settings, OfflineModel(), store, EventBus())
     except BaseException:
         await store.database.close()
         raise

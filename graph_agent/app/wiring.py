@@ -1,17 +1,17 @@
 """Joins the concrete parts on one database: what a session works with, whichever model it has."""
 
 import os
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from graph_agent.app.instructions import instructions_for, remembered
+from graph_agent.app.models import NotedModels, OpenedModel
 from graph_agent.app.tooling import open_toolbox
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
-from graph_agent.ports import ChatModel, SystemClock
+from graph_agent.ports import SystemClock
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import GraphRun
 from graph_agent.store.barrier import SqliteBarrier
@@ -27,15 +27,7 @@ from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
 
-__all__ = ["ModelInUse", "Store", "open_store", "session_parts"]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInUse:
-    """A model and what gives its connection back."""
-
-    model: ChatModel
-    close: Callable[[], Awaitable[None]]
+__all__ = ["Store", "open_store", "session_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ async def open_store(path: Path) -> Store:
 
 
 async def session_parts(
-    thread: Thread, settings: Settings, chosen: ModelInUse, store: Store, bus: EventBus
+    thread: Thread, settings: Settings, model: OpenedModel, store: Store, bus: EventBus
 ) -> SessionParts:
     """The parts of one thread's session; closing them closes model and database."""
     database, clock = store.database, store.clock
@@ -77,12 +69,13 @@ async def session_parts(
         return instructions_for(thread.workspace, clock.now()[:10], remembered(memory_file(os.environ)))
 
     async def close() -> None:
-        await chosen.close()
+        await model.close()
         await database.close()
 
-    parts = Parts(chosen.model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
+    parts = Parts(model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
     return SessionParts(
         run=GraphRun(build_graph(parts, CheckpointSaver(database)), thread.thread_id),
+        models=NotedModels(model, store.threads, thread.thread_id),
         lock=FlockThreadLock(database, clock),
         decisions=SqliteDecisions(database),
         journal=store.journal,

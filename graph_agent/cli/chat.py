@@ -8,34 +8,33 @@ import contextlib
 import errno
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from graph_agent.cli.ask.asking import Asking, StopTurn
+from graph_agent.cli.ask.model import choose_model
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
-from graph_agent.cli.conversation import Conversation, Opener
+from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit, exit_for
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
-from graph_agent.cli.slash import Quit, Slash, is_command
+from graph_agent.cli.setting import Setting, Visit
+from graph_agent.cli.slash import Elsewhere, GoOn, Quit, Slash, is_command
 from graph_agent.cli.supervise import signals_caught
-from graph_agent.errors import NothingYet, UsageError
-from graph_agent.events import EventBus
+from graph_agent.cli.turning import Turning
+from graph_agent.errors import AgentError, NothingYet, UsageError
+from graph_agent.events import Event, EventBus, TurnStarted
 from graph_agent.session.api import Rest
 
-__all__ = ["Chat", "Setting"]
+__all__ = ["Chat"]
 
-_TICK_SECONDS = 0.25
 _WHOLE_ID = 20
 _FAILED = ("model_error", "failed", "broken_off")
-_Rested = TypeVar("_Rested", Rest, Rest | None)
 _HINTS = {
     "limit": "The step limit of the turn is reached; /retry goes on.",
     "model_error": "The model did not answer; /retry asks it again.",
@@ -44,34 +43,22 @@ _HINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What a chat begins with."""
-
-    database: Path
-    message: str | None = None
-    """The first message, given on the command line."""
-    resumes: bool = False
-    """The thread was there before: what is open on it comes before any prompt."""
-    last_life: str = ""
-    """Who held an unfinished thread last and how that ended; empty where nothing was left unfinished."""
-    introduction: Callable[[], Sequence[str]] = tuple
-    """Lines about the model, asked for once everything is loaded."""
-
-
 class Chat:
     """One chat in one terminal, from the first prompt to the exit code."""
 
-    def __init__(self, opener: Opener, terminal: Terminal, console: Console, setting: Setting) -> None:
-        self._opener = opener
+    def __init__(self, visit: Visit, terminal: Terminal, console: Console, setting: Setting) -> None:
+        self._visit = visit
         self._terminal = terminal
         self._console = console
         self._setting = setting
         self._story = Story(console)
         self._session: Conversation | None = None
-        self._running: asyncio.Task[Any] | None = None
+        self._turning = Turning(terminal, self._story)
         self._ending: Exit | None = None
         self._code = Exit.DONE
+        self._may_send_queued = True
+        """Whether the last turn ended so that the next message may follow by itself."""
+        self._turns = 0
 
     async def run(self, first: asyncio.Task[str] | None = None) -> int:
         """Talk until the person leaves or a signal ends it; `first` is a message that is being typed already."""
@@ -102,28 +89,25 @@ class Chat:
 
     async def _talk(self, first: asyncio.Task[str] | None) -> None:
         session, text = await self._opened(first)
-        self._session = session
-        if self._setting.resumes:
-            self._recall(session)
-        rest = await self._settled(session, await self._turn(session, session.start()))
-        self._tell(rest)
-        if rest.status != "broken_off":
-            await self._send_queued(session)
+        await self._enter(session, self._visit)
         while True:
-            await self._take(session, await self._terminal.message() if text is None else text)
-            text = None
+            if self._turning.later:
+                await self._take(self._turning.later.pop(0))
+            elif self._may_send_queued and await self._sent_queued():
+                continue
+            else:
+                message, text = text, None
+                await self._take(await self._terminal.message() if message is None else message)
 
     async def _opened(self, first: asyncio.Task[str] | None) -> tuple[Conversation, str | None]:
         """The session and the first message, whichever is there sooner."""
-        bus = EventBus()
-        opening = asyncio.ensure_future(self._opener(bus))
+        opening = asyncio.ensure_future(self._open(self._visit))
         try:
             if first is not None:
                 await asyncio.wait({opening, first}, return_when=asyncio.FIRST_COMPLETED)
                 if first.done():
                     first.result()
             self._session = session = await opening
-            bus.subscribe(self._story)
             self._terminal.status.become(self._status)
             if first is None or first.done():
                 self._introduce()
@@ -133,33 +117,83 @@ class Chat:
         finally:
             await _cancelled(opening, first)
 
-    async def _take(self, session: Conversation, text: str) -> None:
+    async def _open(self, visit: Visit) -> Conversation:
+        bus = EventBus()
+        session = await visit.opener(bus)
+        bus.subscribe(self._story)
+        bus.subscribe(self._count)
+        return session
+
+    async def _enter(self, session: Conversation, visit: Visit) -> None:
+        """What comes before any prompt: what was said, what broke off, what waits."""
+        if visit.resumes:
+            self._recall(session, visit.last_life)
+        if session.model_name is None:
+            await choose_model(session, self._terminal, self._say)
+        self._rested(await self._settled(session, await self._turning.run(session, session.start())))
+
+    async def _take(self, text: str) -> None:
         """One message or slash command."""
-        if not text.strip():
+        session = self._session
+        if session is None or not text.strip():
             return
         if is_command(text):
-            slash = Slash(session, self._console, self._setting.database)
-            if not slash.run(text):
-                return
-            work = session.continue_turn()
-        else:
-            work = session.send(text)
-        try:
-            rest = await self._settled(session, await self._turn(session, work))
-        except UsageError as refusal:
-            self._story.line(marked(str(refusal), "yellow"))
+            match await Slash(session, self._console, self._setting.database).run(text):
+                case Elsewhere(thread=thread):
+                    await self._move(session, thread)
+                case GoOn():
+                    await self._retry(session)
             return
-        self._tell(rest)
-        if rest.status not in _FAILED:
-            await self._send_queued(session)
+        try:
+            self._rested(await self._settled(session, await self._turning.run(session, session.send(text))))
+        except UsageError as refusal:
+            self._say(str(refusal))
 
-    async def _send_queued(self, session: Conversation) -> None:
-        """Send what was typed while a turn ran, one message a turn; a failed turn leaves the rest waiting."""
-        while (sent := await self._turn(session, session.send_queued())) is not None:
-            rest = await self._settled(session, sent)
-            self._tell(rest)
-            if rest.status in _FAILED:
-                return
+    async def _retry(self, session: Conversation) -> None:
+        turns = self._turns
+        try:
+            rest = await self._settled(session, await self._turning.run(session, session.continue_turn()))
+        except UsageError as refusal:
+            self._say(str(refusal))
+            return
+        if self._turns == turns:
+            self._say("There is nothing to retry: no turn was left without an answer.")
+        else:
+            self._rested(rest)
+
+    async def _move(self, left: Conversation, thread: str | None) -> None:
+        """Go on in another thread; this one is kept until the other is open."""
+        try:
+            visit = await asyncio.to_thread(self._setting.elsewhere, thread, left)
+            session = await self._open(visit)
+        except AgentError as failure:
+            self._say(str(failure))
+            return
+        self._session = session
+        await left.close()
+        self._say(f"/resume {left.thread_id} goes back to the thread you left", "dim")
+        await self._enter(session, visit)
+
+    async def _sent_queued(self) -> bool:
+        """Send the oldest message typed while a turn ran; a failed turn leaves the others waiting."""
+        session = self._session
+        if session is None:
+            return False
+        sent = await self._turning.run(session, session.send_queued())
+        if sent is not None:
+            self._rested(await self._settled(session, sent))
+        return sent is not None
+
+    def _rested(self, rest: Rest) -> None:
+        """Say how a turn ended, where that is not plain to see."""
+        self._may_send_queued = rest.status not in _FAILED
+        if rest.error:
+            self._story.line(marked(rest.error, "red"))
+        if hint := _HINTS.get(rest.status):
+            self._say(hint)
+
+    def _count(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
+        self._turns += isinstance(event, TurnStarted)
 
     async def _settled(self, session: Conversation, rest: Rest) -> Rest:
         """Ask what is open until nothing is."""
@@ -168,58 +202,30 @@ class Chat:
             try:
                 await asking.ask_all(rest.questions)
             except StopTurn:
-                rest = await self._turn(session, session.stop())
+                rest = await self._turning.run(session, session.stop())
                 continue
             except (Interrupted, Left):
                 left = [item for item in rest.questions if item.question.call_id not in asking.answered]
                 self._code = exit_for(replace(rest, questions=tuple(left)))
                 raise
-            rest = await self._turn(session, session.proceed())
+            rest = await self._turning.run(session, session.proceed())
         return rest
-
-    async def _turn(self, session: Conversation, work: Coroutine[Any, Any, _Rested]) -> _Rested:
-        """Run until the graph rests; Esc and Ctrl-C stop it, lines typed meanwhile are queued."""
-        self._running = running = asyncio.create_task(work)
-        stopping: list[asyncio.Task[Rest]] = []
-        queueing: list[asyncio.Task[None]] = []
-
-        def queue(line: str) -> bool:
-            if is_command(line):
-                return False
-            if line.strip():
-                queueing.append(asyncio.create_task(self._queue(session, line)))
-            return True
-
-        def stop(_code: Exit = Exit.INTERRUPTED) -> None:
-            if not stopping and not running.done():
-                self._story.line(Text("stopping …", "yellow"))
-                stopping.append(asyncio.create_task(session.stop()))
-
-        with signals_caught(stop, signal.SIGINT):
-            async with self._terminal.watched(stop, queue):
-                while not running.done():
-                    await asyncio.wait({running}, timeout=_TICK_SECONDS)
-                    self._story.tick()
-        await asyncio.gather(*stopping, *queueing)
-        self._story.rest()
-        return running.result()
-
-    async def _queue(self, session: Conversation, line: str) -> None:
-        await session.queue(line)
-        self._story.line(marked(f"queued: {line}", "dim"))
 
     def _introduce(self) -> None:
         for line in self._setting.introduction():
             self._story.line(marked(line, "dim"))
 
-    def _recall(self, session: Conversation) -> None:
+    def _say(self, text: str, style: str = "yellow") -> None:
+        self._story.line(marked(text, style))
+
+    def _recall(self, session: Conversation, last_life: str) -> None:
         from graph_agent.cli.recall import recent_lines  # only a resumed chat reads the database itself
 
         with contextlib.suppress(NothingYet):
             for line in recent_lines(self._setting.database, session.thread_id):
                 self._console.print(Text.from_ansi(line), soft_wrap=True)
-        if self._setting.last_life:
-            self._story.line(marked(self._setting.last_life, "bold"))
+        if last_life:
+            self._say(last_life, "bold")
 
     def _status(self) -> str:
         session = self._session
@@ -228,13 +234,6 @@ class Chat:
         # The whole id does not fit beside the model, and what is cut off is the end that the tables show.
         thread = session.thread_id if len(session.thread_id) <= _WHOLE_ID else f"…{session.thread_id[-8:]}"
         return escape(f"{session.model_label} · mode {session.mode} · thread {thread}")
-
-    def _tell(self, rest: Rest) -> None:
-        """Say how a turn ended, where that is not plain to see."""
-        if rest.error:
-            self._story.line(marked(rest.error, "red"))
-        if hint := _HINTS.get(rest.status):
-            self._story.line(Text(hint, "yellow"))
 
     def _left(self) -> int:
         if self._code is not Exit.DONE:
@@ -245,14 +244,14 @@ class Chat:
         """Ended by a signal or a lost terminal: break off what runs so that a later life can go on from there."""
         if self._session is not None:
             await self._session.suspend()
-        if self._running is not None:
-            await asyncio.gather(self._running, return_exceptions=True)
+        if self._turning.running is not None:
+            await asyncio.gather(self._turning.running, return_exceptions=True)
         with contextlib.suppress(OSError):
             self._story.rest()
         return code
 
     def _tell_resume(self) -> None:
-        if self._session is not None and self._running is not None:
+        if self._session is not None and self._turning.running is not None:
             lines = "".join(f"{escape(line)}\n" for line in resume_lines(self._session.thread_id))
             with contextlib.suppress(OSError):
                 sys.stderr.write(lines)

@@ -4,20 +4,23 @@ import asyncio
 import importlib
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import WordCompleter
 
 from graph_agent.cli.ask.terminal import Terminal
-from graph_agent.cli.commands_of_chat import COMMANDS
+from graph_agent.cli.commands_of_chat import completions
 from graph_agent.cli.escape import escape
-from graph_agent.cli.opening import Target, open_target
+from graph_agent.cli.opening import Target, aim, open_target
 from graph_agent.config.paths import data_dir, database_path
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from graph_agent.cli.chat import Chat
+    from graph_agent.cli.conversation import Conversation
+    from graph_agent.cli.setting import Visit
 
 __all__ = ["open_chat"]
 
@@ -31,7 +34,7 @@ def open_chat(target: Target, message: str | None) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the chat needs a terminal for input and output; without one use `graph-agent run`")
     sys.stdout.write(f"graph-agent in {escape(str(target.workspace))}, /help lists the commands\n")
-    terminal = Terminal(_history(), WordCompleter([f"/{name}" for name in COMMANDS], sentence=True))
+    terminal = Terminal(_history(), WordCompleter(completions(), sentence=True))
     with terminal.held():
         return asyncio.run(_chat(terminal, target, message))
 
@@ -47,18 +50,42 @@ async def _chat(terminal: Terminal, target: Target, message: str | None) -> int:
 
 def _built(terminal: Terminal, target: Target, message: str | None) -> "Chat":
     chat = importlib.import_module("graph_agent.cli.chat")
+    setting = importlib.import_module("graph_agent.cli.setting")
     screen = importlib.import_module("graph_agent.cli.render.screen")
     importlib.import_module("graph_agent.cli.logs").log_privately()
-    database = database_path(os.environ, target.flags.get("db"))
-    setting = chat.Setting(
-        database=database,
+
+    def visit(target: Target) -> "Visit":
+        chosen = replace(target, flags={**target.flags, "may_choose_model": True})
+        made: Visit = setting.Visit(lambda bus: open_target(chosen, bus), target.exists, target.last_life)
+        return made
+
+    begins = setting.Setting(
+        database=database_path(os.environ, target.flags.get("db")),
+        elsewhere=lambda thread, left: visit(_seen_from(target, thread, left)),
         message=message,
-        resumes=target.exists,
-        last_life=target.last_life,
         introduction=lambda: _introduction(target),
     )
-    built: Chat = chat.Chat(lambda bus: open_target(target, bus), terminal, screen.make_console(), setting)
+    built: Chat = chat.Chat(visit(target), terminal, screen.make_console(), begins)
     return built
+
+
+def _seen_from(target: Target, thread: str | None, left: "Conversation") -> Target:
+    """Where the chat goes on: in a new thread like the one left, or in another with a mode and folder of its own.
+
+    Raises:
+        UnknownId: there is no such thread.
+        UsageError: it is the one that is left.
+    """
+    kept = ("db", "no_stream", "max_steps")
+    flags = {name: target.flags[name] for name in kept if name in target.flags}
+    if left.model_name:
+        flags["model"] = left.model_name
+    if thread is None:
+        return Target(left.workspace, flags={**flags, "mode": left.mode})
+    found = aim(flags, workspace=None, thread=None, resume=thread)
+    if found.thread_id == left.thread_id:
+        raise UsageError(f"thread {left.thread_id} is the one you are in")
+    return found
 
 
 def _introduction(target: Target) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "MODES", "Command"]
+__all__ = ["COMMANDS", "MODES", "Command", "completions"]
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk")
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
@@ -17,11 +17,21 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {
     "help": Command("/help", "show this"),
+    "mode": Command("/mode [NAME]", f"show the permission mode, or take another: {', '.join(MODES)}"),
+    "model": Command("/model [NAME]", "show which model answers and which others there are, or take another"),
+    "tools": Command("/tools [NAME]", "list the tools, or show one as the model reads it"),
     "threads": Command("/threads", "list every thread"),
+    "resume": Command("/resume ID", "leave this thread and go on with another"),
+    "clear": Command("/clear", "leave this thread and begin a new one"),
     "calls": Command("/calls", "show every call of this thread with its status"),
     "inspect": Command("/inspect [PATH]", "show the state of the graph, or one piece of it"),
-    "mode": Command("/mode [NAME]", f"show the permission mode, or take another: {', '.join(MODES)}"),
+    "todo": Command("/todo", "show the plan of the work"),
+    "memory": Command("/memory", "show what is remembered for every thread"),
     "retry": Command("/retry", "ask the model again after an error, a limit or a stop"),
-    "clear": Command("/clear", "clear the screen"),
     "quit": Command("/quit", "leave; the thread can be resumed"),
 }
+
+
+def completions() -> list[str]:
+    """What Tab offers after a slash."""
+    return [*(f"/{name}" for name in COMMANDS), *(f"/mode {mode}" for mode in MODES)]

@@ -40,6 +40,19 @@ class Conversation(Protocol):
     def model_label(self) -> str: ...
 
     @property
+    def model_name(self) -> str | None:
+        """The model's own name; None while one must still be chosen, empty where there is nothing to choose."""
+        ...
+
+    async def model_names(self) -> tuple[str, ...]:
+        """The models there are to choose from; raises ModelError when they cannot be listed."""
+        ...
+
+    async def switch_model(self, name: str) -> None:
+        """Ask this model from the next request on; raises UsageError where there is nothing to choose."""
+        ...
+
+    @property
     def by(self) -> str:
         """The name under which this process answers questions."""
         ...

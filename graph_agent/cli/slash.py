@@ -1,5 +1,8 @@
 """The slash commands of the chat. Those that only read show what the commands of the same name show."""
 
+import asyncio
+import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +14,24 @@ from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.render.lines import marked
 from graph_agent.errors import AgentError
 
-__all__ = ["Quit", "Slash", "is_command"]
+__all__ = ["Elsewhere", "GoOn", "Quit", "Slash", "is_command"]
 
 
 class Quit(Exception):
     """The person wants to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """The turn is to be gone on with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The chat is to go on in another thread."""
+
+    thread: str | None
+    """An id or a part of one; None: a new thread."""
 
 
 def is_command(text: str) -> bool:
@@ -31,50 +47,50 @@ class Slash:
     console: Console
     database: Path
 
-    def run(self, text: str) -> bool:
-        """Run one command; true where it asks for the turn to be gone on with.
+    async def run(self, text: str) -> GoOn | Elsewhere | None:
+        """Run one command; what it asks of the chat, if anything.
 
         Raises:
             Quit: the command was to leave.
         """
-        name, _, argument = text[1:].strip().partition(" ")
-        if name == "quit":
-            raise Quit
-        if name == "retry":
-            return True
+        name, _, rest = text[1:].strip().partition(" ")
+        argument = rest.strip()
+        match name:
+            case "quit" | "exit":
+                raise Quit
+            case "retry":
+                return GoOn()
+            case "clear":
+                return Elsewhere(None)
+            case "resume" if argument:
+                return Elsewhere(argument)
         try:
-            self._show(name, argument.strip())
+            await self._show(name, argument)
         except AgentError as failure:
             self._say(str(failure), "yellow")
-        return False
+        return None
 
-    def _show(self, name: str, argument: str) -> None:
+    async def _show(self, name: str, argument: str) -> None:
         match name:
             case "help":
                 self._help()
             case "mode":
                 self._mode(argument)
-            case "clear":
-                self.console.clear()
-            case "threads" | "calls" | "inspect":
-                self._look(name, argument or None)
+            case "model":
+                await self._model(argument)
+            case "resume":
+                await asyncio.to_thread(self._view("threads", ""))
+                self._say("/resume ID goes on with one of them", "dim")
+            case "threads" | "calls" | "inspect" | "todo" | "memory" | "tools":
+                await asyncio.to_thread(self._view(name, argument))
             case _:
-                self._say(f"/{name} is no command here; /help lists them", "yellow")
+                self._unknown(name)
 
-    def _look(self, name: str, path: str | None) -> None:
+    def _view(self, name: str, argument: str) -> Callable[[], None]:
         # Loaded at the first look: the prompt must not wait for what reads the database.
-        from graph_agent.cli.views.calls import list_calls
-        from graph_agent.cli.views.inspection import inspect_state
-        from graph_agent.cli.views.threads import list_threads
+        from graph_agent.cli.looking import Look
 
-        thread_id = self.session.thread_id
-        match name:
-            case "threads":
-                list_threads(self.database, as_json=False)
-            case "calls":
-                list_calls(self.database, thread_id, status=None, tool=None, as_json=False)
-            case _:
-                inspect_state(self.database, thread_id, None, path=path, as_json=False, full=False)
+        return Look(self.database, self.session.thread_id, self.session.mode).view(name, argument)
 
     def _help(self) -> None:
         width = max(len(command.usage) for command in COMMANDS.values())
@@ -84,12 +100,29 @@ class Slash:
 
     def _mode(self, name: str) -> None:
         if not name:
-            self._say(f"mode: {self.session.mode}")
+            self._say(f"mode: {self.session.mode}; there are {', '.join(MODES)}")
         elif name not in MODES and name != "bypassPermissions":
             self._say(f"there is no mode {name!r}; choose one of {', '.join(MODES)}", "yellow")
         else:
             self.session.mode = name
             self._say(f"mode: {self.session.mode}")
+
+    async def _model(self, name: str) -> None:
+        if name:
+            await self.session.switch_model(name)
+            self._say(f"model: {self.session.model_label}, from the next message on")
+            return
+        self._say(f"model: {self.session.model_label}")
+        names = await self.session.model_names()
+        for one in names:
+            self._say(f"  {one}")
+        if names:
+            self._say("/model NAME takes another", "dim")
+
+    def _unknown(self, name: str) -> None:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean /{near[0]}?" if near else "/help lists them"
+        self._say(f"/{name} is no command here; {hint}", "yellow")
 
     def _say(self, text: str, style: str = "") -> None:
         self.console.print(marked(text, style) if style else Text.assemble(marked(text)), soft_wrap=True)

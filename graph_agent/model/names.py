@@ -53,5 +53,6 @@ async def resolve_model_name(settings: Settings) -> str:
     listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     found = f"offers {len(names)} models ({listed})" if names else "lists no models"
     raise UsageError(
-        f"{shown_url(settings.model.endpoint)} {found}, and none is named: set GRAPH_AGENT_MODEL or give --model."
+        f"{shown_url(settings.model.endpoint)} {found}, and none is named: set GRAPH_AGENT_MODEL or give --model, "
+        "or choose one in the chat with /model NAME."
     )

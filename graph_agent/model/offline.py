@@ -12,6 +12,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, ToolMessage
 
 from graph_agent.config.choice import CONNECT_FIRST, OFFLINE_LABEL
+from graph_agent.errors import UsageError
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call, Dialogue, Report, Result, dialogue
 from graph_agent.model.offline_words import not_understood, notice, report, stopped_before
@@ -34,6 +35,22 @@ class OfflineModel:
     def label(self) -> str:
         """See `ChatModel.label`."""
         return OFFLINE_LABEL
+
+    @property
+    def name(self) -> str:
+        """See `Models.name`."""
+        return ""
+
+    async def names(self) -> tuple[str, ...]:
+        """See `Models.names`: none can be had without an endpoint."""
+        return ()
+
+    async def switch(self, name: str) -> None:
+        """See `Models.switch`."""
+        raise UsageError(f"{name!r} cannot be asked: there is no endpoint. {CONNECT_FIRST}")
+
+    async def close(self) -> None:
+        """Nothing was opened."""
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """See `ChatModel.reply`; the same history and tools always give the same reply, but for the call id."""

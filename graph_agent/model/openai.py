@@ -13,16 +13,16 @@ from urllib.parse import urlsplit
 import openai
 from langchain_core.messages import AIMessage
 
-from graph_agent.config.settings import ModelSettings, Settings
+from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ModelError
 from graph_agent.model.arrival import Arrival
 from graph_agent.model.failures import Failure, ReplyFailed, diagnose
-from graph_agent.model.names import place_of, resolve_model_name
+from graph_agent.model.names import place_of
 from graph_agent.model.patience import Patience
 from graph_agent.model.wire import Dialect, Wire, open_wire
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
-__all__ = ["OpenAIModel", "open_chat_model"]
+__all__ = ["OpenAIModel"]
 
 _MAY_MEAN_DIALECT = frozenset((400, 422, 500, 501))
 _ABOUT_STREAMS = re.compile(
@@ -101,17 +101,6 @@ class OpenAIModel:
         if dialect.takes_null and failure.kind == "final" and _has_bare_calls(request):
             return replace(dialect, takes_null=False)
         return None
-
-
-async def open_chat_model(settings: Settings) -> OpenAIModel:
-    """The model that the settings name; where they name none, the only one of the endpoint.
-
-    Raises:
-        UsageError: no model is named and the endpoint has not exactly one.
-        ModelError: the endpoint did not answer with its list of models.
-        ConfigError: a setting cannot be used.
-    """
-    return OpenAIModel(settings.model, await resolve_model_name(settings))
 
 
 def _has_bare_calls(request: ModelRequest) -> bool:

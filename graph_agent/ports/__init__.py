@@ -2,7 +2,7 @@
 
 from graph_agent.ports.clock import Clock, SystemClock, clock_time
 from graph_agent.ports.journal import Claim, Journal, JournalRow, RowStatus
-from graph_agent.ports.model import ChatModel, Delta, ModelRequest, OnDelta
+from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
 from graph_agent.ports.storage import (
     Answer,
     AnswerKind,
@@ -39,6 +39,7 @@ __all__ = [
     "Journal",
     "JournalRow",
     "ModelRequest",
+    "Models",
     "OnDelta",
     "Outcome",
     "Plan",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
-__all__ = ["ChatModel", "Delta", "ModelRequest", "OnDelta"]
+__all__ = ["ChatModel", "Delta", "ModelRequest", "Models", "OnDelta"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +53,35 @@ class ChatModel(Protocol):
 
         Raises:
             ModelError: for good, after all retries. Nothing of a broken reply is returned.
+        """
+        ...
+
+
+class Models(Protocol):
+    """Which model a session asks, and which others it could."""
+
+    @property
+    def label(self) -> str:
+        """What the status line calls the present one."""
+        ...
+
+    @property
+    def name(self) -> str | None:
+        """What the provider calls it; None while none is chosen, empty where there is nothing to choose."""
+        ...
+
+    async def names(self) -> tuple[str, ...]:
+        """Those there are to choose from, in the provider's order.
+
+        Raises:
+            ModelError: they cannot be listed now.
+        """
+        ...
+
+    async def switch(self, name: str) -> None:
+        """Ask this one from the next request on.
+
+        Raises:
+            UsageError: there is nothing to choose here.
         """
         ...

@@ -11,6 +11,7 @@ from graph_agent.ports import (
     Decisions,
     Inbox,
     Journal,
+    Models,
     Rewinds,
     ThreadLock,
     Toolbox,
@@ -28,7 +29,6 @@ class Thread:
     thread_id: str
     workspace: Path
     mode: str
-    model_label: str
     by: str
     """The name this session's answers carry, e.g. `chat pid 4711`."""
     max_steps: int
@@ -41,6 +41,7 @@ class SessionParts:
     """What a session needs besides the thread itself."""
 
     run: GraphRun
+    models: Models
     lock: ThreadLock
     decisions: Decisions
     journal: Journal

@@ -71,7 +71,28 @@ class Session:
     @property
     def model_label(self) -> str:
         """What the status line calls the model."""
-        return self._thread.model_label
+        return self._parts.models.label
+
+    @property
+    def model_name(self) -> str | None:
+        """The model's own name; None while one must still be chosen, empty where there is nothing to choose."""
+        return self._parts.models.name
+
+    async def model_names(self) -> tuple[str, ...]:
+        """The models there are to choose from.
+
+        Raises:
+            ModelError: they cannot be listed now.
+        """
+        return await self._parts.models.names()
+
+    async def switch_model(self, name: str) -> None:
+        """Ask this model from the next request on.
+
+        Raises:
+            UsageError: there is nothing to choose here.
+        """
+        await self._parts.models.switch(name)
 
     @property
     def by(self) -> str:

@@ -74,6 +74,10 @@ class ThreadTable:
         """Note the permission mode the thread was put in."""
         await self._set("UPDATE threads SET mode = ? WHERE thread_id = ?", mode, thread_id)
 
+    async def set_model(self, thread_id: str, label: str) -> None:
+        """Note which model answers from now on."""
+        await self._set("UPDATE threads SET model = ? WHERE thread_id = ?", label, thread_id)
+
     async def set_workspace(self, thread_id: str, workspace: str) -> None:
         """Note where the thread works from now on."""
         await self._set("UPDATE threads SET workspace = ? WHERE thread_id = ?", workspace, thread_id)

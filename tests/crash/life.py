@@ -22,6 +22,7 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
+from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import AnswerKind, SystemClock
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.parts import SessionParts, Thread
@@ -162,6 +163,7 @@ class _Life:
         decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
         parts_of_session = SessionParts(
             run=run,
+            models=OfflineModel(),
             lock=FlockThreadLock(database, clock),
             decisions=decisions,
             journal=journal,
@@ -176,7 +178,7 @@ class _Life:
             bus=bus,
             close=database.close,
         )
-        thread = Thread(THREAD, self._world.workspace, "default", "play", "person", 50, checkpoint_id)
+        thread = Thread(THREAD, self._world.workspace, "default", "person", 50, checkpoint_id)
         return await Session.open(thread, parts_of_session), run
 
     async def _answer(self, session: Session, rest: Rest) -> Rest:

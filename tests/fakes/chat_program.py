@@ -10,9 +10,10 @@ from pathlib import Path
 
 from graph_agent.cli.ask.terminal import Terminal
 from graph_agent.cli.boundary import guarded
-from graph_agent.cli.chat import Chat, Setting
+from graph_agent.cli.chat import Chat
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.render.screen import make_console
+from graph_agent.cli.setting import Setting, Visit
 from graph_agent.events import (
     CallEnded,
     CallPlanned,
@@ -87,11 +88,12 @@ def main(scenario: str, log: Path, elsewhere: Path) -> int:
         return session
 
     terminal = Terminal(None)
-    setting = Setting(log.with_name("none.db"), resumes=opening is not None, introduction=lambda: ["scripted"])
-    chat = Chat(open_scripted, terminal, make_console(), setting)
+    visit = Visit(open_scripted, resumes=opening is not None)
+    setting = Setting(log.with_name("none.db"), lambda *_: visit, introduction=lambda: ["scripted"])
+    chat = Chat(visit, terminal, make_console(), setting)
     try:
         with terminal.held():
-            return asyncio.run(_run(chat, None if setting.resumes else terminal))
+            return asyncio.run(_run(chat, None if visit.resumes else terminal))
     finally:
         log.write_text(json.dumps([entry for session in sessions for entry in session.log]))
 

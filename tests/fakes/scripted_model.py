@@ -26,9 +26,10 @@ def calls(*wanted: tuple[str, str] | tuple[str, str, dict[str, Any]]) -> AIMessa
 class ScriptedModel:
     """Plays replies, or raises them where they are exceptions; after the last one it says "end"."""
 
-    label = "scripted"
+    name = "scripted"
 
     def __init__(self, *replies: AIMessage | Exception) -> None:
+        self.label = "scripted"
         self._replies = list(replies)
         self.requests: list[ModelRequest] = []
 
@@ -41,6 +42,12 @@ class ScriptedModel:
         if reply.text:
             on_delta(Delta("text", reply.text))
         return reply
+
+    async def names(self) -> tuple[str, ...]:
+        return ("scripted", "other")
+
+    async def switch(self, name: str) -> None:
+        self.label = name
 
     def told(self, request: int = -1) -> Sequence[tuple[str, str]]:
         """Kind and text of each message of a request, the newest one by default, without the system message."""

@@ -68,6 +68,8 @@ class ScriptedSession:
         self.workspace = workspace
         self.mode = "default"
         self.model_label = "scripted model"
+        self.models: tuple[str, ...] = ("one", "two")
+        self.model_name: str | None = "one"
         self.by = "chat pid 1"
         self.log: list[tuple[str, ...]] = []
         """What was asked of the session, in order."""
@@ -102,6 +104,9 @@ class ScriptedSession:
 
     async def continue_turn(self) -> Rest:
         self._note("continue")
+        if not self._turns:
+            return rest()
+        self.bus.publish(TurnStarted())
         return await self._play(self._turns.pop(0))
 
     async def decide(
@@ -117,6 +122,14 @@ class ScriptedSession:
         self._note("decide", question.call_id, kind, reason, *edited)
         self.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
         return answer
+
+    async def model_names(self) -> tuple[str, ...]:
+        return self.models
+
+    async def switch_model(self, name: str) -> None:
+        self._note("model", name)
+        self.model_name = name
+        self.model_label = f"{name} @ scripted"
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:
         self._note("end", question.call_id)

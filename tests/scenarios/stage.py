@@ -74,6 +74,7 @@ class Stage:
 
         parts = SessionParts(
             run=GraphRun(graph, thread_id),
+            models=self.model,
             lock=FlockThreadLock(database, clock),
             decisions=SqliteDecisions(database),
             journal=journal,
@@ -88,7 +89,7 @@ class Stage:
             bus=bus,
             close=database.close,
         )
-        thread = Thread(thread_id, self.database.parent, mode, "scripted", "tester", self.max_steps, checkpoint)
+        thread = Thread(thread_id, self.database.parent, mode, "tester", self.max_steps, checkpoint)
         return await Session.open(thread, parts)
 
     def types(self) -> list[str]:

@@ -337,3 +337,15 @@ def test_no_color_leaves_out_every_colour(tmp_path: Path) -> None:
 
     assert chat.ends() == 3
     assert not any(f"\x1b[{code}m" in chat.output for code in ("31", "32", "33", "36", "1;37;41", "0;36"))
+
+
+def test_with_nothing_left_unanswered_there_is_nothing_to_retry(tmp_path: Path) -> None:
+    chat = _chat("short", tmp_path)
+
+    chat.enters("go")
+    chat.sees("exit code 3")
+    chat.enters("/retry")
+    chat.sees("There is nothing to retry")
+    chat.types(_CTRL_D)
+
+    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "go"], ["continue"]])

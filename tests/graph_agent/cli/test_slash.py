@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from graph_agent.cli.commands_of_chat import COMMANDS
-from graph_agent.cli.slash import Quit, Slash, is_command
+from graph_agent.cli.slash import Elsewhere, GoOn, Quit, Slash, is_command
 from graph_agent.events import EventBus
 from tests.fakes.scripted_session import ScriptedSession
 
@@ -24,45 +24,81 @@ class _Talk:
         console = Console(file=self.stream, width=120, markup=False, highlight=False)
         self.slash = Slash(self.session, console, folder / "none.db")
 
-    def says(self, text: str) -> str:
-        self.slash.run(text)
+    async def says(self, text: str) -> str:
+        await self.slash.run(text)
         return self.stream.getvalue()
 
 
-def test_help_names_every_command(tmp_path: Path) -> None:
-    said = _Talk(tmp_path).says("/help")
+async def test_help_names_every_command(tmp_path: Path) -> None:
+    said = await _Talk(tmp_path).says("/help")
 
     assert [name for name in COMMANDS if f"/{name}" not in said] == []
 
 
-def test_quit_leaves_and_retry_asks_for_the_turn_to_go_on(tmp_path: Path) -> None:
+async def test_what_only_the_chat_can_do_is_asked_of_it(tmp_path: Path) -> None:
     talk = _Talk(tmp_path)
 
-    assert talk.slash.run("/retry")
+    asked = [await talk.slash.run(text) for text in ("/retry", "/clear", "/resume abcd", "/help")]
+
+    assert asked == [GoOn(), Elsewhere(None), Elsewhere("abcd"), None]
     with pytest.raises(Quit):
-        talk.slash.run("/quit")
+        await talk.slash.run("/quit")
 
 
-def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
+async def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
     talk = _Talk(tmp_path)
 
-    said = [talk.says(line).splitlines()[-1] for line in ("/mode", "/mode plan", "/mode yolo")]
+    said = [(await talk.says(line)).splitlines()[-1] for line in ("/mode", "/mode plan", "/mode yolo")]
 
     assert said == [
-        "mode: default",
+        "mode: default; there are default, acceptEdits, plan, dontAsk",
         "mode: plan",
         "there is no mode 'yolo'; choose one of default, acceptEdits, plan, dontAsk",
     ]
     assert talk.session.mode == "plan"
 
 
-def test_an_unknown_command_is_named_literally(tmp_path: Path) -> None:
-    assert _Talk(tmp_path).says("/[red]x\x1b") == "/[red]x\\x1b is no command here; /help lists them\n"
+async def test_an_unknown_command_is_named_literally(tmp_path: Path) -> None:
+    said = await _Talk(tmp_path).says("/[red]x\x1b")
+
+    assert said == "/[red]x\\x1b is no command here; /help lists them\n"
 
 
-def test_looking_before_anything_was_written_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_an_unknown_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    assert await _Talk(tmp_path).says("/thread") == "/thread is no command here; did you mean /threads?\n"
+
+
+async def test_looking_before_anything_was_written_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     talk = _Talk(tmp_path)
 
-    said = [talk.says(command) + capsys.readouterr().out for command in ("/threads", "/calls", "/inspect")]
+    said = [await talk.says(command) + capsys.readouterr().out for command in ("/threads", "/todo", "/inspect")]
 
-    assert ["No threads yet" in said[0], "there is nothing yet" in said[2]] == [True, True]
+    assert ["No threads yet" in said[0], "no plan yet" in said[1], "there is nothing yet" in said[2]] == [True] * 3
+
+
+async def test_the_model_is_shown_with_the_others_and_changed(tmp_path: Path) -> None:
+    talk = _Talk(tmp_path)
+
+    shown = await talk.says("/model")
+    changed = (await talk.says("/model two")).removeprefix(shown)
+
+    assert shown == "model: scripted model\n  one\n  two\n/model NAME takes another\n"
+    assert changed == "model: two @ scripted, from the next message on\n"
+
+
+async def test_tools_and_memory_are_shown_as_their_commands_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = _Talk(tmp_path)
+    talk.session.mode = "plan"
+
+    await talk.says("/tools")
+    await talk.says("/tools ls")
+    await talk.says("/memory")
+
+    shown = capsys.readouterr().out
+    [bash] = [line.split() for line in shown.splitlines() if line.startswith("bash ")]
+    assert bash[:5] == ["bash", "high", "execute", "builtin", "no"]
+    assert ["List a folder" in shown, "Nothing is remembered yet." in shown] == [True, True]

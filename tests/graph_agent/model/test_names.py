@@ -5,7 +5,6 @@ import pytest
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ModelError, UsageError
 from graph_agent.model.names import list_models, resolve_model_name
-from graph_agent.model.openai import open_chat_model
 from tests.fakes.openai_server import FakeOpenAI
 
 HERE = Path("unused.db")
@@ -13,14 +12,6 @@ HERE = Path("unused.db")
 
 def settings_for(url: str, name: str | None = None) -> Settings:
     return Settings(model=ModelSettings(base_url=url, name=name), database=HERE)
-
-
-async def test_the_only_model_of_the_endpoint_is_meant_where_none_is_named() -> None:
-    with FakeOpenAI(models=["only"]) as server:
-        model = await open_chat_model(settings_for(server.base_url))
-        await model.close()
-
-    assert model.label.startswith("only @ 127.0.0.1:")
 
 
 async def test_a_named_model_is_taken_without_asking() -> None:
@@ -32,10 +23,8 @@ async def test_several_or_no_models_need_one_to_be_named(models: list[str], foun
     with FakeOpenAI(models=models) as server, pytest.raises(UsageError) as caught:
         await resolve_model_name(settings_for(server.base_url))
 
-    assert (caught.value.exit_code, str(caught.value)) == (
-        2,
-        f"{server.base_url} {found}, and none is named: set GRAPH_AGENT_MODEL or give --model.",
-    )
+    told = f"{server.base_url} {found}, and none is named: set GRAPH_AGENT_MODEL or give --model, or choose"
+    assert (caught.value.exit_code, str(caught.value)) == (2, f"{told} one in the chat with /model NAME.")
 
 
 async def test_the_model_list_is_given_in_the_endpoints_order() -> None:

@@ -1,0 +1,72 @@
+"""Opens the model that the settings name, and notes with the thread when another one is chosen."""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Protocol
+
+from graph_agent.config.choice import choose_model
+from graph_agent.config.settings import Settings
+from graph_agent.errors import ModelError
+from graph_agent.model.offline import OfflineModel
+from graph_agent.ports import ChatModel, Models
+from graph_agent.store.threads import ThreadTable
+
+__all__ = ["NotedModels", "OpenedModel", "open_model"]
+
+
+class OpenedModel(ChatModel, Models, Protocol):
+    """A model in use, which may be exchanged for another."""
+
+    async def close(self) -> None:
+        """End the connections that are kept open."""
+        ...
+
+
+async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedModel:
+    """The model behind the chat-model port. An endpoint that is down is in the way of turns only.
+
+    Raises:
+        UsageError: no model is named, the endpoint has not exactly one, and nobody can be asked.
+        ConfigError: a setting cannot be used.
+    """
+    if choose_model(settings).kind == "offline":
+        return OfflineModel()
+    from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - offline mode must not wait for it
+
+    model = EndpointModel(settings)
+    if not may_choose_later:
+        try:
+            with contextlib.suppress(ModelError):
+                await model.choose_only()
+        except BaseException:
+            await model.close()
+            raise
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class NotedModels:
+    """Implements `Models` for one thread."""
+
+    model: OpenedModel
+    threads: ThreadTable
+    thread_id: str
+
+    @property
+    def label(self) -> str:
+        """See the port."""
+        return self.model.label
+
+    @property
+    def name(self) -> str | None:
+        """See the port."""
+        return self.model.name
+
+    async def names(self) -> tuple[str, ...]:
+        """See the port."""
+        return await self.model.names()
+
+    async def switch(self, name: str) -> None:
+        """See the port."""
+        await self.model.switch(name)
+        await self.threads.set_model(self.thread_id, self.label)

@@ -1,0 +1,63 @@
+"""What the slash commands that only look show: the views of the commands of the same names, for one thread."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from graph_agent.cli.checklist import checklist
+from graph_agent.cli.views.calls import list_calls
+from graph_agent.cli.views.inspection import inspect_state
+from graph_agent.cli.views.memory import show_memory
+from graph_agent.cli.views.screen import print_lines
+from graph_agent.cli.views.threads import list_threads
+from graph_agent.errors import NothingYet, UnknownId
+from graph_agent.inspect import Reader
+
+__all__ = ["Look"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is looked at."""
+
+    database: Path
+    thread_id: str
+    mode: str
+    """Says which tools are offered."""
+
+    def view(self, name: str, argument: str) -> Callable[[], None]:
+        """The view of this name, to be called away from the event loop; it prints."""
+        match name:
+            case "threads":
+                return partial(list_threads, self.database, as_json=False)
+            case "calls":
+                return partial(list_calls, self.database, self.thread_id, status=None, tool=None, as_json=False)
+            case "todo":
+                return self._todo
+            case "memory":
+                return partial(show_memory, as_json=False)
+            case "tools":
+                return partial(self._tools, argument)
+            case _:
+                path = argument or None
+                return partial(
+                    inspect_state, self.database, self.thread_id, None, path=path, as_json=False, full=False
+                )
+
+    def _todo(self) -> None:
+        try:
+            with Reader.open(self.database) as reader:
+                plan = reader.inspection(self.thread_id).state.values.get("todo") or []
+        except (NothingYet, UnknownId):
+            plan = []
+        print_lines(checklist(plan) or ["There is no plan yet."])
+
+    def _tools(self, name: str) -> None:
+        # The tools themselves are loaded with it, which looking at threads need not wait for.
+        from graph_agent.cli.views.tools import list_tools, show_tool
+
+        if name:
+            show_tool(name, self.mode, as_json=False)
+        else:
+            list_tools(self.mode, as_json=False)

@@ -1,0 +1,95 @@
+"""The model of an endpoint that is chosen late and may be exchanged between two requests.
+
+Opening one asks nobody: a thread can be looked at, settled and answered while its endpoint is down.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from graph_agent.config.choice import shown_url
+from graph_agent.config.settings import Settings
+from graph_agent.errors import ModelError, UsageError
+from graph_agent.model.names import list_models, resolve_model_name
+from graph_agent.model.openai import OpenAIModel
+from graph_agent.ports import ModelRequest, OnDelta
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage
+
+__all__ = ["EndpointModel"]
+
+LIST_SECONDS = 5.0
+"""Longest wait for a list of models; it is only needed to choose from."""
+
+
+class EndpointModel:
+    """Implements `ChatModel` and `Models`."""
+
+    def __init__(self, settings: Settings, *, list_seconds: float = LIST_SECONDS) -> None:
+        self._settings = settings
+        self._list_seconds = list_seconds
+        self._name = settings.model.name
+        self._model = None if self._name is None else OpenAIModel(settings.model, self._name)
+
+    @property
+    def label(self) -> str:
+        """See `ChatModel.label`."""
+        if self._model is None:
+            return f"no model chosen @ {urlsplit(shown_url(self._settings.model.endpoint)).netloc}"
+        return self._model.label
+
+    @property
+    def name(self) -> str | None:
+        """See `Models.name`."""
+        return self._name
+
+    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
+        """See `ChatModel.reply`; where no model is chosen yet, the endpoint's only one is taken."""
+        try:
+            await self.choose_only()
+        except UsageError as unclear:
+            raise ModelError(str(unclear)) from None
+        assert self._model is not None  # noqa: S101 - chosen just now
+        return await self._model.reply(request, on_delta)
+
+    async def choose_only(self) -> None:
+        """Take the endpoint's only model, where none is chosen yet.
+
+        Raises:
+            UsageError: it has none or several.
+            ModelError: it did not answer with a list in time.
+        """
+        if self._model is None:
+            async with self._in_time():
+                name = await resolve_model_name(self._settings)
+            await self.switch(name)
+
+    async def names(self) -> tuple[str, ...]:
+        """See `Models.names`."""
+        async with self._in_time():
+            return await list_models(self._settings)
+
+    async def switch(self, name: str) -> None:
+        """See `Models.switch`."""
+        old, self._model, self._name = self._model, OpenAIModel(self._settings.model, name), name
+        if old is not None:
+            await old.close()
+
+    async def close(self) -> None:
+        """End the connections that are kept open."""
+        if self._model is not None:
+            await self._model.close()
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._list_seconds):
+                yield
+        except TimeoutError:
+            raise ModelError(
+                f"The list of models cannot be read. {shown_url(self._settings.model.endpoint)} did not answer "
+                f"within {self._list_seconds:g} s; GRAPH_AGENT_MODEL or --model names a model without that list."
+            ) from None

@@ -1,0 +1,28 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.looking import Look
+from tests.fakes.scripted_model import ScriptedModel, text
+from tests.scenarios.stage import THREAD, Stage
+
+
+async def test_each_look_shows_the_thread_it_was_made_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(text("hello")))
+    async with stage.life() as session:
+        await session.start()
+        await session.send("hi")
+    look = Look(stage.database, THREAD, "default")
+
+    shown = {}
+    for name in ("threads", "calls", "inspect", "todo"):
+        look.view(name, "")()
+        shown[name] = capsys.readouterr().out
+
+    assert THREAD in shown["threads"]
+    assert THREAD in shown["inspect"]
+    assert shown["todo"] == "There is no plan yet.\n"
+    look.view("inspect", "messages.2.content")()
+    assert "hello" in capsys.readouterr().out

@@ -1,0 +1,116 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.openai_server import TC, TXT, FakeOpenAI
+from tests.fakes.pty_program import PtyProgram
+
+_CTRL_D = "\x04"
+_PLAN = {"items": [{"content": "Look around", "status": "in_progress"}]}
+
+
+def _environment(folder: Path, base_url: str) -> dict[str, str]:
+    home = {"GRAPH_AGENT_HOME": str(folder / "home"), "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "any"}
+    return {**os.environ, **home}
+
+
+def _workspace(folder: Path) -> Path:
+    (folder / "work").mkdir()
+    return folder / "work"
+
+
+def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_threads(tmp_path: Path) -> None:
+    replies = [TC("c1", "todo_write", _PLAN), TXT("first answer"), TXT("second answer")]
+    with FakeOpenAI(replies, strict=True, models=["tiny", "huge"]) as server:
+        environment = _environment(tmp_path, server.base_url)
+        chat = PtyProgram(["-m", "graph_agent", "chat"], _workspace(tmp_path), environment)
+        chat.sees("> ")
+        chat.enters("plan it")
+        chat.sees("2  huge")
+        chat.sees("by number or name > ")
+        chat.enters("2")
+        chat.sees("Model: huge @ 127.0.0.1")
+        chat.sees("first answer")
+
+        for line, shown in (
+            ("/help", "/resume ID"),
+            ("/todo", "[>] Look around"),
+            ("/calls", "todo_write"),
+            ("/inspect messages.1.content", "plan it"),
+            ("/mode plan", "mode: plan"),
+            ("/tools", "write_file"),
+            ("/memory", "Nothing is remembered yet"),
+            ("/retry", "There is nothing to retry"),
+            ("/cals", "did you mean /calls?"),
+            ("/model", "/model NAME takes another"),
+            ("/model tiny", "model: tiny @ 127.0.0.1"),
+            ("/threads", "plan it"),
+        ):
+            chat.enters(line)
+            chat.sees(shown)
+
+        chat.enters("/clear")
+        chat.sees("goes back to the thread you left")
+        first = re.search(r"/resume ([0-9a-f]{32}) goes back", chat.output)
+        assert first is not None
+        chat.enters("hello again")
+        chat.sees("second answer")
+        chat.enters("/resume zzzzzz")
+        chat.sees("zzzzzz")
+        chat.enters(f"/resume {first[1][:8]}")
+        chat.sees("first answer")
+        chat.enters(f"/resume {first[1]}")
+        chat.sees("is the one you are in")
+        chat.enters("/quit")
+
+        assert chat.ends() == 0
+    assert [body["model"] for body in server.bodies] == ["huge", "huge", "tiny"]
+    assert [message["content"] for message in server.bodies[2]["messages"][1:]] == ["hello again"]
+    assert f"graph-agent resume {first[1]}" in chat.output
+
+
+@pytest.mark.parametrize("answer", ["\r", "1\r"])
+def test_a_chat_without_a_named_model_never_fails_for_it(tmp_path: Path, answer: str) -> None:
+    with FakeOpenAI([TXT("hello")], models=["tiny", "huge"]) as server:
+        chat = PtyProgram(
+            ["-m", "graph_agent", "chat", "hi"], _workspace(tmp_path), _environment(tmp_path, server.base_url)
+        )
+        chat.sees("by number or name > ")
+        chat.types(answer)
+        chat.sees("hello" if "1" in answer else "/retry asks it again")
+        chat.types(_CTRL_D)
+
+        assert chat.ends() == 0
+
+
+def test_a_chat_opens_while_its_endpoint_is_down(tmp_path: Path) -> None:
+    environment = _environment(tmp_path, "http://127.0.0.1:9/v1")
+    chat = PtyProgram(["-m", "graph_agent", "chat"], _workspace(tmp_path), environment)
+
+    chat.sees("> ")
+    chat.enters("/calls")
+    chat.sees("The list of models cannot be read")
+    chat.sees("No calls")
+    chat.types(_CTRL_D)
+
+    assert chat.ends() == 0
+
+
+def test_a_headless_run_without_a_named_model_says_what_to_set(tmp_path: Path) -> None:
+    with FakeOpenAI(models=["tiny", "huge"]) as server:
+        done = subprocess.run(
+            [sys.executable, "-m", "graph_agent", "run", "hi"],
+            cwd=_workspace(tmp_path),
+            env=_environment(tmp_path, server.base_url),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, "set GRAPH_AGENT_MODEL" in done.stderr) == (2, True)
+    assert server.bodies == []
