@@ -21,12 +21,26 @@ _Call = Annotated[str, typer.Argument(metavar="CALL", help="Call id, a part of o
 
 
 @approvals_app.command("list", cls=PlainCommand)
-def list_command(db: Database = None, as_json: AsJson = False) -> None:
-    """List every waiting call of every thread."""
-    from graph_agent.cli.views.approvals import list_approvals
+def list_command(
+    *,
+    thread: Annotated[
+        str | None, typer.Option("--thread", metavar="ID", help="Only of this thread; any part of its id.")
+    ] = None,
+    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only calls of this tool.")] = None,
+    risk: Annotated[
+        str | None, typer.Option("--risk", metavar="low|medium|high", help="Only calls of this risk.")
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="SPAN", help="Only asked this long ago: 90s, 10m, 2h, 3d.")
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List every waiting call of every thread, or of those that are asked for."""
+    from graph_agent.cli.views.approvals import Wanted, list_approvals
     from graph_agent.cli.views.place import database_of
 
-    list_approvals(database_of(db), as_json=as_json)
+    list_approvals(database_of(db), Wanted(thread, tool, risk, older_than), as_json=as_json)
 
 
 @approvals_app.command("approve", cls=PlainCommand)

@@ -42,6 +42,10 @@ Workspace = Annotated[
     str | None, typer.Option("--workspace", help="Folder to work in; moves a thread that has another.")
 ]
 Thread = Annotated[str | None, typer.Option("--thread", help="Continue, or create, the thread with this id.")]
+Resume = Annotated[
+    str | None,
+    typer.Option("--resume", metavar="[ID]", help="Go on with this thread or checkpoint, or the newest here."),
+]
 NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for whole replies.")]
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Model requests a turn may make.")]
 
@@ -88,9 +92,7 @@ def run(
     *,
     output: Annotated[Output, typer.Option("--output", help="What to print on stdout.")] = Output.text,
     thread: Thread = None,
-    resume: Annotated[
-        str | None, typer.Option("--resume", metavar="ID", help="Go on with this thread or checkpoint.")
-    ] = None,
+    resume: Resume = None,
     approve: Annotated[
         list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a waiting call; repeatable.")
     ] = None,
@@ -115,13 +117,14 @@ def run(
     from graph_agent.cli.opening import aim
     from graph_agent.cli.run import RunOrder
     from graph_agent.cli.settle import Settlement
+    from graph_agent.cli.views.place import database_of
 
     flags = _flags(model, mode, db, skip_permissions, no_stream, max_steps)
     target = aim(flags, workspace=workspace, thread=thread, resume=resume)
     text = _prompt(prompt, may_be_absent=target.exists)
     settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
     settlement.require_open_calls(may_be=target.exists)
-    _run(RunOrder(text, output.value, settlement, timeout, target.thread_id), target)
+    _run(RunOrder(text, output.value, settlement, timeout, target.thread_id, database_of(db)), target)
 
 
 def chat_here() -> None:

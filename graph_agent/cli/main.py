@@ -15,7 +15,7 @@ from graph_agent.cli.calls import calls_command
 from graph_agent.cli.config import config_app
 from graph_agent.cli.inspect import inspect_command
 from graph_agent.cli.memory import memory_app
-from graph_agent.cli.plain import PlainCommand, PlainGroup
+from graph_agent.cli.plain import PlainCommand, PlainGroup, ResumingCommand
 from graph_agent.cli.recover import recover_command
 from graph_agent.cli.threads import threads_app
 from graph_agent.cli.tools import tools_app
@@ -34,7 +34,7 @@ app = typer.Typer(
     cls=PlainGroup,
 )
 app.command(cls=PlainCommand)(commands.chat)
-app.command(cls=PlainCommand)(commands.run)
+app.command(cls=ResumingCommand)(commands.run)
 app.command(cls=PlainCommand)(commands.resume)
 app.command("inspect", cls=PlainCommand)(inspect_command)
 app.command("fork", cls=PlainCommand)(fork_command)

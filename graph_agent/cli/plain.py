@@ -9,7 +9,7 @@ from typing import Any
 from typer import BadParameter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-__all__ = ["PlainCommand", "PlainGroup"]
+__all__ = ["PlainCommand", "PlainGroup", "ResumingCommand"]
 
 
 class _AsGiven:
@@ -46,12 +46,25 @@ class PlainCommand(TyperCommand):
             raise
 
 
+class ResumingCommand(PlainCommand):
+    """A command whose `--resume` may stand without an ID, for the newest thread here."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The parser knows no option with a value that may be left out: the empty ID is put in for it."""
+        return super().parse_args(ctx, [part for number in range(len(args)) for part in _with_id(args, number)])
+
+
 class PlainGroup(TyperGroup):
     """A group of commands; pass as `cls` to `Typer`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, texts and flags among them made plain."""
         return [_plain(parameter) for parameter in super().get_params(ctx)]
+
+
+def _with_id(args: list[str], number: int) -> list[str]:
+    is_bare = args[number] == "--resume" and (number + 1 == len(args) or args[number + 1].startswith("-"))
+    return [args[number], ""] if is_bare else [args[number]]
 
 
 def _plain(parameter: Any) -> Any:

@@ -7,48 +7,52 @@ from collections.abc import Iterator
 from typing import Any
 
 from graph_agent.cli.escape import escape
+from graph_agent.cli.left_open import LeftOpen
+from graph_agent.cli.views.calls import call_name
 from graph_agent.session.api import OpenQuestion, Rest
 
 __all__ = ["failure_report", "rest_report", "resume_lines", "waiting_lines"]
 
 
-def rest_report(rest: Rest) -> dict[str, Any]:
-    """The object `run --output json` prints: the lists in the shape of `approvals list` and `calls`."""
+def rest_report(rest: Rest, shared: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The object `run --output json` prints: the lists in the shape of `approvals list` and `calls`.
+
+    `shared` are the call ids that occur in several threads, which an approval is therefore not named by alone.
+    """
     return {
         "status": "failed" if rest.status == "broken_off" else rest.status,
         "thread_id": rest.thread_id,
         "checkpoint_id": rest.checkpoint_id,
         "answer": rest.answer,
-        "pending_approvals": [_approval(item, rest.thread_id) for item in _of_kind(rest, "approval")],
+        "pending_approvals": [_approval(item, rest.thread_id, shared) for item in _of_kind(rest, "approval")],
         "interrupted_calls": [_interrupted(item, rest.thread_id) for item in _of_kind(rest, "recovery")],
         "usage": rest.usage,
         "error": rest.error,
     }
 
 
-def failure_report(
-    status: str, error: str, thread_id: str | None, checkpoint_id: str | None = None
-) -> dict[str, Any]:
+def failure_report(status: str, error: str, thread_id: str | None, left: LeftOpen | None = None) -> dict[str, Any]:
     """The same object for a run that ended before the graph came to a rest of its own."""
+    left = left or LeftOpen()
     return {
         "status": status,
         "thread_id": thread_id,
-        "checkpoint_id": checkpoint_id,
+        "checkpoint_id": left.checkpoint_id,
         "answer": "",
-        "pending_approvals": [],
-        "interrupted_calls": [],
+        "pending_approvals": left.pending_approvals,
+        "interrupted_calls": left.interrupted_calls,
         "usage": {},
         "error": error,
     }
 
 
-def waiting_lines(rest: Rest) -> Iterator[str]:
+def waiting_lines(rest: Rest, shared: frozenset[str] = frozenset()) -> Iterator[str]:
     """What waits for a decision, and how to give it."""
     for item in rest.questions:
         call = item.call
         about = escape(call.get("display") or call["tool_name"])
         name = escape(call["tool_name"])
-        call_id = escape(call["call_id"])
+        call_id = escape(call_name(rest.thread_id, call["call_id"], shared))
         if item.question.kind == "approval":
             yield f"waiting for approval: {call_id} {name} ({call.get('risk', 'medium')} risk) {about}"
         else:
@@ -68,10 +72,10 @@ def _of_kind(rest: Rest, kind: str) -> list[OpenQuestion]:
     return [item for item in rest.questions if item.question.kind == kind]
 
 
-def _approval(item: OpenQuestion, thread_id: str) -> dict[str, Any]:
+def _approval(item: OpenQuestion, thread_id: str, shared: frozenset[str]) -> dict[str, Any]:
     call = item.call
     return {
-        "call_id": call["call_id"],
+        "call_id": call_name(thread_id, call["call_id"], shared),
         "thread_id": thread_id,
         "tool_name": call["tool_name"],
         "arguments": call["arguments"],

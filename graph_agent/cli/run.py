@@ -8,11 +8,13 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from graph_agent.cli.conversation import Conversation, Opener
 from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit, exit_for
+from graph_agent.cli.left_open import left_open, shared_ids
 from graph_agent.cli.news import News
 from graph_agent.cli.report import failure_report, rest_report, resume_lines, waiting_lines
 from graph_agent.cli.settle import Settlement, settle
@@ -37,6 +39,8 @@ class RunOrder:
     timeout_seconds: float | None = None
     thread_id: str | None = None
     """The thread as it was named, for reports of a run that could not open it."""
+    database: Path | None = None
+    """Where to look what a run that was cut short has left open."""
 
 
 def run_headless(order: RunOrder, opener: Opener) -> int:
@@ -100,31 +104,33 @@ class _Run:
     def _ended(self, cut: Cut[Rest]) -> int:
         rest = cut.result
         if rest is None or cut.code not in (None, Exit.INTERRUPTED):
-            return self._suspended(cut.code or Exit.FAILED, rest.checkpoint_id if rest else None)
+            return self._suspended(cut.code or Exit.FAILED)
         code = cut.code or exit_for(rest)
-        self._print(rest_report(rest), rest.answer)
+        shared = shared_ids(self._order.database) if rest.questions else frozenset()
+        self._print(rest_report(rest, shared), rest.answer)
         if self._order.output == "text":
-            self._explain(rest)
+            self._explain(rest, shared)
         self._has_checkpoint = bool(rest.checkpoint_id)
         if code is not Exit.DONE:
             self._tell_resume()
         return code
 
-    def _explain(self, rest: Rest) -> None:
-        for line in waiting_lines(rest):
+    def _explain(self, rest: Rest, shared: frozenset[str]) -> None:
+        for line in waiting_lines(rest, shared):
             self._news.tell(line)
         if rest.error:
             self._news.tell(f"graph-agent: {rest.error}")
         elif rest.status == "limit":
             self._news.tell("graph-agent: the turn reached its limit of model requests, which --max-steps sets")
 
-    def _suspended(self, code: Exit, checkpoint_id: str | None) -> int:
+    def _suspended(self, code: Exit) -> int:
         """Ended by a signal or the time limit, with the rest left to a later life."""
         limit = self._order.timeout_seconds
         is_limit = code is Exit.LIMIT
         error = f"the time limit of {limit:g} s was reached" if is_limit and limit else "ended by a signal"
         self._news.tell(f"graph-agent: {error}")
-        self._print(failure_report("limit" if is_limit else "stopped", error, self._thread_id, checkpoint_id), "")
+        left = left_open(self._order.database, self._thread_id)
+        self._print(failure_report("limit" if is_limit else "stopped", error, self._thread_id, left), "")
         self._tell_resume()
         return code
 

@@ -15,6 +15,9 @@ ThreadStatus = Literal["interrupted", "awaiting_approval", "running", "broken_of
 """In order of precedence. broken_off: work is left and nobody works on it; the next life goes on unasked."""
 
 
+_WAITING = "awaiting_approval"
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One journal row of a call."""
@@ -24,6 +27,7 @@ class Attempt:
     ended_at: str | None
     outcome: Mapping[str, Any] | None
     """Set when finished: `{status, output, error, ...}`."""
+    started_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ class CallView:
         """Whether a recovery decision is asked for and nobody has made it."""
         return self.record["status"] == "interrupted" and self.answer is None
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether its question has an answer that its thread has not taken in yet."""
+        return self.record["status"] in ("awaiting_approval", "interrupted") and self.answer is not None
+
 
 def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, is_held: bool) -> dict[str, Any]:
     """The record as the next life would find it; `attempts` without those undone by a rewind.
@@ -73,9 +82,11 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
     is_let_through = status == "pending" and bool(record.get("approved_at"))
     if is_held or not (status == "executing" or is_let_through):
         return dict(record)
-    may_have_begun = any(attempt.status != "not_started" for attempt in attempts)
+    begun = [attempt for attempt in attempts if attempt.status != "not_started"]
+    may_have_begun = bool(begun)
     return {
         **record,
+        **(_started(begun[-1]) if begun else {}),
         "status": "interrupted",
         "reason": "outcome_unknown" if may_have_begun else "never_started",
         "begun": may_have_begun or bool(record.get("begun")),
@@ -84,7 +95,10 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
 
 
 def thread_status(calls: Iterable[CallView], *, is_at_rest: bool, is_held: bool) -> ThreadStatus:
-    """What a thread is doing or waits for, from its open calls."""
+    """What a thread is doing or waits for, from its open calls.
+
+    An answer stands for itself until somebody takes it in: then a thread that nobody holds waits as its calls do.
+    """
     if is_at_rest:
         return "at_rest"
     views = list(calls)
@@ -92,12 +106,20 @@ def thread_status(calls: Iterable[CallView], *, is_at_rest: bool, is_held: bool)
         return "interrupted"
     if any(view.is_waiting for view in views):
         return "awaiting_approval"
-    return "running" if is_held else "broken_off"
+    if is_held:
+        return "running"
+    asked = {view.record["status"] for view in views}
+    return "interrupted" if "interrupted" in asked else "awaiting_approval" if _WAITING in asked else "broken_off"
+
+
+def _started(attempt: Attempt) -> dict[str, Any]:
+    return {"started_at": attempt.started_at} if attempt.started_at else {}
 
 
 def _recorded(attempt: Attempt) -> dict[str, Any]:
     outcome = attempt.outcome or {}
     return {
+        **_started(attempt),
         "status": attempt.status,
         "result": outcome.get("output"),
         "error_msg": outcome.get("error"),

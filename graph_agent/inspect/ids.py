@@ -93,18 +93,17 @@ def _in_thread(database: ReadOnlyDatabase, text: str, kinds: tuple[Kind, ...], *
         left, right = text[:position], text[position + 1 :]
         if character != ":" or not inner or not left or not right:
             continue
-        if not exactly and min(len(left), len(right)) < _SHORTEST:
-            continue
         for thread in _one_side(database, left, exactly=exactly):
+            is_part = not exactly and len(right) >= _SHORTEST
             found += _matches(database, right, inner, exactly=True, thread_id=thread) or (
-                [] if exactly else _matches(database, right, inner, exactly=False, thread_id=thread)
+                _matches(database, right, inner, exactly=False, thread_id=thread) if is_part else []
             )
     return list(dict.fromkeys(found))
 
 
 def _one_side(database: ReadOnlyDatabase, text: str, *, exactly: bool) -> list[str]:
     exact = [target.thread_id for target in _matches(database, text, ("thread",), exactly=True)]
-    if exact or exactly:
+    if exact or exactly or len(text) < _SHORTEST:
         return exact
     return [target.thread_id for target in _matches(database, text, ("thread",), exactly=False)]
 

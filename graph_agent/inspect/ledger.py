@@ -32,7 +32,7 @@ OPEN = "l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.left_behind"
 # Of each call: the rows of the journal, oldest first, where they matter; and the answers nobody superseded.
 # Appending nothing makes plain text of them: nested in another array, JSON would be taken apart.
 _ATTEMPTS = """(
-    SELECT json_group_array(json_array(attempt, status, ended_at, outcome)) FROM (
+    SELECT json_group_array(json_array(attempt, status, ended_at, outcome, started_at)) FROM (
         SELECT * FROM journal j WHERE j.thread_id = {call}.thread_id AND j.call_id = {call}.call_id AND NOT j.undone
         ORDER BY j.attempt)) || ''"""
 _ANSWERS = """(
@@ -116,8 +116,8 @@ def view_of(
     """A record and what `evidence_of` found about it, turned into what is shown."""
     attempts, answers = evidence
     tried = [
-        Attempt(number, status, ended_at, read_outcome(outcome, database.path) if outcome else None)
-        for number, status, ended_at, outcome in load_json(attempts)
+        Attempt(number, status, ended_at, read_outcome(outcome, database.path) if outcome else None, started_at)
+        for number, status, ended_at, outcome, started_at in load_json(attempts)
     ]
     shown = effective_record(record, tried, is_held=is_held)
     return CallView(thread_id, shown, _standing(shown, load_json(answers)))

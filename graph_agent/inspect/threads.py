@@ -56,6 +56,8 @@ class ThreadSummary:
     """Calls that wait for an answer nobody has given yet."""
     interrupted_calls: int
     """Calls that wait for a recovery decision nobody has made yet."""
+    answered_calls: int
+    """Calls whose question has an answer that the thread has not taken in yet."""
     holder: Lease | None
     """The living process that holds the thread."""
     last_lease: Lease | None
@@ -85,6 +87,7 @@ def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> 
         status=thread_status(views, is_at_rest=bool(is_at_rest), is_held=is_held),
         pending_approvals=sum(view.is_waiting for view in views),
         interrupted_calls=sum(view.is_interrupted for view in views),
+        answered_calls=sum(view.is_answered for view in views),
         holder=lease if is_held else None,
         last_lease=lease,
     )

@@ -140,3 +140,28 @@ def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_asks_in_the_ne
         [broken_off] = command.json("recover")["calls"]
 
     assert (ended, is_left, broken_off["partial_output"], broken_off["processes"]) == (129, False, "half", [])
+
+
+def test_a_run_over_its_time_names_the_call_it_broke_off_and_a_bare_resume_finds_it(tmp_path: Path) -> None:
+    with FakeOpenAI([TC("c1", "bash", {"command": "sleep 60"}), TXT("done")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        code, cut = command.run_json("go", "--mode", "bypassPermissions", "--timeout", "2")
+        shown = command.json("calls")["calls"]
+        end, result = command.run_json("--resume", "--recover", "cancel")
+
+    assert (code, cut["status"], cut["interrupted_calls"]) == (5, "limit", shown)
+    assert [(call["call_id"], call["status"]) for call in shown] == [("c1", "interrupted")]
+    assert (end, result["answer"], result["thread_id"], server.faults) == (0, "done", cut["thread_id"], [])
+
+
+def test_calls_that_share_an_id_are_named_with_their_thread_by_every_command(tmp_path: Path) -> None:
+    with FakeOpenAI(after=TC("c1", "bash", {"command": "true"})) as server:
+        command = Command(tmp_path, server.base_url)
+        command("run", "go", "--thread", "t1")
+        code, paused = command.run_json("go", "--thread", "t2")
+        told = command("run", "--resume", "t2").stderr
+        approved = command.json("approvals", "approve", paused["pending_approvals"][0]["call_id"])
+
+    assert (code, [call["call_id"] for call in paused["pending_approvals"]]) == (3, ["t2:c1"])
+    assert "waiting for approval: t2:c1 bash" in told
+    assert (approved["thread_id"], approved["accepted"]) == ("t2", True)

@@ -2,61 +2,118 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graph_agent.cli.escape import escape
-from graph_agent.cli.views.screen import colored, local_time, print_json, print_lines
-from graph_agent.errors import NothingYet
+from graph_agent.cli.views.ages import age_seconds, span_seconds, time_and_age
+from graph_agent.cli.views.calls import call_name
+from graph_agent.cli.views.screen import colored, print_json, print_lines
+from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
 
-__all__ = ["list_approvals"]
+__all__ = ["Wanted", "approval_json", "list_approvals"]
 
 _FIRST_LINES = 40
+_RISKS = ("low", "medium", "high")
 
 
-def list_approvals(database: Path, *, as_json: bool) -> None:
-    """Print every call of every thread that waits for an approval; questions already answered stand apart."""
-    try:
-        with Reader.open(database) as reader:
-            asked, shared = reader.approvals(), reader.shared_call_ids()
-    except NothingYet:
-        asked, shared = [], frozenset()
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which questions are listed; what is not said lets all through."""
+
+    thread: str | None = None
+    tool: str | None = None
+    risk: str | None = None
+    older_than: str | None = None
+    """A span such as `10m`."""
+
+    def require_sense(self) -> None:
+        """Refuse what can fit no question.
+
+        Raises:
+            UsageError: the risk or the span is none.
+        """
+        if self.risk is not None and self.risk not in _RISKS:
+            raise UsageError(f"--risk {self.risk!r} is no risk; use one of: {', '.join(_RISKS)}")
+        if self.older_than is not None:
+            span_seconds(self.older_than, "--older-than")
+
+    def fits(self, view: CallView, thread_id: str | None) -> bool:
+        """Whether a question is wanted; `thread_id` is that of the thread that is."""
+        record = view.record
+        oldest = 0.0 if self.older_than is None else span_seconds(self.older_than, "--older-than")
+        return (
+            thread_id in (None, view.thread_id)
+            and self.tool in (None, record["tool_name"])
+            and self.risk in (None, record.get("risk", "medium"))
+            and (age_seconds(record.get("asked_at")) or 0) >= oldest
+        )
+
+
+def list_approvals(database: Path, wanted: Wanted, *, as_json: bool) -> None:
+    """Print the calls that wait for an approval; questions already answered stand apart.
+
+    Raises:
+        UsageError: a filter can fit nothing.
+        UnknownId: there is no such thread.
+    """
+    wanted.require_sense()
+    asked, shared, workspaces = _read(database, wanted)
     waiting = [view for view in asked if view.is_waiting]
     answered = [view for view in asked if not view.is_waiting]
     if as_json:
         print_json(
             {
-                "approvals": [_approval_json(view, shared) for view in waiting],
-                "answered": [_approval_json(view, shared) for view in answered],
+                "approvals": [approval_json(view, shared) for view in waiting],
+                "answered": [approval_json(view, shared) for view in answered],
             }
         )
     else:
-        print_lines(_lines(waiting, answered, shared))
+        print_lines(_lines(waiting, answered, shared, workspaces))
 
 
-def _lines(waiting: list[CallView], answered: list[CallView], shared: frozenset[str]) -> Iterator[str]:
+def _read(database: Path, wanted: Wanted) -> tuple[list[CallView], frozenset[str], dict[str, str]]:
+    try:
+        with Reader.open(database) as reader:
+            thread_id = wanted.thread and reader.resolve(wanted.thread, kinds=("thread", "checkpoint")).thread_id
+            asked = [view for view in reader.approvals() if wanted.fits(view, thread_id)]
+            of = {view.thread_id for view in asked}
+            workspaces = {one.thread_id: one.workspace for one in reader.threads() if one.thread_id in of}
+            return asked, reader.shared_call_ids(), workspaces
+    except NothingYet:
+        if wanted.thread is not None:
+            raise
+        return [], frozenset(), {}
+
+
+def _lines(
+    waiting: list[CallView], answered: list[CallView], shared: frozenset[str], workspaces: dict[str, str]
+) -> Iterator[str]:
+    has_places = len(set(workspaces.values())) > 1
     for view in waiting:
-        yield from _question_lines(view, shared)
+        place = f" in {workspaces[view.thread_id]}" if has_places else ""
+        yield from _question_lines(view, shared, place)
         yield ""
     for view in answered:
         answer = view.answer
         if answer is not None:
-            yield escape(
-                f"{_name(view, shared)} was answered: {answer.kind} by {answer.by}; its thread has not taken it in"
-            )
+            name = call_name(view.thread_id, view.record["call_id"], shared)
+            yield escape(f"{name} was answered: {answer.kind} by {answer.by}; its thread has not taken it in")
     if waiting:
         yield "Answer with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
     elif not answered:
         yield "Nothing waits for an approval."
 
 
-def _question_lines(view: CallView, shared: frozenset[str]) -> Iterator[str]:
+def _question_lines(view: CallView, shared: frozenset[str], place: str) -> Iterator[str]:
     record = view.record
     risk = str(record.get("risk", "medium"))
-    about = escape(f"{_name(view, shared)}  {record['tool_name']}")
+    name = call_name(view.thread_id, record["call_id"], shared)
+    about = escape(f"{name}  {record['tool_name']}")
     yield f"{colored(about, 'heading')}  {colored(escape(risk.upper()), risk)}"
-    yield escape(f"  thread {view.thread_id}, asked {local_time(record.get('asked_at'))}")
+    yield escape(f"  thread {view.thread_id}{place}, asked {time_and_age(record.get('asked_at'))}")
     if record.get("reason"):
         yield escape(f"  {record['reason']}")
     preview = record.get("preview") or {}
@@ -67,10 +124,11 @@ def _question_lines(view: CallView, shared: frozenset[str]) -> Iterator[str]:
         yield f"  │ … {len(lines) - _FIRST_LINES} more lines; --json has them all"
 
 
-def _approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
+def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
+    """A question in the shape others script against; `answered_by` where somebody answered it."""
     record = view.record
     shown = {
-        "call_id": _name(view, shared),
+        "call_id": call_name(view.thread_id, view.record["call_id"], shared),
         "thread_id": view.thread_id,
         "tool_name": record["tool_name"],
         "arguments": record["arguments"],
@@ -87,8 +145,3 @@ def _approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
         return shown
     answer = view.answer
     return {**shown, "answer": answer.kind, "answered_by": answer.by, "answered_at": answer.at}
-
-
-def _name(view: CallView, shared: frozenset[str]) -> str:
-    call_id: str = view.record["call_id"]
-    return f"{view.thread_id}:{call_id}" if call_id in shared else call_id

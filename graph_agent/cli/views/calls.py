@@ -1,7 +1,7 @@
 """`calls`: the ledger as a table and as JSON."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,14 @@ from graph_agent.cli.views.table import short_ids, table
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
 
-__all__ = ["call_json", "call_table", "list_calls"]
+__all__ = ["call_json", "call_name", "call_table", "list_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ledger:
+    calls: Sequence[CallView] = ()
+    shared: frozenset[str] = frozenset()
+    workspaces: Mapping[str, str] = field(default_factory=dict)
 
 
 def list_calls(database: Path, text: str | None, *, status: str | None, tool: str | None, as_json: bool) -> None:
@@ -23,15 +30,16 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
     """
     if status is not None and status not in STATUSES:
         raise UsageError(f"{status!r} is not a status of a call; use one of: {', '.join(STATUSES)}.")
+    ledger = _read(database, text)
     calls = [
         view
-        for view in _read(database, text)
+        for view in ledger.calls
         if status in (None, view.record["status"]) and tool in (None, view.record["tool_name"])
     ]
     if as_json:
         print_json({"calls": [call_json(view) for view in calls]})
     elif calls:
-        print_lines(call_table(calls, with_thread=True))
+        print_lines(call_table(calls, ledger.shared, workspaces=ledger.workspaces))
     else:
         print_lines(["No calls." if status is None and tool is None else "No such calls."])
 
@@ -42,51 +50,58 @@ def call_json(view: CallView) -> dict[str, Any]:
     return {"thread_id": view.thread_id, **view.record, **answered}
 
 
-def call_table(calls: Sequence[CallView], *, with_thread: bool) -> Iterator[str]:
-    """The calls, one a line, with ids that commands accept."""
-    shown_id = _call_ids(calls)
+def call_name(thread_id: str, call_id: str, shared: frozenset[str]) -> str:
+    """How commands name a call: its id, or THREAD:CALL where several threads have that id."""
+    return f"{thread_id}:{call_id}" if call_id in shared else call_id
+
+
+def call_table(
+    calls: Sequence[CallView], shared: frozenset[str] = frozenset(), *, workspaces: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """The calls, one a line, with ids that commands accept.
+
+    With the workspaces of their threads the threads are told too, and where there are several, the workspaces.
+    """
     short_thread = short_ids(view.thread_id for view in calls)
-    headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", "ABOUT")
+    short_call = short_ids(view.record["call_id"] for view in calls)
+    places = {view.thread_id: (workspaces or {}).get(view.thread_id, "") for view in calls}
+    has_places = len(set(places.values())) > 1
     rows = []
     for view in calls:
-        record = view.record
-        row = (
-            shown_id(view),
-            "left behind" if record.get("left_behind") else record["status"],
-            record.get("risk", "-"),
-            record["tool_name"],
-            str(record.get("attempt", 1)),
-            local_time(record.get("ended_at") or record.get("started_at") or record.get("asked_at")),
-            _about(view),
-        )
-        rows.append((short_thread(view.thread_id), *row) if with_thread else row)
-    return table(("THREAD", *headings) if with_thread else headings, rows)
+        thread, call_id = short_thread(view.thread_id), view.record["call_id"]
+        front = (thread,) if workspaces is not None else ()
+        name = call_name(thread, call_id, shared) if call_id in shared else short_call(call_id)
+        rows.append((*front, name, *_told(view), *((places[view.thread_id],) if has_places else ()), _about(view)))
+    front_headings = ("THREAD",) if workspaces is not None else ()
+    headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", *(("WORKSPACE",) if has_places else ()), "ABOUT")
+    return table((*front_headings, *headings), rows)
 
 
-def _read(database: Path, text: str | None) -> list[CallView]:
+def _told(view: CallView) -> tuple[str, ...]:
+    record = view.record
+    return (
+        "left behind" if record.get("left_behind") else record["status"],
+        record.get("risk", "-"),
+        record["tool_name"],
+        str(record.get("attempt", 1)),
+        local_time(record.get("ended_at") or record.get("started_at") or record.get("asked_at")),
+    )
+
+
+def _read(database: Path, text: str | None) -> _Ledger:
     try:
         with Reader.open(database) as reader:
+            shared = reader.shared_call_ids()
             if text is None:
-                return reader.calls()
+                return _Ledger(reader.calls(), shared, {one.thread_id: one.workspace for one in reader.threads()})
             target = reader.resolve(text)
             if target.kind == "call":
-                return [reader.call(target.thread_id, target.id)]
-            return reader.calls(target.thread_id)
+                return _Ledger([reader.call(target.thread_id, target.id)], shared)
+            return _Ledger(reader.calls(target.thread_id), shared)
     except NothingYet:
         if text is not None:
             raise
-        return []
-
-
-def _call_ids(calls: Sequence[CallView]) -> Callable[[CallView], str]:
-    count = Counter(view.record["call_id"] for view in calls)
-    short = short_ids(count)
-
-    def shown(view: CallView) -> str:
-        call_id: str = view.record["call_id"]
-        return f"{view.thread_id}:{call_id}" if count[call_id] > 1 else short(call_id)
-
-    return shown
+        return _Ledger()
 
 
 def _about(view: CallView) -> str:

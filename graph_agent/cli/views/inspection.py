@@ -110,7 +110,7 @@ def _inspection_lines(found: Inspection, *, full: bool) -> Iterator[str]:
     )
     yield from _section("tasks", _task_lines(found))
     yield from _section("pending writes", _write_lines(found, full=full))
-    yield from _section("calls", call_table(found.calls, with_thread=False) if found.calls else iter(()))
+    yield from _section("calls", call_table(found.calls) if found.calls else iter(()))
     yield from _section("todo", iter(checklist(state.values.get("todo") or [])))
     yield from _section("values", _value_lines(state.values, full=full))
     yield from _section("messages", _conversation_lines(state.values.get("messages") or [], full=full))

@@ -12,6 +12,7 @@ import typer
 
 from graph_agent.app.recovering import Decision, Interrupted, decide_calls, interrupted_calls
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.ages import time_and_age
 from graph_agent.cli.views.answers import next_step
 from graph_agent.cli.views.calls import call_json
 from graph_agent.cli.views.screen import colored, local_time, print_json, print_lines
@@ -82,7 +83,7 @@ def list_interrupted(database: Path, thread: str | None, *, as_json: bool) -> No
         print_json({"calls": [_call_json(call) for call in calls]})
     elif calls:
         print_lines(line for call in calls for line in _call_lines(call))
-        print_lines(["Decide with: graph-agent recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"])
+        print_lines(_next_steps(calls))
     else:
         print_lines(["Nothing was broken off."])
 
@@ -107,6 +108,15 @@ def decide(database: Path, thread: str | None, choices: Choices, *, end_processe
         raise typer.Exit(1)
 
 
+def _next_steps(calls: list[Interrupted]) -> Iterator[str]:
+    if any(call.view.is_interrupted for call in calls):
+        yield "Decide with: graph-agent recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"
+    open_threads = {call.view.thread_id for call in calls if call.view.is_interrupted}
+    for thread_id in dict.fromkeys(call.view.thread_id for call in calls):
+        if thread_id not in open_threads:
+            yield escape(next_step(thread_id))
+
+
 def _call_json(call: Interrupted) -> dict[str, Any]:
     found, answer = call.found, call.view.answer
     decided = None if answer is None else {"kind": answer.kind, "by": answer.by, "at": answer.at}
@@ -129,7 +139,7 @@ def _call_lines(call: Interrupted) -> Iterator[str]:
     yield escape(f"  thread {call.view.thread_id}: {_HAPPENED.get(record.get('reason', ''), 'broken off')}")
     for label, key in (("asked", "asked_at"), ("approved", "approved_at"), ("started", "started_at")):
         if when := record.get(key):
-            yield escape(f"  {label} {local_time(when)}")
+            yield escape(f"  {label} {time_and_age(when)}")
     yield from _block(json.dumps(record["arguments"], indent=2, ensure_ascii=False))
     if found.partial_output:
         yield "  what it wrote until then:"

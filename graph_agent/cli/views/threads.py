@@ -8,6 +8,7 @@ from typing import Any
 
 from graph_agent.calls import FINAL
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.ages import age
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.messages import message_lines, tokens_of
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
@@ -51,7 +52,7 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
     with Reader.open(database) as reader:
         target = reader.resolve(text, workspace)
         thread = reader.thread(target.thread_id)
-        calls = reader.calls(target.thread_id)
+        calls, shared = reader.calls(target.thread_id), reader.shared_call_ids()
         transcript = reader.transcript(target.thread_id, all_branches=view.all_branches)
     if view.as_json:
         print_json(
@@ -63,7 +64,7 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
             }
         )
     else:
-        print_lines(_thread_lines(thread, calls, transcript, full=view.full))
+        print_lines(_thread_lines(thread, (calls, shared), transcript, full=view.full))
 
 
 def thread_json(thread: ThreadSummary) -> dict[str, Any]:
@@ -72,35 +73,49 @@ def thread_json(thread: ThreadSummary) -> dict[str, Any]:
     holder = facts.pop("holder")
     facts.pop("last_lease")
     first = ("thread_id", "title", "workspace", "status", "updated_at", "checkpoint_id", "turns")
-    ordered = {name: facts.pop(name) for name in (*first, "pending_approvals", "interrupted_calls")}
+    ordered = {
+        name: facts.pop(name) for name in (*first, "pending_approvals", "interrupted_calls", "answered_calls")
+    }
     shown = holder and {name: holder[name] for name in ("pid", "host", "since")}
     return {**ordered, **facts, "held_by": shown}
 
 
 def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
     short = short_ids(thread.thread_id for thread in threads)
+    has_places = len({thread.workspace for thread in threads}) > 1
     rows = [
         (
             short(thread.thread_id),
             thread.status,
-            local_time(thread.updated_at),
+            age(thread.updated_at),
             str(thread.turns),
             _open_of(thread),
+            *((thread.workspace,) if has_places else ()),
             thread.title,
         )
         for thread in threads
     ]
-    return table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", "TITLE"), rows)
+    place = ("WORKSPACE",) if has_places else ()
+    return table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", *place, "TITLE"), rows)
 
 
 def _open_of(thread: ThreadSummary) -> str:
-    counts = ((thread.pending_approvals, "to approve"), (thread.interrupted_calls, "interrupted"))
+    counts = (
+        (thread.pending_approvals, "to approve"),
+        (thread.interrupted_calls, "interrupted"),
+        (thread.answered_calls, "answered"),
+    )
     return ", ".join(f"{count} {word}" for count, word in counts if count) or "-"
 
 
 def _thread_lines(
-    thread: ThreadSummary, calls: list[CallView], transcript: list[TranscriptEntry], *, full: bool
+    thread: ThreadSummary,
+    ledger: tuple[list[CallView], frozenset[str]],
+    transcript: list[TranscriptEntry],
+    *,
+    full: bool,
 ) -> Iterator[str]:
+    calls, shared = ledger
     tokens = tokens_of(transcript)
     statuses = Counter(view.record["status"] for view in calls)
     yield from labelled(
@@ -125,7 +140,7 @@ def _thread_lines(
     open_calls = [view for view in calls if _is_open(view)]
     if open_calls:
         yield ""
-        yield from call_table(open_calls, with_thread=False)
+        yield from call_table(open_calls, shared)
     left_out = 0 if full else max(len(transcript) - _LAST_MESSAGES, 0)
     if transcript:
         yield ""

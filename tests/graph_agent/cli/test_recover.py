@@ -45,7 +45,10 @@ def test_a_decision_is_recorded_once_and_the_second_exits_with_1(rows: Rows) -> 
     by = f"cli pid {os.getpid()}"
     assert (given["kind"], given["accepted"], given["by"]) == ("cancel", True, by)
     assert (late.exit_code, json.loads(late.stdout)) == (1, {"calls": [{**given, "accepted": False}]})
-    assert f"decided: cancel by {by}; its thread has not taken it in" in text_of(rows, "recover")
+    told = text_of(rows, "recover")
+    assert f"decided: cancel by {by}; its thread has not taken it in" in told
+    assert "Decide with" not in told
+    assert told.endswith("if none has: graph-agent resume t1\n")
 
 
 def test_a_call_id_of_several_threads_is_printed_as_it_is_accepted(rows: Rows) -> None:

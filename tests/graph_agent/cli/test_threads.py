@@ -24,6 +24,7 @@ def test_threads_list_has_the_documented_shape(rows: Rows) -> None:
                 "turns": 0,
                 "pending_approvals": 1,
                 "interrupted_calls": 0,
+                "answered_calls": 0,
                 "model": "",
                 "mode": "default",
                 "created_at": START,

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,18 @@ _ANSWER = StandingAnswer("approve", "", "cli pid 7", "then", None)
             (_CLAIMED,),
             False,
             {"status": "interrupted", "stored_status": "executing", "reason": "outcome_unknown", "begun": True},
+        ),
+        (
+            record_of("executing"),
+            (replace(_CLAIMED, started_at="now"),),
+            False,
+            {
+                "status": "interrupted",
+                "stored_status": "executing",
+                "reason": "outcome_unknown",
+                "begun": True,
+                "started_at": "now",
+            },
         ),
         (
             record_of("executing"),
@@ -80,7 +93,17 @@ def test_interrupted_calls_come_before_approvals_and_both_before_the_living_proc
         thread_status([waiting], is_at_rest=False, is_held=True),
         thread_status([answered], is_at_rest=False, is_held=True),
         thread_status([answered], is_at_rest=False, is_held=False),
+        thread_status([CallView("t1", record_of("interrupted"), _ANSWER)], is_at_rest=False, is_held=False),
+        thread_status([CallView("t1", record_of("pending"))], is_at_rest=False, is_held=False),
         thread_status([broken], is_at_rest=True, is_held=False),
     ]
 
-    assert statuses == ["interrupted", "awaiting_approval", "running", "broken_off", "at_rest"]
+    assert statuses == [
+        "interrupted",
+        "awaiting_approval",
+        "running",
+        "awaiting_approval",
+        "interrupted",
+        "broken_off",
+        "at_rest",
+    ]

@@ -44,6 +44,7 @@ def test_the_newest_finished_journal_row_is_the_result_and_undone_rows_do_not_co
             attempt=3,
             result="partly",
             error_msg="exit code 2",
+            started_at=START,
             ended_at=START,
             begun=True,
             stored_status="executing",

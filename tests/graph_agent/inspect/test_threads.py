@@ -43,6 +43,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
         status="at_rest",
         pending_approvals=0,
         interrupted_calls=0,
+        answered_calls=0,
         holder=None,
         last_lease=Lease(1, "0", boot_id(), socket.gethostname(), START, None),
     )
@@ -73,7 +74,7 @@ def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows
     assert found == [
         ("resting", "at_rest", 0, 0),
         ("asking", "awaiting_approval", 2, 0),
-        ("answered", "broken_off", 0, 0),
+        ("answered", "awaiting_approval", 0, 0),
         ("running", "running", 0, 0),
         ("killed", "interrupted", 1, 1),
         ("thinking", "broken_off", 0, 0),

@@ -1,6 +1,10 @@
-from graph_agent.cli.views.screen import local_time
+from datetime import UTC, datetime
+
+import pytest
+
+from graph_agent.cli.views.ages import time_and_age
 from tests.fakes.database_rows import START, Rows, record_of
-from tests.fakes.light_commands import asking, text_of
+from tests.fakes.light_commands import asking, json_of, run, text_of
 
 
 def test_a_question_is_told_with_all_one_needs_to_answer_it(rows: Rows) -> None:
@@ -9,7 +13,7 @@ def test_a_question_is_told_with_all_one_needs_to_answer_it(rows: Rows) -> None:
 
     assert text_of(rows, "approvals", "list").splitlines() == [
         "call_a  bash  HIGH",
-        f"  thread t1, asked {local_time(START)}",
+        f"  thread t1, asked {time_and_age(START)}",
         "  runs a command",
         "  │ --- a",
         "  │ +++ b",
@@ -28,3 +32,38 @@ def test_a_long_preview_ends_with_how_to_see_the_rest(rows: Rows) -> None:
     asking(rows, preview={"text": "\n".join(map(str, range(50)))})
 
     assert "  │ 39\n  │ … 10 more lines; --json has them all\n" in text_of(rows, "approvals", "list")
+
+
+def _listed(rows: Rows, *filters: str) -> list[str]:
+    return [call["call_id"] for call in json_of(rows, "approvals", "list", *filters)["approvals"]]
+
+
+def test_questions_can_be_chosen_by_thread_tool_risk_and_age(rows: Rows) -> None:
+    now = datetime.now(UTC).isoformat()
+    asking(rows, "thread-one", risk="high", call_id="old", asked_at="2026-01-01T00:00:00Z")
+    asking(rows, "thread-two", risk="medium", call_id="new", tool_name="web_fetch", asked_at=now)
+
+    assert _listed(rows, "--tool", "grep") == []
+    assert (_listed(rows, "--thread", "-one"), _listed(rows, "--tool", "web_fetch")) == (["old"], ["new"])
+    assert (_listed(rows, "--risk", "high"), _listed(rows, "--older-than", "1h")) == (["old"], ["old"])
+    assert sorted(_listed(rows, "--older-than", "0s")) == ["new", "old"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        (["--risk", "huge"], "--risk 'huge' is no risk; use one of: low, medium, high"),
+        (["--older-than", "x"], "--older-than 'x' is no span of time"),
+        (["--thread", "nowhere"], "no thread or checkpoint has an id that is, begins or ends with 'nowhere'"),
+    ],
+)
+def test_a_filter_that_can_fit_nothing_is_refused(rows: Rows, filters: list[str], told: str) -> None:
+    assert told in str(run("approvals", "list", *filters, "--db", str(rows.path)).exception)
+
+
+def test_workspaces_are_told_where_questions_come_from_several(rows: Rows) -> None:
+    asking(rows)
+    rows.thread("t2", next_nodes=("human_approval",), workspace="/elsewhere")
+    rows.call(record_of("awaiting_approval", "call_b"), "t2")
+
+    assert "  thread t2 in /elsewhere, asked " in text_of(rows, "approvals", "list")
