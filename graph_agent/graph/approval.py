@@ -3,7 +3,7 @@
 It holds the graph's only interrupt, behind `ask`, and applies only answers that fit what was shown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ class HumanApproval:
         if life.stop:
             return Step("stopped", {})
         calls = state["calls"]
-        envelope = self.ask(question_of(calls))
+        envelope = self.ask(question_of(calls, life.begun))
         scope = scope_of(state, life, here)
         update: dict[str, Any] = {}
         for call_id, answer in envelope["answers"].items():
@@ -111,8 +111,15 @@ def _known(call: ToolCallInfo, kind: str, life: Life) -> ToolCallInfo:
     return {**known, "attempt": number, "digest": digest}
 
 
-def question_of(calls: Mapping[str, ToolCallInfo]) -> dict[str, Any]:
-    """Every open question, in the model's order: `{approve: [...], recover: [...]}`, JSON values."""
+def question_of(calls: Mapping[str, ToolCallInfo], begun: Collection[str] = ()) -> dict[str, Any]:
+    """Every open question, in the model's order: `{approve: [...], recover: [...]}`, JSON values.
+
+    A call that is known to have begun, on another branch or before a rewind, is not said never to have started.
+    """
+
+    def reason(call: ToolCallInfo) -> str:
+        is_known = call["status"] == "interrupted" and call["call_id"] in begun
+        return "outcome_unknown" if is_known else call.get("reason", "")
 
     def items(status: str) -> list[dict[str, Any]]:
         return [
@@ -120,7 +127,7 @@ def question_of(calls: Mapping[str, ToolCallInfo]) -> dict[str, Any]:
                 "call_id": call["call_id"],
                 "attempt": call.get("attempt", 1),
                 "digest": call.get("digest", ""),
-                "reason": call.get("reason", ""),
+                "reason": reason(call),
             }
             for call in calls.values()
             if call["status"] == status

@@ -55,10 +55,10 @@ class ToolExecution:
         # The fence: a row of this attempt, or the mark of another life, means that someone may have begun it.
         is_foreign = call.get("run_token") != life.token or life.stop
         if is_foreign or any(row.attempt == call.get("attempt", 1) for row in rows):
-            return await self._broken_off(call, rows, scope)
+            return await self._broken_off(call, rows, scope, life)
         # The barrier: mark, approval and model message must be on disk before anything happens in the world.
         if not await self.barrier.wait(here.thread_id, here.checkpoint_id):
-            return await self._broken_off(call, rows, scope)
+            return await self._broken_off(call, rows, scope, life)
         return await self._claim_and_run(call, life, scope, rows)
 
     async def _claim_and_run(
@@ -76,7 +76,7 @@ class ToolExecution:
             return _ended(call, claim.finished.outcome, claim.finished)
         if not claim.won:
             known = await self.journal.rows(scope.thread_id, call["call_id"]) or rows
-            return await self._broken_off(call, known, scope)
+            return await self._broken_off(call, known, scope, life)
         self.bus.publish(
             CallStarted(call["call_id"], call["tool_name"], call.get("display", ""), call.get("attempt", 1))
         )
@@ -99,11 +99,16 @@ class ToolExecution:
             await asyncio.shield(self.journal.break_off(*key, "interrupted"))
             raise
 
-    async def _broken_off(self, call: ToolCallInfo, rows: Sequence[JournalRow], scope: Scope) -> ToolCallInfo:
+    async def _broken_off(
+        self, call: ToolCallInfo, rows: Sequence[JournalRow], scope: Scope, life: Life
+    ) -> ToolCallInfo:
         """The record of a call that is not run; of one that may have begun with what it had written until then."""
         begun = [row for row in rows if row.may_have_begun]
         if not begun:
-            return moved(call, "interrupted", begun=False, reason="never_started")
+            # A rewind may have undone an attempt without knowing what that one had changed.
+            may_have = call["call_id"] in life.begun
+            reason = "outcome_unknown" if may_have else "never_started"
+            return moved(call, "interrupted", begun=may_have, reason=reason)
         output = await self.toolbox.partial_output(call, begun[-1].attempt, scope)
         return moved(
             call,

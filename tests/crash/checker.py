@@ -26,6 +26,7 @@ def violations(world: World) -> list[str]:
         *account.claims_of_others(),
         *account.history(),
         *account.lost_messages(),
+        *account.files(),
     ]
 
 
@@ -46,6 +47,7 @@ class _Account:
         self.ledger: dict[str, dict[str, Any]] = {call_id: json.loads(record) for call_id, record, _ in rows}
         self.left_behind = {call_id for call_id, _, left in rows if left}
         self.journal = connection.execute("SELECT call_id, attempt, owner FROM journal").fetchall()
+        self.standing = connection.execute("SELECT call_id, status FROM journal WHERE undone = 0").fetchall()
         self.told = {
             body["tool_call_id"]: body["content"]
             for (text,) in connection.execute("SELECT body FROM transcript WHERE role = 'tool' ORDER BY seq")
@@ -75,13 +77,14 @@ class _Account:
         ]
 
     def runs_without_leave(self) -> list[str]:
-        """I1, I2: a command runs once, and once more for each retry that a person gave."""
+        """I1, I2: a command runs once, and once more for each retry that a person gave, or after a rewind."""
+        rewinds = len(self.world.notes("rewinds"))
         retries = Counter(note["marker"] for note in self.world.notes("answering") if note["answer"] == "retry")
         leave = {note["marker"] for note in self.world.notes("answering") if note["answer"] in ("approve", "edit")}
         too_often = [
             f"I1/I2: {marker} ran {count} times with {retries[marker]} retries"
             for marker, count in self.runs.items()
-            if count > 1 + retries[marker]
+            if count > 1 + retries[marker] + rewinds
         ]
         return too_often + [f"I3: {marker} ran without approval" for marker in self.runs if marker not in leave]
 
@@ -150,6 +153,22 @@ class _Account:
 
     def history(self) -> list[str]:
         return [f"I6: {note['error']}" for note in self.world.notes("invalid history")]
+
+    def files(self) -> list[str]:
+        """I1, I7: a file is there, and whole, exactly where the change that made it stands."""
+        wrong = []
+        for marker, call in self.by_marker.items():
+            if call["tool_name"] != "write_file" or call.get("decision") == "done":
+                continue
+            file = self.world.workspace / f"{marker}.txt"
+            stands = [status for call_id, status in self.standing if call_id == call["call_id"]]
+            if "success" in stands and not file.exists():
+                wrong.append(f"I1: {file.name} is gone and the change that made it stands")
+            if not stands and file.exists():
+                wrong.append(f"I7: {file.name} is there and the change that made it was undone, or never was")
+            if file.exists() and file.read_text() != f"{marker}\n":
+                wrong.append(f"I1: {file.name} is neither old nor new")
+        return wrong
 
     def lost_messages(self) -> list[str]:
         """I8: a message that the model was asked about is never sent again."""

@@ -17,15 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.app.answering import answer_approval
+from graph_agent.app.forking import fork
 from graph_agent.app.tooling import open_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
+from graph_agent.inspect import Reader
 from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import AnswerKind, SystemClock
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.rewinding import carry_out, survey
 from graph_agent.session.run import GraphRun
 from graph_agent.session.session import Session
 from graph_agent.store.barrier import SqliteBarrier
@@ -46,7 +49,7 @@ from tests.crash.world import World
 
 __all__ = ["THREAD", "Plan", "live"]
 
-THREAD = "crash"
+THREAD, FORK = "crash", "fork of crash"
 FINISHED, STUCK = 0, 3
 
 
@@ -90,7 +93,7 @@ def live(world: World, scene: Scene, plan: Plan) -> int:
 
 def _die_between_file_operations(countdown: Countdown) -> None:
     """Points around the file operations that a written file and a stored blob are made of."""
-    for name in ("fsync", "rename", "unlink"):
+    for name in ("fsync", "rename", "unlink", "rmdir"):
         setattr(os, name, countdown.beside(f"os.{name}", getattr(os, name)))
 
 
@@ -116,6 +119,11 @@ class _Life:
             elif self._scene.goes_back and not self._world.notes("went back"):
                 await session.close()
                 session, run, rest = await self._back()
+            elif self._scene.rewinds and not self._world.notes("rewound"):
+                rest = await self._rewind(session)
+            elif self._scene.forks and not self._world.notes("forked"):
+                await session.close()
+                session, run, rest = await self._fork()
             else:
                 await session.close()
                 self._world.note("finished", answer=rest.answer)
@@ -124,15 +132,39 @@ class _Life:
         return STUCK
 
     async def _back(self) -> tuple[Session, GraphRun, Rest]:
+        session, run = await self._open(self._somewhere("takes up"))
+        self._world.note("went back")
+        return session, run, await session.start()
+
+    async def _rewind(self, session: Session) -> Rest:
+        place = self._somewhere("rewinds")
+        seen = await survey(THREAD, place, "both", self._parts)
+        left = [] if seen.conflicts else await carry_out(seen.rewind, self._parts)
+        if seen.conflicts or left:
+            self._world.note("failed", error=f"a rewind to {place} left {left or seen.conflicts}")
+        self._world.note("rewound")
+        return await session.start()
+
+    async def _fork(self) -> tuple[Session, GraphRun, Rest]:
+        place = self._somewhere("forks")
+        with Reader.open(self._world.database) as reader:
+            is_made = any(thread.thread_id == FORK for thread in reader.threads())
+        if not is_made:
+            await fork(self._world.database, place, thread_id=FORK)
+        self._world.note("forked")
+        session, run = await self._open()
+        return session, run, await session.start()
+
+    def _somewhere(self, what: str) -> str:
+        """Some checkpoint of the thread; the log says that it is gone back to, and what had begun by then."""
         with sqlite3.connect(self._world.database) as connection:
             places = connection.execute("SELECT checkpoint_id FROM checkpoints WHERE checkpoint_ns = ''").fetchall()
             begun = connection.execute("SELECT call_id, attempt FROM journal").fetchall()
         connection.close()
-        place = random.choice(places)[0]
+        place: str = random.choice(places)[0]
         self._world.note("goes back", to=place, begun=begun)
-        session, run = await self._open(place)
-        self._world.note("went back")
-        return session, run, await session.start()
+        self._world.note(what)
+        return place
 
     async def _open(self, checkpoint_id: str | None = None) -> tuple[Session, GraphRun]:
         clock, bus, points = SystemClock(), EventBus(), self._countdown
@@ -151,17 +183,18 @@ class _Life:
         model = PlayModel(self._scene, self._world, points.point)
         barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)
         threads = ThreadTable(database, clock)
+        thread_id = FORK if self._world.notes("forked") else THREAD
         if await threads.get(THREAD) is None:
             await threads.create(THREAD, str(self._world.workspace), "play", "default")
         parts = Parts(model, toolbox, journal, barrier, clock, bus, lambda: "system")
-        run = GraphRun(build_graph(parts, DeadlySaver(database, points)), THREAD)
+        run = GraphRun(build_graph(parts, DeadlySaver(database, points)), thread_id)
 
         async def head(thread_id: str) -> str:
             row = await threads.get(thread_id)
             return row.checkpoint_id or "" if row else ""
 
         decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
-        parts_of_session = SessionParts(
+        self._parts = SessionParts(
             run=run,
             models=OfflineModel(),
             lock=FlockThreadLock(database, clock),
@@ -170,16 +203,16 @@ class _Life:
             toolbox=toolbox,
             blobs=blobs,
             inbox=SqliteInbox(database, clock),
-            rewinds=SqliteRewinds(database, clock),
-            files=RestorableFiles(self._world.workspace, blobs),
+            rewinds=deadly(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
+            files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("put_back",), points),
             head=head,
             instructions=lambda: "system",
             clock=clock,
             bus=bus,
             close=database.close,
         )
-        thread = Thread(THREAD, self._world.workspace, "default", "person", 50, checkpoint_id)
-        return await Session.open(thread, parts_of_session), run
+        thread = Thread(thread_id, self._world.workspace, "default", "person", 50, checkpoint_id)
+        return await Session.open(thread, self._parts), run
 
     async def _answer(self, session: Session, rest: Rest) -> Rest:
         for item in rest.questions:

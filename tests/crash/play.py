@@ -55,6 +55,10 @@ class Scene:
     """The person stops the turn once its command has had its effect."""
     goes_back: bool = False
     """When all is over, some earlier checkpoint is taken up again, once, and played on from there."""
+    rewinds: bool = False
+    """When all is over, conversation and files are put back to some earlier checkpoint, once, and played on."""
+    forks: bool = False
+    """When all is over, the thread is forked at some checkpoint, once, and the fork is played on."""
 
 
 _READ = Wanted("read_file")
@@ -78,6 +82,8 @@ SCENES: tuple[Scene, ...] = (
     Scene("stopped at the question", (((Wanted("bash", "stop"), _READ),), ((_BASH,),))),
     Scene("stopped while a command runs", (((_SLOW, _BASH),), ((_READ,),)), stops_running=True),
     Scene("taken up again from an earlier checkpoint", (((_READ, _BASH, _WRITE),), ((_BASH,),)), goes_back=True),
+    Scene("rewound with its files", (((_READ, _BASH, _WRITE),), ((_WRITE, _WRITE),)), rewinds=True),
+    Scene("forked", (((_READ, _BASH, _WRITE),), ((_BASH,),)), forks=True),
 )
 
 
