@@ -194,11 +194,13 @@ def test_a_question_answered_by_another_process_disappears_and_the_turn_goes_on(
 
     waiting = json.loads(desk.run("approvals", "list", "--json").stdout)["approvals"]
     answered = desk.run("approvals", "approve", waiting[0]["call_id"])
+    answered_at = time.monotonic()
     chat.sees("answered by")
+    took = time.monotonic() - answered_at
     chat.sees("done")
     chat.types(_CTRL_D)
 
-    assert (answered.returncode, chat.ends(), desk.text("log.txt")) == (0, 0, "yes\n")
+    assert (answered.returncode, chat.ends(), desk.text("log.txt"), took < 1.5) == (0, 0, "yes\n", True)
 
 
 def test_nothing_of_a_command_or_path_is_obeyed_by_the_terminal(open_desk: OpenDesk) -> None:

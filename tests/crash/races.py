@@ -1,0 +1,224 @@
+"""Races: up to eight real commands at once on one thread, some killed at random instants; then the check.
+
+python -m tests.crash.races --trials N [--seed N]     print what was run, killed, refused, and every promise broken
+
+Effects are lines that commands append; who may have done what is read from the journal and the decisions.
+"""
+
+import argparse
+import json
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.crash.warm import Ended, Running, load, start
+
+__all__ = ["NEVER_SAID", "Tally", "main", "race", "served"]
+
+_THREAD = "race"
+_CALLS = ("c1", "c2", "c3")
+_ROUNDS = 3
+_LAST_LIVES = 10
+_KILLED = 0.3
+"""Share of the commands that are killed."""
+_HELD = re.compile(r"held by process (\d+) on \S+ since \d{4}-\d\d-\d\dT")
+NEVER_SAID = ("Traceback", "locked", "unexpected", "malformed")
+_CODES = {"run": {0, 1, 3, 4, 7}, "recover": {0, 1, 2}, "approvals": {0, 1, 2}}
+_RUNS = (
+    ("--approve", "all", "--recover", "retry-safe"),
+    ("--approve", "all"),
+    ("--approve", "all", "--recover", "cancel"),
+    (),
+)
+_LOOKS = (
+    ("inspect", _THREAD, "--json"),
+    ("calls", _THREAD, "--json"),
+    ("threads", "list", "--json"),
+    ("approvals", "list", "--json"),
+)
+
+
+@dataclass
+class Tally:
+    """What came of the races."""
+
+    ended: Counter[str] = field(default_factory=Counter)
+    """Per command and exit code."""
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def held(self) -> int:
+        """Commands that were told who holds the thread."""
+        return self.ended["run 7"]
+
+    @property
+    def killed(self) -> int:
+        """Commands that were killed."""
+        return sum(count for name, count in self.ended.items() if name.endswith("-9"))
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A strict model in a process of its own: two commands, one more, then it is done; yields its base URL."""
+    script = folder / "script.json"
+    commands = {call: {"command": f"echo {call} >> effects; sleep 0.05"} for call in _CALLS}
+    first = [["c1", "bash", commands["c1"]], ["c2", "bash", commands["c2"]]]
+    script.write_text(json.dumps([{"calls": first}, {"calls": [["c3", "bash", commands["c3"]]]}, "done"]))
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fakes.openai_server",
+        "--strict",
+        "--by-history",
+        "--script",
+        str(script),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
+
+
+def race(seed: int, folder: Path, base_url: str, tally: Tally) -> None:
+    """One thread from its first message to its rest, fought over; what is broken goes into the tally."""
+    trial = _Race(random.Random(seed), folder, base_url)
+    trial.run()
+    for one in trial.ended:
+        tally.ended[f"{one.arguments[0]} {one.code}"] += 1
+    tally.violations += [f"seed {seed}: {broken}" for broken in trial.broken()]
+
+
+class _Race:
+    def __init__(self, chance: random.Random, folder: Path, base_url: str) -> None:
+        self._chance = chance
+        self._folder = folder
+        self._environment = {
+            "GRAPH_AGENT_HOME": str(folder / "home"),
+            "GRAPH_AGENT_BASE_URL": base_url,
+            "GRAPH_AGENT_MODEL": "fake",
+            "OPENAI_API_KEY": "sk-test",
+        }
+        self._started: list[Running] = []
+        self.ended: list[Ended] = []
+        self._workspace = folder / "workspace"
+        self._workspace.mkdir(parents=True)
+
+    def run(self) -> None:
+        count = self._chance.randint(2, 8)
+        self._together([("run", f"go {number}", "--thread", _THREAD) for number in range(count)])
+        for _ in range(_ROUNDS):
+            self._together([self._command() for _ in range(self._chance.randint(2, 8))])
+        for _ in range(_LAST_LIVES):
+            last = self._start(("run", "--resume", _THREAD, "--approve", "all", "--recover", "cancel")).wait()
+            self.ended.append(last)
+            if last.code == 0:
+                return
+
+    def broken(self) -> Iterator[str]:
+        """Every promise that was broken, in words."""
+        if self.ended[-1].code != 0:
+            yield f"the thread never came to rest: {self.ended[-1]}"
+        for one in self.ended:
+            yield from self._misbehaved(one)
+        yield from self._ran_too_often()
+        yield from self._answered_twice()
+
+    def _command(self) -> tuple[str, ...]:
+        chance, call = self._chance, self._chance.choice(_CALLS)
+        answer = ("approvals", chance.choice(("approve", "reject")), f"{_THREAD}:{call}", "--json")
+        recover = ("recover", _THREAD, "--all", chance.choice(("retry", "done", "cancel")), "--json")
+        resume = ("run", "--resume", _THREAD, *chance.choice(_RUNS))
+        return chance.choice((resume, resume, resume, answer, answer, recover, chance.choice(_LOOKS)))
+
+    def _together(self, commands: list[tuple[str, ...]]) -> None:
+        running = [self._start(command) for command in commands]
+        doomed = sorted((self._chance.uniform(0, 0.7), one) for one in running if self._chance.random() < _KILLED)
+        began = time.monotonic()
+        for at, one in doomed:
+            time.sleep(max(0.0, began + at - time.monotonic()))
+            one.kill()
+        self.ended += [one.wait() for one in running]
+
+    def _start(self, arguments: tuple[str, ...]) -> Running:
+        streams = self._folder / f"streams-{len(self._started)}"
+        self._started.append(start(arguments, self._workspace, self._environment, streams))
+        return self._started[-1]
+
+    def _misbehaved(self, one: Ended) -> Iterator[str]:
+        words = one.stdout + one.stderr
+        if one.code != -9 and one.code not in _CODES.get(one.arguments[0], {0, 2}):
+            yield f"{one.arguments} ended with {one.code}: {words}"
+        if any(word in words for word in NEVER_SAID):
+            yield f"{one.arguments} says what nobody should read: {words}"
+        if one.code == 7 and not self._is_named(one):
+            yield f"{one.arguments} does not say who holds the thread: {words}"
+
+    def _is_named(self, one: Ended) -> bool:
+        found = _HELD.search(one.stderr)
+        return found is not None and int(found[1]) in {other.pid for other in self._started} - {one.pid}
+
+    def _rows(self, sql: str) -> list[tuple[object, ...]]:
+        with sqlite3.connect(self._folder / "home" / "data" / "graph-agent.db") as connection:
+            rows = connection.execute(sql).fetchall()
+        connection.close()
+        return rows
+
+    def _ran_too_often(self) -> Iterator[str]:
+        effects = self._workspace / "effects"
+        runs = Counter(effects.read_text().split() if effects.exists() else [])
+        retried = Counter(call for (call,) in self._rows("SELECT call_id FROM decisions WHERE kind = 'retry'"))
+        begun = Counter(call for (call,) in self._rows("SELECT call_id FROM journal WHERE status <> 'not_started'"))
+        let = {call for (call,) in self._rows("SELECT call_id FROM decisions WHERE kind = 'approve'")}
+        for call, count in runs.items():
+            is_let = call in let
+            if count > begun[call] or count > 1 + retried[call] or not is_let:
+                yield f"{call} ran {count}x; begun {begun[call]}x, retried {retried[call]}x, approved: {is_let}"
+
+    def _answered_twice(self) -> Iterator[str]:
+        """Of the answers to one question exactly the one that stands was accepted, and the others name it."""
+        standing = {
+            (call, question): (kind, by)
+            for call, question, kind, by in self._rows("SELECT call_id, question, kind, by FROM decisions")
+        }
+        for one in self.ended:
+            if one.arguments[0] != "approvals" or one.arguments[1] == "list" or not one.stdout.startswith("{"):
+                continue
+            given = json.loads(one.stdout)
+            stands = standing.get((given["call_id"], "approval"))
+            if stands != (given["kind"], given["by"]) or given["accepted"] != given["by"].endswith(f" {one.pid}"):
+                yield f"{one.arguments} was told {given}, and {stands} stands"
+
+
+def main(arguments: list[str]) -> int:
+    """The command line; exit 1 when a promise was broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="repeat the races")
+    options = parser.parse_args(arguments)
+    load()
+    tally, root = Tally(), Path(tempfile.mkdtemp(prefix="races-"))
+    with served(root) as base_url:
+        for number in range(options.trials):
+            race(options.seed + number, root / f"race-{number}", base_url, tally)
+    report = [f"{count:6d}  {name}" for name, count in sorted(tally.ended.items())]
+    report += [f"seed: {options.seed}", f"killed: {tally.killed}", f"held: {tally.held}", *tally.violations]
+    sys.stdout.write("\n".join([*report, f"violations: {len(tally.violations)}\n"]))
+    if not tally.violations:
+        shutil.rmtree(root)
+    return 1 if tally.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
