@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from graph_agent.errors import UnknownId, UsageError
+from graph_agent.errors import UnknownId
 from graph_agent.ports import Clock
 from graph_agent.store.database import Database
 from graph_agent.store.jsontext import storable
@@ -44,15 +44,10 @@ class ThreadTable:
         self._clock = clock
 
     async def create(self, thread_id: str, workspace: str, model: str, mode: str) -> ThreadRow:
-        """Add a thread.
-
-        Raises:
-            UsageError: a thread of this id stands already.
-        """
+        """The thread of this id, added unless another process has just done so; who may run it the lock decides."""
         now = self._clock.now()
         row = (thread_id, storable(workspace), storable(model), mode, now, now)
-        if not await self._database.write(lambda connection: connection.execute(_CREATE, row).rowcount):
-            raise UsageError(f"there is a thread {thread_id!r} already; resume it, or choose another id")
+        await self._database.write(lambda connection: connection.execute(_CREATE, row))
         return await self._require(thread_id)
 
     async def get(self, thread_id: str) -> ThreadRow | None:

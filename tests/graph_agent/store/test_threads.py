@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.errors import UnknownId, UsageError
+from graph_agent.errors import UnknownId
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadRow, ThreadTable
@@ -22,13 +22,12 @@ async def test_a_new_thread_is_listed_before_its_first_checkpoint(threads: Threa
     assert created == await threads.get("t") == _NEW
 
 
-async def test_an_id_is_given_once(threads: ThreadTable) -> None:
+async def test_a_thread_that_another_process_has_just_begun_is_taken_as_it_is(threads: ThreadTable) -> None:
     await threads.create("t", "/w", "gpt-5", "default")
 
-    with pytest.raises(UsageError, match="there is a thread 't' already"):
-        await threads.create("t", "/elsewhere", "gpt-5", "default")
+    begun_too = await threads.create("t", "/elsewhere", "other", "plan")
 
-    assert await threads.get("t") == _NEW
+    assert begun_too == await threads.get("t") == _NEW
 
 
 async def test_what_the_user_sets_stays_when_checkpoints_come(threads: ThreadTable, database: Database) -> None:
