@@ -2,7 +2,9 @@
 
 from policy.chain import judge
 from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
+from policy.grants import Grant
 from policy.matching import hidden_tools
+from policy.proposing import Proposal, propose
 from policy.protected import is_protected
 from policy.reserved import is_reserved
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
@@ -15,9 +17,11 @@ __all__ = [
     "BadRule",
     "CallFacts",
     "Decision",
+    "Grant",
     "Mode",
     "PathFact",
     "PolicySettings",
+    "Proposal",
     "Risk",
     "Rule",
     "Rules",
@@ -28,5 +32,6 @@ __all__ = [
     "judge",
     "parse_rule",
     "parse_rules",
+    "propose",
     "risk_of",
 ]

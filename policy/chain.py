@@ -1,11 +1,12 @@
 """The order of judgement: small rules, asked one after the other; the first that speaks wins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
 from policy.destroyers import destroys
 from policy.facts import CallFacts, Decision, PathFact, PolicySettings
+from policy.grants import Grant, fewest, holds_in
 from policy.matching import allows, covers_path_word, touches
 from policy.protected import is_protected
 from policy.reserved import names_reserved
@@ -13,6 +14,9 @@ from policy.rules import Rule
 from policy.shell import ShellText, read_shell
 
 __all__ = ["CHAIN", "Case", "judge"]
+
+
+_NOWHERE = "/dev/null"
 
 
 class Case(NamedTuple):
@@ -104,6 +108,26 @@ def _allow_rules(case: Case) -> Decision | None:
     return Decision("allow", f"allow {rule.text}", f"The rule {rule.text!r} allows it.") if rule else None
 
 
+def _grants(case: Case) -> Decision | None:
+    """What was allowed "always", together with the allow rules: a list of commands may need both."""
+    facts, settings = case.facts, case.settings
+    if case.text is not None and any(target != _NOWHERE for target in case.text.written):
+        # The rule names a command and not the file: "always" for one redirection would be one for all.
+        return None
+
+    def suffice(grants: Sequence[Grant]) -> bool:
+        rules = [*settings.rules.allow, *(rule for grant in grants for rule in grant.rules)]
+        return allows(rules, facts, settings, case.text) is not None
+
+    holding = [grant for grant in settings.grants if holds_in(grant, facts.mode)]
+    if not holding or not suffice(holding):
+        return None
+    needed = fewest(holding, suffice)
+    name = ", ".join(grant.name for grant in needed)
+    rules = ", ".join(repr(rule.text) for grant in needed for rule in grant.rules)
+    return Decision("allow", name, f"Allowed always by {name}: {rules}.")
+
+
 def _accept_edits(case: Case) -> Decision | None:
     facts = case.facts
     if facts.mode != "acceptEdits" or facts.tool not in ("write_file", "edit_file") or not facts.paths:
@@ -134,6 +158,7 @@ CHAIN: tuple[Callable[[Case], Decision | None], ...] = (
     _bypass,
     _ask_rules,
     _allow_rules,
+    _grants,
     _accept_edits,
     _by_risk,
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
+from policy.grants import Grant
 from policy.risk import Risk
 from policy.rules import Rules
 
@@ -66,6 +67,8 @@ class PolicySettings:
     """Exceptions from `reserved`: the memory file."""
     home: PurePath | None = None
     """What `~` in a path rule stands for."""
+    grants: tuple[Grant, ...] = ()
+    """What was allowed "always" and holds where the call is made; the mode is looked at when it is judged."""
 
 
 @dataclass(frozen=True)

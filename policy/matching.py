@@ -1,6 +1,7 @@
 """Whether a rule covers a call. Matching only: what follows from it is the chain's business."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from functools import lru_cache
 from posixpath import join, normpath
@@ -76,10 +77,20 @@ def _allows_commands(rules: list[Rule], text: ShellText) -> Rule | None:
     if text.not_plain or not text.commands:
         return None
     covering = [
-        next((rule for rule in rules if rule.pattern is None or _covers_text(rule, command.text)), None)
+        next((rule for rule in rules if rule.pattern is None or _covers_command(rule, command)), None)
         for command in text.commands
     ]
     return None if None in covering else covering[0]
+
+
+def _covers_command(rule: Rule, command: SimpleCommand) -> bool:
+    """An exact rule is compared word by word: `rm a b` is not what `rm 'a b'` says."""
+    if not rule.is_literal:
+        return _covers_text(rule, command.text)
+    try:
+        return tuple(shlex.split(rule.pattern or "")) == command.words
+    except ValueError:
+        return False
 
 
 def _covers_text(rule: Rule, text: str) -> bool:

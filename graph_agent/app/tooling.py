@@ -2,30 +2,37 @@
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError
 from graph_agent.events import CallProgressed, EventBus
-from graph_agent.ports import Blobs, FileStates, Journal
+from graph_agent.ports import Blobs, FileStates, Grants, Journal, NoGrants
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
 from policy import BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
 
-__all__ = ["default_registry", "open_toolbox", "rules_of", "toolbox_for_looking"]
+__all__ = ["ToolStorage", "default_registry", "open_toolbox", "rules_of", "toolbox_for_looking"]
 
 
-async def open_toolbox(
-    workspace: Path, settings: Settings, storage: tuple[Blobs, FileStates, Journal], bus: EventBus
-) -> GraphToolbox:
-    """The default tools in this workspace, judged by the user's rules.
+class ToolStorage(NamedTuple):
+    """What tools and policy keep."""
+
+    blobs: Blobs
+    file_states: FileStates
+    journal: Journal
+    grants: Grants = NoGrants()
+
+
+async def open_toolbox(workspace: Path, settings: Settings, storage: ToolStorage, bus: EventBus) -> GraphToolbox:
+    """The default tools in this workspace, judged by the user's rules and by what was allowed always.
 
     Raises:
         ConfigError: a rule cannot be read.
     """
-    blobs, file_states, journal = storage
 
     def on_progress(call_id: str, kind: str, text: str) -> None:
         bus.publish(CallProgressed(call_id, kind, text))
@@ -40,7 +47,9 @@ async def open_toolbox(
             open_files=(memory_file(os.environ).resolve(),),
             home=Path.home(),
         ),
-        ports=ToolboxPorts(blobs, file_states, journal.record_process, on_progress),
+        ports=ToolboxPorts(
+            storage.blobs, storage.file_states, storage.journal.record_process, on_progress, storage.grants
+        ),
     )
     await toolbox.prepare()
     return toolbox

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graph_agent.app.instructions import instructions_for, remembered
 from graph_agent.app.models import NotedModels, OpenedModel
-from graph_agent.app.tooling import open_toolbox
+from graph_agent.app.tooling import ToolStorage, open_toolbox
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
@@ -19,6 +19,7 @@ from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
 from graph_agent.store.file_states import SqliteFileStates
+from graph_agent.store.grants import SqliteGrants
 from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
@@ -62,7 +63,7 @@ async def session_parts(
 ) -> SessionParts:
     """The parts of one thread's session; closing them closes model and database."""
     database, clock = store.database, store.clock
-    storage = (store.blobs, SqliteFileStates(database, clock), store.journal)
+    storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
     toolbox = await open_toolbox(thread.workspace, settings, storage, bus)
 
     def instructions() -> str:

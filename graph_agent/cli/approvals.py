@@ -1,5 +1,6 @@
 """The `approvals` commands: see and answer questions from any process. They never run the graph."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -16,6 +17,15 @@ approvals_app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
 )
+
+
+class Scope(StrEnum):
+    """Where an approval given for always holds."""
+
+    thread = "thread"
+    project = "project"
+    user = "user"
+
 
 _Call = Annotated[str, typer.Argument(metavar="CALL", help="Call id, a part of one, or THREAD:CALL.")]
 
@@ -44,8 +54,26 @@ def list_command(
 
 
 @approvals_app.command("approve", cls=PlainCommand)
-def approve_command(call: _Call, db: Database = None, as_json: AsJson = False) -> None:
+def approve_command(
+    call: _Call,
+    *,
+    always: Annotated[
+        bool, typer.Option("--always", help="Let what is exactly like it run unasked from now on; shows the rule.")
+    ] = False,
+    scope: Annotated[
+        Scope | None, typer.Option("--scope", help="With --always: where that holds; thread when left out.")
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
     """Approve a call as it is shown; whoever holds its thread goes on at once."""
+    if always:
+        from graph_agent.cli.views.allowing import allow
+
+        allow(call, (scope or Scope.thread).value, db, as_json=as_json)
+        return
+    if scope is not None:
+        raise typer.BadParameter(f"--scope {scope.value} says where --always holds; give both, or neither")
     from graph_agent.cli.views.answers import answer
 
     answer(call, "approve", "", db, as_json=as_json)

@@ -14,8 +14,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.ask.asking import Asking, StopTurn
+from graph_agent.cli.ask.approving import StopTurn
+from graph_agent.cli.ask.asking import Asking
 from graph_agent.cli.ask.model import choose_model
+from graph_agent.cli.ask.prompt import Prompt
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.escape import escape
@@ -198,7 +200,7 @@ class Chat:
     async def _settled(self, session: Conversation, rest: Rest) -> Rest:
         """Ask what is open until nothing is."""
         while rest.status in ("awaiting_approval", "interrupted"):
-            asking = Asking(session, self._terminal, self._story, self._console.width)
+            asking = Asking(Prompt(session, self._terminal, self._story, self._console.width))
             try:
                 await asking.ask_all(rest.questions)
             except StopTurn:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from graph_agent.events import EventBus
-    from graph_agent.ports import Answer, AnswerKind, Question
-    from graph_agent.session.api import Rest
+    from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
+    from graph_agent.session.api import OpenQuestion, Rest
 
 __all__ = ["Conversation", "Opener"]
 
@@ -80,12 +80,25 @@ class Conversation(Protocol):
         *,
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
+        always: Always | None = None,
     ) -> Answer:
-        """Record an answer durably; returns the one that stands.
+        """Record an answer durably, with what it allows always; returns the one that stands.
 
         Raises:
             AnswerRefused: the answer does not fit the question, or policy denies it.
         """
+        ...
+
+    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+        """The question as it would be asked with other arguments.
+
+        Raises:
+            AnswerRefused: the call may not run with them.
+        """
+        ...
+
+    async def propose(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
+        """What "always" would allow from now on."""
         ...
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:

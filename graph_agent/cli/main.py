@@ -16,6 +16,7 @@ from graph_agent.cli.config import config_app
 from graph_agent.cli.inspect import inspect_command
 from graph_agent.cli.memory import memory_app
 from graph_agent.cli.plain import PlainCommand, PlainGroup, ResumingCommand
+from graph_agent.cli.policy import policy_app
 from graph_agent.cli.recover import recover_command
 from graph_agent.cli.threads import threads_app
 from graph_agent.cli.tools import tools_app
@@ -43,6 +44,7 @@ app.command("calls", cls=PlainCommand)(calls_command)
 app.command("recover", cls=PlainCommand)(recover_command)
 app.add_typer(threads_app, name="threads")
 app.add_typer(approvals_app, name="approvals")
+app.add_typer(policy_app, name="policy")
 app.add_typer(tools_app, name="tools")
 app.add_typer(memory_app, name="memory")
 app.add_typer(config_app, name="config")

@@ -13,6 +13,7 @@ from graph_agent.errors import UnknownId
 from graph_agent.inspect.attempts import read_attempts
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
+from graph_agent.inspect.grants import read_grants
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
 from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
 from graph_agent.inspect.lives import Lives, read_lives
@@ -20,7 +21,7 @@ from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
-from graph_agent.ports import JournalRow
+from graph_agent.ports import Grant, JournalRow
 
 __all__ = ["Inspection", "Reader"]
 
@@ -126,6 +127,10 @@ class Reader:
     def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
         """The newest answer to an approval of a call, whatever became of the call since."""
         return approval_answer(self._database, thread_id, call_id)
+
+    def grants(self) -> list[Grant]:
+        """What was allowed always and stands, oldest first."""
+        return read_grants(self._database)
 
     def inspection(self, thread_id: str, checkpoint_id: str | None = None) -> Inspection:
         """A checkpoint of a thread; without an id its head.

@@ -1,6 +1,7 @@
 """The protocols between the graph and the concrete parts that are wired in from outside."""
 
 from graph_agent.ports.clock import Clock, SystemClock, clock_time
+from graph_agent.ports.grants import Always, Grant, Grants, GrantScope, NoGrants
 from graph_agent.ports.journal import Claim, Journal, JournalRow, RowStatus
 from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
 from graph_agent.ports.storage import (
@@ -16,10 +17,11 @@ from graph_agent.ports.storage import (
     QuestionKind,
     ThreadLock,
 )
-from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Scope, Toolbox
+from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Proposal, Scope, Toolbox
 from graph_agent.ports.travel import Done, FileImage, Restoration, Rewind, Rewinds, RewindScope, WorkspaceFiles
 
 __all__ = [
+    "Always",
     "Answer",
     "AnswerKind",
     "Barrier",
@@ -33,6 +35,9 @@ __all__ = [
     "FileImage",
     "FileStates",
     "Finding",
+    "Grant",
+    "GrantScope",
+    "Grants",
     "Holder",
     "Inbox",
     "Intent",
@@ -40,9 +45,11 @@ __all__ = [
     "JournalRow",
     "ModelRequest",
     "Models",
+    "NoGrants",
     "OnDelta",
     "Outcome",
     "Plan",
+    "Proposal",
     "Question",
     "QuestionKind",
     "Restoration",

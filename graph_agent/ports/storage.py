@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from graph_agent.ports.grants import Grant
+
 __all__ = [
     "Answer",
     "AnswerKind",
@@ -48,6 +50,8 @@ class Answer:
     """The edited arguments of an edit."""
     reason: str = ""
     """The user's words with a reject, or the result text with a done."""
+    grant: Grant | None = None
+    """What an approval, or an edit, allows always. Stored in one step with the answer, and only where it stands."""
 
 
 class Decisions(Protocol):

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from graph_agent.calls import CallKind, Risk, ToolCallInfo
 
-__all__ = ["Finding", "Intent", "Outcome", "Plan", "Scope", "Toolbox"]
+__all__ = ["Finding", "Intent", "Outcome", "Plan", "Proposal", "Scope", "Toolbox"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,16 @@ class Plan:
     """One line for the user: what the call is about."""
     preview: dict[str, Any] | None = None
     """`{"kind": "diff" | "text", "text": ..., "seen": {path, device, inode, sha256} | None, ...}`; JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What "always" would allow from now on."""
+
+    rules: tuple[str, ...] = ()
+    """Exact rules; empty when this call cannot be allowed always."""
+    objection: str = ""
+    """Why not, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,10 @@ class Toolbox(Protocol):
 
     async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
         """Find, validate, coerce, judge and preview a call; no effects. Never raises for a bad call."""
+        ...
+
+    async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
+        """The narrowest rules by which this very call would run unasked from now on; no effects, never raises."""
         ...
 
     async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:

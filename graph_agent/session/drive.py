@@ -44,12 +44,18 @@ class Drive:
         self.open: dict[str, OpenQuestion] = {}
         """Open questions by call id, as the graph last asked them."""
         self.mode = thread.mode
+        self._cwd = ""
         self.earlier = Earlier()
 
     @property
     def life_token(self) -> str:
         """Token of the present life; a new one after each run that did not return."""
         return self._token
+
+    @property
+    def scope(self) -> Scope:
+        """Where and under which mode the calls that are asked about would run."""
+        return Scope(self._thread.thread_id, self.mode, self._cwd)
 
     async def run(self, work: Work) -> Rest:
         """Run until the graph rests or asks a person; waits for a run that is under way.
@@ -159,10 +165,11 @@ class Drive:
 
     async def _wait_for_person(self, questions: list[Question], ran: Ran) -> Rest:
         calls = ran.values["calls"]
-        scope = Scope(self._thread.thread_id, self.mode, ran.values.get("cwd") or "")
+        self._cwd = ran.values.get("cwd") or ""
         toolbox, blobs = self._parts.toolbox, self._parts.blobs
         gathered = [
-            await gather(q, calls[q.call_id], await self.rows(q.call_id), toolbox, blobs, scope) for q in questions
+            await gather(q, calls[q.call_id], await self.rows(q.call_id), toolbox, blobs, self.scope)
+            for q in questions
         ]
         self.open = {item.question.call_id: item for item in gathered}
         return await self.waiting(ran.values)

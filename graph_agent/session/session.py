@@ -6,24 +6,20 @@ from typing import Any, Self
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from graph_agent.errors import AnswerRefused, UsageError
-from graph_agent.events import CallAnswered, EventBus, SessionOpened, TurnStarted, Warned
+from graph_agent.errors import UsageError
+from graph_agent.events import EventBus, SessionOpened, TurnStarted, Warned
 from graph_agent.graph.history import printable
-from graph_agent.ports import Answer, AnswerKind, Question, Scope
+from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
+from graph_agent.session.answering import Answering
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.branching import found_earlier, go_back
 from graph_agent.session.drive import Drive
-from graph_agent.session.orphans import end, goes_on, living, still_running
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.rewinding import finish_broken_off, told_finished
 from graph_agent.session.run import Position
 
 __all__ = ["Session"]
 
-_KINDS: dict[str, tuple[AnswerKind, ...]] = {
-    "approval": ("approve", "edit", "reject"),
-    "recovery": ("retry", "done", "cancel"),
-}
 _STORED_MODE_INSTEAD = {"bypassPermissions": "default"}
 """bypassPermissions is never stored: a later life must ask for it anew."""
 
@@ -57,6 +53,7 @@ class Session:
         self._thread = thread
         self._parts = parts
         self._drive = Drive(thread, parts)
+        self._answering = Answering(thread, parts, self._drive)
 
     @property
     def thread_id(self) -> str:
@@ -186,31 +183,40 @@ class Session:
             return await self._begin({})
         return await self._drive.rest("done", position.values)
 
+    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+        """The open question as it would be asked with these arguments; what is to be answered is still `question`.
+
+        Raises:
+            AnswerRefused: the question is not open, or the call may not run with them.
+        """
+        return await self._answering.reconsider(question, arguments)
+
+    async def propose(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
+        """What "always" would allow from now on, were it the answer to this question.
+
+        Raises:
+            AnswerRefused: the question is not open.
+        """
+        return await self._answering.propose(question, arguments)
+
     async def decide(
-        self, question: Question, kind: AnswerKind, *, arguments: Mapping[str, Any] | None = None, reason: str = ""
+        self,
+        question: Question,
+        kind: AnswerKind,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        reason: str = "",
+        always: Always | None = None,
     ) -> Answer:
         """Record an answer, durable when this returns. The first answer wins: the one that stands is returned.
+
+        What is allowed `always` is stored in the same step, and not at all where another answer stands.
 
         Raises:
             AnswerRefused: the question is not open, the kind does not fit it, or the edited arguments may not run.
         """
-        item = self._drive.open.get(question.call_id)
-        if item is None or item.question != question:
-            raise AnswerRefused(f"the question about call {question.call_id} is not open (any more)")
-        if kind not in _KINDS[question.kind]:
-            raise AnswerRefused(f"{kind!r} does not answer it; choose one of {', '.join(_KINDS[question.kind])}")
-        if kind == "edit":
-            await self._require_may_run(item, arguments or {})
-        left = living(await self._drive.left_running(question.call_id)) if question.kind == "recovery" else ()
-        if kind == "retry" and left:
-            raise AnswerRefused(still_running(question.call_id, left))
         answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason))
-        standing = await self._parts.decisions.insert(self.thread_id, question, answer)
-        if standing == answer:
-            self._parts.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
-            if left:
-                self._parts.bus.publish(Warned(goes_on(question.call_id, left)))
-        return standing
+        return await self._answering.decide(question, answer, always)
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:
         """End what an interrupted call left running; returns the pids of what lives all the same.
@@ -218,10 +224,7 @@ class Session:
         Raises:
             AnswerRefused: no such recovery question is open.
         """
-        item = self._drive.open.get(question.call_id)
-        if item is None or item.question != question or question.kind != "recovery":
-            raise AnswerRefused(f"call {question.call_id} is not interrupted (any more); nothing was ended")
-        return await end(await self._drive.left_running(question.call_id))
+        return await self._answering.end_processes(question)
 
     async def proceed(self) -> Rest:
         """Go on when every open question has an answer; else return at once with what is still open."""
@@ -229,7 +232,8 @@ class Session:
 
     async def answered_elsewhere(self) -> dict[str, Answer]:
         """Standing answers to open questions that others gave, by call id."""
-        return {call_id: answer for call_id, answer in (await self._standing()).items() if answer.by != self.by}
+        standing = await self._answering.standing()
+        return {call_id: answer for call_id, answer in standing.items() if answer.by != self.by}
 
     async def stop(self) -> Rest:
         """Stop the turn; a `send`, `proceed` or `start` that is under way returns the same rest."""
@@ -276,13 +280,3 @@ class Session:
         return await self._drive.run(
             lambda life: self._parts.run.begin({"turn": turn, "mode": mode, **update}, life)
         )
-
-    async def _require_may_run(self, item: OpenQuestion, arguments: Mapping[str, Any]) -> None:
-        scope = Scope(self.thread_id, self._drive.mode)
-        plan = await self._parts.toolbox.plan(item.call["tool_name"], arguments, scope)
-        if plan.verdict in ("unusable", "deny"):
-            raise AnswerRefused(f"the edited arguments were not taken: {plan.reason}")
-
-    async def _standing(self) -> dict[str, Answer]:
-        questions = [item.question for item in self._drive.open.values()]
-        return await self._parts.decisions.standing(self.thread_id, questions) if questions else {}

@@ -7,6 +7,7 @@ from typing import Any
 
 from graph_agent.ports import Answer, Question
 from graph_agent.store.database import Database
+from graph_agent.store.grants import insert_grant
 from graph_agent.store.jsontext import json_text, storable
 
 __all__ = ["SqliteDecisions"]
@@ -57,6 +58,8 @@ class SqliteDecisions:
             arguments = None if answer.arguments is None else json_text(dict(answer.arguments))
             text = (answer.kind, arguments, storable(answer.reason), storable(answer.by), answer.at)
             connection.execute(_INSERT, (*key, question.digest, *text))
+            if answer.grant is not None:
+                insert_grant(connection, answer.grant)
             return answer
 
         return await self._database.write(insert)

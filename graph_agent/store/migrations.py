@@ -186,6 +186,26 @@ CREATE TABLE pruned (                        -- ids that stood once
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[Migration, ...] = (Migration("spine", _SPINE), Migration("travel", _TRAVEL))
+_GRANTS = """
+CREATE TABLE grants (                        -- what was allowed "always"
+    id INTEGER PRIMARY KEY AUTOINCREMENT,    -- never used again: `policy revoke` names one
+    scope TEXT NOT NULL,                     -- thread, project, user
+    rules TEXT NOT NULL,                     -- JSON list of {"text", "exact"}
+    mode TEXT NOT NULL,                      -- the permission mode it was given in
+    thread_id TEXT NOT NULL,                 -- where it was given
+    workspace TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    by TEXT NOT NULL,
+    at TEXT NOT NULL,
+    revoked_at TEXT,
+    revoked_by TEXT
+);
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration("spine", _SPINE),
+    Migration("travel", _TRAVEL),
+    Migration("grants", _GRANTS),
+)
 
 SCHEMA_VERSION = len(MIGRATIONS)

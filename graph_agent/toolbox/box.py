@@ -2,18 +2,19 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from graph_agent.calls import ToolCallInfo, process_mark
 from graph_agent.errors import ControlFlow
-from graph_agent.ports import Blobs, FileStates, Finding, Intent, Outcome, Plan, Scope
+from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, NoGrants, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
+from graph_agent.toolbox.granting import with_grants
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.values import as_outcome, as_preview
-from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge
+from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge, propose
 from tools.base import BaseTool, InterruptedCall, Limits, Progress, ToolContext, ToolErrorType, failure
 from tools.blocking import in_thread
 from tools.coercion import BadArguments
@@ -44,6 +45,7 @@ class ToolboxPorts:
     record_process: RecordProcess
     on_progress: Callable[[str, str, str], None] = _silent
     """Call id, kind (`shell_output`, `bytes_fetched`, `files_searched`, `message`), text."""
+    grants: Grants = field(default_factory=NoGrants)
 
 
 class GraphToolbox:
@@ -86,6 +88,14 @@ class GraphToolbox:
             tool.name, dict(arguments), "unusable", f"{tool.name} failed while it was planned; see the log."
         )
         return await self._guarded(self._plan(tool, arguments, scope), unusable)
+
+    async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
+        """See the port."""
+        tool = self._find(tool_name)
+        if tool is None:
+            return Proposal(objection=unknown_tool(tool_name, self._registry.names()))
+        failed = Proposal(objection=f"{tool.name} failed while a rule was looked for; see the log.")
+        return await self._guarded(self._propose(tool, arguments, scope), failed)
 
     async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """See the port."""
@@ -141,11 +151,23 @@ class GraphToolbox:
             if objection := tool.validate(usable):
                 return Plan(tool.name, usable, "unusable", objection)
             facts = call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
-            decision = judge(facts, self._setting.policy)
+            decision = judge(facts, await self._policy(scope))
             shown = None if decision.verdict == "deny" else await self._preview(tool, usable, scope)
         except (BadArguments, PathRefused) as error:
             return Plan(tool.name, dict(arguments), "unusable", str(error), kind=kind_of(tool, arguments))
         return _planned(tool, usable, facts, decision, shown)
+
+    async def _propose(self, tool: BaseTool, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
+        try:
+            usable = parsed(tool, arguments)
+            facts = call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
+        except (BadArguments, PathRefused) as error:
+            return Proposal(objection=str(error))
+        rules, objection = propose(facts, await self._policy(scope), tool.suggest_rule(usable))
+        return Proposal(rules, objection)
+
+    async def _policy(self, scope: Scope) -> PolicySettings:
+        return await with_grants(self._setting, self._ports.grants, scope)
 
     async def _preview(self, tool: BaseTool, arguments: dict[str, Any], scope: Scope) -> dict[str, Any] | None:
         if tool.is_read_only(arguments):

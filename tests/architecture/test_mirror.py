@@ -19,6 +19,7 @@ TESTED_THROUGH = {
     "graph_agent/graph/observation.py": EDGES,
     "graph_agent/graph/reasoning.py": TURNS,
     "graph_agent/graph/routing.py": TURNS,
+    "graph_agent/session/answering.py": TURNS,
     "graph_agent/session/desk.py": TURNS,
     "graph_agent/session/drive.py": TURNS,
     "graph_agent/session/evidence.py": COMMANDS,

@@ -1,6 +1,7 @@
 import json
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,139 @@ def test_in_dont_ask_mode_the_model_is_told_that_nobody_could_be_asked(set_up: S
     names = sorted(path.name for path in Path(bench.workspace).iterdir())
     assert (ran.ending, names, "AAA" in read) == ((0, "ok"), ["seen.txt"], True)
     assert ["denied by policy" in text for text in refused] == [True] * 3
+
+
+def test_always_stores_exactly_what_was_shown_and_asks_for_the_rest(set_up: SetUp) -> None:
+    both = {"command": "git status && rm -rf ./tmp"}
+    bench = set_up(
+        TC("c1", "bash", both), TC("c2", "bash", {"command": "rm -rf ./other"}), TC("c3", "bash", both), TXT("end")
+    )
+    subprocess.run(["git", "init", "-q"], cwd=bench.workspace, check=True)
+    for name in ("tmp", "other"):
+        (bench.workspace / name).mkdir()
+    chat = bench.chat("chat", "go", "--thread", "t1")
+
+    chat.sees(_KEYS)
+    chat.enters("a")
+    chat.sees("bash(git status)")
+    chat.sees("bash(rm -rf ./tmp)")
+    chat.sees("[b]ack > ")
+    chat.enters("t")
+    chat.sees("rm -rf ./other")
+    chat.sees(_KEYS)
+    before_an_answer = sorted(path.name for path in bench.workspace.iterdir())
+    (bench.workspace / "tmp").mkdir()
+    chat.enters("n")
+    chat.sees("end")
+    chat.types(_CTRL_D)
+
+    assert (chat.ends(), before_an_answer) == (0, [".git", "other"])
+    assert sorted(path.name for path in bench.workspace.iterdir()) == [".git", "other"]
+    [grant] = bench.command.json("policy", "list")["grants"]
+    assert (grant["rules"], grant["scope"]) == (["bash(git status)", "bash(rm -rf ./tmp)"], "thread")
+    reasons = {call["call_id"]: call["reason"] for call in bench.command.json("calls", "t1")["calls"]}
+    assert reasons["c3"] == "Allowed always by grant 1 (this thread): 'bash(git status)', 'bash(rm -rf ./tmp)'."
+    assert bench.server.faults == []
+
+
+def test_an_always_of_this_thread_holds_in_a_later_process_and_in_no_other_thread(set_up: SetUp) -> None:
+    call = {"command": "touch here"}
+    bench = set_up(*(reply for n in range(3) for reply in (TC(f"c{n}", "bash", call), TXT("ok"))))
+    bench.ask("go", "--thread", "t1")
+    bench.command("approvals", "approve", "c0", "--always")
+    first = bench.ask("--resume", "t1")
+
+    again = bench.ask("go", "--thread", "t1")
+    other = bench.ask("go", "--thread", "t2")
+
+    assert [ran.code for ran in (first, again, other)] == [0, 0, 3]
+
+
+def test_an_always_never_answers_a_question_that_is_open_already(set_up: SetUp) -> None:
+    call = {"command": "echo x >/dev/null"}
+    bench = set_up(TC("c1", "bash", call), TC("c2", "bash", call), TXT("ok"))
+    for thread in ("t1", "t2"):
+        bench.ask("go", "--thread", thread)
+    bench.command("approvals", "approve", "c1", "--always", "--scope", "user")
+
+    still = bench.ask("--resume", "t2")
+
+    assert (still.code, [one["call_id"] for one in bench.command.json("approvals", "list")["approvals"]]) == (
+        3,
+        ["c2"],
+    )
+
+
+def test_an_always_of_a_looser_mode_does_not_hold_in_a_stricter_one(set_up: SetUp) -> None:
+    call = {"command": "echo x >/dev/null"}
+    bench = set_up(*(TC(f"c{n}", "bash", call) for n in range(2)), TXT("ok"), TC("c3", "bash", call), TXT("ok"))
+    bench.ask("go", "--thread", "t1", "--mode", "acceptEdits")
+    bench.command("approvals", "approve", "c0", "--always", "--scope", "project")
+
+    stricter = bench.ask("go", "--thread", "t2")
+    as_loose = bench.ask("--resume", "t1")
+    as_loose_elsewhere = bench.ask("go", "--thread", "t3", "--mode", "acceptEdits")
+
+    assert [ran.code for ran in (stricter, as_loose, as_loose_elsewhere)] == [3, 0, 0]
+
+
+def test_arguments_edited_in_an_editor_are_judged_and_their_change_is_shown_before_they_run(
+    set_up: SetUp, tmp_path: Path
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\ncp "$NEXT" "$1"; mv "$NEXT.2" "$NEXT" || true\n')
+    editor.chmod(0o700)
+    (tmp_path / "left").write_text("garbage")
+    (tmp_path / "left.2").write_text('{"file_path": "b.txt", "content": "mine\\n"}')
+    bench = set_up(
+        TC("c1", "write_file", {"file_path": "a.txt", "content": "model\n"}),
+        TXT("end"),
+        env={"VISUAL": str(editor), "NEXT": str(tmp_path / "left")},
+    )
+    chat = bench.chat("chat", "go", "--thread", "t1")
+
+    chat.sees(_KEYS)
+    chat.enters("e")
+    chat.sees("what the editor left is not JSON")
+    chat.sees(_KEYS)
+    chat.enters("e")
+    chat.sees("b.txt")
+    chat.sees("your edited arguments")
+    chat.sees("mine")
+    chat.sees(_KEYS)
+    nothing_yet = list(bench.workspace.iterdir())
+    chat.enters("y")
+    chat.sees("end")
+    chat.types(_CTRL_D)
+
+    assert (chat.ends(), nothing_yet, bench.read("a.txt"), bench.read("b.txt")) == (0, [], None, b"mine\n")
+
+
+def test_three_calls_are_answered_together_once_each_was_seen(set_up: SetUp) -> None:
+    bench = set_up(TCS(*(bash(f"c{n}", f"echo {n} >> log.txt") for n in range(3))), TXT("end"))
+    chat = bench.chat("chat", "go", "--thread", "t1")
+
+    chat.sees("3 questions; nothing runs before all are answered")
+    chat.sees(_KEYS)
+    chat.enters("all")
+    chat.sees("echo 2 >> log.txt")
+    chat.sees("3 of them HIGH risk")
+    chat.sees("[b]ack > ")
+    chat.enters("y")
+    chat.sees("end")
+    chat.types(_CTRL_D)
+
+    assert (chat.ends(), bench.read("log.txt")) == (0, b"0\n1\n2\n")
+
+
+def test_an_always_given_in_another_terminal_is_told_in_the_chat_that_waits(set_up: SetUp) -> None:
+    bench = set_up(TC("c1", "bash", {"command": "touch here"}), TXT("end"))
+    chat = bench.chat("chat", "go", "--thread", "t1")
+    chat.sees(_KEYS)
+
+    given = bench.command.json("approvals", "approve", "c1", "--always", "--scope", "project")
+    chat.sees(f"answered by {given['by']}: yes (always in this project: bash(touch here))")
+    chat.sees("end")
+    chat.types(_CTRL_D)
+
+    assert (chat.ends(), bench.read("here")) == (0, b"")

@@ -18,7 +18,7 @@ from typing import Any
 
 from graph_agent.app.answering import answer_approval
 from graph_agent.app.forking import fork
-from graph_agent.app.tooling import open_toolbox
+from graph_agent.app.tooling import ToolStorage, open_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
@@ -36,6 +36,7 @@ from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
 from graph_agent.store.file_states import SqliteFileStates
+from graph_agent.store.grants import SqliteGrants
 from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
@@ -178,7 +179,9 @@ class _Life:
         )
         states = deadly(SqliteFileStates(database, clock), "file_states", ("set",), points)
         settings = Settings(database=self._world.database)
-        tools = await open_toolbox(self._world.workspace, settings, (blobs, states, journal), bus)
+        tools = await open_toolbox(
+            self._world.workspace, settings, ToolStorage(blobs, states, journal, SqliteGrants(database)), bus
+        )
         toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
         model = PlayModel(self._scene, self._world, points.point)
         barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)

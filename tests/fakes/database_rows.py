@@ -95,6 +95,22 @@ class Rows:
             },
         )
 
+    def grant(self, *rules: str, **columns: Any) -> None:
+        self._insert(
+            "grants",
+            {
+                "scope": "thread",
+                "rules": json.dumps([{"text": rule, "exact": True} for rule in rules]),
+                "mode": "default",
+                "thread_id": "t1",
+                "workspace": "/w",
+                "call_id": "call_a",
+                "by": "cli pid 7",
+                "at": START,
+                **columns,
+            },
+        )
+
     def message(self, role: str, body: dict[str, Any], thread_id: str = "t1") -> None:
         [(count,)] = self._connection.execute("SELECT count(*) FROM transcript WHERE thread_id = ?", (thread_id,))
         self._insert(

@@ -9,6 +9,7 @@ from graph_agent.cli.boundary import guarded
 from graph_agent.cli.calls import calls_command
 from graph_agent.cli.inspect import inspect_command
 from graph_agent.cli.plain import PlainCommand, PlainGroup
+from graph_agent.cli.policy import policy_app
 from graph_agent.cli.recover import recover_command
 from graph_agent.cli.threads import threads_app
 
@@ -17,6 +18,7 @@ __all__ = ["app"]
 app = typer.Typer(cls=PlainGroup, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 app.add_typer(threads_app, name="threads")
 app.add_typer(approvals_app, name="approvals")
+app.add_typer(policy_app, name="policy")
 app.command("inspect", cls=PlainCommand)(inspect_command)
 app.command("recover", cls=PlainCommand)(recover_command)
 app.command("calls", cls=PlainCommand)(calls_command)

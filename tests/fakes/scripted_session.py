@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import CallAnswered, Event, EventBus, SessionOpened, TurnEnded, TurnStarted
-from graph_agent.ports import Answer, AnswerKind, Question
+from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 
 __all__ = ["Pause", "ScriptedSession", "Turn", "approval", "recovery", "rest"]
@@ -110,16 +110,21 @@ class ScriptedSession:
         return await self._play(self._turns.pop(0))
 
     async def decide(
-        self, question: Question, kind: AnswerKind, *, arguments: Mapping[str, Any] | None = None, reason: str = ""
+        self,
+        question: Question,
+        kind: AnswerKind,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        reason: str = "",
+        always: Always | None = None,
     ) -> Answer:
-        if kind == "edit" and question.call_id in self.refusals:
-            raise AnswerRefused(self.refusals.pop(question.call_id))
         if standing := (await self.answered_elsewhere()).get(question.call_id):
             return standing
         answer = Answer(kind, self.by, AT, arguments, reason)
         self._answers[question.call_id] = answer
         edited = () if arguments is None else (json.dumps(arguments),)
-        self._note("decide", question.call_id, kind, reason, *edited)
+        granted = () if always is None else (f"always {always.scope}", *always.rules)
+        self._note("decide", question.call_id, kind, reason, *edited, *granted)
         self.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
         return answer
 
@@ -130,6 +135,20 @@ class ScriptedSession:
         self._note("model", name)
         self.model_name = name
         self.model_label = f"{name} @ scripted"
+
+    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+        if question.call_id in self.refusals:
+            raise AnswerRefused(self.refusals.pop(question.call_id))
+        item = self._open[question.call_id]
+        call = {**item.call, "arguments": dict(arguments), "preview": {"kind": "text", "text": "as edited"}}
+        return replace(item, call=cast("ToolCallInfo", call))
+
+    async def propose(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
+        call = self._open[question.call_id].call
+        given = call["arguments"] if arguments is None else arguments
+        if "command" not in given:
+            return Proposal(objection="It names no command.")
+        return Proposal(tuple(f"{call['tool_name']}({part})" for part in str(given["command"]).split(" && ")))
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:
         self._note("end", question.call_id)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Finding, Intent, Outcome, Plan, Scope
+from graph_agent.ports import Finding, Intent, Outcome, Plan, Proposal, Scope
 
 __all__ = ["ScriptedToolbox"]
 
@@ -48,6 +48,10 @@ class ScriptedToolbox:
             case "deny":
                 return Plan(tool_name, given, "deny", "a rule says so", "deny rule")
         return Plan(tool_name, given, "unusable", f"there is no tool {tool_name!r}")
+
+    async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
+        """A rule for the tool as a whole."""
+        return Proposal((tool_name,))
 
     async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """A file for what writes."""

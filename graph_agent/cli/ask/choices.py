@@ -3,7 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["APPROVAL", "END", "MORE", "RECOVERY", "Choice", "choice_line", "chosen"]
+__all__ = [
+    "ALL",
+    "ALL_APPROVALS",
+    "ALL_RECOVERIES",
+    "APPROVAL",
+    "END",
+    "MORE",
+    "RECOVERY",
+    "SCOPES",
+    "Choice",
+    "choice_line",
+    "chosen",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +31,7 @@ class Choice:
 
 APPROVAL = (
     Choice("y", "yes", "[y]es"),
+    Choice("a", "always", "[a]lways"),
     Choice("e", "edit", "[e]dit"),
     Choice("n", "no", "[n]o"),
     Choice("r", "reason", "no, with a [r]eason"),
@@ -30,6 +43,27 @@ RECOVERY = (
     Choice("d", "done", "[d]one"),
     Choice("c", "cancel", "[c]ancel"),
 )
+
+ALL = Choice("all", "together", "[all] at once")
+"""Offered while several questions of a kind are left: the others are shown, then one answer holds for all."""
+
+_BACK = Choice("b", "back", "[b]ack")
+
+ALL_APPROVALS = (Choice("y", "yes", "[y]es to all"), Choice("n", "no", "[n]o to all"), _BACK)
+ALL_RECOVERIES = (
+    Choice("r", "retry", "[r]etry all"),
+    Choice("d", "done", "[d]one all"),
+    Choice("c", "cancel", "[c]ancel all"),
+    _BACK,
+)
+
+SCOPES = (
+    Choice("t", "thread", "in this [t]hread"),
+    Choice("p", "project", "in this [p]roject"),
+    Choice("u", "user", "everywhere, as this [u]ser"),
+    _BACK,
+)
+"""Where an "always" holds."""
 
 END = Choice("e", "end", "[e]nd what still runs")
 """Offered while processes of the earlier attempt live; until they have ended the call is not tried again."""

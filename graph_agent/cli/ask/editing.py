@@ -4,11 +4,15 @@ import asyncio
 import json
 import os
 import shlex
+import signal
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
+from graph_agent.cli.escape import escape
+from graph_agent.cli.exits import Exit
+from graph_agent.cli.supervise import signals_caught
 from graph_agent.errors import AgentError
 
 __all__ = ["NotEdited", "edited_arguments"]
@@ -26,25 +30,43 @@ async def edited_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory(prefix="graph-agent-") as folder:
         path = Path(folder) / "arguments.json"
-        path.write_text(json.dumps(arguments, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(_shown(arguments), encoding="utf-8")
         await _edit(path)
         return _read(path)
+
+
+def _shown(arguments: Mapping[str, Any]) -> str:
+    """JSON in which whatever an editor would obey or hide stands as an escape, which reads back as it was."""
+    text = json.dumps(arguments, indent=2, ensure_ascii=False)
+    safe = (c if escape(c, multiline=True) == c else json.dumps(c)[1:-1] for c in text)
+    return f"{''.join(safe)}\n"
 
 
 async def _edit(path: Path) -> None:
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
+        # Ctrl-C in an editor is a key of the editor's: it must not end the chat beside it.
+        with signals_caught(_leave_to_editor, signal.SIGINT):
+            process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
+            code = await process.wait()
     except (OSError, ValueError) as error:
         raise NotEdited(f"the editor {command!r} could not be started ({error}); set EDITOR to another") from error
-    if code := await process.wait():
+    if code:
         raise NotEdited(f"the editor {command!r} ended with code {code}; nothing was changed")
+
+
+def _leave_to_editor(_code: Exit) -> None:
+    return None
+
+
+def _no_json(name: str) -> Never:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        value = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_json)
+    except (OSError, ValueError, RecursionError) as error:
         raise NotEdited(f"what the editor left is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise NotEdited(f"the arguments must be a JSON object, not {type(value).__name__}")

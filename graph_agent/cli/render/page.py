@@ -30,16 +30,16 @@ _HAPPENED = {
 
 
 def approval_page(
-    item: OpenQuestion, workspace: Path, width: int, place: str, edited: Mapping[str, Any] | None = None
+    item: OpenQuestion, workspace: Path, width: int, place: str, *, is_edited: bool = False
 ) -> list[Text]:
-    """The page of an approval; `place` says which of how many, `edited` are arguments changed at this prompt."""
+    """The page of an approval; `place` says which of how many, `is_edited` that it was changed at this prompt."""
     call = item.call
     lines = [_title("Approval", place, call), *_warning(call)]
     lines += _field("why", item.question.reason or call.get("reason") or "the policy asks before this tool", width)
     lines += _field("workspace", str(workspace), width)
-    preview = call.get("preview") if edited is None else None
-    lines += _arguments(call["arguments"] if edited is None else edited, preview, width)
-    if edited is not None:
+    preview = call.get("preview")
+    lines += _arguments(call["arguments"], preview, width)
+    if is_edited:
         lines.append(Text("  these are your edited arguments, not the model's", "bold"))
     return [*lines, *_change(preview, width)]
 

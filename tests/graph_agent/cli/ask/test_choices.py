@@ -18,6 +18,6 @@ def test_anything_else_is_no_answer(line: str) -> None:
 
 def test_the_prompt_shows_each_key_in_brackets() -> None:
     assert [choice_line(APPROVAL), choice_line(RECOVERY)] == [
-        "[y]es  [e]dit  [n]o  no, with a [r]eason  [s]top the turn > ",
+        "[y]es  [a]lways  [e]dit  [n]o  no, with a [r]eason  [s]top the turn > ",
         "[r]etry  [d]one  [c]ancel > ",
     ]

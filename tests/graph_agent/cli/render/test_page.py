@@ -59,12 +59,14 @@ def test_content_that_the_diff_does_not_show_whole_is_shown_in_full() -> None:
     assert _plain(approval_page(item, Path("/w"), 80, ""))[3:6] == ["  content: 2 lines", "  │ one", "  │ TWO"]
 
 
-def test_edited_arguments_replace_the_models_and_its_preview() -> None:
-    item = approval("c1", "write_file", {"content": "one"}, preview={"kind": "diff", "text": _NEW_FILE})
+def test_arguments_edited_at_the_prompt_are_told_apart_from_the_models() -> None:
+    item = approval("c1", "write_file", {"content": "mine"}, preview={"kind": "text", "text": "as edited"})
 
-    assert _plain(approval_page(item, Path("/w"), 80, "", {"content": "mine"}))[3:] == [
+    assert _plain(approval_page(item, Path("/w"), 80, "", is_edited=True))[3:] == [
         "  content: mine",
         "  these are your edited arguments, not the model's",
+        "  what would happen:",
+        "  │ as edited",
     ]
 
 

@@ -1,0 +1,125 @@
+"""Asks about one call that waits for an approval: yes, always, edit, no, no and why, stop."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from graph_agent.cli.ask.choices import ALL, APPROVAL, SCOPES
+from graph_agent.cli.ask.editing import NotEdited, edited_arguments
+from graph_agent.cli.ask.prompt import Prompt, Reply
+from graph_agent.cli.render.lines import folded, marked
+from graph_agent.cli.render.page import approval_page
+from graph_agent.errors import AnswerRefused
+from graph_agent.ports import Always, GrantScope
+from graph_agent.session.api import OpenQuestion
+
+__all__ = ["Approving", "StopTurn"]
+
+_SCOPES: Mapping[str, GrantScope] = {"t": "thread", "p": "project", "u": "user"}
+
+
+class StopTurn(Exception):
+    """The answer was to stop the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The question as it is shown now."""
+
+    item: OpenQuestion
+    arguments: Mapping[str, Any] | None = None
+    """Arguments that were changed at this prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approving:
+    """The approvals of one chat."""
+
+    prompt: Prompt
+
+    async def ask(self, item: OpenQuestion, place: str, *, offers_all: bool) -> bool:
+        """Ask until the question has its answer, from here or elsewhere; False when all are to be answered at once.
+
+        Raises:
+            StopTurn: the person wants the turn stopped instead.
+        """
+        asked = _Asked(item)
+        page = self.page(item, place)
+        choices = (*APPROVAL[:-1], ALL, APPROVAL[-1]) if offers_all else APPROVAL
+        while key := await self.prompt.key(item, page, choices):
+            page = []
+            if key == ALL.key:
+                return False
+            if key == "e":
+                asked = await self._edited(asked)
+                page = self.page(asked.item, place, is_edited=asked.arguments is not None)
+            elif await self._stands(asked, key):
+                break
+        return True
+
+    def page(self, item: OpenQuestion, place: str, *, is_edited: bool = False) -> list[Text]:
+        """Everything there is to see before answering."""
+        prompt = self.prompt
+        return approval_page(item, prompt.session.workspace, prompt.width, place, is_edited=is_edited)
+
+    async def _stands(self, asked: _Asked, key: str) -> bool:
+        original = asked.item
+        match key:
+            case "y":
+                return await self._let_through(asked, None)
+            case "a":
+                always = await self._always(asked)
+                return always is not None and await self._let_through(asked, always)
+            case "n":
+                return await self.prompt.decide(original, Reply("reject"))
+            case "r":
+                return await self.prompt.decide(original, Reply("reject", await self.prompt.words("Reason: ")))
+            case _:
+                raise StopTurn
+
+    async def _let_through(self, asked: _Asked, always: Always | None) -> bool:
+        kind: Any = "approve" if asked.arguments is None else "edit"
+        return await self.prompt.decide(asked.item, Reply(kind, arguments=asked.arguments, always=always))
+
+    async def _always(self, asked: _Asked) -> Always | None:
+        """What the person wants to allow always, having seen the exact rules; None when nothing."""
+        try:
+            proposal = await self.prompt.session.propose(asked.item.question, asked.arguments)
+        except AnswerRefused as refusal:
+            self.prompt.say(str(refusal), "yellow")
+            return None
+        if not proposal.rules:
+            self.prompt.say(f"This cannot be allowed always. {proposal.objection}", "yellow")
+            return None
+        page = list(_rules_page(proposal.rules, self.prompt.session.mode, self.prompt.width))
+        scope = _SCOPES.get(await self.prompt.pick(page, SCOPES))
+        return None if scope is None else Always(scope, proposal.rules)
+
+    async def _edited(self, asked: _Asked) -> _Asked:
+        """The question with the arguments the editor left, judged and previewed anew; as it was where they fail."""
+        before = asked.item.call["arguments"] if asked.arguments is None else asked.arguments
+        try:
+            with self.prompt.terminal.given_away():
+                arguments = await edited_arguments(before)
+            if arguments == before:
+                self.prompt.say("Nothing was changed.", "yellow")
+                return asked
+            shown = await self.prompt.session.reconsider(asked.item.question, arguments)
+        except (NotEdited, AnswerRefused) as refusal:
+            self.prompt.say(str(refusal), "yellow")
+            return asked
+        return _Asked(shown, shown.call["arguments"])
+
+
+def _rules_page(rules: Sequence[str], mode: str, width: int) -> Iterator[Text]:
+    what = "this rule" if len(rules) == 1 else f"these {len(rules)} rules, all of them needed by this call"
+    yield Text(f"Always stores {what}. From now on, what is exactly so runs unasked:", "bold")
+    for rule in rules:
+        yield from folded(marked(rule), width, "  │ ")
+        if "(" not in rule:
+            yield Text("  that is every call of this tool, whatever its arguments", "yellow")
+    yield from folded(
+        marked(f"It holds in mode {mode} and in more permissive ones; `policy revoke` ends it."), width
+    )

@@ -1,0 +1,78 @@
+"""The open questions of a held thread and the answers they may get: judged, recorded, told. Runs no graph."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graph_agent.errors import AnswerRefused
+from graph_agent.events import CallAnswered, Warned
+from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
+from graph_agent.session.api import OpenQuestion
+from graph_agent.session.drive import Drive
+from graph_agent.session.orphans import end, goes_on, living, still_running
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.reviewing import reviewed, with_grant
+
+__all__ = ["Answering"]
+
+_KINDS: dict[str, tuple[AnswerKind, ...]] = {
+    "approval": ("approve", "edit", "reject"),
+    "recovery": ("retry", "done", "cancel"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Answers given by this process."""
+
+    thread: Thread
+    parts: SessionParts
+    drive: Drive
+
+    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+        """See `Session.reconsider`."""
+        return await reviewed(self._open(question), arguments, self.parts.toolbox, self.drive.scope)
+
+    async def propose(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal:
+        """See `Session.propose`."""
+        call = self._open(question).call
+        given = call["arguments"] if arguments is None else arguments
+        return await self.parts.toolbox.propose(call["tool_name"], given, self.drive.scope)
+
+    async def decide(self, question: Question, answer: Answer, always: Always | None) -> Answer:
+        """See `Session.decide`."""
+        item = self._open(question)
+        kind, call_id = answer.kind, question.call_id
+        if kind not in _KINDS[question.kind]:
+            raise AnswerRefused(f"{kind!r} does not answer it; choose one of {', '.join(_KINDS[question.kind])}")
+        if kind == "edit":
+            await reviewed(item, answer.arguments or {}, self.parts.toolbox, self.drive.scope)
+        left = living(await self.drive.left_running(call_id)) if question.kind == "recovery" else ()
+        if kind == "retry" and left:
+            raise AnswerRefused(still_running(call_id, left))
+        if always is not None and kind in ("approve", "edit"):
+            answer = with_grant(answer, always, call_id, self.drive.scope, str(self.thread.workspace))
+        standing = await self.parts.decisions.insert(self.thread.thread_id, question, answer)
+        if standing == answer:
+            self.parts.bus.publish(CallAnswered(call_id, kind, answer.by, answer.reason))
+            if left:
+                self.parts.bus.publish(Warned(goes_on(call_id, left)))
+        return standing
+
+    async def end_processes(self, question: Question) -> tuple[int, ...]:
+        """See `Session.end_processes`."""
+        item = self.drive.open.get(question.call_id)
+        if item is None or item.question != question or question.kind != "recovery":
+            raise AnswerRefused(f"call {question.call_id} is not interrupted (any more); nothing was ended")
+        return await end(await self.drive.left_running(question.call_id))
+
+    async def standing(self) -> dict[str, Answer]:
+        """The answers recorded so far to what is open, by call id."""
+        questions = [item.question for item in self.drive.open.values()]
+        return await self.parts.decisions.standing(self.thread.thread_id, questions) if questions else {}
+
+    def _open(self, question: Question) -> OpenQuestion:
+        item = self.drive.open.get(question.call_id)
+        if item is None or item.question != question:
+            raise AnswerRefused(f"the question about call {question.call_id} is not open (any more)")
+        return item

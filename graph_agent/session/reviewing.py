@@ -1,0 +1,49 @@
+"""A question seen with other arguments, and the answer "always". Lets the toolbox judge, records nothing."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from graph_agent.errors import AnswerRefused
+from graph_agent.ports import Always, Answer, Grant, Scope, Toolbox
+from graph_agent.session.api import OpenQuestion
+
+if TYPE_CHECKING:
+    from graph_agent.calls import ToolCallInfo
+
+__all__ = ["WHERE", "reviewed", "with_grant"]
+
+WHERE = {"thread": "in this thread", "project": "in this project", "user": "everywhere"}
+"""The scope of a grant, in words."""
+
+
+async def reviewed(
+    item: OpenQuestion, arguments: Mapping[str, Any], toolbox: Toolbox, scope: Scope
+) -> OpenQuestion:
+    """The question as it reads with these arguments: judged, and with the change they would make.
+
+    Raises:
+        AnswerRefused: the call may not run with them.
+    """
+    plan = await toolbox.plan(item.call["tool_name"], arguments, scope)
+    if plan.verdict in ("unusable", "deny"):
+        raise AnswerRefused(f"the edited arguments were not taken: {plan.reason}")
+    shown = {"arguments": plan.arguments, "display": plan.display, "risk": plan.risk, "preview": plan.preview}
+    call = cast("ToolCallInfo", {**item.call, **shown})
+    return replace(item, call=call, question=replace(item.question, reason=plan.reason))
+
+
+def with_grant(answer: Answer, always: Always, call_id: str, scope: Scope, workspace: str) -> Answer:
+    """The answer with what it allows for later calls; its reason tells others, who see no grant."""
+    grant = Grant(
+        scope=always.scope,
+        rules=always.rules,
+        mode=scope.mode,
+        thread_id=scope.thread_id,
+        workspace=workspace,
+        call_id=call_id,
+        by=answer.by,
+        at=answer.at,
+    )
+    told = f"always {WHERE[always.scope]}: {', '.join(always.rules)}"
+    return replace(answer, grant=grant, reason=told)

@@ -1,0 +1,32 @@
+"""From the grants that are stored to those that policy judges with. Knows no storage and no tool."""
+
+import logging
+from dataclasses import replace
+
+from graph_agent.ports import Grant, Grants, GrantScope, Scope
+from graph_agent.toolbox.facts import Setting
+from policy import BadRule, PolicySettings, parse_rule
+from policy import Grant as GrantedRules
+
+__all__ = ["with_grants"]
+
+_log = logging.getLogger(__name__)
+
+_WHERE: dict[GrantScope, str] = {"thread": "this thread", "project": "this project", "user": "everywhere"}
+
+
+async def with_grants(setting: Setting, grants: Grants, scope: Scope) -> PolicySettings:
+    """The settings with what was allowed always and holds here and now."""
+    stored = await grants.holding(scope.thread_id, str(setting.workspace))
+    read = [_read(grant) for grant in stored]
+    return replace(setting.policy, grants=tuple(grant for grant in read if grant is not None))
+
+
+def _read(grant: Grant) -> GrantedRules | None:
+    """The grant as policy takes it; None for one whose rules cannot be read: it then allows nothing."""
+    try:
+        rules = tuple(parse_rule(text, is_literal=True) for text in grant.rules)
+    except BadRule as error:
+        _log.warning("grant %s is not used: %s", grant.id, error)
+        return None
+    return GrantedRules(f"grant {grant.id} ({_WHERE[grant.scope]})", grant.mode, rules)
