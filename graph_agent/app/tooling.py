@@ -8,7 +8,7 @@ from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir, m
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError
 from graph_agent.events import CallProgressed, EventBus
-from graph_agent.ports import Blobs, FileStates, Grants, Journal, NoGrants
+from graph_agent.ports import Blobs, FileStates, Grants, Journal
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
 from policy import BadRule, PolicySettings, Rules, parse_rules
@@ -24,7 +24,7 @@ class ToolStorage(NamedTuple):
     blobs: Blobs
     file_states: FileStates
     journal: Journal
-    grants: Grants = NoGrants()
+    grants: Grants
 
 
 async def open_toolbox(workspace: Path, settings: Settings, storage: ToolStorage, bus: EventBus) -> GraphToolbox:

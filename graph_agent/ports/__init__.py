@@ -1,7 +1,7 @@
 """The protocols between the graph and the concrete parts that are wired in from outside."""
 
 from graph_agent.ports.clock import Clock, SystemClock, clock_time
-from graph_agent.ports.grants import Always, Grant, Grants, GrantScope, NoGrants
+from graph_agent.ports.grants import Always, Grant, Grants, GrantScope
 from graph_agent.ports.journal import Claim, Journal, JournalRow, RowStatus
 from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
 from graph_agent.ports.storage import (
@@ -45,7 +45,6 @@ __all__ = [
     "JournalRow",
     "ModelRequest",
     "Models",
-    "NoGrants",
     "OnDelta",
     "Outcome",
     "Plan",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-__all__ = ["Always", "Grant", "GrantScope", "Grants", "NoGrants"]
+__all__ = ["Always", "Grant", "GrantScope", "Grants"]
 
 GrantScope = Literal["thread", "project", "user"]
 """thread: this conversation in this workspace. project: this workspace. user: everywhere."""
@@ -47,15 +47,3 @@ class Grants(Protocol):
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
         """Take one back, for every process from its next call on; None where no such grant stands."""
         ...
-
-
-class NoGrants:
-    """Nothing was ever allowed always."""
-
-    async def holding(self, thread_id: str, workspace: str) -> list[Grant]:  # noqa: ARG002 - port
-        """None."""
-        return []
-
-    async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:  # noqa: ARG002 - port
-        """None to take back."""
-        return None

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from graph_agent.calls import ToolCallInfo, process_mark
 from graph_agent.errors import ControlFlow
-from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, NoGrants, Outcome, Plan, Proposal, Scope
+from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
-from graph_agent.toolbox.granting import with_grants
+from graph_agent.toolbox.granting import NoGrants, with_grants
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.values import as_outcome, as_preview
 from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge, propose

@@ -8,7 +8,7 @@ from graph_agent.toolbox.facts import Setting
 from policy import BadRule, PolicySettings, parse_rule
 from policy import Grant as GrantedRules
 
-__all__ = ["with_grants"]
+__all__ = ["NoGrants", "with_grants"]
 
 _log = logging.getLogger(__name__)
 
@@ -30,3 +30,15 @@ def _read(grant: Grant) -> GrantedRules | None:
         _log.warning("grant %s is not used: %s", grant.id, error)
         return None
     return GrantedRules(f"grant {grant.id} ({_WHERE[grant.scope]})", grant.mode, rules)
+
+
+class NoGrants:
+    """Nothing was ever allowed always."""
+
+    async def holding(self, thread_id: str, workspace: str) -> list[Grant]:  # noqa: ARG002 - port
+        """None."""
+        return []
+
+    async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:  # noqa: ARG002 - port
+        """None to take back."""
+        return None
