@@ -97,7 +97,7 @@ def run(
         list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a waiting call; repeatable.")
     ] = None,
     reject: Annotated[
-        list[str] | None, typer.Option("--reject", metavar="CALL", help="Refuse a waiting call; repeatable.")
+        list[str] | None, typer.Option("--reject", metavar="CALL|all", help="Refuse a waiting call; repeatable.")
     ] = None,
     reason: Annotated[str, typer.Option("--reason", help="Why the rejected calls are refused.")] = "",
     recover: Annotated[Recover, typer.Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,

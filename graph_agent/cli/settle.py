@@ -26,6 +26,7 @@ class Settlement:
     approve: tuple[str, ...] = ()
     """Call ids, unique endings of them, or `all`: every approval open at the start."""
     reject: tuple[str, ...] = ()
+    """The same; a call that is named goes before an `all`."""
     reason: str = ""
     recover: RecoverWay = "ask"
 
@@ -35,11 +36,13 @@ class Settlement:
         return tuple(name for name in (*self.approve, *self.reject) if name != "all")
 
     def require_open_calls(self, *, may_be: bool) -> None:
-        """Refuse to answer calls of a thread that can have none.
+        """Refuse answers that make no sense: two for all, or any about a thread that can have no open call.
 
         Raises:
-            UsageError: an answer is given and the thread is new; a later call would wait all the same.
+            UsageError: all are approved and rejected; or the thread is new: a later call would wait all the same.
         """
+        if "all" in self.approve and "all" in self.reject:
+            raise UsageError("--approve all and --reject all exclude each other; leave one of them out")
         if (self.approve or self.reject) and not may_be:
             raise UsageError(
                 "--approve and --reject answer calls that wait already, and a new thread has none; "
@@ -73,23 +76,20 @@ async def _decide(session: Conversation, item: OpenQuestion, reply: _Reply) -> N
 
 def _replies(questions: Sequence[OpenQuestion], by: Settlement) -> dict[str, _Reply]:
     approvals = [item.question.call_id for item in questions if item.question.kind == "approval"]
+    rejected = {_named(name, approvals) for name in by.reject if name != "all"}
+    approved = {_named(name, approvals) for name in by.approve if name != "all"}
+    if twice := rejected & approved:
+        raise UsageError(f"call {min(twice)!r} is both approved and rejected; leave one of the flags out")
     replies: dict[str, _Reply] = {}
-    for name in by.reject:
-        replies[_named(name, approvals)] = _Reply("reject", by.reason)
-    for name in by.approve:
-        for call_id in approvals if name == "all" else [_named(name, approvals)]:
-            _add_approval(replies, call_id, is_named=name != "all")
+    if "all" in by.approve or "all" in by.reject:
+        replies = dict.fromkeys(
+            approvals, _Reply("approve") if "all" in by.approve else _Reply("reject", by.reason)
+        )
+    replies |= dict.fromkeys(approved, _Reply("approve")) | dict.fromkeys(rejected, _Reply("reject", by.reason))
     for item in questions:
         if item.question.kind == "recovery" and (reply := _recovery(item, by.recover)):
             replies[item.question.call_id] = reply
     return replies
-
-
-def _add_approval(replies: dict[str, _Reply], call_id: str, *, is_named: bool) -> None:
-    standing = replies.get(call_id)
-    if standing and standing.kind == "reject" and is_named:
-        raise UsageError(f"call {call_id!r} is both approved and rejected; leave one of the flags out")
-    replies.setdefault(call_id, _Reply("approve"))
 
 
 def _named(name: str, open_ids: list[str]) -> str:

@@ -55,4 +55,7 @@ def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:
     key = ".".join(place[:2]) if ".".join(place[:2]) in found else place[0]
     item = found.get(key, Found(first["input"], "settings"))
     shown = "(hidden)" if key in SECRET_KEYS else repr(item.value)
-    return f"{item.origin}: {key} = {shown}: {first['msg'].removeprefix('Value error, ')}."
+    why = first["msg"].removeprefix("Value error, ")
+    if (key, item.value) == ("mode", "auto"):
+        why = f"a model would judge calls in this mode, which this version does not offer. {why}"
+    return f"{item.origin}: {key} = {shown}: {why}."

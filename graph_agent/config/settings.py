@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 __all__ = ["OPENAI_BASE_URL", "HeaderValue", "Mode", "ModelSettings", "PolicySettings", "Settings"]
 
-Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
+Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 """Where a key without a base URL belongs."""

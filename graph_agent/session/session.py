@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from graph_agent.config.settings import Mode
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, SessionOpened, TurnStarted, Warned
 from graph_agent.graph.history import printable
@@ -108,6 +109,8 @@ class Session:
 
     @mode.setter
     def mode(self, mode: str) -> None:
+        if mode not in get_args(Mode):
+            raise UsageError(f"there is no mode {mode!r}; choose one of {', '.join(get_args(Mode))}")
         if mode == "bypassPermissions":
             raise UsageError(
                 "bypassPermissions can only be chosen when the program starts: --mode bypassPermissions"

@@ -62,6 +62,20 @@ async def test_a_name_that_fits_no_open_call_decides_nothing(tmp_path: Path) -> 
         await _settled(tmp_path, Settlement(approve=("call",)), _A, _B)
 
 
+async def test_all_refuses_what_is_open_except_what_is_approved_by_name(tmp_path: Path) -> None:
+    by = Settlement(approve=("call-bbbb",), reject=("all",), reason="not now")
+
+    assert await _settled(tmp_path, by, _A, _B) == (
+        "done",
+        [("call-aaaa", "reject", "not now"), ("call-bbbb", "approve", "")],
+    )
+
+
+def test_all_cannot_be_both_approved_and_refused() -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        Settlement(approve=("all",), reject=("all",)).require_open_calls(may_be=True)
+
+
 async def test_the_same_call_cannot_be_approved_and_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="both approved and rejected"):
         await _settled(tmp_path, Settlement(approve=("call-aaaa",), reject=("call-aaaa",)), _A)
