@@ -7,7 +7,7 @@ from typing import Any
 
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.inspect.decode import decode
-from tests.crash.play import EDITED, marker_in
+from tests.crash.play import ALWAYS, EDITED, marker_in
 from tests.crash.world import World
 
 __all__ = ["avoidable", "violations"]
@@ -24,6 +24,7 @@ def violations(world: World) -> list[str]:
         *account.forgotten_answers(),
         *account.approvals_of_dead_lives(),
         *account.claims_of_others(),
+        *account.grants(),
         *account.history(),
         *account.lost_messages(),
         *account.files(),
@@ -60,6 +61,7 @@ class _Account:
             for call_id, write in decode(kind, value).items()
             if call_id != NEW_MESSAGE
         ]
+        self.granted = connection.execute("SELECT call_id, rules FROM grants").fetchall()
         connection.close()
         self.runs = Counter(marker.removesuffix(EDITED) for marker in world.runs())
         self.by_marker = {marker: call for call in self.ledger.values() if (marker := marker_in(call["arguments"]))}
@@ -80,11 +82,16 @@ class _Account:
         """I1, I2: a command runs once, and once more for each retry that a person gave, or after a rewind."""
         rewinds = len(self.world.notes("rewinds"))
         retries = Counter(note["marker"] for note in self.world.notes("answering") if note["answer"] == "retry")
+        unasked = Counter(
+            marker_in(call["arguments"])
+            for call in self.ledger.values()
+            if call.get("rule", "").startswith("grant")
+        )
         leave = {note["marker"] for note in self.world.notes("answering") if note["answer"] in ("approve", "edit")}
         too_often = [
             f"I1/I2: {marker} ran {count} times with {retries[marker]} retries"
             for marker, count in self.runs.items()
-            if count > 1 + retries[marker] + rewinds
+            if count > 1 + retries[marker] + rewinds + unasked[marker]
         ]
         return too_often + [f"I3: {marker} ran without approval" for marker in self.runs if marker not in leave]
 
@@ -150,6 +157,18 @@ class _Account:
             and self.ledger[call_id].get("run_token") != owner
             and (call_id, attempt) not in before
         ]
+
+    def grants(self) -> list[str]:
+        """I7: what is allowed always is stored once, with its answer, and then nothing like it is asked about."""
+        asked = {
+            note["call"]
+            for note in self.world.notes("asked")
+            if (note["marker"], note["question"]) == (ALWAYS, "approval")
+        }
+        stored = [call_id for call_id, _ in self.granted]
+        return (
+            [f"I7: always was to be answered about {asked}, it is stored of {stored}"] if stored != [*asked] else []
+        )
 
     def history(self) -> list[str]:
         return [f"I6: {note['error']}" for note in self.world.notes("invalid history")]

@@ -25,7 +25,7 @@ from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
 from graph_agent.inspect import Reader
 from graph_agent.model.offline import OfflineModel
-from graph_agent.ports import AnswerKind, SystemClock
+from graph_agent.ports import Always, AnswerKind, SystemClock
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.rewinding import carry_out, survey
@@ -45,7 +45,7 @@ from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.deadly import Countdown, DeadlySaver, deadly
-from tests.crash.play import EDITED, PlayModel, Scene, Wanted, marker_in
+from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in
 from tests.crash.world import World
 
 __all__ = ["THREAD", "Plan", "live"]
@@ -220,7 +220,8 @@ class _Life:
     async def _answer(self, session: Session, rest: Rest) -> Rest:
         for item in rest.questions:
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": _marker(item)}
-            ran = any(run.startswith(asked["marker"]) for run in self._world.runs())
+            is_one_of_many = asked["marker"] == ALWAYS
+            ran = not is_one_of_many and any(run.startswith(asked["marker"]) for run in self._world.runs())
             self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"), ran=ran)
         if any(self._wanted(item).answer == "stop" and item.question.kind == "approval" for item in rest.questions):
             self._world.note("stops")
@@ -228,13 +229,15 @@ class _Life:
         for item in rest.questions:
             kind, arguments = self._choose(item)
             facts = {"call": item.question.call_id, "answer": kind, "marker": _marker(item)}
+            facts["question"] = item.question.kind
             self._world.note("answering", **facts)
             if item.processes and kind == "retry":
                 await session.end_processes(item.question)
             if self._scene.is_answered_elsewhere and kind in ("approve", "reject"):
                 await answer_approval(self._world.database, item.question.call_id, kind, by="elsewhere")
             else:
-                await session.decide(item.question, kind, arguments=arguments)
+                always = await self._always(session, item)
+                await session.decide(item.question, kind, arguments=arguments, always=always)
             self._world.note("answered", **facts)
         if not self._scene.stops_running:
             return await session.proceed()
@@ -258,6 +261,11 @@ class _Life:
             case "reject":
                 return "reject", None
         return "approve", None
+
+    async def _always(self, session: Session, item: OpenQuestion) -> Always | None:
+        if item.question.kind != "approval" or self._wanted(item).answer != "always":
+            return None
+        return Always("thread", (await session.propose(item.question)).rules)
 
     def _wanted(self, item: OpenQuestion) -> Wanted:
         turn, message, position = (int(digit) for digit in _marker(item)[1:4])

@@ -16,7 +16,10 @@ from graph_agent.graph.history import require_valid
 from graph_agent.ports import ModelRequest, OnDelta
 from tests.crash.world import World
 
-__all__ = ["EDITED", "SCENES", "PlayModel", "Scene", "Wanted", "marker_in"]
+__all__ = ["ALWAYS", "EDITED", "SCENES", "PlayModel", "Scene", "Wanted", "marker_in"]
+
+ALWAYS = "m000-a11da115"
+"""The marker of every call that is allowed always: they are the same to the byte, and each leaves its effect."""
 
 EDITED = "X"
 """What an edit by the person adds to a marker."""
@@ -28,13 +31,15 @@ class Wanted:
 
     tool: str
     answer: str = ""
-    """approve, reject, edit, stop (the turn, at the question); empty for calls that need none."""
+    """approve, always, reject, edit, stop (the turn, at the question); empty for calls that need none."""
     fails: bool = False
     stays: float = 0.0
     """Seconds the command goes on after its effect."""
 
     def arguments(self, marker: str) -> dict[str, Any]:
         """What the model writes."""
+        if self.answer == "always":
+            return {"command": f"./note {marker}"}
         if self.tool == "bash":
             end = "false" if self.fails else f"sleep {self.stays}" if self.stays else "true"
             return {"command": f"echo {marker} >> effects; {end}"}
@@ -63,6 +68,7 @@ class Scene:
 
 _READ = Wanted("read_file")
 _BASH, _WRITE = Wanted("bash", "approve"), Wanted("write_file", "approve")
+_ALWAYS = Wanted("bash", "always")
 _SLOW = Wanted("bash", "approve", stays=20)
 
 SCENES: tuple[Scene, ...] = (
@@ -81,6 +87,7 @@ SCENES: tuple[Scene, ...] = (
     ),
     Scene("stopped at the question", (((Wanted("bash", "stop"), _READ),), ((_BASH,),))),
     Scene("stopped while a command runs", (((_SLOW, _BASH),), ((_READ,),)), stops_running=True),
+    Scene("allowed always", (((_ALWAYS, _READ), (_ALWAYS,)), ((_ALWAYS,),))),
     Scene("taken up again from an earlier checkpoint", (((_READ, _BASH, _WRITE),), ((_BASH,),)), goes_back=True),
     Scene("rewound with its files", (((_READ, _BASH, _WRITE),), ((_WRITE, _WRITE),)), rewinds=True),
     Scene("forked", (((_READ, _BASH, _WRITE),), ((_BASH,),)), forks=True),
@@ -114,7 +121,7 @@ class PlayModel:
             return AIMessage(f"turn {turn} is over")
         calls = []
         for position, call in enumerate(wanted[asked]):
-            marker = f"m{turn}{asked}{position}-{uuid4().hex[:8]}"
+            marker = f"m{turn}{asked}{position}-{uuid4().hex[:8]}" if call.answer != "always" else ALWAYS
             calls.append({"id": f"call_{uuid4().hex}", "name": call.tool, "args": call.arguments(marker)})
         return AIMessage("", tool_calls=calls)
 

@@ -34,6 +34,8 @@ class World:
         self.workspace.mkdir(parents=True)
         self.database.parent.mkdir()
         (self.workspace / "read.txt").write_text("something to read\n")
+        (self.workspace / "note").write_text('#!/bin/sh\necho "$1" >> effects\n')
+        (self.workspace / "note").chmod(0o700)
 
     def note(self, kind: str, **facts: Any) -> None:
         """Append a line to the log, on disk when this returns."""
