@@ -69,13 +69,18 @@ async def session_parts(
     def instructions() -> str:
         return instructions_for(thread.workspace, clock.now()[:10], remembered(memory_file(os.environ)))
 
+    saver = CheckpointSaver(database)
+
+    async def tidy() -> None:
+        await saver.tidy(thread.thread_id, settings.keep_turns)
+
     async def close() -> None:
         await model.close()
         await database.close()
 
     parts = Parts(model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
     return SessionParts(
-        run=GraphRun(build_graph(parts, CheckpointSaver(database)), thread.thread_id),
+        run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),
         lock=FlockThreadLock(database, clock),
         decisions=SqliteDecisions(database),
@@ -86,6 +91,7 @@ async def session_parts(
         rewinds=SqliteRewinds(database, clock),
         files=RestorableFiles(thread.workspace, store.blobs),
         head=store.head,
+        tidy=tidy,
         instructions=instructions,
         clock=clock,
         bus=bus,

@@ -1,6 +1,7 @@
 """Tool calls as durable records: their shape, their statuses, the one transition table, and how writes fold."""
 
 from graph_agent.calls.digest import args_digest
+from graph_agent.calls.folding import merge_messages
 from graph_agent.calls.mark import process_mark
 from graph_agent.calls.record import (
     CallKind,
@@ -36,6 +37,7 @@ __all__ = [
     "completed_tool_calls",
     "is_allowed",
     "merge_calls",
+    "merge_messages",
     "pending_tool_calls",
     "process_mark",
     "require_allowed",

@@ -10,7 +10,7 @@ from graph_agent.cli.plain import PlainCommand, PlainGroup
 __all__ = ["threads_app"]
 
 threads_app = typer.Typer(
-    help="List threads, show one.",
+    help="List threads, show one, prune them.",
     cls=PlainGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -46,3 +46,40 @@ def show_command(
     show_thread(
         database_of(db), thread, workspace_of(db), ThreadView(as_json=as_json, full=full, all_branches=all_branches)
     )
+
+
+@threads_app.command("prune", cls=PlainCommand)
+def prune_command(
+    thread: Annotated[str, typer.Argument(help="Thread, or part of its id; else every thread.")] = "",
+    *,
+    keep: Annotated[
+        int | None, typer.Option("--keep", min=1, metavar="N", help="Turns that stay travelable; else keep_turns.")
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="AGE", help="Only threads at rest for so long, e.g. 30d.")
+    ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option(
+            "--max-size", metavar="SIZE", help="Keep fewer turns until the database is no bigger, e.g. 1G."
+        ),
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget old checkpoints and unnamed files; threads stay whole and resumable, their last turns travelable."""
+    import os
+    from asyncio import run
+
+    from graph_agent.app.pruning import PruneOrder, prune
+    from graph_agent.cli.views.place import database_of
+    from graph_agent.cli.views.pruned import age_of, size_of, tell_pruned
+    from graph_agent.config.load import load_settings
+
+    order = PruneOrder(
+        keep or load_settings(os.environ, flags={"database": db} if db else {}).keep_turns,
+        thread,
+        age_of(older_than) if older_than else None,
+        size_of(max_size) if max_size else None,
+    )
+    tell_pruned(run(prune(database_of(db), order)), as_json=as_json)

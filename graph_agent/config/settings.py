@@ -103,6 +103,8 @@ class Settings(_Section):
     """Permission mode of new threads; bypassPermissions is taken from the flag only."""
     max_steps: int = Field(default=200, ge=1)
     """Model requests per turn; reaching it pauses the turn, resumable."""
+    keep_turns: int = Field(default=50, ge=1)
+    """Turns of a thread that stay travelable: older checkpoints go when it is pruned, by itself at rest."""
     database: Path
     """The database file."""
     origins: dict[str, str] = Field(default={}, exclude=True)

@@ -1,32 +1,16 @@
 """The graph's state: which channels there are and how writes to them are folded."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 
-from graph_agent.calls import ToolCallInfo, merge_calls
+from graph_agent.calls import ToolCallInfo, merge_calls, merge_messages
 
 __all__ = ["AgentState", "CallTask", "ToolCallInfo", "merge_messages"]
 
 SNAPSHOT_EVERY = 100
 """Updates of a delta channel between two full snapshots of it."""
-
-
-def merge_messages(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
-    """Fold writes, each a message or a list of messages, oldest first: upsert by id, remove by RemoveMessage.
-
-    Deterministic and batching-invariant, as a delta channel demands.
-    """
-    merged = {message.id: message for message in messages}
-    for write in writes:
-        for message in write if isinstance(write, list | tuple) else [write]:
-            if message.type == "remove":
-                merged.pop(message.id, None)
-            else:
-                merged[message.id] = message
-    return list(merged.values())
 
 
 class AgentState(TypedDict, total=False):

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from graph_agent.errors import ModelError, StaleOwner
-from graph_agent.events import TurnEnded
+from graph_agent.errors import AgentError, ModelError, StaleOwner
+from graph_agent.events import TurnEnded, Warned
 from graph_agent.graph.life import Life, new_token
 from graph_agent.ports import JournalRow, Question, Scope
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
@@ -78,6 +78,8 @@ class Drive:
             self._last = rest
             self._rested.set_result(rest)
             self._tell(rest)
+            if rest.status in ("done", "limit", "stopped"):
+                await self._tidy()
             return rest
 
     async def stop(self) -> Rest:
@@ -218,6 +220,13 @@ class Drive:
 
     def _note_answered(self, questions: list[Question], envelope: Mapping[str, Any]) -> None:
         self._answered = [question for question in questions if question.call_id in envelope["answers"]]
+
+    async def _tidy(self) -> None:
+        try:
+            await self._parts.tidy()
+        except AgentError as failure:
+            # The turn has ended well and is stored: only some room was not won back.
+            self._parts.bus.publish(Warned(f"the thread was not pruned: {failure}"))
 
     def _tell(self, rest: Rest) -> None:
         self._parts.bus.publish(

@@ -4,6 +4,9 @@ import hashlib
 import os
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_SH, flock
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,7 +23,7 @@ class FileBlobs:
     """The port `Blobs` over a folder. A blob's name is the digest of its bytes; its file holds them compressed."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def put(self, data: bytes) -> str:
         """See `Blobs.put`. Durable when this returns, so that a row may name it.
@@ -32,8 +35,11 @@ class FileBlobs:
         path = self._path(digest)
         try:
             make_private_folder(path.parent)
-            if not path.exists():
-                self._write(path, zlib.compress(data))
+            with self._locked(LOCK_SH):
+                if path.exists():
+                    os.utime(path)
+                else:
+                    self._write(path, zlib.compress(data))
             # Also where the file stood already: the process that wrote it may not have come this far.
             sync_folder(path.parent)
         except OSError as error:
@@ -64,15 +70,42 @@ class FileBlobs:
 
     def spool(self, thread_id: str, call_id: str, attempt: int) -> Path:
         """See `Blobs.spool`. Ids are hashed: a model chooses the call's id."""
-        folder = self._folder / "spool" / _safe(thread_id)
+        folder = self.folder / "spool" / _safe(thread_id)
         try:
             make_private_folder(folder)
         except OSError as error:
             raise storage_fault(folder, error) from error
-        return folder / f"{_safe(call_id)}-{attempt}.out"
+        return self.folder / "spool" / self.spool_name(thread_id, call_id, attempt)
+
+    @staticmethod
+    def spool_name(thread_id: str, call_id: str, attempt: int) -> str:
+        """Folder and name of a spool, below the folder of all spools."""
+        return f"{_safe(thread_id)}/{_safe(call_id)}-{attempt}.out"
+
+    def remove(self, path: Path, until: float) -> int | None:
+        """Remove a file that nobody has written or put since a time; its size, or None when it stays."""
+        with self._locked(LOCK_EX):
+            try:
+                status = path.stat()
+                if status.st_mtime > until:
+                    return None
+                path.unlink()
+            except OSError:
+                return None
+        return status.st_size
+
+    @contextmanager
+    def _locked(self, kind: int) -> Iterator[None]:
+        """No blob goes while one is put; any number of writers may put at once."""
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            flock(descriptor, kind)
+            yield
+        finally:
+            os.close(descriptor)
 
     def _path(self, digest: str) -> Path:
-        return self._folder / "objects" / digest[:2] / digest[2:]
+        return self.folder / "objects" / digest[:2] / digest[2:]
 
     def _write(self, path: Path, content: bytes) -> None:
         """Under a name of its own first: the blob's name appears with the whole content or not at all."""

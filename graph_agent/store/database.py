@@ -16,13 +16,16 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from graph_agent.errors import InternalError
-from graph_agent.store.faults import storage_fault
+from graph_agent.store.faults import BUSY_TIMEOUT_S, storage_fault
 from graph_agent.store.migrations import MIGRATIONS, Migration
 from graph_agent.store.schema import open_connection
 
-__all__ = ["Database", "transaction"]
+__all__ = ["Database", "give_back", "transaction"]
 
 T = TypeVar("T")
+
+_SHRINK_WAIT_MS = 500
+"""How long readers are waited for before the file is left as long as it is."""
 
 
 @contextmanager
@@ -42,6 +45,17 @@ def transaction(connection: sqlite3.Connection, *, synced: bool = True) -> Itera
             connection.execute("ROLLBACK")
         if not synced:
             connection.execute("PRAGMA synchronous=FULL")
+
+
+def give_back(connection: sqlite3.Connection) -> None:
+    """Shrink the file by its free pages; a file that somebody else is reading shrinks later."""
+    # Not `execute`: that would take one step, which is one page.
+    connection.executescript("PRAGMA incremental_vacuum")
+    connection.execute(f"PRAGMA busy_timeout={_SHRINK_WAIT_MS}")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_S * 1000)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ class Migration(NamedTuple):
 
     name: str
     sql: str
+    gives_space_back: bool = False
+    """The file is first rewritten so that it can shrink from then on."""
 
 
 _SPINE = """
@@ -185,6 +187,7 @@ CREATE TABLE pruned (                        -- ids that stood once
     PRIMARY KEY (checkpoint_id, thread_id)
 ) WITHOUT ROWID;
 """
+_ROOM = "CREATE INDEX journal_by_time ON journal (thread_id, started_at)"
 
 _GRANTS = """
 CREATE TABLE grants (                        -- what was allowed "always"
@@ -206,6 +209,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("spine", _SPINE),
     Migration("travel", _TRAVEL),
     Migration("grants", _GRANTS),
+    Migration("room", _ROOM, gives_space_back=True),
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

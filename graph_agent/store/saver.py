@@ -25,13 +25,14 @@ from langgraph.checkpoint.base import (
 )
 
 from graph_agent.errors import InternalError
-from graph_agent.store.database import Database
+from graph_agent.store.cutting import Codec, Cut, cut_thread, is_worth_cutting
+from graph_agent.store.database import Database, give_back
 from graph_agent.store.deltas import delta_history
 from graph_agent.store.forking import Fork, fork_thread
 from graph_agent.store.projections import Projections, StoredCheckpoint, forget
 from graph_agent.store.pruning import copy_checkpoints, delete_runs, keep_latest
 from graph_agent.store.search import matching
-from graph_agent.store.serde import StrictSerializer, whole_value
+from graph_agent.store.serde import StrictSerializer, snapshot_of, whole_value
 
 __all__ = ["CheckpointSaver"]
 
@@ -166,6 +167,20 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         """Make a thread of its own from a checkpoint of another one; see `fork_thread`."""
         await self._database.write(lambda connection: fork_thread(connection, fork, self._projections))
 
+    async def cut(self, thread_id: str, keep_turns: int) -> Cut:
+        """Forget the checkpoints before a thread's last turns; see `cut_thread`."""
+        return await self._database.write(
+            lambda connection: cut_thread(connection, thread_id, keep_turns, self._codec())
+        )
+
+    async def tidy(self, thread_id: str, keep_turns: int) -> Cut:
+        """Cut a thread that has grown enough past what is kept, and give the space back to the file."""
+        if not await self._database.run(lambda connection: is_worth_cutting(connection, thread_id, keep_turns)):
+            return Cut()
+        cut = await self.cut(thread_id, keep_turns)
+        await self._database.run(give_back)
+        return cut
+
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """`keep_latest` keeps each namespace's head and every ancestor that its delta channels rest on."""
 
@@ -225,6 +240,10 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     def get_delta_channel_history(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
         """Not offered."""
         raise _asynchronous_only("get_delta_channel_history")
+
+    def _codec(self) -> Codec:
+        serializer = self._serializer
+        return Codec(serializer.loads_typed, serializer.dumps_typed, whole_value, snapshot_of)
 
     def _tuple(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> CheckpointTuple:
         thread_id, namespace, checkpoint_id, parent_id, tag, content, metadata = row

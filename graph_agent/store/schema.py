@@ -21,6 +21,7 @@ from graph_agent.store.migrations import APPLICATION_ID, Migration
 __all__ = ["open_connection"]
 
 _MAGIC = b"SQLite format 3\x00"
+_INCREMENTAL = 2
 _ADVICE = "put back a backup, or name another with --db"
 
 
@@ -132,6 +133,8 @@ def _bring_up(path: Path, connection: sqlite3.Connection, migrations: Sequence[M
     if _pragma(connection, "application_id") != APPLICATION_ID:
         if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise DamagedDatabase(_foreign(path))
+        # Only before anything is in the file; later it takes a rewriting of the whole.
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     connection.execute("PRAGMA journal_mode=WAL")
     if _is_current(path, connection, len(migrations)):
@@ -140,6 +143,9 @@ def _bring_up(path: Path, connection: sqlite3.Connection, migrations: Sequence[M
     if version:
         _back_up(path, connection, version)
     for number, migration in enumerate(migrations[version:], version + 1):
+        if migration.gives_space_back and _pragma(connection, "auto_vacuum") != _INCREMENTAL:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("VACUUM")
         _apply(connection, number, migration)
 
 

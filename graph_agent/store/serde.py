@@ -24,7 +24,7 @@ from langgraph.types import Interrupt, Overwrite, Send
 from graph_agent.errors import DamagedDatabase, InternalError
 from graph_agent.store.jsontext import storable
 
-__all__ = ["StrictSerializer", "whole_value"]
+__all__ = ["StrictSerializer", "snapshot_of", "whole_value"]
 
 _SEND, _FIELDS, _MESSAGE, _SNAPSHOT = 1, 2, 5, 7
 """Codes of the extension types, as the graph framework's own serializer numbers them."""
@@ -89,6 +89,11 @@ class StrictSerializer(JsonPlusSerializer):
 def whole_value(stored: Any) -> Any:
     """The plain value of a channel, or of a write to one, taken out of its wrapping where it has one."""
     return stored.value if isinstance(stored, _DeltaSnapshot | Overwrite) else stored
+
+
+def snapshot_of(value: Any) -> Any:
+    """A value as a delta channel stores it whole."""
+    return _DeltaSnapshot(value)
 
 
 def _pack(value: Any) -> bytes:

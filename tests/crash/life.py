@@ -41,6 +41,7 @@ from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.rewinds import SqliteRewinds
+from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
@@ -197,6 +198,10 @@ class _Life:
             return row.checkpoint_id or "" if row else ""
 
         decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
+
+        async def tidy() -> None:
+            await CheckpointSaver(database).tidy(thread_id, 50)
+
         self._parts = SessionParts(
             run=run,
             models=OfflineModel(),
@@ -209,6 +214,7 @@ class _Life:
             rewinds=deadly(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
             files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("put_back",), points),
             head=head,
+            tidy=tidy,
             instructions=lambda: "system",
             clock=clock,
             bus=bus,

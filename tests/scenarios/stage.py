@@ -40,6 +40,7 @@ class Stage:
     toolbox: ScriptedToolbox = field(default_factory=ScriptedToolbox)
     events: list[Event] = field(default_factory=list)
     max_steps: int = 50
+    keep_turns: int = 50
 
     @asynccontextmanager
     async def life(
@@ -72,6 +73,9 @@ class Stage:
             row = await threads.get(thread_id)
             return row.checkpoint_id or "" if row else ""
 
+        async def tidy() -> None:
+            await CheckpointSaver(database).tidy(thread_id, self.keep_turns)
+
         parts = SessionParts(
             run=GraphRun(graph, thread_id),
             models=self.model,
@@ -84,6 +88,7 @@ class Stage:
             rewinds=SqliteRewinds(database, clock),
             files=RestorableFiles(self.database.parent, blobs),
             head=head,
+            tidy=tidy,
             instructions=lambda: "system",
             clock=clock,
             bus=bus,

@@ -11,9 +11,8 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
-from graph_agent.calls import NEW_MESSAGE, ToolCallInfo, merge_calls
+from graph_agent.calls import NEW_MESSAGE, ToolCallInfo, merge_calls, merge_messages
 from graph_agent.errors import DamagedDatabase, UnknownId
-from graph_agent.graph.state import merge_messages
 from graph_agent.inspect import CheckpointState, Reader
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 
-from graph_agent.graph.state import merge_messages
+from graph_agent.calls import merge_messages
 
 _MESSAGES = st.one_of(
     st.builds(lambda key, text: HumanMessage(text, id=key), st.sampled_from("abc"), st.text(max_size=3)),

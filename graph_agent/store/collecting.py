@@ -1,0 +1,87 @@
+"""Collecting blobs and spools that nothing names any more; safe beside living writers.
+
+A blob is kept while any row names it, and for an hour after it was last put: a writer stores the blob first and the
+row that names it afterwards.
+"""
+
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph_agent.errors import StorageError
+from graph_agent.store.blobs import FileBlobs
+
+__all__ = ["Collected", "collect", "referenced"]
+
+_YOUNG_S = 3600.0
+_NAMED = re.compile(rb"blob:sha256:([0-9a-f]{64})")
+_COLUMNS = (
+    ("journal", "intent"),
+    ("journal", "outcome"),
+    ("rewinds", "plan"),
+    ("ledger", "record"),
+    ("transcript", "body"),
+    ("decisions", "args"),
+    ("checkpoints", "checkpoint"),
+    ("writes", "value"),
+)
+_OUTCOMES = "SELECT outcome FROM journal WHERE outcome LIKE '{\"blob\"%'"
+_UNSETTLED = "SELECT thread_id, call_id, attempt FROM journal WHERE status NOT IN ('success', 'error')"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What went."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+def referenced(connection: sqlite3.Connection, blobs: FileBlobs) -> set[str]:
+    """Digests of all blobs that a row names, itself or through an outcome that is a blob."""
+    found: set[str] = set()
+    for table, column in _COLUMNS:
+        # A text of JSON escapes nothing of a reference; a packed value holds it as it is.
+        rows = connection.execute(
+            f"SELECT CAST({column} AS BLOB) FROM {table} "  # noqa: S608 - names from above
+            f"WHERE instr(CAST({column} AS BLOB), CAST('blob:sha256:' AS BLOB))"
+        )
+        for (value,) in rows:
+            found.update(match.decode() for match in _NAMED.findall(value))
+    for (outcome,) in connection.execute(_OUTCOMES).fetchall():
+        try:
+            found.update(match.decode() for match in _NAMED.findall(blobs.get(json.loads(outcome)["blob"])))
+        except StorageError:
+            # Damaged or gone: it names nothing that anybody could read.
+            continue
+    return found
+
+
+def collect(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> Collected:
+    """Remove what nothing names and nobody has just written."""
+    until = (time.time() if now is None else now) - _YOUNG_S
+    kept = referenced(connection, blobs)
+    running = {blobs.spool_name(*row) for row in connection.execute(_UNSETTLED)}
+    removed = [
+        size
+        for path, is_kept in _files(blobs.folder, kept, running)
+        if not is_kept and (size := blobs.remove(path, until)) is not None
+    ]
+    return Collected(len(removed), sum(removed))
+
+
+def _files(folder: Path, kept: set[str], running: set[str]) -> Iterator[tuple[Path, bool]]:
+    for path in _below(folder / "objects"):
+        yield path, f"{path.parent.name}{path.name}" in kept
+    for path in _below(folder / "spool"):
+        yield path, f"{path.parent.name}/{path.name}" in running
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for where, _, names in os.walk(folder):
+        yield from (Path(where) / name for name in names)

@@ -1,0 +1,203 @@
+"""Cutting a thread's past off: its last turns stay travelable, and the first checkpoint left is enough alone.
+
+A snapshot of every delta channel is written into that one before what it rests on goes. Later snapshots that can be
+rebuilt from writes go too, so that a thread grows with what is new in it. Transcript, ledger, journal and decisions
+stay: what was said and what was done is never forgotten.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graph_agent.calls import merge_calls, merge_messages
+from graph_agent.store.branches import VISIBLE
+from graph_agent.store.deltas import Loads, delta_history
+
+__all__ = ["Codec", "Cut", "cut_thread", "is_worth_cutting"]
+
+_SLACK = 5
+"""A thread is cut by itself once it has a fifth more turns than are kept."""
+_SPARE_SNAPSHOTS = 4
+_BIG_BYTES = 32 * 1024
+"""A checkpoint longer than this holds a snapshot of the conversation."""
+
+# A turn's message enters the state with a checkpoint that rests on the turn's input, and that on the turn before.
+_FIRST_KEPT = f"""
+{VISIBLE} SELECT t.checkpoint_id FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto
+WHERE t.thread_id = :thread_id AND t.role = 'user' ORDER BY t.seq DESC LIMIT 1 OFFSET :skipped
+"""  # noqa: S608 - names only
+_ABOVE = """
+SELECT c.checkpoint_id, c.parent_checkpoint_id, json_extract(CAST(c.metadata AS TEXT), '$.source')
+FROM checkpoints c WHERE c.thread_id = ? AND c.checkpoint_ns = '' AND c.checkpoint_id = ?
+"""
+_BOUNDARIES = """
+SELECT c.checkpoint_id FROM checkpoints c WHERE c.thread_id = :thread_id AND c.checkpoint_ns = ''
+    AND (c.checkpoint_id >= :cut OR c.checkpoint_id = :head) AND c.parent_checkpoint_id IS NOT NULL
+    AND c.parent_checkpoint_id < :cut AND c.parent_checkpoint_id <> :head
+"""
+_GONE = "thread_id = :thread_id AND checkpoint_id < :cut AND checkpoint_id <> :head"
+_NOTE_GONE = f"""
+INSERT OR IGNORE INTO pruned (thread_id, checkpoint_id)
+SELECT thread_id, checkpoint_id FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}
+"""  # noqa: S608 - names only
+_REMOVE = (
+    f"DELETE FROM cuts WHERE {_GONE}",  # noqa: S608 - names only
+    f"DELETE FROM writes WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
+    f"DELETE FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
+)
+_SHOWN_THERE = """
+WITH RECURSIVE line (id) AS (
+    SELECT :checkpoint_id UNION SELECT c.parent_checkpoint_id FROM line JOIN checkpoints c
+    ON c.thread_id = :thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id = line.id
+)
+SELECT branch, seq FROM transcript WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
+UNION ALL
+SELECT parent_branch, from_seq FROM branches WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
+UNION ALL
+SELECT branch, seq FROM cuts WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
+ORDER BY 2 DESC LIMIT 1
+"""
+_ONE = """
+SELECT type, checkpoint, metadata FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
+"""
+_STORE = """
+UPDATE checkpoints SET type = ?, checkpoint = ?, metadata = ?
+WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
+"""
+_BIG = """
+SELECT checkpoint_id FROM checkpoints
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND length(checkpoint) > :big
+    AND json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot.messages') IS NULL
+ORDER BY checkpoint_id DESC
+"""
+_COUNTERS = "counters_since_delta_snapshot"
+_REDUCERS: Mapping[str, Callable[[Any, Sequence[Any]], Any]] = {"messages": merge_messages, "calls": merge_calls}
+_EMPTY: Mapping[str, Any] = {"messages": [], "calls": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How values become rows and come back."""
+
+    loads: Loads
+    dumps: Callable[[Any], tuple[str, bytes]]
+    whole_value: Callable[[Any], Any]
+    snapshot: Callable[[Any], Any]
+    """A value as a delta channel's snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What went."""
+
+    checkpoints: int = 0
+    snapshots: int = 0
+    """Copies of the state that were taken out of checkpoints that stay."""
+
+
+def is_worth_cutting(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> bool:
+    """Whether a thread at rest has grown enough past what is kept; costs no more however long it is."""
+    allowed = keep_turns + max(1, keep_turns // _SLACK)
+    if _first_kept(connection, thread_id, allowed) is not None:
+        return True
+    named = {"thread_id": thread_id, "big": _BIG_BYTES}
+    return len(connection.execute(f"{_BIG} LIMIT {_SPARE_SNAPSHOTS}", named).fetchall()) == _SPARE_SNAPSHOTS
+
+
+def cut_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int, codec: Codec) -> Cut:
+    """Cut, within the transaction of the caller. Doing it again changes nothing."""
+    head = connection.execute("SELECT checkpoint_id FROM threads WHERE thread_id = ?", (thread_id,)).fetchone()
+    cut = _first_kept(connection, thread_id, keep_turns)
+    gone = 0
+    if head is not None and head[0] is not None and cut is not None:
+        gone = _cut_at(connection, {"thread_id": thread_id, "cut": cut, "head": head[0]}, codec)
+    return Cut(gone, _thin_out(connection, thread_id, codec))
+
+
+def _first_kept(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> str | None:
+    """The checkpoint before the oldest turn that is kept; None when nothing stands before it."""
+    named = {"thread_id": thread_id, "skipped": max(keep_turns, 1) - 1}
+    row = connection.execute(_FIRST_KEPT, named).fetchone()
+    if row is None:
+        return None
+    found = connection.execute(_ABOVE, (thread_id, row[0])).fetchone()
+    while found is not None and found[1] is not None and found[2] != "input":
+        found = connection.execute(_ABOVE, (thread_id, found[1])).fetchone()
+    if found is None or found[1] is None:
+        return None
+    before: str = found[1]
+    older = connection.execute(
+        "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id < ? LIMIT 1",
+        (thread_id, before),
+    )
+    is_there = connection.execute(_ABOVE, (thread_id, before)).fetchone()
+    return before if is_there and older.fetchone() else None
+
+
+def _cut_at(connection: sqlite3.Connection, named: Mapping[str, Any], codec: Codec) -> int:
+    thread_id = str(named["thread_id"])
+    for (checkpoint_id,) in connection.execute(_BOUNDARIES, named).fetchall():
+        here = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
+        place = connection.execute(_SHOWN_THERE, here).fetchone() or (0, 0)
+        connection.execute("INSERT OR REPLACE INTO cuts VALUES (?, ?, ?, ?)", (thread_id, checkpoint_id, *place))
+        _make_whole(connection, (thread_id, "", checkpoint_id), codec)
+    connection.execute(_NOTE_GONE, named)
+    return [connection.execute(statement, named).rowcount for statement in _REMOVE][-1]
+
+
+def _make_whole(connection: sqlite3.Connection, key: tuple[str, str, str], codec: Codec) -> None:
+    """Give a checkpoint a snapshot of every delta channel that it has none of."""
+    kind, content, metadata = connection.execute(_ONE, (key[0], key[2])).fetchone()
+    checkpoint = codec.loads((kind, content))
+    values = checkpoint.get("channel_values") or {}
+    versions = checkpoint.get("channel_versions") or {}
+    missing = [channel for channel in _REDUCERS if channel in versions and channel not in values]
+    history = delta_history(connection, key, missing, codec.loads) if missing else {}
+    for channel, found in history.items():
+        seed = codec.whole_value(found["seed"]) if "seed" in found else _EMPTY[channel]
+        writes = [codec.whole_value(value) for _, _, value in found["writes"]]
+        values[channel] = codec.snapshot(_REDUCERS[channel](seed, writes))
+    about = json.loads(metadata or b"{}")
+    about.pop(_COUNTERS, None)
+    _store(connection, (key[0], key[2]), {**checkpoint, "channel_values": values}, about, codec)
+
+
+def _thin_out(connection: sqlite3.Connection, thread_id: str, codec: Codec) -> int:
+    """Take the snapshots out of checkpoints that can be rebuilt; the newest one and those at a cut stay."""
+    taken = 0
+    for checkpoint_id in list(_spare(connection, thread_id)):
+        kind, content, metadata = connection.execute(_ONE, (thread_id, checkpoint_id)).fetchone()
+        checkpoint = codec.loads((kind, content))
+        values = checkpoint.get("channel_values") or {}
+        if "messages" not in values:
+            continue
+        left = {channel: value for channel, value in values.items() if channel != "messages"}
+        about = json.loads(metadata or b"{}")
+        about[_COUNTERS] = {**(about.get(_COUNTERS) or {}), "messages": [1, 1]}
+        _store(connection, (thread_id, checkpoint_id), {**checkpoint, "channel_values": left}, about, codec)
+        taken += 1
+    return taken
+
+
+def _spare(connection: sqlite3.Connection, thread_id: str) -> Iterator[str]:
+    named = {"thread_id": thread_id, "big": _BIG_BYTES}
+    big = [row[0] for row in connection.execute(_BIG, named)]
+    for checkpoint_id in big[1:]:
+        parent = connection.execute(_ABOVE, (thread_id, checkpoint_id)).fetchone()[1]
+        if parent is not None and connection.execute(_ABOVE, (thread_id, parent)).fetchone():
+            yield checkpoint_id
+
+
+def _store(
+    connection: sqlite3.Connection,
+    place: tuple[str, str],
+    checkpoint: Mapping[str, Any],
+    about: Mapping[str, Any],
+    codec: Codec,
+) -> None:
+    tag, content = codec.dumps(checkpoint)
+    text = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
+    connection.execute(_STORE, (tag, content, text, *place))
