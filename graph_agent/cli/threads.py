@@ -48,6 +48,19 @@ def show_command(
     )
 
 
+@threads_app.command("diff", cls=PlainCommand)
+def diff_command(
+    thread: Annotated[str, typer.Argument(help="Thread, or part of its id; else the newest here.")] = "",
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the tools of a thread changed in its workspace, as a unified diff against the files now."""
+    from graph_agent.cli.views.changes import show_changes
+    from graph_agent.cli.views.place import database_of, workspace_of
+
+    show_changes(database_of(db), thread, workspace_of(db), as_json=as_json)
+
+
 @threads_app.command("prune", cls=PlainCommand)
 def prune_command(
     thread: Annotated[str, typer.Argument(help="Thread, or part of its id; else every thread.")] = "",

@@ -5,9 +5,15 @@ from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.ledger import load_json
-from graph_agent.ports import Intent, JournalRow
+from graph_agent.ports import Done, Intent, JournalRow
 
-__all__ = ["read_attempts"]
+__all__ = ["read_attempts", "read_done"]
+
+_DONE = """
+SELECT j.call_id, j.attempt, j.status, j.intent, j.started_at, l.record FROM journal j
+LEFT JOIN ledger l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
+WHERE j.thread_id = ? AND NOT j.undone AND j.status <> 'not_started' ORDER BY j.started_at, j.rowid
+"""
 
 
 def read_attempts(database: ReadOnlyDatabase, thread_id: str, call_id: str) -> list[JournalRow]:
@@ -22,6 +28,25 @@ def read_attempts(database: ReadOnlyDatabase, thread_id: str, call_id: str) -> l
         (thread_id, call_id),
     )
     return [_row(row) for row in rows]
+
+
+def read_done(database: ReadOnlyDatabase, thread_id: str) -> list[Done]:
+    """Every attempt of a thread that may have begun and does not count as undone, oldest first.
+
+    Raises:
+        DamagedDatabase: a row does not hold what it must.
+    """
+    return [
+        Done(
+            call_id,
+            attempt,
+            status,
+            None if intent is None else Intent(**load_json(intent)),
+            started_at,
+            tool_name=str((load_json(record) if record else {}).get("tool_name") or ""),
+        )
+        for call_id, attempt, status, intent, started_at, record in database.rows(_DONE, (thread_id,))
+    ]
 
 
 def _row(row: Sequence[Any]) -> JournalRow:

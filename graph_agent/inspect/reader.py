@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from graph_agent.errors import UnknownId
-from graph_agent.inspect.attempts import read_attempts
+from graph_agent.inspect.attempts import read_attempts, read_done
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
 from graph_agent.inspect.grants import read_grants
@@ -21,7 +21,7 @@ from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
-from graph_agent.ports import Grant, JournalRow
+from graph_agent.ports import Done, Grant, JournalRow
 
 __all__ = ["Inspection", "Reader"]
 
@@ -123,6 +123,10 @@ class Reader:
     def statistics(self) -> list[ToolStatistics]:
         """How each tool fared in all threads, by name."""
         return read_statistics(self._database)
+
+    def done(self, thread_id: str) -> list[Done]:
+        """What a thread's calls may have done, oldest first, without what a rewind undid."""
+        return read_done(self._database, thread_id)
 
     def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
         """The newest answer to an approval of a call, whatever became of the call since."""

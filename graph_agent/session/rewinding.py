@@ -4,13 +4,14 @@ A rewind is noted whole before anything is touched, and every step of it can be 
 a note from which the next one that holds the thread finishes. All functions need the thread's lock.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from graph_agent.calls import FINAL
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.ports import Done, FileImage, Restoration, Rewind, RewindScope
 from graph_agent.session.branching import go_back
+from graph_agent.session.changes import by_path, objection
 from graph_agent.session.parts import SessionParts
 from graph_agent.session.run import Position
 
@@ -121,7 +122,7 @@ async def _files_of(
     done: Sequence[Done], parts: SessionParts
 ) -> tuple[tuple[Restoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
-    for path, changes in _by_path(done).items():
+    for path, changes in by_path(done).items():
         first = changes[0].intent
         now = await parts.files.image(path)
         if isinstance(now, str):
@@ -129,31 +130,6 @@ async def _files_of(
         elif first is not None and now.sha256 != first.before_sha256:
             then = FileImage(first.before_sha256, first.before_blob, first.before_mode)
             files.append(Restoration(path, now, then, first.new_folder))
-            if why := _objection(now.sha256, changes):
+            if why := objection(now.sha256, changes):
                 conflicts.append(Conflict(path, why))
     return tuple(files), tuple(conflicts)
-
-
-def _by_path(done: Iterable[Done]) -> dict[str, list[Done]]:
-    """The changes of each file, oldest first; a write that ended in an error changed nothing."""
-    changes: dict[str, list[Done]] = {}
-    for one in done:
-        if one.intent is not None and one.status != "error":
-            changes.setdefault(one.intent.path, []).append(one)
-    return changes
-
-
-def _objection(now: str | None, changes: Sequence[Done]) -> str:
-    """Why the file cannot be taken for what these changes left; empty when it can."""
-    possible: set[str | None] = set()
-    for position, one in enumerate(changes):
-        intent = one.intent
-        if intent is None:
-            continue
-        if position and intent.before_sha256 not in possible:
-            return "somebody else changed it between two changes of this thread"
-        is_sure = one.status == "success"
-        possible = {intent.after_sha256} if is_sure else {*possible, intent.before_sha256, intent.after_sha256}
-    if now in possible:
-        return ""
-    return "it was removed by somebody else" if now is None else "it was changed by somebody else since"

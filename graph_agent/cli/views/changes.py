@@ -1,0 +1,32 @@
+"""`threads diff`: what a thread changed in its workspace, as a unified diff that `patch` and `git apply` read."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from graph_agent.app.changes import Changes, changes_of
+from graph_agent.cli.escape import escape
+from graph_agent.cli.views.screen import print_json, print_lines
+
+__all__ = ["show_changes"]
+
+
+def show_changes(database: Path, text: str, here: str | None, *, as_json: bool) -> None:
+    """Print the changes of one thread."""
+    changes = changes_of(database, text, here)
+    if as_json:
+        print_json({**asdict(changes), "files": [asdict(file) for file in changes.files]})
+    else:
+        print_lines(_lines(changes))
+
+
+def _lines(changes: Changes) -> Iterator[str]:
+    if not changes.files:
+        yield escape(f"thread {changes.thread_id} left no file of {changes.workspace} changed")
+    for file in changes.files:
+        if file.status == "unreadable":
+            yield escape(f"# {file.path}: not shown: {file.by_others}")
+            continue
+        if file.by_others:
+            yield escape(f"# {file.path}: {file.by_others}")
+        yield from (escape(line) for line in file.diff.removesuffix("\n").split("\n"))

@@ -1,0 +1,32 @@
+"""What a thread's calls did to each file, from their records alone. Looks at no file."""
+
+from collections.abc import Iterable, Sequence
+
+from graph_agent.ports import Done
+
+__all__ = ["by_path", "objection"]
+
+
+def by_path(done: Iterable[Done]) -> dict[str, list[Done]]:
+    """The changes of each file, oldest first; a write that ended in an error changed nothing."""
+    changes: dict[str, list[Done]] = {}
+    for one in done:
+        if one.intent is not None and one.status != "error":
+            changes.setdefault(one.intent.path, []).append(one)
+    return changes
+
+
+def objection(now: str | None, changes: Sequence[Done]) -> str:
+    """Why a file with this digest (None: not there) is not what these changes left; empty when it is."""
+    possible: set[str | None] = set()
+    for position, one in enumerate(changes):
+        intent = one.intent
+        if intent is None:
+            continue
+        if position and intent.before_sha256 not in possible:
+            return "somebody else changed it between two changes of this thread"
+        is_sure = one.status == "success"
+        possible = {intent.after_sha256} if is_sure else {*possible, intent.before_sha256, intent.after_sha256}
+    if now in possible:
+        return ""
+    return "it was removed by somebody else" if now is None else "it was changed by somebody else since"
