@@ -119,7 +119,8 @@ def _grants(case: Case) -> Decision | None:
         rules = [*settings.rules.allow, *(rule for grant in grants for rule in grant.rules)]
         return allows(rules, facts, settings, case.text) is not None
 
-    holding = [grant for grant in settings.grants if holds_in(grant, facts.mode)]
+    here = [grant for grant in settings.grants if case.text is None or grant.place == facts.place]
+    holding = [grant for grant in here if holds_in(grant, facts.mode)]
     if not holding or not suffice(holding):
         return None
     needed = fewest(holding, suffice)

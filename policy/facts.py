@@ -53,6 +53,12 @@ class CallFacts:
     signature: str = ""
     """What rules match where there is neither path nor command, e.g. a host."""
 
+    @property
+    def place(self) -> str:
+        """Where a command would start, relative to the workspace where it lies in it."""
+        start = self.cwd or self.workspace
+        return str(start.relative_to(self.workspace) if start.is_relative_to(self.workspace) else start)
+
 
 @dataclass(frozen=True)
 class PolicySettings:

@@ -25,6 +25,8 @@ class Grant:
     """What a reason calls it, e.g. `grant 3 (this thread)`."""
     mode: str
     rules: tuple[Rule, ...]
+    place: str = "."
+    """Where its commands start, as `CallFacts.place` says it; they mean something else elsewhere."""
 
 
 def holds_in(grant: Grant, mode: str) -> bool:

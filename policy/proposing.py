@@ -61,7 +61,7 @@ def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Prop
         rules = tuple(parse_rule(text, is_literal=True) for text in found.rules)
     except BadRule as error:
         return Proposal(objection=f"No rule can be made of it: {error}.")
-    grant = Grant("the answer", facts.mode, rules)
+    grant = Grant("the answer", facts.mode, rules, facts.place)
     decision = judge(facts, replace(settings, grants=(*settings.grants, grant)))
     if decision.verdict != "allow":
         return Proposal(objection=f"It would be asked about all the same. {decision.reason}")

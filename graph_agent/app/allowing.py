@@ -36,6 +36,6 @@ async def allow_always(
             f"call {call.call_id!r} cannot be allowed always, it still waits: {proposal.objection} "
             "Approve it once, without --always."
         )
-    always = Always(scope, proposal.rules)
+    always = Always(scope, proposal.rules, proposal.place)
     granted = with_grant(answer, always, call.call_id, call.scope, str(call.workspace))
     return await give(database, call.name, granted), always

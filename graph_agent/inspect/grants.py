@@ -9,7 +9,7 @@ __all__ = ["read_grants"]
 
 _THERE = "SELECT count(*) FROM sqlite_schema WHERE name = 'grants'"
 _STANDING = """
-SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, id FROM grants
+SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, place, id FROM grants
 WHERE revoked_at IS NULL ORDER BY id
 """
 

@@ -16,6 +16,8 @@ class Always:
     scope: GrantScope
     rules: tuple[str, ...]
     """Exactly as they were shown."""
+    place: str = "."
+    """Where commands start, relative to the workspace; rules about commands hold only there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Grant:
     call_id: str
     by: str
     at: str
+    place: str = "."
+    """See `Always.place`."""
     id: int = 0
     """0 until it is stored."""
 

@@ -52,6 +52,8 @@ class Proposal:
     """Exact rules; empty when this call cannot be allowed always."""
     objection: str = ""
     """Why not, as a sentence."""
+    place: str = "."
+    """Where a command would start, relative to the workspace: a rule about one holds only there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ def with_grant(answer: Answer, always: Always, call_id: str, scope: Scope, works
         call_id=call_id,
         by=answer.by,
         at=answer.at,
+        place=always.place,
     )
     told = f"always {WHERE[always.scope]}: {', '.join(always.rules)}"
     return replace(answer, grant=grant, reason=told)

@@ -11,9 +11,10 @@ from graph_agent.store.jsontext import json_text, storable
 
 __all__ = ["SqliteGrants", "insert_grant"]
 
-_COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, id"
+_COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, place, id"
 _INSERT = """
-INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at, place)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _HOLDING = f"""
 SELECT {_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (
@@ -50,7 +51,14 @@ class SqliteGrants:
 def insert_grant(connection: sqlite3.Connection, grant: Grant) -> None:
     """Store a grant in the transaction that is under way."""
     rules = json_text([{"text": rule, "exact": True} for rule in grant.rules])
-    origin = (grant.thread_id, storable(grant.workspace), grant.call_id, storable(grant.by), grant.at)
+    origin = (
+        grant.thread_id,
+        storable(grant.workspace),
+        grant.call_id,
+        storable(grant.by),
+        grant.at,
+        storable(grant.place),
+    )
     connection.execute(_INSERT, (grant.scope, rules, grant.mode, *origin))
 
 

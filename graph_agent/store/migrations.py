@@ -197,6 +197,7 @@ CREATE TABLE grants (                        -- what was allowed "always"
     mode TEXT NOT NULL,                      -- the permission mode it was given in
     thread_id TEXT NOT NULL,                 -- where it was given
     workspace TEXT NOT NULL,
+    place TEXT NOT NULL DEFAULT '.',         -- where its commands start, relative to the workspace
     call_id TEXT NOT NULL,
     by TEXT NOT NULL,
     at TEXT NOT NULL,

@@ -11,7 +11,7 @@ from graph_agent.errors import ControlFlow
 from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
-from graph_agent.toolbox.granting import NoGrants, with_grants
+from graph_agent.toolbox.granting import NoGrants, at_its_start, with_grants
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.values import as_outcome, as_preview
 from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge, propose
@@ -151,6 +151,7 @@ class GraphToolbox:
             if objection := tool.validate(usable):
                 return Plan(tool.name, usable, "unusable", objection)
             facts = call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
+            facts = at_its_start(facts, tool.targets(usable), self._setting.workspace)
             decision = judge(facts, await self._policy(scope))
             shown = None if decision.verdict == "deny" else await self._preview(tool, usable, scope)
         except (BadArguments, PathRefused) as error:
@@ -161,10 +162,11 @@ class GraphToolbox:
         try:
             usable = parsed(tool, arguments)
             facts = call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
+            facts = at_its_start(facts, tool.targets(usable), self._setting.workspace)
         except (BadArguments, PathRefused) as error:
             return Proposal(objection=str(error))
         rules, objection = propose(facts, await self._policy(scope), tool.suggest_rule(usable))
-        return Proposal(rules, objection)
+        return Proposal(rules, objection, facts.place)
 
     async def _policy(self, scope: Scope) -> PolicySettings:
         return await with_grants(self._setting, self._ports.grants, scope)

@@ -1,6 +1,6 @@
 """Asks about one call that waits for an approval: yes, always, edit, no, no and why, stop."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from graph_agent.cli.ask.prompt import Prompt, Reply
 from graph_agent.cli.render.lines import folded, marked
 from graph_agent.cli.render.page import approval_page
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import Always, GrantScope
+from graph_agent.ports import Always, GrantScope, Proposal
 from graph_agent.session.api import OpenQuestion
 
 __all__ = ["Approving", "StopTurn"]
@@ -93,9 +93,9 @@ class Approving:
         if not proposal.rules:
             self.prompt.say(f"This cannot be allowed always. {proposal.objection}", "yellow")
             return None
-        page = list(_rules_page(proposal.rules, self.prompt.session.mode, self.prompt.width))
+        page = list(_rules_page(proposal, self.prompt.session.mode, self.prompt.width))
         scope = _SCOPES.get(await self.prompt.pick(page, SCOPES))
-        return None if scope is None else Always(scope, proposal.rules)
+        return None if scope is None else Always(scope, proposal.rules, proposal.place)
 
     async def _edited(self, asked: _Asked) -> _Asked:
         """The question with the arguments the editor left, judged and previewed anew; as it was where they fail."""
@@ -113,13 +113,14 @@ class Approving:
         return _Asked(shown, shown.call["arguments"])
 
 
-def _rules_page(rules: Sequence[str], mode: str, width: int) -> Iterator[Text]:
+def _rules_page(proposal: Proposal, mode: str, width: int) -> Iterator[Text]:
+    rules = proposal.rules
     what = "this rule" if len(rules) == 1 else f"these {len(rules)} rules, all of them needed by this call"
     yield Text(f"Always stores {what}. From now on, what is exactly so runs unasked:", "bold")
     for rule in rules:
         yield from folded(marked(rule), width, "  │ ")
         if "(" not in rule:
             yield Text("  that is every call of this tool, whatever its arguments", "yellow")
-    yield from folded(
-        marked(f"It holds in mode {mode} and in more permissive ones; `policy revoke` ends it."), width
-    )
+    place = "" if proposal.place == "." else f" where the shell stands now, in {proposal.place},"
+    told = f"It holds{place} in mode {mode} and in more permissive ones; `policy revoke` ends it."
+    yield from folded(marked(told), width)

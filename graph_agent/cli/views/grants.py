@@ -68,7 +68,8 @@ def _lines(rules: Sequence[dict[str, str]], grants: Sequence[Grant]) -> Iterator
         yield ""
     for grant in grants:
         where = {"thread": f"in thread {grant.thread_id}", "project": f"in {grant.workspace}", "user": "everywhere"}
-        title = f"grant {grant.id}  {where[grant.scope]}, mode {grant.mode} and more permissive ones"
+        place = "" if grant.place == "." else f", from folder {grant.place}"
+        title = f"grant {grant.id}  {where[grant.scope]}{place}, mode {grant.mode} and more permissive ones"
         yield colored(escape(title), "heading")
         yield from _rule_lines(grant)
         yield escape(f"  given {local_time(grant.at)} by {grant.by}, with call {grant.call_id}")

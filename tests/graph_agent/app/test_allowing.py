@@ -43,7 +43,9 @@ async def test_a_call_is_approved_and_its_like_allowed_in_one_step(rows: Rows, t
     rules = ("bash(git status)", "bash(git diff)")
     assert given == Answered("call_a", "t1", "approve", accepted=True, by="cli pid 1", at=_NOW)
     assert always == Always("user", rules)
-    assert _grants(rows) == [Grant("user", rules, "default", "t1", str(tmp_path), "call_a", "cli pid 1", _NOW, 1)]
+    assert _grants(rows) == [
+        Grant("user", rules, "default", "t1", str(tmp_path), "call_a", "cli pid 1", _NOW, id=1)
+    ]
 
 
 async def test_a_call_of_which_no_rule_can_be_made_stays_open(rows: Rows, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ async def test_arguments_that_may_not_run_are_refused(tool: str) -> None:
 def test_an_answer_for_always_carries_the_mode_and_place_it_was_given_in() -> None:
     answer = Answer("approve", "chat", _AT)
 
-    given = with_grant(answer, Always("project", ("bash(ls)", "bash(rm x)")), "c1", _SCOPE, "/w")
+    given = with_grant(answer, Always("project", ("bash(ls)", "bash(rm x)"), "sub"), "c1", _SCOPE, "/w")
 
-    grant = Grant("project", ("bash(ls)", "bash(rm x)"), "acceptEdits", "t1", "/w", "c1", "chat", _AT)
+    grant = Grant("project", ("bash(ls)", "bash(rm x)"), "acceptEdits", "t1", "/w", "c1", "chat", _AT, "sub")
     assert given == replace(answer, grant=grant, reason="always in this project: bash(ls), bash(rm x)")

@@ -10,7 +10,7 @@ from graph_agent.store.grants import SqliteGrants
 from tests.graph_agent.store.looking import rows
 
 _AT = "2026-01-01T00:00:00.000Z"
-_GRANT = Grant("thread", ("bash(git add '*')", "bash(ls)"), "default", "t", "/w", "c", "chat pid 1", _AT)
+_GRANT = Grant("thread", ("bash(git add '*')", "bash(ls)"), "default", "t", "/w", "c", "chat pid 1", _AT, "sub")
 _ASKED = Question("approval", "c", 1, "digest")
 
 

@@ -10,7 +10,7 @@ from tests.fakes.tool_ports import ToolSurroundings
 from tools import create_default_tools
 from tools.registry import ToolRegistry
 
-_GRANT = Grant("thread", ("bash(ls -la)",), "default", "t1", "/w", "c", "chat", "2026-01-01T00:00:00.000Z", 3)
+_GRANT = Grant("thread", ("bash(ls -la)",), "default", "t1", "/w", "c", "chat", "2026-01-01T00:00:00.000Z", id=3)
 _SCOPE = Scope("t1", "default")
 
 
@@ -86,3 +86,30 @@ async def test_what_is_proposed_is_what_the_tool_would_get(tmp_path: Path) -> No
         await box.propose("write_file", {"file_path": "a\0b", "content": ""}, _SCOPE),
     ]
     assert [(proposal.rules, proposal.objection != "") for proposal in refused] == [((), True)] * 3
+
+
+@pytest.mark.parametrize(
+    ("cwd", "arguments", "verdict"),
+    [
+        ("", {}, "ask"),
+        ("sub", {}, "allow"),
+        ("", {"working_directory": "sub"}, "allow"),
+        ("", {"working_directory": "sub/../sub"}, "allow"),
+        ("sub", {"working_directory": "."}, "ask"),
+        ("other", {}, "ask"),
+    ],
+)
+async def test_a_command_is_allowed_where_it_was_shown_and_nowhere_else(
+    tmp_path: Path, cwd: str, arguments: dict[str, str], verdict: str
+) -> None:
+    box, workspace = _box(tmp_path, _Given(replace(_GRANT, place="sub")))
+    (workspace / "sub").mkdir()
+    scope = Scope("t1", "default", str(workspace / cwd) if cwd else "")
+    call = {"command": "ls -la", **arguments}
+
+    plan, proposal = await box.plan("bash", call, scope), await box.propose("bash", call, scope)
+
+    assert plan.verdict == verdict
+    assert proposal == Proposal(
+        ("bash(ls -la)",), place="sub" if verdict == "allow" else cwd if not arguments and cwd else "."
+    )

@@ -128,3 +128,16 @@ async def test_edited_arguments_that_may_not_run_leave_the_question_as_it_was(
 
 async def _whole_tool(*_: object) -> Proposal:
     return Proposal(("mcp__hub__search",))
+
+
+async def _in_a_folder(*_: object) -> Proposal:
+    return Proposal(("bash(rm -rf ./tmp)",), place="sub\x1b[2J")
+
+
+async def test_a_rule_that_holds_in_one_folder_says_which(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, A)
+    scene.session.propose = _in_a_folder  # type: ignore[method-assign, assignment]  # proposes another rule
+
+    shown = await scene.asked("a", "t")
+
+    assert any(line.startswith("It holds where the shell stands now, in sub\\x1b[2J, in mode") for line in shown)

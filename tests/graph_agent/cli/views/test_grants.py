@@ -18,7 +18,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_rules_and_grants_are_listed_with_where_they_come_from(rows: Rows, config: Path) -> None:
     config.write_text('[policy]\nallow = ["bash(git status*)"]\ndeny = ["bash(rm *)"]\n')
     rows.grant("bash(ls)", "bash(cat '\x1b[2J')")
-    rows.grant("write_file(/w/a)", scope="project")
+    rows.grant("write_file(/w/a)", scope="project", place="sub")
     rows.grant("bash(pwd)", scope="user", mode="acceptEdits")
 
     assert text_of(rows, "policy", "list").splitlines() == [
@@ -29,7 +29,7 @@ def test_rules_and_grants_are_listed_with_where_they_come_from(rows: Rows, confi
         "  │ bash(ls)",
         "  │ bash(cat '\\x1b[2J')",
         f"  given {local_time(START)} by cli pid 7, with call call_a",
-        "grant 2  in /w, mode default and more permissive ones",
+        "grant 2  in /w, from folder sub, mode default and more permissive ones",
         "  │ write_file(/w/a)",
         f"  given {local_time(START)} by cli pid 7, with call call_a",
         "grant 3  everywhere, mode acceptEdits and more permissive ones",
@@ -55,6 +55,7 @@ def test_rules_and_grants_as_json(rows: Rows, config: Path) -> None:
         "call_id": "call_a",
         "by": "cli pid 7",
         "at": START,
+        "place": ".",
     }
     assert listed == {
         "rules": [{"list": "ask", "rule": "bash(git push*)", "source": str(config)}],
