@@ -32,7 +32,11 @@ def main() -> int:
         from graph_agent.cli.version import tell_version  # noqa: PLC0415 - only now is the path safe
 
         return tell_version()
-    from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - only now is the path safe
+    import signal  # noqa: PLC0415 - as above
+
+    # While modules are loaded nothing is at stake, and an exception would pass through code that is not ours.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - as above
 
     return run_command_line()
 

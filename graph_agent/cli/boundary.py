@@ -3,6 +3,7 @@
 Knows the exception tree and nothing of the commands it guards.
 """
 
+import atexit
 import contextlib
 import os
 import signal
@@ -27,8 +28,9 @@ def guarded(command: Callable[[], object]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    code = _run(command)
-    return _flushed(code)
+    code = _flushed(_run(command))
+    _keep(code)
+    return code
 
 
 def _run(command: Callable[[], object]) -> int:
@@ -73,6 +75,19 @@ def _flushed(code: int) -> int:
         _tell(escape(f"the output could not be written: {failure}"))
         return code or _FAILED
     return code
+
+
+def _keep(code: int) -> None:
+    """From here on all is done and told: a signal ends the process with this very code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: os._exit(code))
+    # Python takes its handlers away last of all, and what is ignored stays ignored.
+    atexit.register(_ignore_signals)
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _leave_by_signal(number: int, _frame: FrameType | None) -> NoReturn:

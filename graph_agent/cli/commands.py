@@ -1,5 +1,6 @@
 """The commands that run a session: their options, and nothing else. Each body loads its own module."""
 
+import signal
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -164,6 +165,7 @@ def _prompt(prompt: str | None, *, may_be_absent: bool) -> str | None:
 def _chat(target: "Target", message: str | None) -> None:
     from graph_agent.cli.chat_command import open_chat
 
+    _take_interrupts()
     raise typer.Exit(open_chat(target, message))
 
 
@@ -174,4 +176,10 @@ def _run(order: "RunOrder", target: "Target") -> None:
     from graph_agent.cli.run import run_headless
 
     log_privately()
+    _take_interrupts()
     raise typer.Exit(run_headless(order, lambda bus: open_target(target, bus)))
+
+
+def _take_interrupts() -> None:
+    """Until here Ctrl-C ended the process at once; a session is asked to stop instead."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -38,6 +38,7 @@ class Cut(Generic[T]):
 def signals_caught(caught: Callable[[Exit], None], *signals: signal.Signals) -> Iterator[None]:
     """Call back in the event loop for each of these signals, with the exit code it asks for."""
     loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in signals}
     for number in signals:
         loop.add_signal_handler(number, caught, _CODES[number])
     try:
@@ -45,6 +46,8 @@ def signals_caught(caught: Callable[[Exit], None], *signals: signal.Signals) -> 
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
+            # The loop leaves the system's default behind, which ends the process without its exit code.
+            signal.signal(number, before[number])
 
 
 async def supervised(

@@ -165,3 +165,28 @@ def test_calls_that_share_an_id_are_named_with_their_thread_by_every_command(tmp
     assert (code, [call["call_id"] for call in paused["pending_approvals"]]) == (3, ["t2:c1"])
     assert "waiting for approval: t2:c1 bash" in told
     assert (approved["thread_id"], approved["accepted"]) == ("t2", True)
+
+
+_KILLS_ITS_AGENT = "echo x >> log; kill -9 $PPID"
+
+
+@pytest.mark.parametrize(("cut", "code"), [("\x03", 4), (signal.SIGHUP, 129)])
+def test_cut_in_the_recovery_dialogue_the_call_stays_undecided(
+    tmp_path: Path, cut: str | signal.Signals, code: int
+) -> None:
+    with FakeOpenAI([TC("c1", "bash", {"command": _KILLS_ITS_AGENT}), TXT("done")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        _run(command).wait(timeout=30)
+        chat = PtyProgram(["-m", "graph_agent", "resume", "t1"], command.workspace, command.env)
+        chat.sees("[c]ancel > ")
+        if isinstance(cut, signal.Signals):
+            chat.signals(cut)
+        else:
+            chat.types(cut)
+        ended = chat.ends()
+        [undecided] = command.json("recover")["calls"]
+        end, result = command.run_json("--resume", "t1", "--recover", "cancel")
+
+    assert (ended, undecided["call_id"], undecided["answer"]) == (code, "c1", None)
+    assert (end, result["answer"], (command.workspace / "log").read_text()) == (0, "done", "x\n")
+    assert server.faults == []

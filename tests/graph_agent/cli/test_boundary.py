@@ -17,7 +17,7 @@ _ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(autouse=True)
 def _own_signals() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -101,6 +101,22 @@ def test_a_termination_ends_with_143(tmp_path: Path) -> None:
 
     _, err = program.communicate()
     assert (program.returncode, err) == (143, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_all_is_done_changes_no_exit_code(tmp_path: Path, number: signal.Signals) -> None:
+    late = (
+        "import threading, time\ndef stay():\n    time.sleep(0.5)\n    print('over', flush=True)\n    time.sleep(9)"
+    )
+    done = "def command():\n    threading.Thread(target=stay).start()\n    raise SystemExit(3)"
+    program = _program(f"{late}\n{done}", tmp_path)
+    assert program.stdout is not None
+
+    assert program.stdout.readline() == "over\n"
+    program.send_signal(number)
+
+    _, err = program.communicate()
+    assert (program.returncode, err) == (3, "")
 
 
 def test_characters_the_terminal_cannot_encode_do_not_break_the_output(tmp_path: Path) -> None:

@@ -27,6 +27,15 @@ async def test_work_that_ends_by_itself_is_not_cut(tmp_path: Path) -> None:
     assert await supervised(session, session.send("go"), timeout_seconds=30) == Cut(None, rest(answer="ok"))
 
 
+async def test_afterwards_signals_mean_what_they_meant_before(tmp_path: Path) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+
+    await _cut(_session(tmp_path, 30), signal.SIGTERM)
+
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
 async def test_an_interrupt_stops_the_turn_and_keeps_its_rest(tmp_path: Path) -> None:
     session = _session(tmp_path, 30)
 
