@@ -19,7 +19,8 @@ __all__ = ["Codec", "Cut", "cut_thread", "is_worth_cutting"]
 
 _SLACK = 5
 """A thread is cut by itself once it has a fifth more turns than are kept."""
-_SPARE_SNAPSHOTS = 4
+_SPARE_SNAPSHOTS = 3
+"""One at the cut, the newest one, and one that can go."""
 _BIG_BYTES = 32 * 1024
 """A checkpoint longer than this holds a snapshot of the conversation."""
 
@@ -68,7 +69,7 @@ UPDATE checkpoints SET type = ?, checkpoint = ?, metadata = ?
 WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
 """
 _BIG = """
-SELECT checkpoint_id FROM checkpoints
+SELECT checkpoint_id, length(checkpoint) FROM checkpoints
 WHERE thread_id = :thread_id AND checkpoint_ns = '' AND length(checkpoint) > :big
     AND json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot.messages') IS NULL
 ORDER BY checkpoint_id DESC
@@ -183,12 +184,17 @@ def _thin_out(connection: sqlite3.Connection, thread_id: str, codec: Codec) -> i
 
 
 def _spare(connection: sqlite3.Connection, thread_id: str) -> Iterator[str]:
-    named = {"thread_id": thread_id, "big": _BIG_BYTES}
-    big = [row[0] for row in connection.execute(_BIG, named)]
-    for checkpoint_id in big[1:]:
-        parent = connection.execute(_ABOVE, (thread_id, checkpoint_id)).fetchone()[1]
-        if parent is not None and connection.execute(_ABOVE, (thread_id, parent)).fetchone():
-            yield checkpoint_id
+    """Checkpoints whose snapshot can go; the newest may too where one at a cut holds half of it already."""
+    big = connection.execute(_BIG, {"thread_id": thread_id, "big": _BIG_BYTES}).fetchall()
+    loose = [(place, length) for place, length in big if _rests_on_something(connection, thread_id, place)]
+    fixed = [length for place, length in big if (place, length) not in loose]
+    is_newest_needed = bool(loose) and not any(2 * length >= loose[0][1] for length in fixed)
+    yield from (place for place, _ in (loose[1:] if is_newest_needed else loose))
+
+
+def _rests_on_something(connection: sqlite3.Connection, thread_id: str, checkpoint_id: str) -> bool:
+    parent = connection.execute(_ABOVE, (thread_id, checkpoint_id)).fetchone()[1]
+    return parent is not None and connection.execute(_ABOVE, (thread_id, parent)).fetchone() is not None
 
 
 def _store(

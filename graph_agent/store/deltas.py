@@ -10,9 +10,14 @@ __all__ = ["Loads", "ancestors", "delta_history"]
 Loads = Callable[[tuple[str, bytes]], Any]
 """Turns a type tag and bytes into the value."""
 
-_ROW = """
-SELECT parent_checkpoint_id, type, checkpoint FROM checkpoints
-WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+_LINE = """
+WITH RECURSIVE line (id, parent, type, checkpoint) AS (
+    SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint FROM checkpoints
+    WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND checkpoint_id = ?3
+    UNION ALL
+    SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint FROM line CROSS JOIN checkpoints c
+    ON c.thread_id = ?1 AND c.checkpoint_ns = ?2 AND c.checkpoint_id = line.parent)
+SELECT id, type, checkpoint FROM line
 """
 _WRITES = """
 SELECT checkpoint_id, task_id, type, value FROM writes
@@ -25,16 +30,15 @@ def ancestors(
     connection: sqlite3.Connection, key: tuple[str, str, str], loads: Loads
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Id and stored channel values of each ancestor, nearest first; the checkpoint itself is left out."""
-    thread_id, namespace, checkpoint_id = key
-    row = connection.execute(_ROW, key).fetchone()
-    # A checkpoint that was stored again under one of its descendants makes the line a loop.
-    walked = {checkpoint_id}
-    while row is not None and row[0] and row[0] not in walked:
-        ancestor: str = row[0]
+    # One statement however long the line is; what is not asked for is not read. A checkpoint that was stored again
+    # under one of its descendants makes the line a loop.
+    walked: set[str] = set()
+    for ancestor, kind, content in connection.execute(_LINE, key):
+        if ancestor in walked:
+            return
         walked.add(ancestor)
-        row = connection.execute(_ROW, (thread_id, namespace, ancestor)).fetchone()
-        if row is not None:
-            yield ancestor, loads((row[1], row[2])).get("channel_values") or {}
+        if ancestor != key[2]:
+            yield ancestor, loads((kind, content)).get("channel_values") or {}
 
 
 def delta_history(
