@@ -17,6 +17,8 @@ __all__ = ["Ending", "told"]
 
 _WHOLE_BYTES = 1024 * 1024
 """Up to here all of the output is cleaned; of more, the beginning and the end."""
+_NAMED = 5
+"""So many processes are told by what they run, and how many there are beyond."""
 _SEVERAL = re.compile(r"[|;&\n]")
 _NO_TERMINAL = re.compile(
     r"/dev/tty['\"]?: (?:no such device|cannot open)|open ['\"]?/dev/tty"
@@ -124,7 +126,9 @@ def _hint(text: str, ending: Ending) -> str:
 def _left(ending: Ending) -> str:
     if not ending.left:
         return ""
-    return f"[it left processes running, which were ended with the call: {', '.join(ending.left)}]"
+    named = [one.replace(ending.prologue, "") if ending.prologue else one for one in ending.left[:_NAMED]]
+    more = f" and {len(ending.left) - _NAMED} more" if len(ending.left) > _NAMED else ""
+    return f"[it left processes running, which were ended with the call: {', '.join(named)}{more}]"
 
 
 def _folder(ending: Ending) -> str:

@@ -19,7 +19,7 @@ def age(iso: str | None) -> str:
     for _, size, word in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {word} ago"
-    return "now"
+    return "just now"
 
 
 def age_seconds(iso: str | None) -> float | None:

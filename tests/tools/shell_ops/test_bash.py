@@ -328,3 +328,13 @@ async def test_at_the_time_limit_what_left_its_session_is_ended_too(around: Tool
 
     assert result.metadata["error_type"] == "timeout"
     assert await _gone(int((around.workspace / "pid").read_text()))
+
+
+async def test_of_many_processes_left_some_are_named_and_all_are_ended(around: ToolSurroundings) -> None:
+    result = await _bash(around, "(sleep 60; true) & for n in 1 2 3 4 5 6; do sleep 60 & done; jobs -p > pids")
+
+    told = result.output.rpartition("ended with the call: ")[2]
+    assert told.startswith("/bin/bash --noprofile --norc -c (sleep 60; true) & for")
+    assert told.endswith(" and 3 more]")
+    for pid in (around.workspace / "pids").read_text().split():
+        assert await _gone(int(pid))

@@ -15,7 +15,7 @@ def test_an_age_is_told_in_its_largest_unit() -> None:
     ages = [age(_ago(**{unit: 3.5})) for unit in ("days", "hours", "minutes", "seconds")]
 
     assert ages == ["3 d ago", "3 h ago", "3 min ago", "3 s ago"]
-    assert [age(_ago(seconds=-60)), age(None), age("then")] == ["now", "", "then"]
+    assert [age(_ago(seconds=-60)), age(None), age("then")] == ["just now", "", "then"]
 
 
 def test_a_time_is_told_with_its_age() -> None:
