@@ -7,7 +7,7 @@ is known from the record, so its answer can stand before it is asked, and nobody
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from graph_agent.app.answering import Answered
 from graph_agent.app.tooling import toolbox_for_looking
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Decision", "Interrupted", "decide_calls", "interrupted_calls"]
 
 
+_Kind = Literal["retry", "done", "cancel"]
+
+
 @dataclass(frozen=True, slots=True)
 class Interrupted:
     """A call that waits for a recovery decision, or has one that its thread has not taken in yet."""
@@ -43,7 +46,7 @@ class Interrupted:
 class Decision:
     """What somebody decides about one interrupted call."""
 
-    kind: Literal["retry", "done", "cancel"]
+    kind: _Kind
     call: str
     """Call id, a part of one, or THREAD:CALL; `all` for every undecided one."""
     result: str = ""
@@ -128,7 +131,7 @@ def _named(reader: Reader, thread: str | None, text: str) -> CallView:
     target = reader.resolve(text, kinds=("call",))
     view = reader.call(target.thread_id, target.id)
     status = view.record["status"]
-    if status == "interrupted":
+    if status == "interrupted" or _decided_before(view) is not None:
         return view
     advice = "`graph-agent recover` shows the calls that do"
     if status == "executing":
@@ -145,7 +148,17 @@ async def _require_ended(view: CallView, traces: Sequence[Traces], *, end_proces
         raise AnswerRefused(f"{still_running(view.record['call_id'], left)}{advice}")
 
 
+def _decided_before(view: CallView) -> Answered | None:
+    """The decision that its thread has taken in already; None for a call that is interrupted or never was."""
+    answer = view.answer
+    if view.record["status"] == "interrupted" or answer is None or answer.kind not in get_args(_Kind):
+        return None
+    return Answered(view.record["call_id"], view.thread_id, answer.kind, accepted=False, by=answer.by, at=answer.at)
+
+
 async def _insert(store: SqliteDecisions, view: CallView, answer: Answer) -> Answered:
+    if late := _decided_before(view):
+        return late
     standing = await store.insert(view.thread_id, _question(view), answer)
     return Answered(
         view.record["call_id"], view.thread_id, standing.kind, standing == answer, standing.by, standing.at

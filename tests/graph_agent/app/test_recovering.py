@@ -16,7 +16,7 @@ from graph_agent.ports.processes import boot_id, process_started
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
-from tests.fakes.database_rows import Rows, record_of
+from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.waiting import is_running
 
 _NOW = "2026-11-28T12:00:00.000Z"
@@ -104,6 +104,18 @@ async def test_the_first_decision_wins_and_a_later_one_is_told(rows: Rows) -> No
     [late] = await decide_calls(rows.path, None, [Decision("retry", "call_a")], by="cli pid 2")
 
     assert late == Answered("call_a", "t1", "cancel", accepted=False, by="cli pid 1", at=_NOW)
+
+
+@pytest.mark.parametrize(("status", "attempt"), [("cancelled", 1), ("pending", 2)])
+async def test_a_decision_that_comes_after_the_first_was_taken_in_is_told_whose_that_was(
+    rows: Rows, status: str, attempt: int
+) -> None:
+    rows.call(record_of(status, "call_b", attempt=attempt))
+    rows.decision("retry", "recovery", call_id="call_b", applied_at=_NOW)
+
+    [late] = await decide_calls(rows.path, "t1", [Decision("done", "call_b")], by="late")
+
+    assert late == Answered("call_b", "t1", "retry", accepted=False, by="cli pid 7", at=START)
 
 
 async def test_of_decisions_made_at_once_exactly_one_is_accepted(rows: Rows) -> None:
