@@ -21,7 +21,6 @@ from graph_agent.session.orphans import end, living, still_running, traces_of
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
-from graph_agent.toolbox.traces import Traces
 
 if TYPE_CHECKING:
     from graph_agent.calls import ToolCallInfo
@@ -89,9 +88,11 @@ async def decide_calls(
         chosen = _chosen(reader, thread, decisions)
         attempts = {key: reader.attempts(*key) for key in chosen}
     for key, (view, decision) in chosen.items():
-        if decision.kind == "retry" and view.answer is None:
-            left = traces_of(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
-            await _require_ended(view, left, end_processes=end_processes)
+        left = traces_of(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
+        if end_processes and view.is_interrupted:
+            await end(left)
+        if decision.kind == "retry" and view.is_interrupted:
+            _require_ended(view, living(left), end_processes=end_processes)
     now = (clock or SystemClock()).now()
     async with await Database.open(database) as opened:
         store = SqliteDecisions(opened)
@@ -141,8 +142,7 @@ def _named(reader: Reader, thread: str | None, text: str) -> CallView:
     raise AnswerRefused(f"call {target.id!r} does not wait for a recovery decision, it is {status}; {advice}.")
 
 
-async def _require_ended(view: CallView, traces: Sequence[Traces], *, end_processes: bool) -> None:
-    left = await end(traces) if end_processes else living(traces)
+def _require_ended(view: CallView, left: Sequence[int], *, end_processes: bool) -> None:
     if left:
         advice = "" if end_processes else " (--end-processes ends them)"
         raise AnswerRefused(f"{still_running(view.record['call_id'], left)}{advice}")

@@ -31,7 +31,7 @@ def recover_command(
         typer.Option("--all", metavar="retry|done|cancel", help="Decide every other interrupted call this way."),
     ] = None,
     end_processes: Annotated[
-        bool, typer.Option("--end-processes", help="First end what a call to retry left running.")
+        bool, typer.Option("--end-processes", help="First end what the calls left running.")
     ] = False,
     db: Database = None,
     as_json: AsJson = False,

@@ -148,7 +148,7 @@ def _call_lines(call: Interrupted) -> Iterator[str]:
         yield escape(f"  finding: {found.finding_verdict.replace('_', ' ')}: {found.finding}")
     if found.processes:
         pids = ", ".join(map(str, found.processes))
-        yield f"  still running: pid {pids} (--end-processes ends them before a retry)"
+        yield f"  still running: pid {pids} (--end-processes ends them, and a retry waits for that)"
     if answer := call.view.answer:
         yield escape(f"  decided: {answer.kind} by {answer.by}; its thread has not taken it in")
     yield ""

@@ -126,14 +126,27 @@ async def test_of_decisions_made_at_once_exactly_one_is_accepted(rows: Rows) -> 
     assert sum(one.accepted for [one] in given) == 1
 
 
+def _note_process(rows: Rows, pid: int) -> None:
+    columns = (pid, process_started(pid), boot_id())
+    rows.execute("UPDATE journal SET process_group = ?, process_started = ?, boot_id = ?", *columns)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+async def test_what_a_cancelled_call_left_running_ends_where_that_is_asked_for(rows: Rows, is_asked: bool) -> None:
+    with _left_running() as left:
+        _note_process(rows, left.pid)
+        [given] = await decide_calls(
+            rows.path, None, [Decision("cancel", "call_a")], by="cli pid 1", end_processes=is_asked
+        )
+        is_left = is_running(left.pid)
+        left.kill()
+
+    assert (given.accepted, is_left) == (True, not is_asked)
+
+
 async def test_a_call_that_still_runs_is_retried_only_once_it_was_ended(rows: Rows) -> None:
     with _left_running() as left:
-        rows.execute(
-            "UPDATE journal SET process_group = ?, process_started = ?, boot_id = ?",
-            left.pid,
-            process_started(left.pid),
-            boot_id(),
-        )
+        _note_process(rows, left.pid)
         [shown] = await interrupted_calls(rows.path, None)
 
         with pytest.raises(AnswerRefused, match=rf"pid {left.pid}.*--end-processes"):

@@ -29,7 +29,7 @@ def test_a_broken_off_command_is_told_with_output_and_what_still_runs(rows: Rows
         "  what it wrote until then:",
     ]
     assert told[7:9] == ["  │ half", "  │ more"]
-    assert f"  still running: pid {left.pid} (--end-processes ends them before a retry)" in told
+    assert f"  still running: pid {left.pid} (--end-processes ends them, and a retry waits for that)" in told
     assert told[-1].startswith("Decide with: graph-agent recover")
 
 
