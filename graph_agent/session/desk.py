@@ -1,16 +1,18 @@
 """The desk where questions and answers of one thread meet: what is open, what stands, what needs no person."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Answer, Question
+from graph_agent.ports import Answer, JournalRow, Question
 from graph_agent.session.parts import SessionParts, Thread
 
 __all__ = ["Desk", "questions_in"]
 
-_UNASKED_ATTEMPTS = 3
-"""A low-risk call that was broken off this often is not simply run again: a person decides."""
+_UNASKED = 3
+"""A low-risk call that was broken off this often while it ran, or that one life let through so often without its
+beginning, is not simply run again: a person decides."""
 
 
 def questions_in(asked: Mapping[str, Any]) -> list[Question]:
@@ -30,6 +32,7 @@ class Desk:
     def __init__(self, thread: Thread, parts: SessionParts) -> None:
         self._thread = thread
         self._parts = parts
+        self._let_through: Counter[str] = Counter()
 
     async def envelope(
         self, questions: Sequence[Question], calls: Mapping[str, ToolCallInfo], life_token: str
@@ -65,18 +68,31 @@ class Desk:
     ) -> dict[str, dict[str, Any]]:
         answers = {}
         for question in questions:
-            if answer := await self._as_it_ran(question):
+            rows = await self._parts.journal.rows(self._thread.thread_id, question.call_id)
+            if answer := await self._as_it_ran(question, rows):
                 answers[question.call_id] = _written(question, answer) | {"token": "journal"}
             elif question.kind == "approval" or question.call_id in standing:
                 continue
-            elif _may_simply_run(calls[question.call_id]):
+            elif self._may_simply_run(calls[question.call_id], rows):
+                self._let_through[question.call_id] += 1
                 answers[question.call_id] = _written(question, Answer("retry", by="session", at=""))
         return answers
 
-    async def _as_it_ran(self, question: Question) -> Answer | None:
+    def _may_simply_run(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
+        """Whether it only reads, or certainly never began. Attempts that a rewind undid are not in the rows."""
+        is_harmless = call.get("kind") == "readonly" or not call.get("begun")
+        broken_off = sum(row.may_have_begun for row in rows)
+        return (
+            call.get("risk") == "low"
+            and is_harmless
+            and broken_off < _UNASKED
+            and self._let_through[call["call_id"]] < _UNASKED
+        )
+
+    async def _as_it_ran(self, question: Question, rows: Sequence[JournalRow]) -> Answer | None:
         """What lets a call that has its result take it, with the arguments it ran with; None for one without."""
         thread_id, call_id = self._thread.thread_id, question.call_id
-        finished = [row for row in await self._parts.journal.rows(thread_id, call_id) if row.is_finished]
+        finished = [row for row in rows if row.is_finished]
         if not finished:
             return None
         if question.kind == "recovery":
@@ -96,9 +112,3 @@ def _written(question: Question, answer: Answer) -> dict[str, Any]:
         "reason": answer.reason,
     }
     return written if answer.arguments is None else {**written, "arguments": dict(answer.arguments)}
-
-
-def _may_simply_run(call: ToolCallInfo) -> bool:
-    """A low-risk call runs again unasked when it only reads, or when it is certain that it never began."""
-    is_harmless = call.get("kind") == "readonly" or not call.get("begun")
-    return call.get("risk") == "low" and is_harmless and call.get("attempt", 1) < _UNASKED_ATTEMPTS

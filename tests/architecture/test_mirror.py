@@ -20,7 +20,6 @@ TESTED_THROUGH = {
     "graph_agent/graph/reasoning.py": TURNS,
     "graph_agent/graph/routing.py": TURNS,
     "graph_agent/session/answering.py": TURNS,
-    "graph_agent/session/desk.py": TURNS,
     "graph_agent/session/drive.py": TURNS,
     "graph_agent/session/evidence.py": COMMANDS,
     "graph_agent/session/run.py": TURNS,

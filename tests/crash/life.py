@@ -229,7 +229,7 @@ class _Life:
             is_one_of_many = asked["marker"] == ALWAYS
             ran = not is_one_of_many and any(run.startswith(asked["marker"]) for run in self._world.runs())
             self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"), ran=ran)
-        if any(self._wanted(item).answer == "stop" and item.question.kind == "approval" for item in rest.questions):
+        if any(item.question.kind == "approval" and self._wanted(item).answer == "stop" for item in rest.questions):
             self._world.note("stops")
             return await session.stop()
         for item in rest.questions:
@@ -253,7 +253,7 @@ class _Life:
         going = asyncio.create_task(session.proceed())
         while not going.done() and not self._world.runs():  # noqa: ASYNC110 - a file has no event to wait for
             await asyncio.sleep(0.01)
-        if not going.done() and any(self._wanted(item).stays for item in rest.questions):
+        if not going.done() and any(_marker(item) and self._wanted(item).stays for item in rest.questions):
             self._world.note("stops")
             await session.stop()
         return await going
