@@ -65,11 +65,13 @@ async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
     """What taking the last rewind back takes.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or where it came from was pruned.
     """
     last = await parts.rewinds.last(thread_id)
     if last is None:
         raise UsageError(f"thread {thread_id!r} has no rewind to undo")
+    if last.scope != "files" and not (await parts.run.position(last.head)).exists:
+        raise UsageError(f"checkpoint {last.head!r}, which the rewind came from, was pruned; it cannot be undone")
     files, conflicts = [], []
     for one in last.files:
         now = await parts.files.image(one.path)

@@ -41,7 +41,6 @@ from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.rewinds import SqliteRewinds
-from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
@@ -191,7 +190,8 @@ class _Life:
         if await threads.get(THREAD) is None:
             await threads.create(THREAD, str(self._world.workspace), "play", "default")
         parts = Parts(model, toolbox, journal, barrier, clock, bus, lambda: "system")
-        run = GraphRun(build_graph(parts, DeadlySaver(database, points)), thread_id)
+        saver = DeadlySaver(database, points)
+        run = GraphRun(build_graph(parts, saver), thread_id)
 
         async def head(thread_id: str) -> str:
             row = await threads.get(thread_id)
@@ -200,7 +200,7 @@ class _Life:
         decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
 
         async def tidy() -> None:
-            await CheckpointSaver(database).tidy(thread_id, 50)
+            await saver.tidy(thread_id, self._scene.keep_turns)
 
         self._parts = SessionParts(
             run=run,
@@ -214,7 +214,7 @@ class _Life:
             rewinds=deadly(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
             files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("put_back",), points),
             head=head,
-            tidy=tidy,
+            tidy=points.around("tidy", tidy),
             instructions=lambda: "system",
             clock=clock,
             bus=bus,

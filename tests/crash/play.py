@@ -60,6 +60,8 @@ class Scene:
     """The person stops the turn once its command has had its effect."""
     goes_back: bool = False
     """When all is over, some earlier checkpoint is taken up again, once, and played on from there."""
+    keep_turns: int = 50
+    """Turns that stay when the thread prunes itself at rest."""
     rewinds: bool = False
     """When all is over, conversation and files are put back to some earlier checkpoint, once, and played on."""
     forks: bool = False
@@ -91,6 +93,12 @@ SCENES: tuple[Scene, ...] = (
     Scene("taken up again from an earlier checkpoint", (((_READ, _BASH, _WRITE),), ((_BASH,),)), goes_back=True),
     Scene("rewound with its files", (((_READ, _BASH, _WRITE),), ((_WRITE, _WRITE),)), rewinds=True),
     Scene("forked", (((_READ, _BASH, _WRITE),), ((_BASH,),)), forks=True),
+    Scene(
+        "pruned at rest and taken up again",
+        (((_BASH,),), ((_WRITE,),), ((_READ, _BASH),)),
+        keep_turns=1,
+        goes_back=True,
+    ),
 )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.rewinding import Order, Rewound, rewind
+from graph_agent.errors import UsageError
 from graph_agent.events import Warned
 from graph_agent.inspect import Reader
 from graph_agent.ports import Rewind, SystemClock
@@ -86,7 +87,7 @@ async def test_rewound_to_any_checkpoint_a_thread_goes_on_and_taken_back_it_is_w
             assert (await session.start()).status == "done"
     assert len(stage.toolbox.ran) == ran
 
-    for (place,) in query(stage, "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id LIMIT 20"):
+    for (place,) in query(stage, "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id LIMIT 20")[::3]:
         await go_to(stage, str(place))
         stage.model = ScriptedModel()
         async with stage.life() as session:
@@ -112,6 +113,44 @@ async def test_what_a_command_that_was_undone_did_is_not_said_not_to_have_happen
 
     told = [answer for kind, answer in stage.model.told() if kind == "tool"]
     assert told[-1].startswith("Not run again, it may have had its effect before")
+
+
+async def test_what_was_pruned_since_cannot_be_come_back_to_and_nothing_is_touched(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"), text("two"))
+    async with stage.life() as session:
+        first = await session.send("t1")
+        await session.send("t2")
+    await go_to(stage, first.checkpoint_id)
+    query(stage, "DELETE FROM checkpoints WHERE checkpoint_id = (SELECT head FROM rewinds)")
+
+    with pytest.raises(UsageError, match="was pruned; it cannot be undone"):
+        await go_to(stage, THREAD, is_undo=True)
+
+    assert shown(stage) == ["t1"]
+    assert query(stage, "SELECT status FROM rewinds") == [("done",)]
+
+
+async def test_what_ran_before_a_rewind_is_not_said_never_to_have_started(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")), text("one"))
+    async with stage.life() as session:
+        asking = await session.send("go")
+        await session.decide(asking.questions[0].question, "approve")
+        await session.proceed()
+    query(stage, "UPDATE journal SET intent = NULL")
+    with Reader.open(stage.database) as reader:
+        [marked] = [
+            str(place)
+            for (place,) in query(stage, "SELECT checkpoint_id FROM checkpoints")
+            if reader.inspection(THREAD, str(place)).state.next == ("tool_execution",)
+        ]
+
+    await go_to(stage, marked)
+    async with stage.life() as session:
+        rest = await session.start()
+
+    assert [(item.question.kind, item.question.reason) for item in rest.questions] == [
+        ("recovery", "outcome_unknown")
+    ]
 
 
 async def test_a_rewind_that_was_broken_off_is_finished_by_whoever_opens_the_thread_next(stage: Stage) -> None:

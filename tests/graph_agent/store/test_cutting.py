@@ -1,9 +1,12 @@
 import pytest
 
+from graph_agent.ports import Rewind
 from graph_agent.store.cutting import Cut
 from graph_agent.store.database import Database
 from graph_agent.store.forking import Fork
+from graph_agent.store.rewinds import SqliteRewinds
 from graph_agent.store.saver import CheckpointSaver
+from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.store.looking import content_of, rows
 from tests.graph_agent.store.small_graph import Graph, compile_graph, config_of, play_turn
 
@@ -130,6 +133,12 @@ async def test_the_space_goes_back_to_the_file(database: Database, graph: Graph)
 
     assert await rows(database, "PRAGMA freelist_count") == [(0,)]
     assert database.path.stat().st_size < before
+
+
+async def test_a_thread_whose_rewind_was_broken_off_is_left_alone(database: Database, graph: Graph) -> None:
+    await SqliteRewinds(database, SteppingClock()).plan(Rewind("t", "c1", "c9", "both"))
+
+    assert await CheckpointSaver(database).cut("t", 1) == Cut()
 
 
 @pytest.mark.parametrize("thread_id", ["t", "unknown"])
