@@ -160,10 +160,11 @@ def test_calls_that_share_an_id_are_named_with_their_thread_by_every_command(tmp
         command("run", "go", "--thread", "t1")
         code, paused = command.run_json("go", "--thread", "t2")
         told = command("run", "--resume", "t2").stderr
+        shown = command("inspect", "t2").stdout
         approved = command.json("approvals", "approve", paused["pending_approvals"][0]["call_id"])
 
     assert (code, [call["call_id"] for call in paused["pending_approvals"]]) == (3, ["t2:c1"])
-    assert "waiting for approval: t2:c1 bash" in told
+    assert ("waiting for approval: t2:c1 bash" in told, "t2:c1" in shown) == (True, True)
     assert (approved["thread_id"], approved["accepted"]) == ("t2", True)
 
 

@@ -56,7 +56,7 @@ def call_name(thread_id: str, call_id: str, shared: frozenset[str]) -> str:
 
 
 def call_table(
-    calls: Sequence[CallView], shared: frozenset[str] = frozenset(), *, workspaces: Mapping[str, str] | None = None
+    calls: Sequence[CallView], shared: frozenset[str], *, workspaces: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """The calls, one a line, with ids that commands accept.
 

@@ -27,13 +27,14 @@ def inspect_state(
     with Reader.open(database) as reader:
         target = reader.resolve(text, workspace)
         found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
+        shared = reader.shared_call_ids()
     whole = _inspection_json(found)
     if path is not None:
         _print_piece(piece_of(whole, path), as_json=as_json)
     elif as_json:
         print_json(whole)
     else:
-        print_lines(_inspection_lines(found, full=full))
+        print_lines(_inspection_lines(found, shared, full=full))
 
 
 def piece_of(whole: Mapping[str, Any], path: str) -> Any:
@@ -95,7 +96,7 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
     }
 
 
-def _inspection_lines(found: Inspection, *, full: bool) -> Iterator[str]:
+def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) -> Iterator[str]:
     state = found.state
     usage: dict[str, Any] = state.values.get("usage") or {}
     yield from labelled(
@@ -110,7 +111,7 @@ def _inspection_lines(found: Inspection, *, full: bool) -> Iterator[str]:
     )
     yield from _section("tasks", _task_lines(found))
     yield from _section("pending writes", _write_lines(found, full=full))
-    yield from _section("calls", call_table(found.calls) if found.calls else iter(()))
+    yield from _section("calls", call_table(found.calls, shared) if found.calls else iter(()))
     yield from _section("todo", iter(checklist(state.values.get("todo") or [])))
     yield from _section("values", _value_lines(state.values, full=full))
     yield from _section("messages", _conversation_lines(state.values.get("messages") or [], full=full))

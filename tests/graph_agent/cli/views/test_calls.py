@@ -28,7 +28,7 @@ def test_the_table_says_why_a_call_ended_as_it_did() -> None:
         CallView("t1", bare),
     ]
 
-    assert list(call_table(calls)) == [
+    assert list(call_table(calls, frozenset())) == [
         "CALL    STATUS             RISK    TOOL  TRY  WHEN  ABOUT",
         "call_a  error              medium  bash  1    9     make (exit code 2)",
         "call_b  cancelled          medium  bash  1          make (stopped by user)",
@@ -53,8 +53,8 @@ def test_ids_are_short_where_that_is_enough_and_carry_the_thread_where_it_is_not
 def test_workspaces_are_told_where_there_are_several() -> None:
     calls = [CallView("t1", record_of("success")), CallView("t2", record_of("success", "call_b"))]
 
-    one = next(call_table(calls, workspaces={"t1": "/a", "t2": "/a"}))
-    several = list(call_table(calls, workspaces={"t1": "/a", "t2": "/b"}))
+    one = next(call_table(calls, frozenset(), workspaces={"t1": "/a", "t2": "/a"}))
+    several = list(call_table(calls, frozenset(), workspaces={"t1": "/a", "t2": "/b"}))
 
     assert one.split() == ["THREAD", "CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", "ABOUT"]
     assert [line.split()[-2:] for line in several] == [["WORKSPACE", "ABOUT"], ["/a", "bash"], ["/b", "bash"]]
