@@ -246,7 +246,7 @@ def test_three_calls_are_answered_together_once_each_was_seen(set_up: SetUp) -> 
     bench = set_up(TCS(*(bash(f"c{n}", f"echo {n} >> log.txt") for n in range(3))), TXT("end"))
     chat = bench.chat("chat", "go", "--thread", "t1")
 
-    chat.sees("3 questions; nothing runs before all are answered")
+    chat.sees("3 questions, answered one by one or with all")
     chat.sees(_KEYS)
     chat.enters("all")
     chat.sees("echo 2 >> log.txt")
@@ -270,3 +270,36 @@ def test_an_always_given_in_another_terminal_is_told_in_the_chat_that_waits(set_
     chat.types(_CTRL_D)
 
     assert (chat.ends(), bench.read("here")) == (0, b"")
+
+
+@pytest.mark.parametrize("scope", ["thread", "project"])
+def test_a_fork_takes_along_what_was_allowed_in_its_project_and_not_what_was_in_its_thread(
+    set_up: SetUp, scope: str
+) -> None:
+    call = {"command": "echo x >/dev/null"}
+    bench = set_up(TC("c0", "bash", call), TXT("ok"), TC("c1", "bash", call), TXT("ok"))
+    bench.ask("go", "--thread", "t1")
+    bench.command("approvals", "approve", "c0", "--always", "--scope", scope)
+    bench.ask("--resume", "t1")
+    [head] = [one["checkpoint_id"] for one in bench.command.json("threads", "list")["threads"]]
+
+    forked = bench.command.json("fork", head)["thread_id"]
+    again = bench.ask("again", "--thread", forked)
+
+    assert again.code == (3 if scope == "thread" else 0)
+
+
+def test_leaving_while_the_scope_of_an_always_is_chosen_keeps_the_question_and_stores_nothing(
+    set_up: SetUp,
+) -> None:
+    bench = set_up(TC("c1", "bash", {"command": "touch here"}), TXT("end"))
+    chat = bench.chat("chat", "go", "--thread", "t1")
+    chat.sees(_KEYS)
+    chat.enters("a")
+    chat.sees("[b]ack > ")
+
+    chat.types("\x03")
+
+    waiting = [one["call_id"] for one in bench.command.json("approvals", "list")["approvals"]]
+    assert (chat.ends(), waiting, bench.read("here")) == (3, ["c1"], None)
+    assert bench.command.json("policy", "list")["grants"] == []

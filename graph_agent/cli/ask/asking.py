@@ -54,7 +54,7 @@ class Asking:
 
 
 def _overview(questions: Sequence[OpenQuestion], width: int) -> Iterator[Text]:
-    yield Text(f"{len(questions)} questions; nothing runs before all are answered:", "bold")
+    yield Text(f"{len(questions)} questions, answered one by one or with all; nothing runs before that:", "bold")
     for number, item in enumerate(questions, 1):
         call = item.call
         about = call.get("display") or call["tool_name"]

@@ -44,7 +44,7 @@ RECOVERY = (
     Choice("c", "cancel", "[c]ancel"),
 )
 
-ALL = Choice("all", "together", "[all] at once")
+ALL = Choice("all", "together", "[all]")
 """Offered while several questions of a kind are left: the others are shown, then one answer holds for all."""
 
 _BACK = Choice("b", "back", "[b]ack")

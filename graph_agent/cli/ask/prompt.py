@@ -87,12 +87,17 @@ class Prompt:
             else:
                 return key
 
-    async def pick(self, page: list[Text], choices: Sequence[Choice]) -> str:
-        """The key a person chose where no single question is at stake."""
+    async def pick(
+        self, page: list[Text], choices: Sequence[Choice], about: OpenQuestion | None = None
+    ) -> str | None:
+        """The key a person chose in a further choice; None when the question it is about was answered elsewhere."""
         self._show(page)
-        while (key := chosen(await self.terminal.answer(choice_line(choices)) or "", choices)) is None:
+        while True:
+            gone = None if about is None else asyncio.create_task(self._answered_elsewhere(about))
+            line = await self.terminal.answer(choice_line(choices), gone)
+            if line is None or (key := chosen(line, choices)) is not None:
+                return None if line is None else key
             self._ask_again(choices)
-        return key
 
     async def words(self, prompt: str) -> str:
         """One line of free text."""

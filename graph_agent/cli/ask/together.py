@@ -50,7 +50,7 @@ class Together:
             high = sum(item.call.get("risk") == "high" for item in items)
             risky = f", {high} of them HIGH risk" if high else ""
             self.prompt.say(f"One answer for the {len(items)} calls shown{risky}:", "bold")
-            return _APPROVALS.get(await self.prompt.pick([], ALL_APPROVALS))
+            return _APPROVALS.get(await self.prompt.pick([], ALL_APPROVALS) or "")
         self.prompt.say(f"One decision for the {len(items)} calls shown:", "bold")
         key = await self.prompt.pick([], ALL_RECOVERIES)
-        return Reply("done", await self.prompt.words(WHAT_IT_DID)) if key == "d" else _RECOVERIES.get(key)
+        return Reply("done", await self.prompt.words(WHAT_IT_DID)) if key == "d" else _RECOVERIES.get(key or "")

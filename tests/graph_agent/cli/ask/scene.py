@@ -17,7 +17,7 @@ from tests.fakes.scripted_session import ScriptedSession, Turn, approval, rest
 __all__ = ["ALL_KEYS", "KEYS", "LONG", "A", "B", "Scene", "Typed", "editor"]
 
 KEYS = "[y]es  [a]lways  [e]dit  [n]o  no, with a [r]eason  [s]top the turn > "
-ALL_KEYS = KEYS.replace("[s]top", "[all] at once  [s]top")
+ALL_KEYS = KEYS.replace("[s]top", "[all]  [s]top")
 A = approval("call-a", "bash", {"command": "echo a"})
 B = approval("call-b", "bash", {"command": "echo b"})
 LONG = approval("call-a", "write_file", {"content": "".join(f"line {n}\n" for n in range(500))})

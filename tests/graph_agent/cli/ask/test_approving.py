@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,12 @@ async def test_a_rule_that_holds_in_one_folder_says_which(tmp_path: Path) -> Non
     shown = await scene.asked("a", "t")
 
     assert any(line.startswith("It holds where the shell stands now, in sub\\x1b[2J, in mode") for line in shown)
+
+
+async def test_a_question_answered_while_its_scope_is_chosen_disappears_and_stores_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, A)
+    asyncio.get_running_loop().call_later(0.1, scene.elsewhere.write_text, '{"call-a": "reject"}')
+
+    shown = await scene.asked("a")
+
+    assert (shown[-1], scene.session.log) == ("bash: answered by cli pid 99: no", [])

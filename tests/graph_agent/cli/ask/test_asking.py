@@ -17,7 +17,7 @@ async def test_several_questions_are_listed_before_the_first_is_asked(tmp_path: 
     shown = await Scene(tmp_path, approval("c1", "bash", {}, display="$ ls\x1b[2J", risk="high"), B).asked("y", "y")
 
     assert shown[:3] == [
-        "2 questions; nothing runs before all are answered:",
+        "2 questions, answered one by one or with all; nothing runs before that:",
         "  1. bash $ ls\\x1b[2J (HIGH)",
         "  2. bash (MEDIUM)",
     ]
