@@ -27,6 +27,7 @@ COMMANDS: dict[str, Command] = {
     "inspect": Command("/inspect [PATH]", "show the state of the graph, or one piece of it"),
     "todo": Command("/todo", "show the plan of the work"),
     "memory": Command("/memory", "show what is remembered for every thread"),
+    "policy": Command("/policy [revoke ID]", "show the rules and what was allowed always, or take a grant back"),
     "retry": Command("/retry", "ask the model again after an error, a limit or a stop"),
     "quit": Command("/quit", "leave; the thread can be resumed"),
 }

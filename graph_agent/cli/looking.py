@@ -37,8 +37,8 @@ class Look:
                 return self._todo
             case "memory":
                 return partial(show_memory, as_json=False)
-            case "tools":
-                return partial(self._tools, argument)
+            case "policy" | "tools":
+                return partial(self._policy if name == "policy" else self._tools, argument)
             case _:
                 path = argument or None
                 return partial(
@@ -52,6 +52,16 @@ class Look:
         except (NothingYet, UnknownId):
             plan = []
         print_lines(checklist(plan) or ["There is no plan yet."])
+
+    def _policy(self, argument: str) -> None:
+        # Loaded with the part that writes, which nothing else here needs.
+        from graph_agent.cli.views.grants import list_policy, revoke
+
+        verb, _, named = argument.partition(" ")
+        if verb == "revoke":
+            revoke(self.database, named, as_json=False)
+        else:
+            list_policy(self.database, as_json=False)
 
     def _tools(self, name: str) -> None:
         # The tools themselves are loaded with it, which looking at threads need not wait for.

@@ -7,6 +7,7 @@ from rich.console import Console
 from graph_agent.cli.commands_of_chat import COMMANDS
 from graph_agent.cli.slash import Elsewhere, GoOn, Quit, Slash, is_command
 from graph_agent.events import EventBus
+from tests.fakes.database_rows import Rows
 from tests.fakes.scripted_session import ScriptedSession
 
 
@@ -102,3 +103,20 @@ async def test_tools_and_memory_are_shown_as_their_commands_do(
     [bash] = [line.split() for line in shown.splitlines() if line.startswith("bash ")]
     assert bash[:5] == ["bash", "high", "execute", "builtin", "no"]
     assert ["List a folder" in shown, "Nothing is remembered yet." in shown] == [True, True]
+
+
+async def test_what_was_allowed_always_is_shown_and_taken_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = _Talk(tmp_path)
+    rows = Rows(tmp_path / "none.db")
+    rows.grant("bash(ls)")
+    rows.close()
+
+    said = [await talk.says(command) for command in ("/policy", "/policy revoke 1", "/policy revoke 1", "/policy")]
+
+    shown = capsys.readouterr().out
+    assert [words in shown for words in ("bash(ls)", "revoked: grant 1", "nothing was allowed always")] == [
+        True
+    ] * 3
+    assert "there is no grant '1' (any more)" in said[-1]
