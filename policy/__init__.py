@@ -6,6 +6,7 @@ from policy.grants import Grant
 from policy.matching import hidden_tools
 from policy.proposing import Proposal, propose
 from policy.protected import is_protected
+from policy.reading import may_read
 from policy.reserved import is_reserved
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
 from policy.rules import BadRule, Rule, Rules, parse_rule, parse_rules
@@ -30,6 +31,7 @@ __all__ = [
     "is_protected",
     "is_reserved",
     "judge",
+    "may_read",
     "parse_rule",
     "parse_rules",
     "propose",

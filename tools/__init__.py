@@ -7,6 +7,8 @@ from tools.agent_ops.memory import SaveMemoryTool
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import BaseTool, MemoryFileStates
 from tools.file_ops.edit_file import EditFileTool
+from tools.file_ops.glob import GlobTool
+from tools.file_ops.grep import GrepTool
 from tools.file_ops.ls import LsTool
 from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
@@ -25,6 +27,8 @@ def create_default_tools(*, workspace: str | Path, memory_file: Path | None = No
         WriteFileTool(workspace=workspace),
         EditFileTool(workspace=workspace),
         LsTool(workspace=workspace),
+        GlobTool(workspace=workspace),
+        GrepTool(workspace=workspace),
         BashTool(workspace=workspace),
         TodoWriteTool(workspace=workspace),
         TodoReadTool(workspace=workspace),

@@ -127,6 +127,10 @@ class Limits:
     """A command that writes more is stopped."""
 
 
+def _any_path(_: Path) -> bool:
+    return True
+
+
 def _ignore(_: Progress) -> None:
     return None
 
@@ -153,5 +157,7 @@ class ToolContext:
     progress: Callable[[Progress], None] = _ignore
     cancellation: threading.Event = field(default_factory=threading.Event)
     """Set when the call is being stopped; for work in threads, which cannot be cancelled."""
+    may_read: Callable[[Path], bool] = _any_path
+    """Whether a tool that searches may show what a resolved path is called and holds."""
     seen: Mapping[str, Any] | None = None
     """What the preview that was consented to had seen; see `Preview.seen`."""

@@ -41,8 +41,10 @@ async def execute(
         BadArguments: the arguments are unusable.
     """
     keywords = as_keywords(parse_arguments(tool.args_schema, arguments))
-    if _declares_context(tool.execute):
-        keywords["context"] = context
+    # A tool whose schema has an argument `context` gets its surroundings under the other name.
+    keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
+    if _declares(keyword, tool.execute):
+        keywords[keyword] = context
     stops: tuple[type[BaseException], ...] = (asyncio.CancelledError, *passing)
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
@@ -66,14 +68,14 @@ async def execute(
 
 async def preview(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Preview | None:
     """The tool's preview, its context passed where declared."""
-    if _declares_context(tool.preview):
+    if _declares("context", tool.preview):
         return await tool.preview(dict(arguments), context)
     return await tool.preview(dict(arguments))
 
 
 async def foresee(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> FileEffect | None:
     """What the tool foresees, its context passed where declared."""
-    if _declares_context(tool.foresee):
+    if _declares("context", tool.foresee):
         return await tool.foresee(dict(arguments), context)
     return await tool.foresee(dict(arguments))
 
@@ -84,5 +86,5 @@ def _required(result: object) -> ToolResult:
     return result
 
 
-def _declares_context(function: Any) -> bool:
-    return "context" in inspect.signature(function).parameters
+def _declares(keyword: str, function: Any) -> bool:
+    return keyword in inspect.signature(function).parameters

@@ -14,7 +14,7 @@ from graph_agent.toolbox.facts import Setting, call_facts, kind_of
 from graph_agent.toolbox.granting import NoGrants, at_its_start, with_grants
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.values import as_outcome, as_preview
-from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge, propose
+from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge, may_read, propose
 from tools.base import BaseTool, InterruptedCall, Limits, Progress, ToolContext, ToolErrorType, failure
 from tools.blocking import in_thread
 from tools.coercion import BadArguments
@@ -204,8 +204,13 @@ class GraphToolbox:
             processes=RecordedProcesses(self._ports.record_process),
             limits=self._limits,
             progress=report,
+            may_read=self._may_read,
             seen=(call.get("preview") or {}).get("seen"),
         )
+
+    def _may_read(self, path: Path) -> bool:
+        policy = self._setting.policy
+        return may_read(path, workspace=self._setting.workspace, rules=policy.rules, home=policy.home)
 
     def _before_image(self, data: bytes) -> tuple[str, str]:
         reference = self._ports.blobs.put(data)

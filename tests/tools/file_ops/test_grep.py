@@ -1,0 +1,190 @@
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tools.base import ToolResult
+from tools.file_ops import narrowing
+from tools.file_ops.grep import GrepTool
+
+
+@pytest.fixture(params=["with ripgrep", "without"])
+def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
+    monkeypatch.setattr(narrowing, "_WORTH_A_PROCESS", 0)
+    if request.param == "without":
+        monkeypatch.setattr(narrowing, "ripgrep", lambda: None)
+    return ToolSurroundings(tmp_path)
+
+
+def _write(around: ToolSurroundings, files: dict[str, bytes]) -> None:
+    for age, (name, data) in enumerate(files.items()):
+        file = around.workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        os.utime(file, (1_000_000 - age, 1_000_000 - age))
+
+
+async def _grep(around: ToolSurroundings, pattern: str, **arguments: Any) -> ToolResult:
+    return await GrepTool().execute(pattern=pattern, tool_context=around.context(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "output"),
+    [
+        ("-n", "a.txt:1:x -n y"),
+        ("->", "a.txt:2:->z"),
+        ("--flag", "a.txt:3:--flag"),
+        ("-e", "No match for '-e' in 1 file."),
+    ],
+)
+async def test_a_pattern_that_looks_like_an_option_is_a_pattern(
+    around: ToolSurroundings, pattern: str, output: str
+) -> None:
+    _write(around, {"a.txt": b"x -n y\n->z\n--flag\n"})
+
+    assert (await _grep(around, pattern)).output == output
+
+
+@pytest.mark.parametrize("pattern", ["foo(", "[z-a]", "", "(", "a**"])
+async def test_a_pattern_that_is_none_is_an_error(around: ToolSurroundings, pattern: str) -> None:
+    _write(around, {"a.txt": b"foo(bar\n"})
+
+    assert (await _grep(around, pattern)).metadata == {"error_type": "validation"}
+
+
+async def test_a_literal_is_taken_as_it_is(around: ToolSurroundings) -> None:
+    _write(around, {"a.txt": b"foo(bar\nfoo.bar\n"})
+
+    assert (await _grep(around, "foo(", literal=True)).output == "a.txt:1:foo(bar"
+
+
+async def test_newest_files_come_first_and_the_total_is_said(around: ToolSurroundings) -> None:
+    _write(around, {"new.txt": b"hit\nhit\n", "old.txt": b"hit\n", ".hidden": b"hit\n"})
+
+    assert await _grep(around, "hit", limit=2) == ToolResult(
+        "new.txt:1:hit\nnew.txt:2:hit\n"
+        "[the first 2 of 3 matches, newest files first; narrow the search; left out: 1 hidden]",
+        display="hit: 3 in 2 files",
+        metadata={"matches": 3, "files": 2, "withheld": 0},
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "output"), [("files_with_matches", "new.txt\nold.txt"), ("count", "new.txt:2\nold.txt:1")]
+)
+async def test_files_or_counts_alone_can_be_asked_for(around: ToolSurroundings, mode: str, output: str) -> None:
+    _write(around, {"new.txt": b"hit\nhit\n", "old.txt": b"hit\n", "none.txt": b"miss\n"})
+
+    assert (await _grep(around, "hit", output_mode=mode)).output == output
+
+
+async def test_lines_around_are_shown_once_and_gaps_are_marked(around: ToolSurroundings) -> None:
+    _write(around, {"a.txt": b"1\nhit 2\n3\nhit 4\n5\n6\n7\nhit 8\n"})
+
+    assert (await _grep(around, "hit", context=1)).output == (
+        "a.txt-1-1\na.txt:2:hit 2\na.txt-3-3\na.txt:4:hit 4\na.txt-5-5\n--\na.txt-7-7\na.txt:8:hit 8"
+    )
+
+
+async def test_a_pattern_spans_lines_only_when_asked(around: ToolSurroundings) -> None:
+    _write(around, {"a.txt": b"one\r\ntwo\r\nthree\r\n"})
+
+    assert (await _grep(around, r"one\s+two")).metadata["matches"] == 0
+    assert (await _grep(around, r"one.two$", multiline=True)).output == "a.txt:1:one\na.txt:2:two"
+
+
+@pytest.mark.parametrize("include", ["*.py", "**/*.py", "src/*.{py,pyi}"])
+async def test_include_narrows_and_reveals_nothing_ignored(around: ToolSurroundings, include: str) -> None:
+    _write(
+        around,
+        {"src/a.py": b"hit\n", "b.txt": b"hit\n", "out/c.py": b"hit\n", ".gitignore": b"out/\n", ".d.py": b"hit"},
+    )
+
+    assert (await _grep(around, "hit", include=include)).output.splitlines()[0] == "src/a.py:1:hit"
+
+
+async def test_include_and_path_that_name_a_hidden_file_find_it(around: ToolSurroundings) -> None:
+    _write(around, {".env": b"hit\n"})
+
+    by_include, by_path = await _grep(around, "hit", include=".env"), await _grep(around, "hit", path=".env")
+
+    assert (by_include.output, by_path.output) == (".env:1:hit", ".env:1:hit")
+
+
+async def test_line_ends_of_every_kind_end_a_line(around: ToolSurroundings) -> None:
+    _write(around, {"a.txt": b"x end\r\ny end\rz end\n"})
+
+    assert (await _grep(around, "end$")).output == "a.txt:1:x end\na.txt:2:y end\na.txt:3:z end"
+
+
+@pytest.mark.parametrize(
+    ("data", "pattern"),
+    [
+        ("caf\u00e9 hit".encode("latin-1"), "caf\u00e9 hit"),
+        ("caf\u00e9 hit".encode("utf-16"), "caf\u00e9 hit"),
+        (b"\xef\xbb\xbfhit first", "^hit"),
+        ("中文内容很多 hit 中文内容".encode("gbk"), "hit 中文"),
+    ],
+)
+async def test_text_in_other_encodings_is_searched_as_it_reads(
+    around: ToolSurroundings, data: bytes, pattern: str
+) -> None:
+    _write(around, {"a.txt": data})
+
+    assert (await _grep(around, pattern)).metadata["matches"] == 1
+
+
+async def test_a_binary_file_is_named_and_not_shown(around: ToolSurroundings) -> None:
+    _write(around, {"a.bin": b"\0\1hit\xff\n", "b.txt": b"hit\n"})
+
+    assert (await _grep(around, "hit")).output == "a.bin: binary file matches\nb.txt:1:hit\n[1 binary]"
+
+
+async def test_a_huge_line_is_cut_around_the_match_and_other_files_still_come(around: ToolSurroundings) -> None:
+    _write(around, {"min.js": (b"x" * 1620 + b"stats") * 400, "b.txt": b"stats\n"})
+
+    cut, other, note = (await _grep(around, "stats")).output.splitlines()
+
+    assert ("xstatsx" in cut, len(cut) < 600, cut[-1], other) == (True, True, "…", "b.txt:1:stats")
+    assert note == "[1 long lines shortened]"
+
+
+async def test_what_a_rule_hides_is_neither_shown_nor_told_by_its_own_path(around: ToolSurroundings) -> None:
+    _write(around, {"secret.txt": b"hit\n", "open.txt": b"hit\n"})
+    hidden = around.workspace / "secret.txt"
+    (around.workspace / "link").symlink_to("secret.txt")
+    context = replace(around.context(), may_read=lambda path: path != hidden)
+
+    everywhere = await GrepTool().execute(pattern="hit", tool_context=context)
+    by_link = await GrepTool().execute(pattern="hit", path="link", tool_context=context)
+
+    assert everywhere.output == "open.txt:1:hit\n[left out: 2 withheld by a rule]"
+    assert by_link.output == "No match for 'hit' in 0 files.\n[left out: 1 withheld by a rule]"
+
+
+async def test_a_pipe_does_not_block_and_a_link_is_not_followed(around: ToolSurroundings, tmp_path: Path) -> None:
+    os.mkfifo(around.workspace / "pipe")
+    (tmp_path / "outside.txt").write_text("hit")
+    (around.workspace / "away.txt").symlink_to(tmp_path / "outside.txt")
+
+    assert (await _grep(around, "hit")).output == "No match for 'hit' in 0 files."
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("none", "not_found"), ("/proc", "permission"), ("/sys/kernel", "permission")]
+)
+async def test_a_place_that_cannot_be_searched_is_an_error(around: ToolSurroundings, path: str, kind: str) -> None:
+    assert (await _grep(around, "x", path=path)).metadata == {"error_type": kind}
+
+
+async def test_a_stopped_call_ends_without_a_result(around: ToolSurroundings) -> None:
+    _write(around, {"a.txt": b"hit\n"})
+    context = around.context()
+    context.cancellation.set()
+
+    result = await GrepTool().execute(pattern="hit", tool_context=context)
+
+    assert result.metadata == {"error_type": "cancelled"}

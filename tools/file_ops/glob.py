@@ -1,0 +1,90 @@
+"""Finding files by name: a pattern over the paths below a folder, newest first."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from tools.base import (
+    BaseTool,
+    PathTarget,
+    Target,
+    ToolContext,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
+from tools.blocking import in_thread
+from tools.globbing import BadGlob, GlobPattern, anchored
+from tools.paths import PathRefused, resolve
+from tools.walking import Walk, shown_name, walk
+
+__all__ = ["GlobArgs", "GlobTool"]
+
+_MAX_FILES = 200
+
+
+class GlobArgs(BaseModel):
+    """Which names, and below which folder."""
+
+    pattern: str = Field(description="such as **/*.py or src/*.{ts,tsx}; without a slash it matches at any depth")
+    path: str = Field(default=".", description="folder to start in, relative to the workspace or absolute")
+
+
+class GlobTool(BaseTool):
+    """See the module."""
+
+    name = "glob"
+    description = (
+        "Find files by name, newest first: ** crosses folders, * and ? stay within one name, {a,b} means either. "
+        "Hidden and git-ignored files are left out and counted, unless path or pattern names them literally."
+    )
+    risk_level = ToolRiskLevel.LOW
+    kind = ToolKind.READONLY
+    category = "files"
+    args_schema = GlobArgs
+
+    def targets(self, args: Mapping[str, Any]) -> list[Target]:
+        """The folder that is searched, wherever the pattern puts it."""
+        return [PathTarget(anchored(str(args.get("path", ".")), str(args.get("pattern", ""))).folder)]
+
+    async def execute(self, *, pattern: str, path: str = ".", context: ToolContext | None = None) -> ToolResult:
+        """Search the names."""
+        try:
+            return await in_thread(_find, pattern, path, self.context_or_own(context))
+        except PathRefused as refused:
+            return refused.as_result()
+        except BadGlob as bad:
+            return failure(ToolErrorType.VALIDATION, str(bad))
+
+
+def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
+    place = anchored(path, pattern)
+    wanted = GlobPattern(place.pattern)
+    root = resolve(place.folder, workspace=context.workspace)
+    if not root.path.exists():
+        return failure(ToolErrorType.NOT_FOUND, f"{place.folder!r} does not exist; look with ls what is there.")
+    if not root.path.is_dir():
+        return failure(ToolErrorType.VALIDATION, f"{place.folder!r} is no folder; give the folder to search in.")
+    found = walk(root, context, wanted=wanted.matches, named=wanted.names)
+    # Shown as the other tools take them: relative to the workspace where that is possible.
+    inside = root.path.is_relative_to(context.workspace)
+    shown = [
+        shown_name(str(file.path.relative_to(context.workspace) if inside else file.path))
+        for file in found.files[:_MAX_FILES]
+    ]
+    return _told(shown, found, pattern)
+
+
+def _told(shown: list[str], found: Walk, pattern: str) -> ToolResult:
+    total = len(found.files)
+    cut = [f"the newest {len(shown)} of {total} files; narrow the pattern"] if total > len(shown) else []
+    notes = "; ".join([*cut, *found.notes()])
+    body = "\n".join(shown) or f"No file matches {pattern!r}."
+    return ToolResult(
+        f"{body}\n[{notes}]" if notes else body,
+        display=f"{pattern}: {total} file{'' if total == 1 else 's'}",
+        metadata={"files": total, "withheld": found.withheld},
+    )

@@ -1,0 +1,153 @@
+"""Finding text in files: a regular expression or a literal, below a folder or in one file, newest files first."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from tools.base import (
+    BaseTool,
+    FilesSearched,
+    PathTarget,
+    Target,
+    ToolContext,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
+from tools.blocking import in_thread
+from tools.file_ops.grep_report import GrepReport, OutputMode
+from tools.file_ops.matching import LineSearch, split_lines
+from tools.file_ops.narrowing import certain_text, holding
+from tools.files import read_all
+from tools.globbing import BadGlob, GlobPattern
+from tools.paths import PathRefused, ResolvedPath, open_regular, resolve
+from tools.patterns import BadPattern, compiled
+from tools.text import decode, is_binary
+from tools.walking import FoundFile, Walk, require_searchable, shown_name, stop_if_cancelled, walk
+
+__all__ = ["GrepArgs", "GrepTool"]
+
+_PROGRESS_EVERY = 200
+
+
+class GrepArgs(BaseModel):
+    """What to look for, where, and how to show it."""
+
+    pattern: str = Field(description="regular expression; with literal=true, the exact text")
+    path: str = Field(default=".", description="folder or file to search, relative to the workspace or absolute")
+    include: str | None = Field(default=None, description="only files of this name pattern, such as *.{ts,tsx}")
+    literal: bool = Field(default=False, description="take the pattern as plain text")
+    context: int = Field(default=0, ge=0, le=20, description="lines to show before and after each match")
+    output_mode: Literal["content", "files_with_matches", "count"] = Field(
+        default="content", description="matching lines, only the files, or the number of matches of each file"
+    )
+    multiline: bool = Field(default=False, description="let the pattern span lines, and . match line ends")
+    limit: int = Field(default=100, ge=1, le=1000, description="how many matches (or files) to show")
+
+
+class GrepTool(BaseTool):
+    """See the module."""
+
+    name = "grep"
+    description = (
+        "Search the contents of files with a regular expression, newest files first. Hidden and git-ignored "
+        "files are left out and counted, unless path or include names them literally."
+    )
+    risk_level = ToolRiskLevel.LOW
+    kind = ToolKind.READONLY
+    category = "files"
+    args_schema = GrepArgs
+    max_result_chars = 60_000
+
+    def targets(self, args: Mapping[str, Any]) -> list[Target]:
+        """The folder or file."""
+        return [PathTarget(str(args.get("path", ".")))]
+
+    async def execute(
+        self,
+        *,
+        pattern: str,
+        path: str = ".",
+        include: str | None = None,
+        literal: bool = False,
+        context: int = 0,
+        output_mode: OutputMode = "content",
+        multiline: bool = False,
+        limit: int = 100,
+        tool_context: ToolContext | None = None,
+    ) -> ToolResult:
+        """Search the contents."""
+        around = self.context_or_own(tool_context)
+        report = GrepReport(shown_name(pattern), output_mode, limit, context)
+        try:
+            search = _search(pattern, is_literal=literal, is_multiline=multiline)
+            wanted = GlobPattern(include) if include is not None else None
+            return await in_thread(_grep, search, wanted, path, report, around)
+        except PathRefused as refused:
+            return refused.as_result()
+        except (BadGlob, BadPattern) as bad:
+            return failure(ToolErrorType.VALIDATION, str(bad))
+
+
+def _search(pattern: str, *, is_literal: bool, is_multiline: bool) -> LineSearch:
+    if not pattern:
+        raise BadPattern("The pattern is empty; write what to look for.")
+    expression = compiled(re.escape(pattern) if is_literal else pattern, dot_matches_newline=is_multiline)
+    return LineSearch(expression, certain_text(pattern, is_literal=is_literal), is_multiline)
+
+
+def _grep(
+    search: LineSearch, wanted: GlobPattern | None, path: str, report: GrepReport, context: ToolContext
+) -> ToolResult:
+    root = resolve(path, workspace=context.workspace)
+    require_searchable(root)
+    found = _one_file(root, context) if root.path.is_file() else _below(root, wanted, context)
+    regular = [file for file in found.files if file.is_regular]
+    for count, file in enumerate(holding(search.certain, regular, context), 1):
+        stop_if_cancelled(context)
+        if count % _PROGRESS_EVERY == 0:
+            context.progress(FilesSearched(count))
+        _look_into(file, search, found, report, context)
+    return report.told(found, len(regular))
+
+
+def _below(root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext) -> Walk:
+    if not root.path.exists():
+        raise PathRefused(ToolErrorType.NOT_FOUND, f"{root.given!r} does not exist; look with ls what is there.")
+    if wanted is None:
+        return walk(root, context, wanted=lambda _: True, named=lambda _: False)
+    return walk(root, context, wanted=wanted.matches, named=wanted.names)
+
+
+def _one_file(root: ResolvedPath, context: ToolContext) -> Walk:
+    if not context.may_read(root.path):
+        return Walk(withheld=1)
+    return Walk(files=[FoundFile(root.path.name, root.path)])
+
+
+def _look_into(file: FoundFile, search: LineSearch, found: Walk, report: GrepReport, context: ToolContext) -> None:
+    try:
+        with open_regular(ResolvedPath(file.relative, file.path, inside=True, reaches_process=False)) as fd:
+            if os.fstat(fd).st_size > context.limits.file_bytes:
+                report.too_large += 1
+                return
+            data = read_all(fd)
+    except (PathRefused, OSError):
+        found.unreadable += 1
+        return
+    name = shown_name(_relative(file.path, context.workspace))
+    if is_binary(data):
+        report.add_binary(name, bool(search.hits([data.decode("latin-1")])))
+        return
+    lines = split_lines(decode(data)[0])
+    report.add(name, lines, search.hits(lines))
+
+
+def _relative(path: Path, workspace: Path) -> str:
+    return str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)

@@ -1,0 +1,134 @@
+"""File name patterns: `**`, `*`, `?`, sets and braces, matched against relative paths. Knows no file system."""
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Anchored", "BadGlob", "GlobPattern", "anchored"]
+
+_MAX_ALTERNATIVES = 256
+_WILD = re.compile(r"[*?\[{]")
+
+
+class BadGlob(ValueError):
+    """The pattern cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """A pattern and the folder it starts in."""
+
+    folder: str
+    pattern: str
+
+
+class GlobPattern:
+    """One pattern, its braces expanded; without a slash it matches names at any depth.
+
+    Raises:
+        BadGlob: it is empty, climbs with `..`, or has too many alternatives.
+    """
+
+    def __init__(self, text: str) -> None:
+        if not text.strip():
+            raise BadGlob("The pattern is empty; write one such as **/*.py.")
+        alternatives = [_relative(one) for one in _expanded(text)]
+        self._patterns = [re.compile(_as_regex(one), re.DOTALL) for one in alternatives]
+        parts = {part for one in alternatives for part in one.split("/") if part}
+        self._literal = {_unescaped(part) for part in parts if not _WILD.search(part)}
+        self._dotted = [re.compile(_part(part), re.DOTALL) for part in parts if part.startswith(".")]
+
+    def matches(self, path: str) -> bool:
+        """Whether a path relative to the folder of the search matches as a whole."""
+        return any(one.fullmatch(path) for one in self._patterns)
+
+    def names(self, entry: str) -> bool:
+        """Whether a part of the pattern is this very name, or speaks of dot files and matches it."""
+        return entry in self._literal or any(one.fullmatch(entry) for one in self._dotted)
+
+
+def anchored(folder: str, pattern: str) -> Anchored:
+    """Move what an absolute, `~` or `..` pattern says about the place from the pattern to the folder."""
+    if not pattern.startswith(("/", "~", "../")):
+        return Anchored(folder, pattern)
+    parts = pattern.split("/")
+    wild = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
+    start = "/".join(parts[:wild]) or "/"
+    base = f"{folder.rstrip('/')}/{start}" if pattern.startswith("../") and folder != "." else start
+    return Anchored(base, "./" + "/".join(parts[wild:]))
+
+
+def _relative(text: str) -> str:
+    here = text.startswith("./")
+    while text.startswith("./"):
+        text = text[2:]
+    if ".." in text.split("/"):
+        raise BadGlob(f"{text!r} climbs with '..'; name the folder to start in as path.")
+    text = text.lstrip("/") + ("**" if text.endswith("/") else "")
+    return text if here or "/" in text else f"**/{text}"
+
+
+def _expanded(text: str) -> list[str]:
+    done: list[str] = []
+    pending = [text]
+    while pending:
+        one = pending.pop(0)
+        span = _innermost_brace(one)
+        if span is None:
+            done.append(one)
+        else:
+            start, end = span
+            pending += [one[:start] + choice + one[end + 1 :] for choice in one[start + 1 : end].split(",")]
+        if len(done) + len(pending) > _MAX_ALTERNATIVES:
+            raise BadGlob(f"{text!r} has more than {_MAX_ALTERNATIVES} alternatives; ask for fewer at a time.")
+    return done
+
+
+def _innermost_brace(text: str) -> tuple[int, int] | None:
+    # A brace without a comma is a plain character, as in the shell.
+    found = re.search(r"(?<!\\)\{([^{}]*,[^{}]*)\}", text)
+    return (found.start(), found.end() - 1) if found else None
+
+
+def _as_regex(text: str) -> str:
+    pieces: list[str] = []
+    parts = text.split("/")
+    for at, part in enumerate(parts):
+        is_last = at == len(parts) - 1
+        if part == "**":
+            pieces.append(".+" if is_last else "(?:[^/]+/)*")
+        else:
+            pieces.append(_part(part) + ("" if is_last else "/"))
+    return "".join(pieces)
+
+
+def _part(text: str) -> str:
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        found = re.compile(r"\\(.)|\*+|\?|\[([!^]?)(\]?[^\]]*)\]", re.DOTALL).match(text, at)
+        pieces.append(_piece(found) if found else re.escape(text[at]))
+        at = found.end() if found else at + 1
+    return "".join(pieces)
+
+
+def _piece(found: re.Match[str]) -> str:
+    whole = found.group()
+    if whole.startswith("\\"):
+        return re.escape(found[1])
+    if whole.startswith("["):
+        return _set(whole, negated=bool(found[2]), members=found[3])
+    return "[^/]*" if whole.startswith("*") else "[^/]"
+
+
+def _set(whole: str, *, negated: bool, members: str) -> str:
+    inside = re.sub(r"([\\\[\]^&~|])", r"\\\1", members)
+    text = f"(?!/)[{'^' if negated else ''}{inside}]"
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise BadGlob(f"{whole!r} is no valid set of characters: {error}.") from error
+    return text
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
