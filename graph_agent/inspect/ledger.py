@@ -39,6 +39,12 @@ _ANSWERS = """(
     SELECT json_group_array(json_array(question, attempt, args_digest, kind, reason, by, at, applied_at))
     FROM decisions d WHERE d.thread_id = {call}.thread_id AND d.call_id = {call}.call_id
     AND d.superseded_at IS NULL) || ''"""
+# A long result stands in the journal only, in that of any attempt that has it.
+_RECORD = """CASE WHEN NOT json_valid(l.record) OR l.status NOT IN ('success', 'error') THEN l.record
+    WHEN json_type(l.record, '$.result') IS NOT NULL THEN l.record
+    ELSE json_set(l.record, '$.result', (SELECT json_extract(j.outcome, '$.output') FROM journal j
+        WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id AND j.outcome IS NOT NULL
+        ORDER BY j.attempt DESC LIMIT 1)) || '' END"""
 _UNKNOWN: dict[str, Any] = {"call_id": "", "tool_name": "", "arguments": {}, "result": None, "error_msg": None}
 """What every reader relies on, for a record that was never stored whole."""
 
@@ -57,7 +63,7 @@ def read_calls(
     A call left open on a branch that its thread came away from has `left_behind` in its record.
     """
     rows = database.rows(
-        f"""SELECT l.thread_id, t.next_nodes = '[]', l.left_behind, json_array(json_array(l.call_id, l.record,
+        f"""SELECT l.thread_id, t.next_nodes = '[]', l.left_behind, json_array(json_array(l.call_id, {_RECORD},
             CASE WHEN {OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}))
         FROM ledger l JOIN threads t USING (thread_id)
         WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours

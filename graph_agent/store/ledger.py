@@ -23,6 +23,11 @@ UPDATE ledger SET tool_name = :tool_name, status = :status, risk = :risk, record
     checkpoint_id = :checkpoint_id, updated_at = :at, left_behind = 0
 WHERE thread_id = :thread_id AND call_id = :call_id
 """
+_IN_JOURNAL = """
+SELECT 1 FROM journal WHERE thread_id = ? AND call_id = ? AND outcome IS NOT NULL
+    AND json_extract(outcome, '$.output') = ?
+"""
+_LONG = 256
 _LEAVE = """
 UPDATE ledger SET left_behind = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
 """
@@ -90,11 +95,22 @@ def _fold_one(
         "tool_name": storable(str(record["tool_name"])),
         "status": storable(str(record["status"])),
         "risk": storable(str(record.get("risk") or "")),
-        "record": json_text(record),
+        "record": json_text(_without_copy(connection, thread_id, record)),
         "checkpoint_id": checkpoint_id,
         "at": at,
     }
     connection.execute(_UPDATE if row else _INSERT, values)
+
+
+def _without_copy(connection: sqlite3.Connection, thread_id: str, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record without a long result that the journal holds word for word; readers take it from there."""
+    result = record.get("result")
+    if not isinstance(result, str) or len(result) < _LONG:
+        return record
+    key = (thread_id, storable(str(record.get("call_id"))), storable(result))
+    if connection.execute(_IN_JOURNAL, key).fetchone() is None:
+        return record
+    return {name: value for name, value in record.items() if name != "result"}
 
 
 def _attempt(record: Mapping[str, Any]) -> int:

@@ -1,14 +1,16 @@
 """Store and inspector share nothing but the file format: what one writes, the other must be able to show."""
 
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from graph_agent.calls import ToolCallInfo
 from graph_agent.config.paths import blob_dir
 from graph_agent.inspect.reader import Reader
-from graph_agent.ports import Answer, Outcome, Question
+from graph_agent.ports import Answer, Outcome, Question, Scope
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
@@ -17,8 +19,11 @@ from graph_agent.store.journal import INLINE_BYTES, SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadTable
+from tests.fakes.scripted_model import ScriptedModel, calls
+from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.store.small_graph import compile_graph, config_of, play_turn
+from tests.scenarios.stage import THREAD, Stage
 
 
 @pytest.fixture
@@ -107,3 +112,22 @@ async def test_a_finished_attempt_is_shown_though_the_graph_has_not_taken_it_in_
         record = reader.call("t", "call-1-z").record
 
     assert (record["status"], record["result"]) == ("success", big)
+
+
+async def test_a_long_result_is_stored_once_and_shown_whole(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "stage.db", ScriptedModel(calls(("c", "read_a"))), _Long())
+    async with stage.life() as session:
+        await session.send("go")
+
+    with Reader.open(stage.database) as reader:
+        shown = reader.call(THREAD, "c").record["result"]
+    async with await Database.open(stage.database) as opened:
+        [(record,)] = await opened.run(
+            lambda connection: connection.execute("SELECT record FROM ledger").fetchall()
+        )
+    assert (shown, "result" in json.loads(record)) == ("long " * 100, False)
+
+
+class _Long(ScriptedToolbox):
+    async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
+        return Outcome("success", "long " * 100)

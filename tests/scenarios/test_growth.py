@@ -96,7 +96,7 @@ def test_a_thread_that_is_pruned_at_rest_grows_with_what_is_new_in_it(growth: Gr
     early, late = 3, cuts[-1]
 
     assert growth.pages[late] / late <= 1.3 * growth.pages[early] / early
-    assert growth.bytes_per_step(cuts[0], late) <= 5 * _RESULT
+    assert growth.bytes_per_step(cuts[0], late) <= 4 * _RESULT
 
 
 def test_checkpoints_do_not_pile_up_while_what_was_said_and_done_stays(growth: Growth) -> None:

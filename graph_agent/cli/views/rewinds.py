@@ -57,7 +57,8 @@ def _survey_lines(seen: "Survey") -> Iterator[str]:
     if not rewind.files and rewind.scope != "chat":
         yield "  no file is changed"
     if rewind.calls and rewind.scope != "files":
-        yield f"  {_counted(len(rewind.calls), 'call')} after it {'count' if rewind.undoes else 'count as undone'}"
+        counts = "counts" if len(rewind.calls) == 1 else "count"
+        yield f"  {_counted(len(rewind.calls), 'call')} after it {counts}{'' if rewind.undoes else ' as undone'}"
     if seen.lasting:
         yield "cannot be undone, what they did stays:"
     for call in seen.lasting:

@@ -53,6 +53,23 @@ async def test_an_older_database_is_migrated_after_a_backup(database_path: Path)
     copy.close()
 
 
+async def test_a_file_of_before_is_rewritten_once_so_that_it_can_shrink(database_path: Path) -> None:
+    database_path.parent.mkdir(mode=0o700)
+    old = sqlite3.connect(database_path)
+    old.executescript(f"PRAGMA application_id={APPLICATION_ID}; {MIGRATIONS[0].sql}; PRAGMA user_version=1")
+    before = old.execute("PRAGMA auto_vacuum").fetchone()
+    old.close()
+
+    async with await Database.open(database_path) as database:
+        after = await rows(database, "PRAGMA auto_vacuum")
+        await database.write(
+            lambda connection: connection.execute("INSERT INTO inbox VALUES (1, 't', 'x', 'b', 'n', NULL)")
+        )
+
+    assert (before, after) == ((0,), [(2,)])
+    assert len(list(database_path.parent.glob("*.backup"))) == 1
+
+
 async def test_a_migration_that_fails_is_undone_whole(database_path: Path) -> None:
     await _create(database_path)
     broken = (*MIGRATIONS, Migration("broken", "CREATE TABLE half (x); CREATE TABLE half (x)"))
