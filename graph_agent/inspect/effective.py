@@ -15,9 +15,6 @@ ThreadStatus = Literal["interrupted", "awaiting_approval", "running", "broken_of
 """In order of precedence. broken_off: work is left and nobody works on it; the next life goes on unasked."""
 
 
-_WAITING = "awaiting_approval"
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One journal row of a call."""
@@ -95,10 +92,7 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
 
 
 def thread_status(calls: Iterable[CallView], *, is_at_rest: bool, is_held: bool) -> ThreadStatus:
-    """What a thread is doing or waits for, from its open calls.
-
-    An answer stands for itself until somebody takes it in: then a thread that nobody holds waits as its calls do.
-    """
+    """What a thread is doing or waits for, from its open calls."""
     if is_at_rest:
         return "at_rest"
     views = list(calls)
@@ -108,8 +102,10 @@ def thread_status(calls: Iterable[CallView], *, is_at_rest: bool, is_held: bool)
         return "awaiting_approval"
     if is_held:
         return "running"
-    asked = {view.record["status"] for view in views}
-    return "interrupted" if "interrupted" in asked else "awaiting_approval" if _WAITING in asked else "broken_off"
+    # Every question left has its answer: the thread waits for the next life to take it in.
+    if any(view.record["status"] == "interrupted" for view in views):
+        return "interrupted"
+    return "awaiting_approval" if any(view.is_answered for view in views) else "broken_off"
 
 
 def _started(attempt: Attempt) -> dict[str, Any]:

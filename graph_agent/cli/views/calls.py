@@ -62,22 +62,24 @@ def call_table(
 
     With the workspaces of their threads the threads are told too, and where there are several, the workspaces.
     """
-    short_thread = short_ids(view.thread_id for view in calls)
-    short_call = short_ids(view.record["call_id"] for view in calls)
+    has_threads = workspaces is not None
     places = {view.thread_id: (workspaces or {}).get(view.thread_id, "") for view in calls}
     has_places = len(set(places.values())) > 1
-    rows = []
-    for view in calls:
+    short_thread = short_ids(view.thread_id for view in calls)
+    short_call = short_ids(view.record["call_id"] for view in calls)
+
+    def row(view: CallView) -> tuple[str, ...]:
         thread, call_id = short_thread(view.thread_id), view.record["call_id"]
-        front = (thread,) if workspaces is not None else ()
         name = call_name(thread, call_id, shared) if call_id in shared else short_call(call_id)
-        rows.append((*front, name, *_told(view), *((places[view.thread_id],) if has_places else ()), _about(view)))
-    front_headings = ("THREAD",) if workspaces is not None else ()
-    headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", *(("WORKSPACE",) if has_places else ()), "ABOUT")
-    return table((*front_headings, *headings), rows)
+        place = (places[view.thread_id],) if has_places else ()
+        return (*((thread,) if has_threads else ()), name, *_columns(view), *place, _about(view))
+
+    place_heading = ("WORKSPACE",) if has_places else ()
+    headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", *place_heading, "ABOUT")
+    return table((*(("THREAD",) if has_threads else ()), *headings), [row(view) for view in calls])
 
 
-def _told(view: CallView) -> tuple[str, ...]:
+def _columns(view: CallView) -> tuple[str, ...]:
     record = view.record
     return (
         "left behind" if record.get("left_behind") else record["status"],
