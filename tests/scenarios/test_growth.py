@@ -31,7 +31,7 @@ class FourKilobytes(ScriptedToolbox):
 
 @dataclass
 class Growth:
-    """A thread of 300 steps, looked at after each turn."""
+    """A thread, looked at after each turn."""
 
     pages: list[int] = field(default_factory=list)
     rows: list[Mapping[str, int]] = field(default_factory=list)
@@ -48,18 +48,18 @@ def growth(tmp_path_factory: pytest.TempPathFactory) -> Growth:
     return asyncio.run(_grow(tmp_path_factory.mktemp("growth") / "agent.db"))
 
 
-async def _grow(path: Path) -> Growth:
+async def _grow(path: Path, steps: int = _STEPS) -> Growth:
     turn = [*([""] * _PER_TURN), "end"]
     replies = [
         calls((f"c{number}-{step}", "read_a")) if not said else text("done")
-        for number in range(_STEPS // _PER_TURN)
+        for number in range(steps // _PER_TURN)
         for step, said in enumerate(turn)
     ]
     stage = Stage(path, ScriptedModel(*replies), FourKilobytes(), keep_turns=_KEEP_TURNS)
     growth = Growth()
     database = await Database.open(path)
     async with stage.life(database=database) as session:
-        for _ in range(_STEPS // _PER_TURN):
+        for _ in range(steps // _PER_TURN):
             seen: list[str] = []
             await database.run(partial(_trace, seen.append))
             await session.send("go")
@@ -108,4 +108,18 @@ def test_a_turn_takes_as_many_statements_late_as_early(growth: Growth) -> None:
     assert len({*growth.statements[5:15]}) == 1
     # Now and then the thread is pruned at rest, and what that takes is bounded too.
     assert min(growth.statements[50:]) <= growth.statements[5] + 2
+    assert max(growth.statements) <= growth.statements[5] + 50
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(900)
+async def test_after_a_thousand_steps_a_thread_takes_no_more_per_step_than_after_ten(tmp_path: Path) -> None:
+    growth = await _grow(tmp_path / "agent.db", 1002)
+    cuts = [
+        turn for turn in range(1, 334) if growth.rows[turn]["checkpoints"] < growth.rows[turn - 1]["checkpoints"]
+    ]
+    late = cuts[-1]
+
+    assert growth.pages[late] / late <= 1.3 * growth.pages[3] / 3
+    assert growth.bytes_per_step(cuts[0], late) <= 4 * _RESULT
     assert max(growth.statements) <= growth.statements[5] + 50
