@@ -1,7 +1,9 @@
 """Unified diffs of texts, quick for any size and truthful about line endings and missing final newlines."""
 
 import difflib
+from collections.abc import Callable
 from itertools import takewhile
+from typing import NamedTuple
 
 from tools.result import DiffResult
 
@@ -14,11 +16,10 @@ _CONTEXT = 3
 
 def diff_of(path: str, before: str | None, after: str, *, digests: tuple[str | None, str]) -> DiffResult:
     """The change from before to after; `before` is None for a new file."""
-    old, new = _lines(before or ""), _lines(after)
-    if before is not None and max(len(old), len(new)) > _FINE_LINES:
-        body = _coarse(old, new)
+    if before is not None and max(before.count("\n"), after.count("\n")) >= _FINE_LINES:
+        body = _coarse(_window(before, after))
     else:
-        body = list(difflib.unified_diff(old, new, n=_CONTEXT, lineterm="\n"))[2:]
+        body = list(difflib.unified_diff(_lines(before or ""), _lines(after), n=_CONTEXT, lineterm="\n"))[2:]
     head = [f"--- {path if before is not None else '/dev/null'}\n", f"+++ {path}\n"]
     text = "".join(_shown(line) for line in [*head, *body]) if body else ""
     added = sum(line.startswith("+") for line in body)
@@ -36,7 +37,63 @@ def _shown(line: str) -> str:
     return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _coarse(old: list[str], new: list[str]) -> list[str]:
+class _Window(NamedTuple):
+    """The lines that differ, with a few equal ones around them."""
+
+    skipped: int
+    old: list[str]
+    new: list[str]
+
+
+def _window(old: str, new: str) -> _Window:
+    # Large texts are compared as a whole: splitting them into lines first costs ten times as much.
+    start = _line_start(old, _same_beginning(old, new))
+    end = min(_same_end(old, new), len(old) - start, len(new) - start)
+    start, end = _lines_back(old, start), _lines_on(old, len(old) - end)
+    behind = len(old) - end
+    return _Window(old.count("\n", 0, start), _lines(old[start:end]), _lines(new[start : len(new) - behind]))
+
+
+def _same_beginning(old: str, new: str) -> int:
+    return _agreeing(min(len(old), len(new)), lambda start, end: old[start:end] == new[start:end])
+
+
+def _same_end(old: str, new: str) -> int:
+    a, b = len(old), len(new)
+    return _agreeing(min(a, b), lambda start, end: old[a - end : a - start] == new[b - end : b - start])
+
+
+def _agreeing(limit: int, agree: Callable[[int, int], bool]) -> int:
+    """How far two texts agree, found by halving: each character is compared about twice."""
+    same, step = 0, limit
+    while step:
+        if agree(same, same + step):
+            same += step
+            step = min(step, limit - same)
+        else:
+            step //= 2
+    return same
+
+
+def _line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def _lines_back(text: str, start: int) -> int:
+    for _ in range(_CONTEXT):
+        start = _line_start(text, max(0, start - 1))
+    return start
+
+
+def _lines_on(text: str, end: int) -> int:
+    """Behind the line that is cut, and the lines of context after it."""
+    for _ in range(_CONTEXT + 1):
+        end = text.find("\n", end) + 1 or len(text)
+    return end
+
+
+def _coarse(window: _Window) -> list[str]:
+    skipped, old, new = window
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     rest_old, rest_new = old[head:], new[head:]
     ends = zip(reversed(rest_old), reversed(rest_new), strict=False)
@@ -46,7 +103,7 @@ def _coarse(old: list[str], new: list[str]) -> list[str]:
         return []
     before, after = old[max(0, head - _CONTEXT) : head], rest_old[len(gone) : len(gone) + _CONTEXT]
     around = len(before) + len(after)
-    start = head - len(before) + 1
+    start = skipped + head - len(before) + 1
     hunk = f"@@ -{start},{len(gone) + around} +{start},{len(come) + around} @@\n"
     return [
         hunk,

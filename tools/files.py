@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tools.kinds import ToolErrorType
@@ -30,7 +31,7 @@ class Snapshot:
     data: bytes | None = None
     status: os.stat_result | None = None
 
-    @property
+    @cached_property
     def sha256(self) -> str | None:
         """Digest of the content."""
         return None if self.data is None else digest(self.data)

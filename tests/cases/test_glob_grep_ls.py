@@ -36,3 +36,28 @@ def test_reading_is_bounded_and_what_is_no_text_is_refused(set_up: SetUp) -> Non
     assert ("stats" in minified, len(minified) <= 60_000) == (True, True)
     assert ["Error" in text for text in (binary, folder, missing)] == [True] * 3
     assert "caf\u00e9" in latin
+
+
+def test_searches_find_what_they_name_and_a_wrong_pattern_is_an_error(set_up: SetUp) -> None:
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("glob", {"pattern": ".github/workflows/*.yml"}),
+        ("glob", {"pattern": "**/*.yml"}),
+        ("grep", {"pattern": "-n"}),
+        ("grep", {"pattern": "foo("}),
+        ("grep", {"pattern": "foo(", "literal": True}),
+        ("grep", {"pattern": "stats", "context": 1}),
+    ]
+    bench = set_up(*(TC(f"c{number}", tool, args) for number, (tool, args) in enumerate(calls)), TXT("ok"))
+    bench.write(a_txt=b"x -n y\nfoo(bar\n", b_txt=b"stats\n", min_js=(b"x" * 1620 + b"stats") * 400)
+    workflow = bench.workspace / ".github/workflows/ci.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.touch()
+
+    ran = bench.run()
+
+    named, dotted, option, invalid, literal, long = bench.results(7)
+    assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
+    assert (".github/workflows/ci.yml" in named, "No file" in dotted) == (True, True)
+    assert ("a.txt:1:x -n y" in option, "a.txt:2:foo(bar" in literal) == (True, True)
+    assert "'foo(' is no valid regular expression" in invalid
+    assert ("b.txt:1:stats" in long, "1 long lines shortened" in long, len(long) < 60_000) == (True, True, True)

@@ -1,3 +1,8 @@
+import random
+
+import pytest
+
+import tools.diff as diffing
 from tools.diff import diff_of
 
 _DIGESTS = ("0" * 64, "1" * 64)
@@ -34,3 +39,32 @@ def test_a_huge_change_is_one_exact_hunk() -> None:
 
     assert diff.unified == ("--- f\n+++ f\n@@ -98,8 +98,7 @@\n 97\n 98\n 99\n-100\n-101\n+new\n 102\n 103\n 104\n")
     assert (diff.added, diff.removed) == (1, 2)
+
+
+def test_of_large_texts_only_the_lines_around_the_change_are_looked_at_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = "".join(f"line {number}\n" for number in range(50_000))
+    split: list[int] = []
+
+    def lines(text: str) -> list[str]:
+        split.append(len(text))
+        return text.splitlines(keepends=True)
+
+    monkeypatch.setattr(diffing, "_lines", lines)
+
+    shown = diff_of("a", before, before.replace("line 25000\n", "changed\n"), digests=("1", "2"))
+
+    assert (shown.added, shown.removed) == (1, 1)
+    assert "@@ -24998,7 +24998,7 @@\n line 24997\n" in shown.unified
+    assert sum(split) < 500
+
+
+def test_a_large_text_gives_the_same_diff_whatever_is_left_out_of_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diffing, "_FINE_LINES", 0)
+    chance = random.Random(7)
+    for _ in range(3_000):
+        a, b, c, d = ("".join(chance.choices("ab\n\n", k=chance.randrange(20))) for _ in range(4))
+        old, new = f"{a}{b}\n{c}", f"{a}{d}\n{c}"
+        whole = diffing._coarse(diffing._Window(0, diffing._lines(old), diffing._lines(new)))
+        assert diffing._coarse(diffing._window(old, new)) == whole, (old, new)
