@@ -50,6 +50,11 @@ class GlobTool(BaseTool):
         """The folder that is searched, wherever the pattern puts it."""
         return [PathTarget(anchored(str(args.get("path", ".")), str(args.get("pattern", ""))).folder)]
 
+    def display_call(self, args: Mapping[str, Any]) -> str:
+        """What is looked for, and where."""
+        place = f" in {args['path']}" if args.get("path", ".") != "." else ""
+        return f"glob {args.get('pattern', '')!r}{place}"
+
     async def execute(self, *, pattern: str, path: str = ".", context: ToolContext | None = None) -> ToolResult:
         """Search the names."""
         try:

@@ -69,6 +69,11 @@ class GrepTool(BaseTool):
         """The folder or file."""
         return [PathTarget(str(args.get("path", ".")))]
 
+    def display_call(self, args: Mapping[str, Any]) -> str:
+        """What is looked for, and where."""
+        place = f" in {args['path']}" if args.get("path", ".") != "." else ""
+        return f"grep {args.get('pattern', '')!r}{place}"
+
     async def execute(
         self,
         *,

@@ -348,3 +348,20 @@ async def test_running_a_call_that_cannot_work_is_an_error_outcome(
     tmp_path: Path, tool: str, arguments: dict[str, Any]
 ) -> None:
     assert (await _World(tmp_path).run(tool, **arguments)).status == "error"
+
+
+async def test_a_denied_path_stays_hidden_from_searches_above_it_and_through_links(tmp_path: Path) -> None:
+    world = _World(tmp_path, deny=["read_file(secret/**)"])
+    (world.workspace / "secret").mkdir()
+    for name in ("secret/key", "open"):
+        (world.workspace / name).write_text("hit\n")
+    (world.workspace / "link").symlink_to("secret/key")
+
+    found = [await world.run("grep", pattern="hit"), await world.run("glob", pattern="*")]
+    plan = await world.plan("grep", pattern="hit", path="link")
+
+    assert [outcome.output for outcome in found] == [
+        "open:1:hit\n[left out: 2 withheld by a rule]",
+        "open\n[left out: 2 withheld by a rule]",
+    ]
+    assert plan.verdict == "deny"

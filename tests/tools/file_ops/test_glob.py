@@ -113,6 +113,13 @@ async def test_a_link_to_a_folder_is_not_followed_and_a_name_that_is_no_text_is_
     assert (await _glob(around, "**/*.rs")).output.splitlines()[0] == r"b\xff\x0a.rs"
 
 
+def test_the_call_is_told_with_pattern_and_place() -> None:
+    tool = GlobTool()
+
+    assert tool.display_call({"pattern": "*.py"}) == "glob '*.py'"
+    assert tool.display_call({"pattern": "*.py", "path": "src"}) == "glob '*.py' in src"
+
+
 async def test_a_stopped_call_ends_without_a_result(around: ToolSurroundings) -> None:
     context = around.context()
     context.cancellation.set()
