@@ -1,6 +1,6 @@
 """Who may do what: facts about a call in, a decision out. Pure: no tools, graphs, models, terminals, databases."""
 
-from policy.chain import judge
+from policy.chain import CHAIN_STEPS, judge
 from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
 from policy.grants import Grant
 from policy.matching import hidden_tools
@@ -9,9 +9,12 @@ from policy.protected import is_protected
 from policy.reading import may_read
 from policy.reserved import is_reserved
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
-from policy.rules import BadRule, Rule, Rules, parse_rule, parse_rules
+from policy.rules import ARGUMENT_ALIASES, BadRule, Rule, Rules, parse_rule, parse_rules, tool_named
+from policy.shell import Parser, ShellText, SimpleCommand, Unparsable, read_shell
 
 __all__ = [
+    "ARGUMENT_ALIASES",
+    "CHAIN_STEPS",
     "DEFAULT_TOOL_RISK",
     "DEFAULT_UNKNOWN_RISK",
     "MODES",
@@ -20,12 +23,16 @@ __all__ = [
     "Decision",
     "Grant",
     "Mode",
+    "Parser",
     "PathFact",
     "PolicySettings",
     "Proposal",
     "Risk",
     "Rule",
     "Rules",
+    "ShellText",
+    "SimpleCommand",
+    "Unparsable",
     "Verdict",
     "hidden_tools",
     "is_protected",
@@ -35,5 +42,7 @@ __all__ = [
     "parse_rule",
     "parse_rules",
     "propose",
+    "read_shell",
     "risk_of",
+    "tool_named",
 ]

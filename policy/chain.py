@@ -7,20 +7,17 @@ from typing import NamedTuple
 from policy.destroyers import destroys
 from policy.facts import CallFacts, Decision, PathFact, PolicySettings
 from policy.grants import Grant, fewest, holds_in
-from policy.matching import allows, covers_path_word, touches
+from policy.matching import allows, covers_tool, names_path, touches
 from policy.protected import is_protected
 from policy.reserved import names_reserved
 from policy.rules import Rule
-from policy.shell import ShellText, read_shell
+from policy.shell import ShellText, unread
 
-__all__ = ["CHAIN", "Case", "judge"]
-
-
-_NOWHERE = "/dev/null"
+__all__ = ["CHAIN", "CHAIN_STEPS", "Case", "judge"]
 
 
 class Case(NamedTuple):
-    """A call to be judged, its command read once."""
+    """A call to be judged, with its command."""
 
     facts: CallFacts
     settings: PolicySettings
@@ -30,7 +27,9 @@ class Case(NamedTuple):
 
 def judge(facts: CallFacts, settings: PolicySettings) -> Decision:
     """What policy says to a call. Pure: the same facts and settings give the same decision."""
-    text = read_shell(facts.command) if facts.command is not None else None
+    text = facts.shell
+    if text is None and facts.command is not None:
+        text = unread(facts.command)
     decision = _first(Case(facts, settings, text))
     if decision.verdict == "ask" and facts.mode == "dontAsk":
         return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} In this mode nobody is asked.")
@@ -47,7 +46,7 @@ def _first(case: Case) -> Decision:
 
 def _hard_refusals(case: Case) -> Decision | None:
     facts = case.facts
-    for path in facts.paths:
+    for path in (*facts.paths, *facts.redirects):
         if path.reserved:
             return Decision(
                 "deny", "agent's own files", f"{path.resolved} belongs to the agent itself; use its commands."
@@ -77,6 +76,8 @@ def _deny_rules(case: Case) -> Decision | None:
 def _bypass(case: Case) -> Decision | None:
     if case.facts.mode != "bypassPermissions":
         return None
+    if case.text is not None and not case.text.is_read and _has_patterns(case):
+        return Decision("ask", "unreadable", f"Deny rules cannot be checked on it: {case.text.not_plain}.")
     return Decision("allow", "bypassPermissions", "Everything not denied is allowed in this mode.")
 
 
@@ -84,22 +85,19 @@ def _ask_rules(case: Case) -> Decision | None:
     rule = _touching(case.settings.rules.ask, case)
     if rule is not None:
         return Decision("ask", f"ask {rule.text}", f"The rule {rule.text!r} asks.")
-    for path in case.facts.paths:
+    for path in (*case.facts.paths, *case.facts.redirects):
         if path.access == "write" and is_protected(_below(path, case.facts.workspace)):
             return Decision("ask", "protected name", f"{path.resolved} decides what runs later, or holds keys.")
     return _asks_for_denied_path(case)
 
 
 def _asks_for_denied_path(case: Case) -> Decision | None:
-    """A command that names a path which must not be read could read it in ways no one can foresee."""
+    """A command that names a path which must not be read or written could do so in ways no one can foresee."""
     if case.text is None:
         return None
-    words = {word for command in case.text.commands for word in command.words}
     for rule in case.settings.rules.deny:
-        if any(covers_path_word(rule, word, case.facts, case.settings) for word in words):
-            return Decision(
-                "ask", f"deny {rule.text}", f"The command names a path that {rule.text!r} denies to read."
-            )
+        if rule.pattern is not None and names_path(rule, case.facts, case.settings, case.text):
+            return Decision("ask", f"deny {rule.text}", f"The command names a path that {rule.text!r} denies.")
     return None
 
 
@@ -111,7 +109,7 @@ def _allow_rules(case: Case) -> Decision | None:
 def _grants(case: Case) -> Decision | None:
     """What was allowed "always", together with the allow rules: a list of commands may need both."""
     facts, settings = case.facts, case.settings
-    if case.text is not None and any(target != _NOWHERE for target in case.text.written):
+    if case.text is not None and case.text.written:
         # The rule names a command and not the file: "always" for one redirection would be one for all.
         return None
 
@@ -163,6 +161,26 @@ CHAIN: tuple[Callable[[Case], Decision | None], ...] = (
     _accept_edits,
     _by_risk,
 )
+
+
+def _has_patterns(case: Case) -> bool:
+    rules = case.settings.rules.deny
+    return any(rule.pattern is not None and covers_tool(rule, case.facts.tool) for rule in rules)
+
+
+CHAIN_STEPS: tuple[tuple[str, str], ...] = (
+    ("hard refusals: what destroys disks or the root, and the agent's own files", "built in"),
+    ("plan mode denies what is not for planning", "built in"),
+    ("deny rules", "deny"),
+    ("bypassPermissions allows", "built in"),
+    ("ask rules", "ask"),
+    ("writes to protected names ask", "built in"),
+    ("allow rules", "allow"),
+    ("acceptEdits allows file changes in the workspace", "built in"),
+    ("risk: LOW allows, reads outside the workspace ask, MEDIUM and HIGH ask", "built in"),
+    ("dontAsk turns ask into deny", "built in"),
+)
+"""The order of judgement in words, each with the list of rules that speaks there."""
 
 
 def _touching(rules: tuple[Rule, ...], case: Case) -> Rule | None:

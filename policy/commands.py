@@ -1,48 +1,40 @@
-"""The commands behind the commands: what wrappers, shells and `find` would run, for rules that deny and ask."""
+"""The commands behind the commands: what wrappers, interpreters and options would run, for rules that deny and ask.
+
+Says too much rather than too little; `policy.wrappers` is the strict counterpart for rules that allow.
+"""
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from posixpath import basename
 
-from policy.shell import SimpleCommand, read_shell
+from policy.options import dangerous_options, spelled_out
+from policy.rough import rough_commands
+from policy.simple import SimpleCommand
 
 __all__ = ["assignments_skipped", "everything_run"]
 
+Read = Callable[[str], tuple[SimpleCommand, ...]]
+"""The simple commands of a piece of shell code."""
+
 _WRAPPERS = frozenset(
     [
-        "builtin",
-        "busybox",
-        "chroot",
-        "chrt",
-        "command",
-        "doas",
-        "env",
-        "exec",
-        "firejail",
-        "flock",
-        "gtime",
-        "ionice",
-        "nice",
-        "nohup",
-        "parallel",
-        "runuser",
-        "script",
-        "setsid",
-        "stdbuf",
-        "strace",
-        "sudo",
-        "taskset",
-        "time",
-        "timeout",
-        "unshare",
-        "watch",
-        "xargs",
+        "builtin", "busybox", "chroot", "chrt", "command", "doas", "env", "exec", "firejail", "flock", "gtime",
+        "ionice", "nice", "nohup", "parallel", "runuser", "script", "setsid", "ssh", "stdbuf", "strace", "sudo",
+        "taskset", "time", "timeout", "unshare", "watch", "xargs",
     ]
+)  # fmt: skip
+_SHELLS = frozenset(("ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh", "su"))
+_TAKING_CODE = frozenset(("eval", "trap", "alias", "watch", "ssh", "script", "parallel", "env", "flock"))
+"""Programs whose single words may be shell code."""
+_OTHER_LANGUAGES = re.compile(
+    r"(?:python|pypy|perl|ruby|node|deno|bun|php|lua|tclsh|osascript|[gmn]?awk|sed|gsed|expect)[\d.]*"
 )
-_SHELLS = frozenset(("ash", "bash", "dash", "fish", "ksh", "sh", "zsh", "su"))
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _MAX_DEPTH = 8
+_GIT_VALUE_OPTIONS = frozenset(
+    ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env")
+)
 
 
 def assignments_skipped(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -53,52 +45,77 @@ def assignments_skipped(words: tuple[str, ...]) -> tuple[str, ...]:
     return ()
 
 
-def everything_run(commands: tuple[SimpleCommand, ...], depth: int = 0) -> Iterator[SimpleCommand]:
-    """Each command without its assignments, under its path-free name too, and all that it would run in turn.
-
-    Says too much rather than too little: of a wrapper, every rest of its words counts as a command.
-    """
+def everything_run(commands: Iterable[SimpleCommand], read: Read, depth: int = 0) -> Iterator[SimpleCommand]:
+    """Each command without its assignments, under its other names too, and all that it would run in turn."""
     for command in commands:
         words = assignments_skipped(command.words)
         if not words:
             continue
-        yield from _named(words)
+        skipped = len(command.words) - len(words)
+        patterns = frozenset(at - skipped for at in command.patterns if at >= skipped)
+        yield from _named(replace(command, words=words, patterns=patterns))
         if depth < _MAX_DEPTH:
-            yield from _run_in_turn(basename(words[0]), words, depth + 1)
+            yield from _run_in_turn(words, command.stdin, read, depth + 1)
 
 
-def _run_in_turn(program: str, words: tuple[str, ...], depth: int) -> Iterator[SimpleCommand]:
-    if program == "eval":
-        yield from everything_run(read_shell(" ".join(words[1:])).commands, depth)
-    elif program in _SHELLS:
-        yield from _inline_code(words, depth)
-    elif program in _WRAPPERS:
-        yield from _wrapped(words, depth)
+def _run_in_turn(words: tuple[str, ...], stdin: str, read: Read, depth: int) -> Iterator[SimpleCommand]:
+    program = basename(words[0])
+    for code in _code_in(program, words, stdin):
+        yield from everything_run(read(code), read, depth)
+    if _OTHER_LANGUAGES.fullmatch(program):
+        for code in (*words[1:], stdin):
+            yield from rough_commands(code)
+    if program in _WRAPPERS:
+        yield from _wrapped((*words, *stdin.split()) if program == "xargs" else words, read, depth)
     elif program == "find":
         for index, word in enumerate(words):
             if word in ("-exec", "-execdir", "-ok", "-okdir"):
-                yield from everything_run((SimpleCommand(words[index + 1 :]),), depth)
+                yield from everything_run((SimpleCommand(words[index + 1 :]),), read, depth)
 
 
-def _inline_code(words: tuple[str, ...], depth: int) -> Iterator[SimpleCommand]:
-    for word, code in pairwise(words[1:]):
-        if word.startswith("-") and not word.startswith("--") and "c" in word:
-            yield from everything_run(read_shell(code).commands, depth)
+def _code_in(program: str, words: tuple[str, ...], stdin: str) -> Iterator[str]:
+    """Words of a command that are shell code themselves."""
+    if program in _SHELLS:
+        yield from (*words[1:], stdin)
+    elif program in _TAKING_CODE:
+        yield " ".join(words[1:])
+        yield from (_after_option(word) for word in words[1:] if " " in word)
+    else:
+        # What `--to-command=…` and its like name is run by a shell.
+        for word in dangerous_options(program, words[1:]):
+            yield word.partition("=")[2].removeprefix("exec=").lstrip("!")
+        if program == "git":
+            yield from (word.partition("=")[2].lstrip("!") for word in words[1:] if "=" in word)
 
 
-def _wrapped(words: tuple[str, ...], depth: int) -> Iterator[SimpleCommand]:
+def _after_option(word: str) -> str:
+    return re.sub(r"^(?:-\w*S|--split-string=|\w+=)", "", word)
+
+
+def _wrapped(words: tuple[str, ...], read: Read, depth: int) -> Iterator[SimpleCommand]:
     # One level is enough: the rests of a rest are rests themselves.
     for index in range(1, len(words)):
         rest = assignments_skipped(words[index:])
         if not rest:
             continue
-        yield from _named(rest)
+        yield from _named(SimpleCommand(rest))
         if basename(rest[0]) not in _WRAPPERS:
-            yield from _run_in_turn(basename(rest[0]), rest, depth)
+            yield from _run_in_turn(rest, "", read, depth)
 
 
-def _named(words: tuple[str, ...]) -> Iterator[SimpleCommand]:
-    yield SimpleCommand(words)
-    program = basename(words[0])
-    if program != words[0]:
-        yield SimpleCommand((program, *words[1:]))
+def _named(command: SimpleCommand) -> Iterator[SimpleCommand]:
+    """The command as it stands, by its bare name with options spelled out, and without git's own options."""
+    yield command
+    program, *rest = command.words
+    plain = replace(command, words=(basename(program), *spelled_out(basename(program), rest)))
+    if plain.words != command.words:
+        yield plain
+    if plain.words[0] == "git" and len(rest) > 1 and rest[0].startswith("-"):
+        yield SimpleCommand(("git", *_from_subcommand(plain.words[1:])))
+
+
+def _from_subcommand(words: tuple[str, ...]) -> tuple[str, ...]:
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _GIT_VALUE_OPTIONS else 1
+    return words[at:]

@@ -3,7 +3,6 @@
 import re
 from posixpath import normpath
 
-from policy.commands import everything_run
 from policy.shell import ShellText, SimpleCommand
 
 __all__ = ["destroys"]
@@ -27,7 +26,7 @@ def destroys(command: str, text: ShellText) -> str:
         return "it is a fork bomb"
     if any(_DISK.match(target) for target in text.written):
         return "it writes over a disk"
-    for run in everything_run(text.commands):
+    for run in text.runs:
         if why := _destroys_one(run):
             return why
     return ""

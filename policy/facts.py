@@ -7,6 +7,7 @@ from typing import Literal
 from policy.grants import Grant
 from policy.risk import Risk
 from policy.rules import Rules
+from policy.shell import ShellText
 
 __all__ = ["MODES", "CallFacts", "Decision", "Mode", "PathFact", "PolicySettings", "Verdict"]
 
@@ -50,8 +51,16 @@ class CallFacts:
     paths: tuple[PathFact, ...] = ()
     command: str | None = None
     """What a shell would run."""
+    shell: ShellText | None = None
+    """The command, read; None where there is no command, or nobody read it: then no rule allows it."""
+    redirects: tuple[PathFact, ...] = ()
+    """Files that redirections in the command may write, from every folder it may be in."""
+    mentions: tuple[PurePath, ...] = ()
+    """Where words of the command lead if they are paths, absolute and free of links."""
+    hosts: tuple[str, ...] = ()
+    """Hosts it talks to, each with its port where that is not the usual one."""
     signature: str = ""
-    """What rules match where there is neither path nor command, e.g. a host."""
+    """What rules match where there is neither path nor command nor host."""
 
     @property
     def place(self) -> str:

@@ -6,15 +6,21 @@ from collections.abc import Iterable
 from functools import lru_cache
 from posixpath import join, normpath
 
-from policy.commands import everything_run
+from policy.commands import assignments_skipped
 from policy.facts import CallFacts, PathFact, PolicySettings
+from policy.globs import may_meet
+from policy.hosts import covers_host
+from policy.options import dangerous_options
 from policy.rules import Rule
 from policy.shell import ShellText, SimpleCommand
+from policy.wrappers import inner_commands
 
-__all__ = ["allows", "covers_path_word", "covers_tool", "hidden_tools", "touches"]
+__all__ = ["allows", "covers_tool", "hidden_tools", "names_path", "touches"]
 
 _ALSO_READ = frozenset(("edit_file", "grep", "glob"))
 """Tools that show what is in a file: a deny of reading a path holds for them."""
+
+_MAX_DEPTH = 8
 
 
 def covers_tool(rule: Rule, tool: str) -> bool:
@@ -36,11 +42,11 @@ def touches(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellT
     if rule.pattern is None:
         return True
     if text is not None:
-        runs = (*everything_run(text.commands), *text.commands, SimpleCommand((facts.command or "",)))
+        runs = (*text.runs, *text.commands, SimpleCommand((facts.command or "",)))
         return any(_covers_text(rule, command.text) for command in runs)
     if facts.paths:
         return any(_covers_path(rule, path, facts, settings, is_strict=True) for path in facts.paths)
-    return _covers_text(rule, facts.signature)
+    return _covers_signature(rule, facts, is_strict=True)
 
 
 def allows(
@@ -49,12 +55,12 @@ def allows(
     """The rule (one of them) by which every part of the call is covered: the reading of allow rules."""
     speaking = [rule for rule in rules if covers_tool(rule, facts.tool)]
     if text is not None:
-        return _allows_commands(speaking, text)
+        return _allows_commands(speaking, facts, text)
     bare = next((rule for rule in speaking if rule.pattern is None), None)
     if bare is not None:
         return bare
     if not facts.paths:
-        return next((rule for rule in speaking if _covers_text(rule, facts.signature)), None)
+        return next((rule for rule in speaking if _covers_signature(rule, facts, is_strict=False)), None)
     covering = [
         next((rule for rule in speaking if _covers_path(rule, path, facts, settings, is_strict=False)), None)
         for path in facts.paths
@@ -62,40 +68,93 @@ def allows(
     return None if None in covering else covering[0]
 
 
-def covers_path_word(rule: Rule, word: str, facts: CallFacts, settings: PolicySettings) -> bool:
-    """Whether a word of a command, taken as a path, is covered by a rule about reading paths."""
-    if rule.pattern is None or not covers_tool(rule, "read_file"):
-        return False
+def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
+    """Whether a command names a path that a rule about files covers: by a word, a pattern, a redirection."""
     pattern = _path_pattern(rule, facts, settings)
-    spellings = {word, word.rpartition("=")[2]}
-    return any(
-        pattern.fullmatch(_absolute(spelling, facts, settings)) is not None for spelling in spellings if spelling
+    written = any(_covers_path(rule, path, facts, settings, is_strict=True) for path in facts.redirects)
+    if written and any(covers_tool(rule, tool) for tool in ("write_file", "edit_file", "read_file")):
+        return True
+    if not covers_tool(rule, "read_file"):
+        return False
+    if any(pattern.fullmatch(str(path)) for path in facts.mentions):
+        return True
+    spellings = {form for word in _words(text) for form in (word, word.rpartition("=")[2]) if form}
+    return any(pattern.fullmatch(_absolute(form, facts, settings)) for form in spellings) or _may_name(
+        rule, facts, settings, text
     )
 
 
-def _allows_commands(rules: list[Rule], text: ShellText) -> Rule | None:
-    if text.not_plain or not text.commands:
+def _words(text: ShellText) -> set[str]:
+    return {word for command in (*text.runs, *text.commands) for word in command.words} | set(text.read)
+
+
+def _may_name(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
+    """Whether the names of files that may take a pattern's place include one the rule covers."""
+    words = {command.words[at] for command in text.commands for at in command.patterns}
+    wanted = _absolute(rule.pattern or "", facts, settings)
+    return any(may_meet(_absolute(word, facts, settings), wanted) for word in words)
+
+
+def _allows_commands(rules: list[Rule], facts: CallFacts, text: ShellText) -> Rule | None:
+    if text.not_plain or not text.commands or not all(path.inside for path in facts.redirects):
         return None
-    covering = [
-        next((rule for rule in rules if rule.pattern is None or _covers_command(rule, command)), None)
-        for command in text.commands
-    ]
+    covering = [_covers_command(rules, command) for command in text.commands]
     return None if None in covering else covering[0]
 
 
-def _covers_command(rule: Rule, command: SimpleCommand) -> bool:
-    """An exact rule is compared word by word: `rm a b` is not what `rm 'a b'` says."""
-    if not rule.is_literal:
-        return _covers_text(rule, command.text)
+def _covers_command(rules: list[Rule], command: SimpleCommand, depth: int = 0) -> Rule | None:
+    """The rule that covers a command; what a wrapper runs must be covered as well."""
+    rule = next((rule for rule in rules if _allows_words(rule, command)), None)
+    own = assignments_skipped(command.words)
+    if rule is None or not own or _is_boundless(rule):
+        return rule
+    inner = inner_commands(own) if depth < _MAX_DEPTH else None
+    if inner is None:
+        return next(filter(_is_boundless, rules), None)
+    return rule if all(_covers_command(rules, SimpleCommand(words), depth + 1) for words in inner) else None
+
+
+def _allows_words(rule: Rule, command: SimpleCommand) -> bool:
+    """Whether a rule means this command: its stars do not reach options that make a program write or run others."""
+    if rule.is_literal and rule.pattern is not None:
+        return _is_exactly(rule.pattern, command)
+    if _is_boundless(rule):
+        return True
+    if not _covers_text(rule, command.text):
+        return False
+    own = assignments_skipped(command.words)
+    said = (rule.pattern or "").replace("*", " ").split()
+    return not own or all(_is_said(option, said) for option in dangerous_options(own[0], own[1:]))
+
+
+def _is_exactly(pattern: str, command: SimpleCommand) -> bool:
+    """An exact rule is compared word by word: `rm 'a b'` does not say `rm a b`, nor `rm '*'` what `rm *` says."""
     try:
-        return tuple(shlex.split(rule.pattern or "")) == command.words
+        return not command.patterns and tuple(shlex.split(pattern)) == command.words
     except ValueError:
         return False
+
+
+def _is_said(option: str, said: list[str]) -> bool:
+    return option in said or (
+        option.startswith("-") and option.partition("=")[0] in (word.rstrip("=") for word in said)
+    )
+
+
+def _is_boundless(rule: Rule) -> bool:
+    return rule.pattern is None or (not rule.is_literal and rule.pattern.strip() == "*")
 
 
 def _covers_text(rule: Rule, text: str) -> bool:
     pattern = (rule.pattern or "").strip()
     return _text_pattern(pattern, is_literal=rule.is_literal).fullmatch(text) is not None
+
+
+def _covers_signature(rule: Rule, facts: CallFacts, *, is_strict: bool) -> bool:
+    if facts.hosts:
+        covered = [covers_host(rule.pattern or "", host, is_strict=is_strict) for host in facts.hosts]
+        return any(covered) if is_strict else all(covered)
+    return _covers_text(rule, facts.signature)
 
 
 def _covers_path(

@@ -14,7 +14,7 @@ from policy.commands import assignments_skipped
 from policy.facts import CallFacts, PolicySettings
 from policy.grants import Grant
 from policy.rules import BadRule, parse_rule
-from policy.shell import read_shell
+from policy.shell import ShellText
 
 __all__ = ["Proposal", "propose"]
 
@@ -34,8 +34,6 @@ _RUNS_OTHERS = re.compile(
 )
 """Programs that run what their arguments, or a file that may change, say."""
 
-_NOWHERE = "/dev/null"
-
 
 class Proposal(NamedTuple):
     """What "always" would store."""
@@ -54,7 +52,7 @@ def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Prop
         settings: what it is judged by now.
         suggestion: the rule the tool itself suggests, for a call that names neither a command nor a path.
     """
-    found = _of_command(facts.tool, facts.command) if facts.command is not None else _of_call(facts, suggestion)
+    found = _of_command(facts.tool, facts.shell) if facts.shell is not None else _of_call(facts, suggestion)
     if found.objection:
         return found
     try:
@@ -68,12 +66,13 @@ def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Prop
     return found
 
 
-def _of_command(tool: str, command: str) -> Proposal:
-    text = read_shell(command)
+def _of_command(tool: str, text: ShellText) -> Proposal:
     if text.not_plain or not text.commands:
         return Proposal(objection=f"No rule can allow this command: {text.not_plain or 'there is none in it'}.")
-    if any(target != _NOWHERE for target in text.written):
+    if text.written:
         return Proposal(objection="A rule for a command that writes a file would also let it write any other.")
+    if any(simple.patterns for simple in text.commands):
+        return Proposal(objection="What a pattern of file names stands for changes with the files there are.")
     for simple in text.commands:
         words = assignments_skipped(simple.words)
         if words and _RUNS_OTHERS.fullmatch(basename(words[0])):

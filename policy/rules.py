@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["ARGUMENT_ALIASES", "TOOL_ALIASES", "BadRule", "Rule", "Rules", "parse_rule", "parse_rules"]
+__all__ = [
+    "ARGUMENT_ALIASES",
+    "TOOL_ALIASES",
+    "BadRule",
+    "Rule",
+    "Rules",
+    "parse_rule",
+    "parse_rules",
+    "tool_named",
+]
 
 TOOL_ALIASES = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
 ARGUMENT_ALIASES = {"path": "file_path", "old": "old_string", "new": "new_string"}
@@ -38,6 +47,12 @@ class Rules:
     deny: tuple[Rule, ...] = ()
 
 
+def tool_named(name: str) -> str:
+    """A tool's name as rules know it: lower case, alias resolved."""
+    lower = name.strip().casefold()
+    return TOOL_ALIASES.get(lower, lower)
+
+
 def parse_rule(text: str, *, is_literal: bool = False) -> Rule:
     """Read one rule.
 
@@ -47,8 +62,7 @@ def parse_rule(text: str, *, is_literal: bool = False) -> Rule:
     match = _SHAPE.match(text)
     if match is None:
         raise BadRule(f"{text!r} is no rule; write a tool name, or a tool name and a pattern: bash(git status*)")
-    tool = match["tool"].casefold()
-    return Rule(TOOL_ALIASES.get(tool, tool), match["pattern"], text.strip(), is_literal)
+    return Rule(tool_named(match["tool"]), match["pattern"], text.strip(), is_literal)
 
 
 def parse_rules(*, allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()) -> Rules:

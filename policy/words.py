@@ -1,14 +1,124 @@
-"""Words and characters that mean something to a shell, or hide something from a reader."""
+"""Words and characters of a shell text: what they say once quotes are gone, and whether that is all they say."""
 
+import re
 import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["RESERVED", "is_invisible"]
+__all__ = ["Word", "is_invisible", "read_word"]
 
-_CONDITIONS = ("!", "[[", "]]", "case", "elif", "else", "esac", "fi", "if", "in", "select", "then")
-_GROUPS = ("{", "}", "coproc", "do", "done", "for", "function", "time", "until", "while")
-RESERVED = frozenset((*_CONDITIONS, *_GROUPS))
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\\n])')
+_ANSI = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
+_ANSI_LETTERS = {
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "E": "\x1b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
+_GLOB = re.compile(r"[*?\[]")
+_BRACES = re.compile(r"\{.*(?:,|\.\.)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word of a command."""
+
+    text: str
+    """After quote and escape removal; an expansion stands as it was written."""
+    doubt: str = ""
+    """Why the shell may see something else; empty where it cannot."""
+    is_pattern: bool = False
+    """Whether names of files may take its place."""
 
 
 def is_invisible(char: str) -> bool:
     """Whether a character is a control or invisible one, newline and tab excepted."""
     return char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def read_word(node: Mapping[str, Any], source: bytes) -> Word:
+    """Read a word of the syntax tree; `source` is the text the tree was made from."""
+    pieces: list[str] = []
+    bare: list[str] = []
+    doubt = ""
+    for part in node.get("Parts", ()):
+        text, why = _part(part, source)
+        pieces.append(text)
+        # Quoted text keeps its place here: `{a,"b"}` is expanded too.
+        bare.append(_ESCAPED.sub("_", part["Value"]) if part.get("Type") == "Lit" else "_")
+        doubt = doubt or why
+    unquoted = "".join(bare)
+    if not doubt and unquoted.startswith("~"):
+        doubt = "the shell would expand '~'"
+    if not doubt and _BRACES.search(unquoted):
+        doubt = "the shell would expand '{'"
+    return Word("".join(pieces), doubt, is_pattern=_GLOB.search(unquoted) is not None)
+
+
+def _part(part: Mapping[str, Any], source: bytes) -> tuple[str, str]:
+    match part.get("Type"):
+        case "Lit":
+            return _unescaped(part["Value"]), ""
+        case "SglQuoted" if part.get("Dollar"):
+            return _ANSI.sub(_ansi, part.get("Value", "")), "it uses the quotes $'…'"
+        case "SglQuoted":
+            return part.get("Value", ""), ""
+        case "DblQuoted":
+            return _in_double_quotes(part, source)
+        case _:
+            return _as_written(part, source), _why(part)
+
+
+def _in_double_quotes(part: Mapping[str, Any], source: bytes) -> tuple[str, str]:
+    text, doubt = "", 'it uses the quotes $"…"' if part.get("Dollar") else ""
+    for inner in part.get("Parts", ()):
+        if inner.get("Type") == "Lit":
+            text += _ESCAPED_IN_QUOTES.sub(lambda found: found[1].replace("\n", ""), inner["Value"])
+        else:
+            text += _as_written(inner, source)
+            doubt = doubt or _why(inner)
+    return text, doubt
+
+
+def _why(part: Mapping[str, Any]) -> str:
+    match part.get("Type"):
+        case "CmdSubst" | "ProcSubst":
+            return "it substitutes a command"
+        case "ExtGlob":
+            return "it uses an extended pattern"
+        case _:
+            return "the shell would expand a '$'"
+
+
+def _unescaped(value: str) -> str:
+    return _ESCAPED.sub(lambda found: found[1].replace("\n", ""), value)
+
+
+def _ansi(found: re.Match[str]) -> str:
+    code = found[1]
+    if code[0] in "xuU" and len(code) > 1:
+        return _character(int(code[1:], 16))
+    if code[0] in "01234567":
+        return _character(int(code, 8))
+    if code[0] == "c" and len(code) > 1:
+        return _character(ord(code[1]) & 0x1F)
+    return _ANSI_LETTERS.get(code, code)
+
+
+def _character(number: int) -> str:
+    return chr(number) if number < 0x110000 else "\ufffd"
+
+
+def _as_written(part: Mapping[str, Any], source: bytes) -> str:
+    return source[_offset(part["Pos"]) : _offset(part["End"])].decode("utf-8", "replace")
+
+
+def _offset(place: Mapping[str, Any]) -> int:
+    return int(place.get("Offset", 0))

@@ -15,7 +15,7 @@ from policy import BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
 
-__all__ = ["ToolStorage", "default_registry", "open_toolbox", "rules_of", "toolbox_for_looking"]
+__all__ = ["ToolStorage", "default_registry", "open_toolbox", "policy_of", "rules_of", "toolbox_for_looking"]
 
 
 class ToolStorage(NamedTuple):
@@ -41,12 +41,7 @@ async def open_toolbox(workspace: Path, settings: Settings, storage: ToolStorage
     toolbox = GraphToolbox(
         registry,
         workspace=workspace,
-        policy=PolicySettings(
-            rules=rules_of(settings),
-            reserved=_own_places(settings.database),
-            open_files=(memory_file(os.environ).resolve(),),
-            home=Path.home(),
-        ),
+        policy=policy_of(settings),
         ports=ToolboxPorts(
             storage.blobs, storage.file_states, storage.journal.record_process, on_progress, storage.grants
         ),
@@ -79,6 +74,20 @@ class _NoFileStates:
 
 async def _records_nothing(thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
     """Nothing is run, so nothing is recorded."""
+
+
+def policy_of(settings: Settings) -> PolicySettings:
+    """What judges the calls of a session.
+
+    Raises:
+        ConfigError: a rule cannot be read.
+    """
+    return PolicySettings(
+        rules=rules_of(settings),
+        reserved=_own_places(settings.database),
+        open_files=(memory_file(os.environ).resolve(),),
+        home=Path.home(),
+    )
 
 
 def rules_of(settings: Settings) -> Rules:

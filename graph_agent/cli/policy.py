@@ -1,4 +1,4 @@
-"""The `policy` commands: what is let through by rules and by answers "always". They run nothing."""
+"""The `policy` commands: what the rules say, and what was allowed always. They run nothing."""
 
 from typing import Annotated
 
@@ -10,12 +10,17 @@ from graph_agent.cli.plain import PlainCommand, PlainGroup
 __all__ = ["policy_app"]
 
 policy_app = typer.Typer(
-    help="List the rules and what was allowed always; take that back.",
+    help="Ask what the rules say to a call; list them and what was allowed always, take that back.",
     cls=PlainGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
 )
+
+_Mode = Annotated[str | None, typer.Option("--mode", help="Judge in this mode instead of the configured one.")]
+_Workspace = Annotated[
+    str | None, typer.Option("--workspace", metavar="DIR", help="Judge as if working there instead of here.")
+]
 
 
 @policy_app.command("list", cls=PlainCommand)
@@ -38,3 +43,36 @@ def revoke_command(
     from graph_agent.cli.views.place import database_of
 
     revoke(database_of(db), grant, as_json=as_json)
+
+
+@policy_app.command("check", cls=PlainCommand)
+def check_command(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name, or its alias.")],
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="The call's arguments, as one JSON object.")],
+    mode: _Mode = None,
+    workspace: _Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what would become of a call, by which rule and why; exit code 0 allow, 3 ask, 4 deny."""
+    from graph_agent.cli.views.policy import check
+
+    check(tool, arguments, mode, workspace, as_json=as_json)
+
+
+@policy_app.command("test", cls=PlainCommand)
+def cases_command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Labelled cases, one JSON object a line.")],
+    as_json: AsJson = False,
+) -> None:
+    """Decide the labelled cases of a file; exit code 1 when one is decided more permissively than labelled."""
+    from graph_agent.cli.views.policy_cases import decide_cases
+
+    decide_cases(file, as_json=as_json)
+
+
+@policy_app.command("show", cls=PlainCommand)
+def show_command(mode: _Mode = None, as_json: AsJson = False) -> None:
+    """Show everything that judges a call, in order, with where it stands."""
+    from graph_agent.cli.views.policy import show
+
+    show(mode, as_json=as_json)

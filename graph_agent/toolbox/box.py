@@ -11,7 +11,7 @@ from graph_agent.errors import ControlFlow
 from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
-from graph_agent.toolbox.granting import NoGrants, at_its_start, with_grants
+from graph_agent.toolbox.granting import NoGrants, with_grants
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.values import as_outcome, as_preview
 from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge, may_read, propose
@@ -150,8 +150,7 @@ class GraphToolbox:
             usable = parsed(tool, arguments)
             if objection := tool.validate(usable):
                 return Plan(tool.name, usable, "unusable", objection)
-            facts = call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
-            facts = at_its_start(facts, tool.targets(usable), self._setting.workspace)
+            facts = await in_thread(self._facts, tool, usable, scope)
             decision = judge(facts, await self._policy(scope))
             shown = None if decision.verdict == "deny" else await self._preview(tool, usable, scope)
         except (BadArguments, PathRefused) as error:
@@ -161,12 +160,14 @@ class GraphToolbox:
     async def _propose(self, tool: BaseTool, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
         try:
             usable = parsed(tool, arguments)
-            facts = call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
-            facts = at_its_start(facts, tool.targets(usable), self._setting.workspace)
+            facts = await in_thread(self._facts, tool, usable, scope)
         except (BadArguments, PathRefused) as error:
             return Proposal(objection=str(error))
         rules, objection = propose(facts, await self._policy(scope), tool.suggest_rule(usable))
         return Proposal(rules, objection, facts.place)
+
+    def _facts(self, tool: BaseTool, usable: Mapping[str, Any], scope: Scope) -> CallFacts:
+        return call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
 
     async def _policy(self, scope: Scope) -> PolicySettings:
         return await with_grants(self._setting, self._ports.grants, scope)

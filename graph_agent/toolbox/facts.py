@@ -1,25 +1,20 @@
 """From a tool and its arguments to the facts that policy judges. The one place where both are known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from graph_agent.ports import Scope
-from policy import CallFacts, PathFact, PolicySettings, is_reserved, risk_of
+from graph_agent.toolbox.command import command_facts
+from graph_agent.toolbox.places import Setting, path_fact
+from policy import CallFacts, risk_of
 from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget, ToolKind
-from tools.paths import resolve
 from tools.registry import Origin, plans
 
-__all__ = ["Setting", "call_facts", "kind_of"]
+__all__ = ["Setting", "call_facts", "kind_of", "with_command"]
 
 Kind = Literal["readonly", "write", "execute"]
-
-
-class Setting(NamedTuple):
-    """What judging needs to know besides the call."""
-
-    workspace: Path
-    policy: PolicySettings
 
 
 def kind_of(tool: BaseTool, arguments: Mapping[str, Any]) -> Kind:
@@ -38,11 +33,10 @@ def call_facts(
         PathRefused: a path it names cannot be resolved.
     """
     targets = tool.targets(arguments)
-    commands = [target.text for target in targets if isinstance(target, CommandTarget)]
-    hosts = [target.text for target in targets if isinstance(target, HostTarget)]
-    paths = tuple(_path_fact(target, setting) for target in targets if isinstance(target, PathTarget))
+    commands = [target for target in targets if isinstance(target, CommandTarget)]
+    hosts = tuple(target.text for target in targets if isinstance(target, HostTarget))
     declared = str(tool.risk_level)
-    return CallFacts(
+    facts = CallFacts(
         tool=tool.name,
         mode=scope.mode,
         risk=risk_of(tool.name, declared, is_own=origin == "builtin", settings=setting.policy.risk),
@@ -50,21 +44,26 @@ def call_facts(
         workspace=setting.workspace,
         plans=plans(tool),
         cwd=Path(scope.cwd) if scope.cwd else None,
-        paths=paths,
-        command="\n".join(commands) if commands else None,
+        paths=tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget)),
+        hosts=hosts,
         signature=hosts[0] if hosts else tool.signature(arguments),
     )
+    return with_command(facts, commands, setting) if commands else facts
 
 
-def _path_fact(target: PathTarget, setting: Setting) -> PathFact:
-    found = resolve(target.text, workspace=setting.workspace)
-    policy = setting.policy
-    return PathFact(
-        given=target.text,
-        resolved=found.path,
-        access=target.access,
-        inside=found.inside,
-        reserved=is_reserved(found.path, setting.workspace, policy.reserved, policy.open_files),
-        is_memory=found.path in policy.open_files,
-        reaches_process=found.reaches_process,
+def with_command(facts: CallFacts, commands: Sequence[CommandTarget], setting: Setting) -> CallFacts:
+    """The facts with those about its commands, which are judged as one text.
+
+    Raises:
+        PathRefused: the folder it would start in cannot be resolved.
+    """
+    whole = CommandTarget("\n".join(target.text for target in commands), commands[0].working_directory)
+    read = command_facts(whole, Path(facts.cwd or setting.workspace), setting)
+    return replace(
+        facts,
+        command=whole.text,
+        cwd=read.cwd if whole.working_directory else facts.cwd,
+        shell=read.shell,
+        redirects=read.redirects,
+        mentions=read.mentions,
     )

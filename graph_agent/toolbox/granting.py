@@ -1,18 +1,14 @@
 """From the grants that are stored to those that policy judges with. Knows no storage and no tool."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from graph_agent.ports import Grant, Grants, GrantScope, Scope
-from graph_agent.toolbox.facts import Setting
-from policy import BadRule, CallFacts, PolicySettings, parse_rule
+from graph_agent.toolbox.places import Setting
+from policy import BadRule, PolicySettings, parse_rule
 from policy import Grant as GrantedRules
-from tools.paths import resolve
-from tools.targets import CommandTarget, Target
 
-__all__ = ["NoGrants", "at_its_start", "with_grants"]
+__all__ = ["NoGrants", "with_grants"]
 
 _log = logging.getLogger(__name__)
 
@@ -24,16 +20,6 @@ async def with_grants(setting: Setting, grants: Grants, scope: Scope) -> PolicyS
     stored = await grants.holding(scope.thread_id, str(setting.workspace))
     read = [_read(grant) for grant in stored]
     return replace(setting.policy, grants=tuple(grant for grant in read if grant is not None))
-
-
-def at_its_start(facts: CallFacts, targets: Sequence[Target], workspace: Path) -> CallFacts:
-    """The facts with the folder a command names for itself as the one it starts in.
-
-    Raises:
-        PathRefused: that folder cannot be resolved.
-    """
-    named = [one.working_directory for one in targets if isinstance(one, CommandTarget) and one.working_directory]
-    return replace(facts, cwd=resolve(named[0], workspace=workspace).path) if named else facts
 
 
 def _read(grant: Grant) -> GrantedRules | None:

@@ -1,3 +1,4 @@
+from os.path import normpath
 from pathlib import PurePath
 from typing import Any
 
@@ -5,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph_agent.toolbox.shfmt import parse_bash
 from policy import (
     MODES,
     CallFacts,
@@ -15,6 +17,7 @@ from policy import (
     judge,
     parse_rule,
     parse_rules,
+    read_shell,
 )
 
 _WS = PurePath("/w/proj")
@@ -22,7 +25,9 @@ _HOME = PurePath("/home/u")
 
 
 def _bash(command: str, mode: str = "default") -> CallFacts:
-    return CallFacts("bash", mode, "high", "execute", _WS, command=command)
+    text = read_shell(command, parse_bash)
+    redirects = tuple(_path(path, "write", resolved=normpath(_WS / path)) for path in text.written)
+    return CallFacts("bash", mode, "high", "execute", _WS, command=command, shell=text, redirects=redirects)
 
 
 def _path(given: str, access: Any = "read", **facts: Any) -> PathFact:
@@ -85,7 +90,29 @@ def _rules(**lists: list[str]) -> PolicySettings:
         (_bash("git log $(id)"), _rules(allow=["bash"]), "ask", "risk high"),
         (_bash("A=1 git log"), _rules(allow=["bash(git log*)"]), "ask", "risk high"),
         (_bash("env git log"), _rules(allow=["bash(git log*)"]), "ask", "risk high"),
-        (_bash("git log > x"), _rules(allow=["bash(git log*)"]), "ask", "risk high"),
+        (_bash("git log > x"), _rules(allow=["bash(git log*)"]), "allow", "allow bash(git log*)"),
+        (_bash("git log > ../x"), _rules(allow=["bash(git log*)"]), "ask", "risk high"),
+        (_bash("cd sub && git log > x"), _rules(allow=["bash"]), "allow", "allow bash"),
+        (_bash("cd .. && git log > x"), _rules(allow=["bash"]), "ask", "risk high"),
+        (_bash("git log > $x"), _rules(allow=["bash"]), "ask", "risk high"),
+        (_bash("git log > .git/hooks/x"), _rules(allow=["bash"]), "ask", "protected name"),
+        (
+            _bash("git log > src/a"),
+            _rules(allow=["bash"], deny=["write(src/**)"]),
+            "ask",
+            "deny write(src/**)",
+        ),
+        (_bash("env git log"), _rules(allow=["bash(env*)"]), "ask", "risk high"),
+        (_bash("env git log"), _rules(allow=["bash(env*)", "bash(git log*)"]), "allow", "allow bash(env*)"),
+        (_bash("find . -exec rm {} ;"), _rules(allow=["bash(find*)"]), "ask", "risk high"),
+        (_bash("git diff --outp=x"), _rules(allow=["bash(git diff*)"]), "ask", "risk high"),
+        (_bash("git diff --outp=x"), _rules(deny=["bash(git*--output*)"]), "deny", "deny bash(git*--output*)"),
+        (_bash("git -C d push"), _rules(deny=["bash(git push*)"]), "deny", "deny bash(git push*)"),
+        (_bash("cat .en?"), _rules(allow=["bash"], deny=["read(.env)"]), "ask", "deny read(.env)"),
+        (_bash("cat < .env"), _rules(allow=["bash"], deny=["read(.env)"]), "ask", "deny read(.env)"),
+        (_bash("rm '", "bypassPermissions"), _rules(deny=["bash(rm*)"]), "deny", "deny bash(rm*)"),
+        (_bash("cat '", "bypassPermissions"), _rules(deny=["bash(rm*)"]), "ask", "unreadable"),
+        (_bash("cat '", "bypassPermissions"), _rules(), "allow", "bypassPermissions"),
         (_write("src/a"), _rules(allow=["write_file(src/**)"]), "allow", "allow write_file(src/**)"),
         (
             _write("src/a", resolved="/w/out/a"),

@@ -1,6 +1,6 @@
 import pytest
 
-from policy.commands import everything_run
+from graph_agent.toolbox.shfmt import parse_bash
 from policy.shell import read_shell
 
 
@@ -22,11 +22,11 @@ from policy.shell import read_shell
     ],
 )
 def test_what_is_run_in_turn_is_found(text: str, run: str) -> None:
-    assert run in [command.text for command in everything_run(read_shell(text).commands)]
+    assert run in [command.text for command in read_shell(text, parse_bash).runs]
 
 
 def test_a_program_that_wraps_nothing_runs_only_itself() -> None:
-    assert [command.text for command in everything_run(read_shell("echo rm a").commands)] == ["echo rm a"]
+    assert [command.text for command in read_shell("echo rm a", parse_bash).runs] == ["echo rm a"]
 
 
 def test_endless_nesting_ends() -> None:
@@ -34,4 +34,4 @@ def test_endless_nesting_ends() -> None:
     for _ in range(9):
         deep = "bash -c '" + deep.replace("'", "'\"'\"'") + "'"
 
-    assert list(everything_run(read_shell(deep).commands))
+    assert read_shell(deep, parse_bash).runs

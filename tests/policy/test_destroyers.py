@@ -1,5 +1,6 @@
 import pytest
 
+from graph_agent.toolbox.shfmt import parse_bash
 from policy.destroyers import destroys
 from policy.shell import read_shell
 
@@ -19,7 +20,7 @@ from policy.shell import read_shell
     ],
 )  # fmt: skip
 def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
-    assert destroys(command, read_shell(command))
+    assert destroys(command, read_shell(command, parse_bash))
 
 
 @pytest.mark.parametrize(
@@ -33,4 +34,4 @@ def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
     ],
 )  # fmt: skip
 def test_ordinary_commands_are_no_destroyers(command: str) -> None:
-    assert destroys(command, read_shell(command)) == ""
+    assert destroys(command, read_shell(command, parse_bash)) == ""

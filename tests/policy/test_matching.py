@@ -1,9 +1,11 @@
+from dataclasses import replace
 from pathlib import PurePath
 
 import pytest
 
-from policy import CallFacts, PathFact, PolicySettings, parse_rule
-from policy.matching import allows, covers_path_word, covers_tool, touches
+from graph_agent.toolbox.shfmt import parse_bash
+from policy import CallFacts, PathFact, PolicySettings, parse_rule, read_shell
+from policy.matching import allows, covers_tool, names_path, touches
 
 _WS = PurePath("/w/proj")
 _SETTINGS = PolicySettings(home=PurePath("/home/u"))
@@ -55,7 +57,18 @@ def test_calls_without_paths_match_by_their_signature(signature: str, covers: bo
         ("/w/proj/secrets/a", True),
         ("-f=secrets/a", True),
         ("secret", False),
+        ("'se'crets/a", True),
+        ("s*/a", True),
+        ("*.py", False),
     ],
 )
 def test_words_of_commands_are_compared_as_paths(word: str, covers: bool) -> None:
-    assert covers_path_word(parse_rule("read(secrets/**)"), word, _facts(), _SETTINGS) is covers
+    text = read_shell(f"x {word}", parse_bash)
+
+    assert names_path(parse_rule("read(secrets/**)"), _facts(), _SETTINGS, text) is covers
+
+
+def test_a_command_names_the_path_a_word_of_it_leads_to() -> None:
+    facts = replace(_facts(), mentions=(_WS / "secrets/a",))
+
+    assert names_path(parse_rule("read(secrets/**)"), facts, _SETTINGS, read_shell("cat link", parse_bash))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph_agent.toolbox.shfmt import parse_bash
 from policy import (
     CallFacts,
     Decision,
@@ -18,6 +19,7 @@ from policy import (
     parse_rule,
     parse_rules,
     propose,
+    read_shell,
 )
 
 _WS = PurePath("/w/proj")
@@ -25,7 +27,8 @@ _PLAIN = PolicySettings()
 
 
 def _bash(command: str, mode: str = "default") -> CallFacts:
-    return CallFacts("bash", mode, "high", "execute", _WS, command=command)
+    text = read_shell(command, parse_bash)
+    return CallFacts("bash", mode, "high", "execute", _WS, command=command, shell=text)
 
 
 def _file(path: str, tool: str = "write_file", **facts: Any) -> CallFacts:

@@ -1,6 +1,7 @@
 import pytest
 
-from policy.words import RESERVED, is_invisible
+from graph_agent.toolbox.shfmt import parse_bash
+from policy.words import Word, is_invisible, read_word
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,28 @@ def test_controls_and_invisible_characters_are_told_from_the_rest(char: str, inv
     assert is_invisible(char) is invisible
 
 
-def test_words_that_begin_structures_are_reserved() -> None:
-    assert {"if", "{", "!", "coproc"} <= RESERVED
-    assert "git" not in RESERVED
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("a", Word("a")),
+        (r"a\ b", Word("a b")),
+        ("'a'\"b\"c", Word("abc")),
+        (r'"a\"\x"', Word(r'a"\x')),
+        ("HEAD~1", Word("HEAD~1")),
+        ("stash@{0}", Word("stash@{0}")),
+        ("'{a,b}'", Word("{a,b}")),
+        ("*.py", Word("*.py", is_pattern=True)),
+        ("'*'", Word("*")),
+        (r"\*", Word("*")),
+        ("~/x", Word("~/x", "the shell would expand '~'")),
+        ("{a,'b'}", Word("{a,b}", "the shell would expand '{'")),
+        ("{1..3}", Word("{1..3}", "the shell would expand '{'")),
+        ("a$b", Word("a$b", "the shell would expand a '$'")),
+        ('"é$(id)"', Word("é$(id)", "it substitutes a command")),
+        (r"$'\x72\155\u0041\n\cA'", Word("rmA\n\x01", "it uses the quotes $'…'")),
+    ],
+)
+def test_a_word_is_what_the_shell_will_see_or_says_why_it_may_not_be(text: str, word: Word) -> None:
+    tree = parse_bash(text)
+
+    assert read_word(tree["Stmts"][0]["Cmd"]["Args"][0], text.encode()) == word

@@ -22,3 +22,16 @@ def test_a_call_allowed_always_runs_unasked_until_that_is_taken_back(tmp_path: P
     [unasked] = command.json("calls", "t2")["calls"]
     assert unasked["reason"] == "Allowed always by grant 1 (this project): 'bash(echo a)'."
     assert (grant["workspace"], grant["mode"], grant["thread_id"]) == (str(command.workspace), "default", "t1")
+
+
+def test_the_real_command_checks_tests_and_shows(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    cases = tmp_path / "cases"
+    cases.write_text('{"id": "a-1", "tool": "bash", "args": {"command": "ls"}, "expected": "ask"}\n')
+
+    asked = command("policy", "check", "bash", '{"command": "git status"}')
+
+    assert (asked.returncode, "decision: ask" in asked.stdout) == (3, True)
+    assert command.json("policy", "test", str(cases))["score"]["right"] == 1
+    assert command.json("policy", "show")["mode"] == "default"
+    assert command("policy", "check", "bash", "{").returncode == 2

@@ -1,0 +1,99 @@
+"""Answers what the rules would say to a call, and which rules there are. Runs nothing, writes nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from graph_agent.app.tooling import default_registry, policy_of
+from graph_agent.config.settings import Settings
+from graph_agent.errors import UsageError
+from graph_agent.toolbox.checking import Checked, check_call
+from graph_agent.toolbox.places import Setting
+from policy import CHAIN_STEPS, CallFacts, PathFact
+from tools.coercion import BadArguments
+
+__all__ = ["EffectiveRule", "Report", "effective_rules", "report_on"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What policy says to a call."""
+
+    decision: Literal["allow", "ask", "deny"]
+    rule: str
+    reason: str
+    parsed: Mapping[str, Any]
+    """How the call was understood: its commands, its paths, its hosts."""
+
+
+@dataclass(frozen=True)
+class EffectiveRule:
+    """One line of what judges a call, in the order of judgement."""
+
+    step: str
+    list: str
+    """allow, ask or deny; empty for what is built in."""
+    rule: str
+    source: str
+
+
+def report_on(tool: str, arguments: Mapping[str, Any], settings: Settings, workspace: Path) -> Report:
+    """Judge a call made in this workspace under these settings.
+
+    Raises:
+        ConfigError: a rule of the settings cannot be read.
+        UsageError: the arguments are not what the tool takes.
+    """
+    setting = Setting(workspace, policy_of(settings))
+    try:
+        checked = check_call(tool, arguments, settings.mode, registry=default_registry(workspace), setting=setting)
+    except BadArguments as error:
+        raise UsageError(str(error)) from error
+    return as_report(checked)
+
+
+def as_report(checked: Checked) -> Report:
+    """The decision with how the call was understood."""
+    decision, facts = checked
+    return Report(decision.verdict, decision.rule, decision.reason, {} if facts is None else _parsed(facts))
+
+
+def effective_rules(settings: Settings) -> Sequence[EffectiveRule]:
+    """Everything that judges, first what speaks first.
+
+    Raises:
+        ConfigError: a rule cannot be read.
+    """
+    policy_of(settings)
+    found: list[EffectiveRule] = []
+    for step, kind in CHAIN_STEPS:
+        if kind not in ("allow", "ask", "deny"):
+            found.append(EffectiveRule(step, "", step, "built in"))
+            continue
+        source = settings.origins.get(f"policy.{kind}", "")
+        rules: Sequence[str] = getattr(settings.policy, kind)
+        found += [EffectiveRule(step, kind, rule, source) for rule in rules]
+    return found
+
+
+def _parsed(facts: CallFacts) -> Mapping[str, Any]:
+    parsed: dict[str, Any] = {"tool": facts.tool, "mode": facts.mode, "risk": facts.risk}
+    if facts.shell is not None:
+        text = facts.shell
+        parsed |= {
+            "commands": [command.text for command in text.commands],
+            "also_runs": [one.text for one in text.runs if one not in text.commands],
+            "writes": list(map(_path, facts.redirects)),
+            "is_plain": not text.not_plain,
+            "not_plain_because": text.not_plain,
+        }
+    if facts.paths:
+        parsed["paths"] = list(map(_path, facts.paths))
+    if facts.hosts:
+        parsed["hosts"] = list(facts.hosts)
+    return parsed
+
+
+def _path(path: PathFact) -> Mapping[str, Any]:
+    return {"given": path.given, "resolved": str(path.resolved), "access": path.access, "inside": path.inside}

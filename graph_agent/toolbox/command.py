@@ -1,0 +1,67 @@
+"""The facts about a shell command: what it would run, and where the paths in it lead."""
+
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from graph_agent.toolbox.places import Setting, path_fact
+from graph_agent.toolbox.shfmt import parse_bash
+from policy import PathFact, ShellText, read_shell
+from tools.paths import PathRefused, resolve
+from tools.targets import CommandTarget, PathTarget
+
+__all__ = ["CommandFacts", "command_facts"]
+
+_MAX_MENTIONS = 400
+"""Words looked up; a longer command is not plain to begin with, or asks by its length."""
+
+
+class CommandFacts(NamedTuple):
+    """What policy is told about a command."""
+
+    shell: ShellText
+    redirects: tuple[PathFact, ...]
+    mentions: tuple[PurePath, ...]
+    cwd: Path
+
+
+def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> CommandFacts:
+    """Read a command that would start in `cwd`, or in the folder it names itself.
+
+    Raises:
+        PathRefused: its folder cannot be resolved.
+    """
+    start = (
+        resolve(target.working_directory, workspace=setting.workspace, base=None).path
+        if target.working_directory
+        else cwd
+    )
+    text = read_shell(target.text, parse_bash)
+    redirects = tuple(_redirect(path, start, setting) for path in text.written)
+    mentions = dict.fromkeys(_mentions(text, start, setting))
+    return CommandFacts(text, redirects, tuple(mentions), start)
+
+
+def _redirect(path: str, start: Path, setting: Setting) -> PathFact:
+    try:
+        return path_fact(PathTarget(path, "write"), setting, base=start)
+    except PathRefused:
+        # What cannot be resolved is nowhere we know.
+        return PathFact(path, PurePath("/"), "write", inside=False)
+
+
+def _mentions(text: ShellText, start: Path, setting: Setting) -> Iterator[PurePath]:
+    words = dict.fromkeys(word for command in text.runs for word in command.words)
+    for word in [*words, *text.read][:_MAX_MENTIONS]:
+        for spelling in _spellings(word):
+            for folder in text.folders:
+                try:
+                    yield resolve(spelling, workspace=setting.workspace, base=start / folder).path
+                except PathRefused:
+                    continue
+
+
+def _spellings(word: str) -> set[str]:
+    """What of a word may be a path: `--file=PATH`, `@PATH`, `-fPATH`, `host:PATH` name one too."""
+    ends = {word, *(word.rpartition(sign)[2] for sign in "=@:,")}
+    return {end for end in (*ends, word[2:] if word.startswith("-") else word) if end}

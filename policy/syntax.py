@@ -1,0 +1,206 @@
+"""From the syntax tree of a shell text to the simple commands in it, what they write, and what makes it unclear.
+
+Knows the tree that shfmt prints as JSON, starts no parser, and looks at no file. Every command is found wherever it
+is nested: the walk goes through the whole tree, also through kinds of nodes it has never heard of; those only make
+the text unclear.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from posixpath import basename
+from typing import Any
+
+from policy.simple import SimpleCommand
+from policy.words import Word, read_word
+
+__all__ = ["Found", "walk"]
+
+Node = Mapping[str, Any]
+
+_PLAIN_KINDS = frozenset(
+    (
+        "File", "CallExpr", "DeclClause", "BinaryCmd", "Subshell", "Block", "IfClause", "WhileClause", "TimeClause",
+        "Lit", "SglQuoted", "DblQuoted", "Word",
+    )
+)  # fmt: skip
+_OF_WORDS = frozenset(("CmdSubst", "ProcSubst", "ParamExp", "ArithmExp", "ExtGlob", "BraceExp"))
+"""Kinds whose doubt the words they stand in tell better."""
+_REPEATING = frozenset(("WhileClause", "ForClause", "FuncDecl"))
+_NUMBER_OR_CLOSE = re.compile(r"\d+|-")
+_PLAIN_DELIMITER = re.compile(r"\w+")
+_EVALUATES = frozenset(
+    ("test", "[", "printf", "read", "unset", "let", "declare", "typeset", "local", "export", "readonly")
+)
+"""Built-ins that may run what stands in an index, quoted or not: `test -v 'a[$(id)]'`."""
+_NETWORK = ("/dev/tcp/", "/dev/udp/")
+
+
+@dataclass
+class Found:
+    """What a walk found."""
+
+    commands: list[SimpleCommand] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    """Targets of write redirections, as far as they are known."""
+    read: list[str] = field(default_factory=list)
+    """Files that redirections read."""
+    moves: list[str | None] = field(default_factory=list)
+    """Folders that `cd` goes to; None where that is not known."""
+    not_plain: str = ""
+
+    def doubt(self, why: str) -> None:
+        """Note why the text is unclear; the first reason is kept."""
+        self.not_plain = self.not_plain or why
+
+
+def walk(tree: Node, source: bytes) -> Found:
+    """Everything in a tree; `source` is the text it was made from."""
+    walker = _Walker(source)
+    walker.visit(tree)
+    return walker.found
+
+
+class _Walker:
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self.found = Found()
+        self._repeats = False
+
+    def visit(self, node: Any, stdin: str = "") -> None:
+        if isinstance(node, list):
+            for item in node:
+                self.visit(item)
+        elif isinstance(node, dict):
+            self._visit_node(node, stdin)
+
+    def _visit_node(self, node: Node, stdin: str) -> None:
+        kind = node.get("Type")
+        if kind is not None and kind not in _PLAIN_KINDS:
+            self.found.doubt(_why_not(kind))
+        self._repeats = self._repeats or kind in _REPEATING
+        match kind:
+            case "CallExpr":
+                self._call(node, stdin)
+            case "DeclClause":
+                self._declaration(node)
+            case "TimeClause":
+                self.found.commands.append(SimpleCommand(("time",)))
+            case _:
+                pass
+        fed = self._redirected(node.get("Redirs") or ()) or stdin
+        said = self._said(node)
+        for name, value in node.items():
+            self.visit(value, said if name == "Y" and said else fed if name == "Cmd" else "")
+
+    def _call(self, node: Node, stdin: str) -> None:
+        assigned = [self._assignment(item) for item in node.get("Assigns") or ()]
+        words = [read_word(item, self._source) for item in node.get("Args") or ()]
+        if words and words[0].is_pattern:
+            self.found.doubt("a pattern stands for the program's name")
+        self._add(assigned, words, stdin)
+        if words and basename(words[0].text) in ("cd", "pushd", "popd"):
+            self.found.moves.append(self._folder(words))
+
+    def _declaration(self, node: Node) -> None:
+        words = [Word(node["Variant"]["Value"])]
+        # `export NAME` and options come as assignments without a value, "naked" ones.
+        words += map(self._assignment, node.get("Args") or ())
+        self._add([], words, "")
+
+    def _add(self, assigned: list[Word], words: list[Word], stdin: str) -> None:
+        every = (*assigned, *words)
+        for word in every:
+            if word.doubt:
+                self.found.doubt(word.doubt)
+        if words and words[0].text in _EVALUATES and any(_holds_code(word.text) for word in words[1:]):
+            self.found.doubt(f"{words[0].text} may run what stands in an index")
+        patterns = frozenset(at for at, word in enumerate(every) if word.is_pattern)
+        if every:
+            self.found.commands.append(SimpleCommand(tuple(word.text for word in every), stdin, patterns))
+
+    def _assignment(self, node: Node) -> Word:
+        name = (node.get("Name") or {}).get("Value", "")
+        value = read_word(node["Value"], self._source) if node.get("Value") else Word("")
+        if node.get("Index") or node.get("Array"):
+            self.found.doubt("it assigns to an array")
+        if node.get("Naked"):
+            return Word(name + value.text, value.doubt)
+        return Word(f"{name}{'+' if node.get('Append') else ''}={value.text}", value.doubt)
+
+    def _folder(self, words: list[Word]) -> str | None:
+        """Where a change of folder leads; None unless that can be told from its text."""
+        if len(words) != 2 or words[0].text != "cd" or self._repeats:
+            return None
+        target = words[1]
+        is_odd = target.doubt or target.is_pattern or target.text.startswith("-") or ".." in target.text.split("/")
+        return None if is_odd or not target.text else target.text
+
+    def _redirected(self, redirections: Iterable[Node]) -> str:
+        """Note the files; returns the text that is fed."""
+        fed = ""
+        for item in redirections:
+            if (item.get("N") or {}).get("Value", "1").startswith("{"):
+                self.found.doubt("a redirection sets a variable")
+            target = read_word(item["Word"], self._source)
+            if target.doubt or target.is_pattern:
+                self.found.doubt("the target of a redirection is not known before it runs")
+            if target.text.startswith(_NETWORK):
+                self.found.doubt("a redirection opens a connection")
+            fed += self._one_redirection(item, target)
+        return fed
+
+    def _one_redirection(self, item: Node, target: Word) -> str:
+        match item["Op"]:
+            case "<<" | "<<-":
+                if not _PLAIN_DELIMITER.fullmatch(target.text):
+                    self.found.doubt("a here-document has an odd delimiter")
+                return _document(item.get("Hdoc") or {}, self._source)
+            case "<<<":
+                return target.text
+            case "<":
+                self.found.read.append(target.text)
+            case ">&" | "<&" if _is_descriptor(item["Word"]):
+                pass
+            case operator:
+                if operator in (">&", "<&"):
+                    # Bash expands the word after it a second time unless it is a number.
+                    self.found.doubt(f"a file stands after {operator}")
+                if target.text != "/dev/null":
+                    self.found.written.append(target.text)
+        return ""
+
+    def _said(self, node: Node) -> str:
+        """What the left side of a pipe says, where it does nothing but say it."""
+        if node.get("Type") != "BinaryCmd" or node.get("Op") not in ("|", "|&"):
+            return ""
+        call = node["X"].get("Cmd") or {}
+        words = [read_word(item, self._source).text for item in call.get("Args") or ()]
+        return " ".join(words[1:]) if words and basename(words[0]) in ("echo", "printf") else ""
+
+
+def _document(node: Node, source: bytes) -> str:
+    """The text of a here-document; escapes stay, as nobody takes them for anything but themselves."""
+    parts = node.get("Parts") or ()
+    return "".join(part["Value"] if part.get("Type") == "Lit" else _alone(part, source) for part in parts)
+
+
+def _alone(part: Node, source: bytes) -> str:
+    return read_word({"Parts": [part]}, source).text
+
+
+def _is_descriptor(word: Node) -> bool:
+    parts = list(word.get("Parts") or ())
+    return len(parts) == 1 and parts[0].get("Type") == "Lit" and bool(_NUMBER_OR_CLOSE.fullmatch(parts[0]["Value"]))
+
+
+def _holds_code(text: str) -> bool:
+    return "[" in text and ("$(" in text or "`" in text)
+
+
+def _why_not(kind: str) -> str:
+    if kind in ("CmdSubst", "ProcSubst"):
+        return "it substitutes a command"
+    if kind in _OF_WORDS:
+        return "the shell would expand a '$'" if kind != "ExtGlob" else "it uses an extended pattern"
+    return f"it uses the shell's {kind}"

@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.toolbox.command import command_facts
+from graph_agent.toolbox.places import Setting
+from policy import PathFact, PolicySettings
+from tools.paths import PathRefused
+from tools.targets import CommandTarget
+
+
+def _setting(ws: Path) -> Setting:
+    return Setting(ws, PolicySettings())
+
+
+def test_redirections_are_resolved_through_links_from_where_the_command_may_be(tmp_path: Path) -> None:
+    ws = tmp_path.resolve() / "ws"
+    (ws / "sub").mkdir(parents=True)
+    (ws / "out").symlink_to(tmp_path.resolve())
+
+    read = command_facts(CommandTarget("cd out && a > x", "."), ws / "sub", _setting(ws))
+
+    assert read.cwd == ws
+    assert read.redirects == (
+        PathFact("x", ws / "x", "write", inside=True),
+        PathFact("out/x", ws.parent / "x", "write", inside=False),
+    )
+
+
+def test_a_target_that_cannot_be_resolved_is_outside(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+
+    redirects = command_facts(CommandTarget("a > loop"), tmp_path, _setting(tmp_path)).redirects
+
+    assert [path.inside for path in redirects] == [False]
+
+
+@pytest.mark.parametrize("command", ["cat link", "cat --file=link", "curl -d @link", "grep -flink x", "cat < link"])
+def test_words_are_followed_as_paths(command: str, tmp_path: Path) -> None:
+    ws = tmp_path.resolve()
+    (ws / "link").symlink_to(".env")
+
+    assert ws / ".env" in command_facts(CommandTarget(command), ws, _setting(ws)).mentions
+
+
+def test_a_folder_that_cannot_be_resolved_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PathRefused):
+        command_facts(CommandTarget("a", "x\0y"), tmp_path, _setting(tmp_path))
