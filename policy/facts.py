@@ -44,6 +44,8 @@ class CallFacts:
     kind: Literal["readonly", "write", "execute"]
     workspace: PurePath
     """Absolute, free of links."""
+    original_tool: str = ""
+    """A further name by which rules may speak of the tool: `mcp__SERVER__TOOL` in the server's own spelling."""
     plans: bool = False
     """Marked for use while planning."""
     cwd: PurePath | None = None

@@ -28,6 +28,11 @@ def covers_tool(rule: Rule, tool: str) -> bool:
     return _text_pattern(rule.tool, is_literal=False).fullmatch(tool.casefold()) is not None
 
 
+def _covers(rule: Rule, facts: CallFacts) -> bool:
+    """Whether the rule speaks about the call's tool, by any of its names."""
+    return covers_tool(rule, facts.tool) or (bool(facts.original_tool) and covers_tool(rule, facts.original_tool))
+
+
 def hidden_tools(rules: Iterable[Rule], tools: Iterable[str]) -> frozenset[str]:
     """The tools that bare deny rules take away as a whole."""
     bare = [rule for rule in rules if rule.pattern is None]
@@ -36,7 +41,7 @@ def hidden_tools(rules: Iterable[Rule], tools: Iterable[str]) -> frozenset[str]:
 
 def touches(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText | None) -> bool:
     """Whether any part of the call is covered: the reading of deny and ask rules."""
-    if not covers_tool(rule, facts.tool):
+    if not _covers(rule, facts):
         is_reading = rule.pattern is not None and facts.tool in _ALSO_READ and covers_tool(rule, "read_file")
         return is_reading and any(_covers_path(rule, path, facts, settings, is_strict=True) for path in facts.paths)
     if rule.pattern is None:
@@ -53,7 +58,7 @@ def allows(
     rules: Iterable[Rule], facts: CallFacts, settings: PolicySettings, text: ShellText | None
 ) -> Rule | None:
     """The rule (one of them) by which every part of the call is covered: the reading of allow rules."""
-    speaking = [rule for rule in rules if covers_tool(rule, facts.tool)]
+    speaking = [rule for rule in rules if _covers(rule, facts)]
     if text is not None:
         return _allows_commands(speaking, facts, text)
     bare = next((rule for rule in speaking if rule.pattern is None), None)

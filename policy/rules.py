@@ -18,7 +18,8 @@ __all__ = [
 TOOL_ALIASES = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
 ARGUMENT_ALIASES = {"path": "file_path", "old": "old_string", "new": "new_string"}
 
-_SHAPE = re.compile(r"\s*(?P<tool>[\w.*-]+)\s*(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
+# Servers call themselves and their tools what they like, with blanks and dots in it.
+_SHAPE = re.compile(r"\s*(?P<tool>[\w.*-]+|mcp__[^()\n]*?)\s*(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
 
 
 class BadRule(ValueError):

@@ -81,6 +81,8 @@ class BaseTool:
     kind: ToolKind = ToolKind.EXECUTE
     display_name: str = ""
     """Empty: the name."""
+    original_name: str = ""
+    """A further name under which rules may speak of it: the one its origin knows it by."""
     version: str = "1.0.0"
     category: str = "general"
     tags: tuple[str, ...] = ()

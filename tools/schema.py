@@ -20,7 +20,7 @@ def declared_parameters(model: type[BaseModel]) -> dict[str, Any]:
     shown = _untitled(schema_of(model))
     shown.pop("description", None)
     shown.setdefault("properties", {})
-    shown["additionalProperties"] = model.model_config.get("extra") == "allow"
+    shown.setdefault("additionalProperties", model.model_config.get("extra") == "allow")
     return shown
 
 

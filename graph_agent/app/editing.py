@@ -8,6 +8,7 @@ from graph_agent.app.answering import Answered, give
 from graph_agent.app.waiting import judging, look_up
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import Answer, Clock, SystemClock
+from graph_agent.toolbox import MCP_PREFIX
 
 __all__ = ["edit_approval"]
 
@@ -23,7 +24,8 @@ async def edit_approval(
     """
     clock = clock or SystemClock()
     call = look_up(database, text)
-    if call.view is not None:
+    # A server's tool is known only where its server runs: there it is judged, when the answer is applied.
+    if call.view is not None and not call.view.record["tool_name"].startswith(MCP_PREFIX):
         async with judging(database, call.workspace, clock) as toolbox:
             plan = await toolbox.plan(call.view.record["tool_name"], arguments, call.scope)
         if plan.verdict in ("unusable", "deny"):

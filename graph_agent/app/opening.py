@@ -10,6 +10,8 @@ from typing import Any
 from uuid import uuid4
 
 from graph_agent.app.models import open_model
+from graph_agent.app.servers import SessionServers
+from graph_agent.app.tooling import default_registry
 from graph_agent.app.wiring import open_store, session_parts
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import Settings
@@ -39,7 +41,8 @@ async def open_session(
         thread_id: the whole id.
         flags: `db`, `mode`, `model`, `max_steps`, `no_stream`; the rest comes from environment and config file.
             `checkpoint_id` is an older checkpoint of the thread to go on from, as a new branch. With
-            `may_choose_model` a model that is not clear is left to `Session.switch_model`.
+            `may_choose_model` a model that is not clear is left to `Session.switch_model`. With `awaits_servers`
+            the tools of MCP servers are waited for, as long as the setting `mcp_wait` says.
         bus: where the session's events go.
 
     Raises:
@@ -53,7 +56,12 @@ async def open_session(
     folder = await asyncio.to_thread(_existing, workspace)
     async with AsyncExitStack() as opened:
         wish = _Wish(
-            folder, thread_id, "mode" in given, given.get("checkpoint_id"), bool(given.get("may_choose_model"))
+            folder,
+            thread_id,
+            "mode" in given,
+            given.get("checkpoint_id"),
+            bool(given.get("may_choose_model")),
+            bool(given.get("awaits_servers")),
         )
         session = await _open(wish, settings, bus or EventBus(), opened)
         opened.pop_all()
@@ -76,6 +84,7 @@ class _Wish:
     from_checkpoint: str | None
     may_choose_model: bool
     """Whether somebody can be asked for the model; else one that is not clear is an error."""
+    awaits_servers: bool
 
 
 async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
@@ -93,7 +102,12 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         settings.max_steps,
         wish.from_checkpoint,
     )
-    session = await Session.open(thread, await session_parts(thread, settings, model, store, bus))
+    servers = SessionServers(settings, default_registry(wish.workspace), wish.workspace, bus)
+    session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))
+    opened.push_async_callback(servers.close)
+    await servers.start()
+    if wish.awaits_servers:
+        await servers.wait(settings.mcp_wait)
     await _note_wish(wish, mode, row, store.threads)
     return session
 

@@ -1,8 +1,9 @@
 """Joins tools, policy and their ports into the toolbox of a session."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir, memory_file
 from graph_agent.config.settings import Settings
@@ -15,7 +16,15 @@ from policy import BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
 
-__all__ = ["ToolStorage", "default_registry", "open_toolbox", "policy_of", "rules_of", "toolbox_for_looking"]
+__all__ = [
+    "Servers",
+    "ToolStorage",
+    "default_registry",
+    "open_toolbox",
+    "policy_of",
+    "rules_of",
+    "toolbox_for_looking",
+]
 
 
 class ToolStorage(NamedTuple):
@@ -27,8 +36,25 @@ class ToolStorage(NamedTuple):
     grants: Grants
 
 
-async def open_toolbox(workspace: Path, settings: Settings, storage: ToolStorage, bus: EventBus) -> GraphToolbox:
-    """The default tools in this workspace, judged by the user's rules and by what was allowed always.
+class Servers(Protocol):
+    """Where tools come from that are not there from the beginning."""
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools there are now."""
+        ...
+
+    async def settled(self) -> None:
+        """Wait until no more are on their way."""
+        ...
+
+
+async def open_toolbox(
+    workspace: Path, settings: Settings, storage: ToolStorage, bus: EventBus, servers: Servers | None = None
+) -> GraphToolbox:
+    """The tools in this workspace, judged by the user's rules and by what was allowed always.
+
+    Without servers they are those that everyone has.
 
     Raises:
         ConfigError: a rule cannot be read.
@@ -37,14 +63,14 @@ async def open_toolbox(workspace: Path, settings: Settings, storage: ToolStorage
     def on_progress(call_id: str, kind: str, text: str) -> None:
         bus.publish(CallProgressed(call_id, kind, text))
 
-    registry = default_registry(workspace)
+    ports = ToolboxPorts(
+        storage.blobs, storage.file_states, storage.journal.record_process, on_progress, storage.grants
+    )
     toolbox = GraphToolbox(
-        registry,
+        servers.registry if servers else default_registry(workspace),
         workspace=workspace,
         policy=policy_of(settings),
-        ports=ToolboxPorts(
-            storage.blobs, storage.file_states, storage.journal.record_process, on_progress, storage.grants
-        ),
+        ports=replace(ports, servers_settled=servers.settled) if servers else ports,
     )
     await toolbox.prepare()
     return toolbox

@@ -2,11 +2,13 @@
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from graph_agent.app.instructions import instructions_for, remembered
 from graph_agent.app.models import NotedModels, OpenedModel
-from graph_agent.app.tooling import ToolStorage, open_toolbox
+from graph_agent.app.servers import SessionServers
+from graph_agent.app.tooling import ToolStorage, default_registry, open_toolbox
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
@@ -59,25 +61,22 @@ async def open_store(path: Path) -> Store:
 
 
 async def session_parts(
-    thread: Thread, settings: Settings, model: OpenedModel, store: Store, bus: EventBus
+    thread: Thread,
+    settings: Settings,
+    model: OpenedModel,
+    store: Store,
+    bus: EventBus,
+    servers: SessionServers | None = None,
 ) -> SessionParts:
-    """The parts of one thread's session; closing them closes model and database."""
+    """The parts of one thread's session; closing them closes servers, model and database.
+
+    Without servers the tools are those that everyone has.
+    """
+    servers = servers or SessionServers(settings, default_registry(thread.workspace), thread.workspace, bus)
     database, clock = store.database, store.clock
     storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
-    toolbox = await open_toolbox(thread.workspace, settings, storage, bus)
-
-    def instructions() -> str:
-        return instructions_for(thread.workspace, clock.now()[:10], remembered(memory_file(os.environ)))
-
-    saver = CheckpointSaver(database)
-
-    async def tidy() -> None:
-        await saver.tidy(thread.thread_id, settings.keep_turns)
-
-    async def close() -> None:
-        await model.close()
-        await database.close()
-
+    toolbox = await open_toolbox(thread.workspace, settings, storage, bus, servers)
+    instructions, saver = partial(_instructions, thread.workspace, clock), CheckpointSaver(database)
     parts = Parts(model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
@@ -91,9 +90,19 @@ async def session_parts(
         rewinds=SqliteRewinds(database, clock),
         files=RestorableFiles(thread.workspace, store.blobs),
         head=store.head,
-        tidy=tidy,
+        tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
         instructions=instructions,
         clock=clock,
         bus=bus,
-        close=close,
+        close=partial(_close, servers, model, database),
     )
+
+
+def _instructions(workspace: Path, clock: SystemClock) -> str:
+    return instructions_for(workspace, clock.now()[:10], remembered(memory_file(os.environ)))
+
+
+async def _close(servers: SessionServers, model: OpenedModel, database: Database) -> None:
+    await servers.close()
+    await model.close()
+    await database.close()

@@ -120,7 +120,7 @@ def run(
     from graph_agent.cli.settle import Settlement
     from graph_agent.cli.views.place import database_of
 
-    flags = _flags(model, mode, db, skip_permissions, no_stream, max_steps)
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
     target = aim(flags, workspace=workspace, thread=thread, resume=resume)
     text = _prompt(prompt, may_be_absent=target.exists)
     settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)

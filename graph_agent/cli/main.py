@@ -14,6 +14,7 @@ from graph_agent.cli.boundary import guarded
 from graph_agent.cli.calls import calls_command
 from graph_agent.cli.config import config_app
 from graph_agent.cli.inspect import inspect_command
+from graph_agent.cli.mcp import mcp_app
 from graph_agent.cli.memory import memory_app
 from graph_agent.cli.plain import PlainCommand, PlainGroup, ResumingCommand
 from graph_agent.cli.policy import policy_app
@@ -48,6 +49,7 @@ app.add_typer(policy_app, name="policy")
 app.add_typer(tools_app, name="tools")
 app.add_typer(memory_app, name="memory")
 app.add_typer(config_app, name="config")
+app.add_typer(mcp_app, name="mcp")
 
 
 def main() -> int:

@@ -52,10 +52,14 @@ def settings_from(found: Mapping[str, Found]) -> Settings:
 def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:
     first = error.errors(include_url=False)[0]
     place = [str(part) for part in first["loc"]]
+    said = f"{first['msg'].removeprefix('Value error, ')}."
+    if place[0] in found and len(place) > 1:
+        # A table of the user's own names: what stands beside the wrong value is not shown, it may be a secret.
+        return f"{found[place[0]].origin}: {'.'.join(place)}: {said}"
     key = ".".join(place[:2]) if ".".join(place[:2]) in found else place[0]
     item = found.get(key, Found(first["input"], "settings"))
     shown = "(hidden)" if key in SECRET_KEYS else repr(item.value)
-    why = first["msg"].removeprefix("Value error, ")
+    why = said
     if (key, item.value) == ("mode", "auto"):
-        why = f"a model would judge calls in this mode, which this version does not offer. {why}"
-    return f"{item.origin}: {key} = {shown}: {why}."
+        why = f"a model would judge calls in this mode, which this version does not offer. {said}"
+    return f"{item.origin}: {key} = {shown}: {why}"

@@ -1,12 +1,12 @@
 """What can be set, as frozen values with their defaults. Knows no file, no environment and no flag."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-__all__ = ["OPENAI_BASE_URL", "HeaderValue", "Mode", "ModelSettings", "PolicySettings", "Settings"]
+__all__ = ["OPENAI_BASE_URL", "HeaderValue", "McpServer", "Mode", "ModelSettings", "PolicySettings", "Settings"]
 
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 
@@ -94,6 +94,33 @@ class PolicySettings(_Section):
     """What never runs."""
 
 
+class McpServer(_Section):
+    """A table `[mcp_servers.NAME]`: a server of the Model Context Protocol, started or reached."""
+
+    command: str | None = Field(default=None, min_length=1)
+    """Program to start; it speaks the protocol on its input and output."""
+    args: tuple[str, ...] = ()
+    """Arguments of the program."""
+    env: dict[str, SecretStr] = {}
+    """Variables the program gets besides a minimal environment; `${NAME}` stands for one of the agent's own."""
+    url: Annotated[str, AfterValidator(_http_url)] | None = None
+    """Address of a server that is running already (streamable HTTP)."""
+    headers: dict[str, HeaderValue] = {}
+    """Extra request headers; `${NAME}` stands for a variable of the agent's environment."""
+    timeout: float = Field(default=60.0, gt=0)
+    """Seconds a call may take."""
+    startup_timeout: float = Field(default=10.0, gt=0)
+    """Seconds the server may take until its tools are known."""
+    risk: Literal["low", "medium", "high"] | None = None
+    """Risk of its tools; without it at least medium, whatever the server says of itself."""
+
+    @model_validator(mode="after")
+    def _one_way_to_reach_it(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("should have either a command or a url")
+        return self
+
+
 class Settings(_Section):
     """All settings of one process."""
 
@@ -105,6 +132,10 @@ class Settings(_Section):
     """Model requests per turn; reaching it pauses the turn, resumable."""
     keep_turns: int = Field(default=50, ge=1)
     """Turns of a thread that stay travelable: older checkpoints go when it is pruned, by itself at rest."""
+    mcp_servers: dict[str, McpServer] = {}
+    """Servers of the Model Context Protocol by name, each a table `[mcp_servers.NAME]`."""
+    mcp_wait: float = Field(default=10.0, ge=0)
+    """Seconds a headless run waits for its servers before the first model request; the chat never waits."""
     database: Path
     """The database file."""
     origins: dict[str, str] = Field(default={}, exclude=True)

@@ -52,7 +52,7 @@ class SessionParts:
     files: WorkspaceFiles
     head: Callable[[str], Awaitable[str]]
     """The newest checkpoint id of a thread; empty when it has none."""
-    tidy: Callable[[], Awaitable[None]]
+    tidy: Callable[[], Awaitable[object]]
     """Forgets what of the thread need not stay, at the end of a turn."""
     instructions: Callable[[], str]
     clock: Clock

@@ -1,5 +1,5 @@
-"""The tools on offer, judged by policy: the graph's port to both."""
+"""Joins tools and policy for the graph: plan a call without effects, run it with them, say what became of it."""
 
-from graph_agent.toolbox.box import GraphToolbox, ToolboxPorts
+from graph_agent.toolbox.box import MCP_PREFIX, GraphToolbox, ToolboxPorts
 
-__all__ = ["GraphToolbox", "ToolboxPorts"]
+__all__ = ["MCP_PREFIX", "GraphToolbox", "ToolboxPorts"]

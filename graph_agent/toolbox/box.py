@@ -25,14 +25,21 @@ from tools.registry import RegistryChange, ToolRegistry
 from tools.running import execute, foresee, parsed, preview
 from tools.shaping import shape
 
-__all__ = ["GraphToolbox", "ToolboxPorts"]
+__all__ = ["MCP_PREFIX", "GraphToolbox", "ToolboxPorts"]
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MCP_PREFIX = "mcp__"
+"""How the names of all tools begin that come from servers."""
+
 
 def _silent(call_id: str, kind: str, text: str) -> None:  # noqa: ARG001 - nobody listens
+    return None
+
+
+async def _at_once() -> None:
     return None
 
 
@@ -46,6 +53,8 @@ class ToolboxPorts:
     on_progress: Callable[[str, str, str], None] = _silent
     """Call id, kind (`shell_output`, `bytes_fetched`, `files_searched`, `message`), text."""
     grants: Grants = field(default_factory=NoGrants)
+    servers_settled: Callable[[], Awaitable[None]] = _at_once
+    """Waits until every server has its tools, or never will; a call may come before its server is there."""
 
 
 class GraphToolbox:
@@ -75,13 +84,12 @@ class GraphToolbox:
 
     def declarations(self, mode: str) -> Sequence[Mapping[str, Any]]:
         """See the port; tools that a bare deny rule takes away are not offered."""
-        hidden = hidden_tools(self._setting.policy.rules.deny, self._registry.names())
-        offered = self._registry.declarations(mode, hidden)
+        offered = self._registry.declarations(mode, self._hidden())
         return [self._computed.get(item["function"]["name"], item) for item in offered]
 
     async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
         """See the port."""
-        tool = self._find(tool_name)
+        tool = await self._found(tool_name)
         if tool is None:
             return Plan(tool_name, dict(arguments), "unusable", unknown_tool(tool_name, self._registry.names()))
         unusable = Plan(
@@ -112,6 +120,7 @@ class GraphToolbox:
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """See the port."""
         context = self._context(call, scope)
+        await self._found(call["tool_name"])
         name = resolve_name(call["tool_name"], self._registry.names())
         tool = self._registry.instance(name, context) if name else None
         if tool is None:
@@ -140,6 +149,18 @@ class GraphToolbox:
         if call.get("kind") == "readonly":
             return ""
         return await in_thread(readable_end, self._ports.blobs.spool(scope.thread_id, call["call_id"], attempt))
+
+    def _hidden(self) -> frozenset[str]:
+        deny = self._setting.policy.rules.deny
+        originals = {tool.original_name: tool.name for tool in self._registry if tool.original_name}
+        return hidden_tools(deny, self._registry.names()) | {
+            originals[name] for name in hidden_tools(deny, originals)
+        }
+
+    async def _found(self, written: str) -> BaseTool | None:
+        if written.startswith(MCP_PREFIX) and written not in self._registry:
+            await self._ports.servers_settled()
+        return self._find(written)
 
     def _find(self, written: str) -> BaseTool | None:
         name = resolve_name(written, self._registry.names())

@@ -42,6 +42,7 @@ def call_facts(
         risk=risk_of(tool.name, declared, is_own=origin == "builtin", settings=setting.policy.risk),
         kind=kind_of(tool, arguments),
         workspace=setting.workspace,
+        original_tool=tool.original_name,
         plans=plans(tool),
         cwd=Path(scope.cwd) if scope.cwd else None,
         paths=tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget)),

@@ -9,6 +9,7 @@ COMMANDS = "tests/scenarios/test_killed_commands.py"
 
 TESTED_THROUGH = {
     "graph_agent/app/opening.py": COMMANDS,
+    "graph_agent/app/servers.py": "tests/cases/test_mcp.py",
     "graph_agent/app/tooling.py": COMMANDS,
     "graph_agent/app/wiring.py": COMMANDS,
     "graph_agent/graph/approval.py": TURNS,

@@ -72,3 +72,14 @@ def test_a_command_names_the_path_a_word_of_it_leads_to() -> None:
     facts = replace(_facts(), mentions=(_WS / "secrets/a",))
 
     assert names_path(parse_rule("read(secrets/**)"), facts, _SETTINGS, read_shell("cat link", parse_bash))
+
+
+def test_rules_speak_of_a_servers_tool_by_either_of_its_names() -> None:
+    facts = CallFacts("mcp__a_b__c", "default", "medium", "execute", _WS, original_tool="mcp__a b__c")
+
+    spoken = [
+        bool(allows([parse_rule(name)], facts, _SETTINGS, None)) for name in ("mcp__a b__*", "mcp__a_b__c", "c")
+    ]
+
+    assert spoken == [True, True, False]
+    assert touches(parse_rule("mcp__a b__c"), facts, _SETTINGS, None)

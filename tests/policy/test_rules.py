@@ -32,3 +32,8 @@ def test_three_lists_are_read() -> None:
     rules = parse_rules(allow=["ls"], ask=["bash"], deny=["write"])
 
     assert [rule.tool for rule in (*rules.allow, *rules.ask, *rules.deny)] == ["ls", "bash", "write_file"]
+
+
+def test_a_rule_may_name_a_server_and_its_tool_as_they_call_themselves() -> None:
+    assert parse_rule("mcp__customer.data platform__*").tool == "mcp__customer.data platform__*"
+    assert parse_rule("mcp__a b__c (x)").pattern == "x"

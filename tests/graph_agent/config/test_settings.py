@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from graph_agent.config.settings import OPENAI_BASE_URL, ModelSettings, Settings
+from graph_agent.config.settings import OPENAI_BASE_URL, McpServer, ModelSettings, Settings
 
 
 def test_requests_go_to_openai_unless_a_base_url_is_set() -> None:
@@ -27,3 +27,9 @@ def test_a_key_loses_the_line_end_it_was_pasted_with() -> None:
 
     assert key is not None
     assert key.get_secret_value() == "sk-1"
+
+
+def test_every_setting_of_a_server_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text(encoding="utf-8")
+
+    assert [name for name in McpServer.model_fields if f"| `{name}` |" not in page] == []

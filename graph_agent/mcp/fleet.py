@@ -1,0 +1,68 @@
+"""All servers of a session, and their tools in the registry, which follows what the servers list."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from mcp.types import Tool
+
+from graph_agent.config.settings import McpServer
+from graph_agent.mcp.naming import offered_name
+from graph_agent.mcp.server import RunningServer, Surroundings
+from graph_agent.mcp.tool import McpTool
+from tools.base import ToolContext
+from tools.registry import ToolRegistry
+
+__all__ = ["Fleet"]
+
+
+class Fleet:
+    """Starts servers beside each other: a slow or broken one keeps nobody waiting."""
+
+    def __init__(self, servers: Mapping[str, McpServer], registry: ToolRegistry, around: Surroundings) -> None:
+        self._registry = registry
+        self._around = around
+        self._names: dict[str, list[str]] = {}
+        self.running = [RunningServer(name, server, around, self._take_over) for name, server in servers.items()]
+
+    def start(self) -> None:
+        """Begin with all of them, in the background."""
+        for server in self.running:
+            server.start()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until each has its tools or has failed, this long at most. Who is late is named, and may join."""
+        waiting = [asyncio.create_task(server.settled()) for server in self.running]
+        await asyncio.wait(waiting, timeout=seconds)
+        for task in waiting:
+            task.cancel()
+        late = [server.name for server in self.running if not server.is_settled]
+        if late:
+            self._around.warn(
+                f"MCP servers not ready after {seconds:g} s (setting mcp_wait): {', '.join(late)}. "
+                "The run goes on; their tools join when they are."
+            )
+
+    async def settled(self) -> None:
+        """Wait until each has its tools or has failed."""
+        await asyncio.gather(*(server.settled() for server in self.running))
+
+    async def close(self) -> None:
+        """End all of them; no process is left."""
+        await asyncio.gather(*(server.close() for server in self.running))
+
+    def _take_over(self, running: RunningServer, tools: list[Tool]) -> None:
+        """The server's list replaces what stood for it."""
+        for name in self._names.pop(running.name, []):
+            self._registry.unregister(name)
+        names: list[str] = []
+        for tool in tools:
+            name = offered_name(running.name, tool.name, self._registry.names())
+            if name in self._registry:
+                continue  # the server lists it twice
+            self._registry.register_factory(name, _factory(name, tool, running), origin="mcp")
+            names.append(name)
+        self._names[running.name] = names
+
+
+def _factory(name: str, tool: Tool, running: RunningServer) -> Callable[[ToolContext | None], McpTool]:
+    return lambda context: McpTool(name, tool, running, context)

@@ -1,0 +1,102 @@
+"""The two ways to a server: a program that is started, or an address that is reached. Speaks no protocol itself."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from graph_agent.config.settings import McpServer
+from tools.shell_ops.environment import child_environment
+
+__all__ = ["CannotReach", "Streams", "expanded", "opened"]
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_CONNECT_S = 30.0
+_SILENCE_S = 300.0
+"""Longest silence on an open stream; how long a call may take is limited elsewhere."""
+_WITH_LOG = 'exec 2>>"$0"; exec "$@"'
+"""What a server writes on its standard error goes to a file: on the terminal it could pretend to be the agent."""
+
+
+class CannotReach(Exception):
+    """The server cannot be started or reached; the message says why, without secrets."""
+
+
+@asynccontextmanager
+async def opened(server: McpServer, folder: Path, log: Path) -> AsyncIterator[Streams]:
+    """The message streams of a server; it is ended, with all its processes, when the block is left.
+
+    Args:
+        server: what to start or reach.
+        folder: where it is started.
+        log: takes its standard error.
+
+    Raises:
+        CannotReach: the program does not exist, or a variable it needs is not set.
+    """
+    if server.url is not None:
+        async with _reached(server.url, _headers(server)) as streams:
+            yield streams
+    else:
+        async with stdio_client(_command(server, folder, log)) as streams:
+            yield streams
+
+
+def expanded(text: str, environment: Mapping[str, str]) -> str:
+    """The text with each `${NAME}` replaced.
+
+    Raises:
+        CannotReach: a variable is not set.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in environment:
+            raise CannotReach(f"its settings name ${{{found[1]}}}, which is not set in the environment")
+        return environment[found[1]]
+
+    return _VARIABLE.sub(value, text)
+
+
+def _command(server: McpServer, folder: Path, log: Path) -> StdioServerParameters:
+    environment = child_environment(os.environ)
+    own = {name: expanded(value.get_secret_value(), os.environ) for name, value in server.env.items()}
+    wanted = server.command or ""
+    program = shutil.which(wanted, path=own.get("PATH", environment["PATH"]))
+    if program is None:
+        raise CannotReach(f"there is no program {wanted!r}; correct `command`, or install it")
+    arguments = ["-c", _WITH_LOG, str(log), *_ended_with_us(), program, *server.args]
+    return StdioServerParameters(
+        command="/bin/sh",
+        args=arguments,
+        env={**environment, **own},
+        cwd=folder,
+        encoding_error_handler="replace",
+    )
+
+
+def _ended_with_us() -> list[str]:
+    """A prefix by which the kernel ends the server when the agent is killed, where there is such a program."""
+    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+def _headers(server: McpServer) -> dict[str, str]:
+    return {name: expanded(value.get_secret_value(), os.environ) for name, value in server.headers.items()}
+
+
+@asynccontextmanager
+async def _reached(url: str, headers: dict[str, str]) -> AsyncIterator[Streams]:
+    client = httpx.AsyncClient(headers=headers, timeout=httpx.Timeout(_CONNECT_S, read=_SILENCE_S))
+    async with client, streamable_http_client(url, http_client=client) as (read, write, _):
+        yield read, write

@@ -1,0 +1,42 @@
+from pathlib import Path
+
+from tests.fakes.mcp_odd import TOOLS
+from tests.fakes.mcp_servers import Harbour, demo, odd
+from tests.fakes.waiting import until
+
+
+async def test_a_slow_server_keeps_nobody_waiting_and_joins_when_it_is_ready(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    async with harbour.fleet(slow=demo("--wait", "1.5"), odd=odd()) as fleet:
+        await fleet.wait(0.9)
+        early = harbour.registry.names()
+        await fleet.settled()
+        late = harbour.registry.names()
+
+    assert (any("__slow__" in name for name in early), "mcp__odd__now" in early) == (False, True)
+    assert "mcp__slow__ping" in late
+    (warning,) = harbour.warnings
+    assert warning.startswith("MCP servers not ready after 0.9 s (setting mcp_wait): slow. The run goes on;")
+
+
+async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as_an_object(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    async with harbour.fleet(odd=odd()) as fleet:
+        await fleet.settled()
+        declared = [item["function"] for item in harbour.registry.declarations()]
+
+    assert len({item["name"] for item in declared}) == len(declared) == len(TOOLS)
+    assert all(item["parameters"]["type"] == "object" and "properties" in item["parameters"] for item in declared)
+
+
+async def test_a_tool_that_comes_later_is_offered_from_then_on(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    async with harbour.fleet(demo=demo()) as fleet:
+        await fleet.settled()
+        grow = harbour.registry.get("mcp__demo__grow")
+        assert grow is not None
+        await grow.execute()
+        has_joined = await until(lambda: "mcp__demo__grown" in harbour.registry)
+        gone = [name for name in ("mcp__demo__ping", "mcp__demo__grow") if name not in harbour.registry]
+
+    assert (has_joined, gone) == (True, [])

@@ -1,0 +1,93 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from graph_agent.config.settings import McpServer
+from graph_agent.mcp.server import ServerFailed
+from tests.cases.processes import running_with
+from tests.fakes.mcp_servers import Harbour, demo
+
+
+async def _ignore(progress: float, total: float | None, message: str | None) -> None:
+    return None
+
+
+async def test_a_server_that_goes_away_in_a_call_is_started_once_more_and_the_call_is_not_repeated(
+    tmp_path: Path,
+) -> None:
+    harbour, trace = Harbour(tmp_path), tmp_path / "trace"
+    async with harbour.fleet(demo=demo("--trace", str(trace))) as fleet:
+        (server,) = fleet.running
+        with pytest.raises(ServerFailed, match="not known: find out before you repeat it"):
+            await server.call("die", {}, _ignore)
+        again = await server.call("note", {"text": "a"}, _ignore)
+        with pytest.raises(ServerFailed, match="went away during the call"):
+            await server.call("die", {}, _ignore)
+        with pytest.raises(ServerFailed, match="'demo' does not run: it ended by itself"):
+            await server.call("note", {"text": "b"}, _ignore)
+        left = harbour.registry.names()
+
+    events = [line.split()[0] for line in trace.read_text().splitlines()]
+    assert (again.isError, events, left) == (False, ["started", "died", "started", "note", "died"], [])
+    assert [warning.partition(": ")[2] for warning in harbour.warnings] == [
+        "it ended by itself. It is started once more.",
+        "it ended by itself. Its tools are not available.",
+    ]
+
+
+async def test_a_server_that_never_answers_is_named_with_its_limit_and_leaves_no_process(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    hanging = McpServer(command="sleep", args=("861.53",), startup_timeout=0.3)
+
+    async with harbour.fleet(hang=hanging) as fleet:
+        await fleet.settled()
+        left = running_with("861.53")
+
+    (warning,) = harbour.warnings
+    assert left == []
+    assert "did not answer within 0.3 s (setting mcp_servers.hang.startup_timeout). Its tools are not" in warning
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        (McpServer(command="no-such-program"), "there is no program 'no-such-program'"),
+        (
+            McpServer(command=sys.executable, args=("-c", "raise SystemExit('no such database')")),
+            "it ended before it answered (its last line: no such database; all of it in",
+        ),
+        (McpServer(url="http://127.0.0.1:9/mcp"), "http://127.0.0.1:9/mcp cannot be reached (ConnectError)"),
+    ],
+)
+async def test_a_server_that_cannot_start_says_why_and_is_not_tried_again(
+    tmp_path: Path, server: McpServer, said: str
+) -> None:
+    harbour = Harbour(tmp_path)
+
+    async with harbour.fleet(gone=server) as fleet:
+        await fleet.settled()
+
+    assert len(harbour.warnings) == 1
+    assert said in harbour.warnings[0]
+
+
+async def test_a_call_that_takes_too_long_ends_at_the_limit_and_the_server_is_told(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    async with Harbour(tmp_path).fleet(demo=demo("--trace", str(trace), timeout=0.3)) as fleet:
+        (server,) = fleet.running
+        with pytest.raises(TimeoutError):
+            await server.call("slow", {"seconds": 30}, _ignore)
+        after = await server.call("ping", {}, _ignore)
+
+    assert (after.isError, trace.read_text().splitlines()[-1]) == (False, "cancelled")
+
+
+async def test_what_a_server_writes_on_the_side_goes_to_its_file_and_not_to_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with Harbour(tmp_path).fleet(demo=demo()) as fleet:
+        await fleet.settled()
+
+    assert capfd.readouterr() == ("", "")
+    assert "what servers say on the side" in (tmp_path / "mcp-demo.log").read_text()
