@@ -73,6 +73,9 @@ def _doubt_at_sight(text: str) -> str:
         return f"it is longer than {_MAX_CHARS} characters"
     if any(is_invisible(char) for char in text):
         return "it has control or invisible characters"
+    if text.endswith("\\"):
+        # Whatever is run after the text would become a part of its last word.
+        return "it ends in a backslash"
     if "\\\n" in text and "#" in text:
         # Shells disagree on a comment that ends in a backslash.
         return "a line goes on after a backslash, and there may be a comment"
