@@ -1,0 +1,166 @@
+"""Whether everything the agent stands on works: each check looks, changes nothing, and says what to do."""
+
+import os
+import platform
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx
+
+from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
+from graph_agent.config.load import load_settings
+from graph_agent.config.settings import ModelSettings
+from graph_agent.errors import ConfigError, StorageError
+from graph_agent.store.health import back_up, database_health, exposed_files
+from graph_agent.toolbox.shfmt import find_shfmt
+from tools.file_ops.narrowing import ripgrep
+
+__all__ = ["Check", "back_up", "examine"]
+
+_MODEL_WAIT_S = 5.0
+_PROGRAM_WAIT_S = 5.0
+_LEAST_FREE_BYTES = 100 * 1024 * 1024
+_SANDBOX = ("bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--unshare-net", "--", "true")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+    """What to do; empty where nothing is to be done."""
+    matters: bool = True
+    """Whether the agent cannot do its work without it."""
+
+
+def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
+    """Every check, in the order in which they are shown. Takes seconds at most, whatever hangs."""
+    checks: tuple[Callable[[], Check], ...] = (
+        _versions,
+        lambda: _settings(environment),
+        lambda: _model(environment),
+        lambda: _program("search", ripgrep(), "searching falls back to a slower way with the same results"),
+        lambda: _program("parser", find_shfmt(), "without it every shell command asks"),
+        lambda: _program("git", shutil.which("git"), "install git; the agent works without it"),
+        _sandbox,
+        lambda: _database(database),
+        lambda: _privacy(database),
+        lambda: _space(database),
+        _terminal,
+    )
+    return [check() for check in checks]
+
+
+def _versions() -> Check:
+    named = {"graph-agent": version("graph-agent"), "Python": platform.python_version()}
+    told = ", ".join(f"{name} {number}" for name, number in {**named, "SQLite": sqlite3.sqlite_version}.items())
+    return Check("versions", ok=True, detail=f"{told}, {platform.system()} {platform.machine()}")
+
+
+def _settings(environment: Mapping[str, str]) -> Check:
+    try:
+        settings = load_settings(environment)
+    except ConfigError as error:
+        return Check("settings", ok=False, detail=str(error), hint="see: graph-agent config path")
+    return Check("settings", ok=True, detail=f"mode {settings.mode}, {len(settings.origins)} values set")
+
+
+def _model(environment: Mapping[str, str]) -> Check:
+    try:
+        settings = load_settings(environment)
+    except ConfigError:
+        return Check("model", ok=False, detail="not known while the settings cannot be read", hint="correct them")
+    choice = choose_model(settings)
+    if choice.kind == "offline":
+        return Check("model", ok=True, detail=choice.reason, hint=CONNECT_FIRST)
+    return _endpoint(settings.model)
+
+
+def _endpoint(model: ModelSettings) -> Check:
+    """Asks for the list of models, which costs nothing; the key goes there and nowhere else."""
+    headers = {name: value.get_secret_value() for name, value in model.headers.items()}
+    if model.api_key is not None:
+        headers["Authorization"] = f"Bearer {model.api_key.get_secret_value()}"
+    address = shown_url(model.endpoint)
+    try:
+        answer = httpx.get(f"{model.endpoint}/models", headers=headers, timeout=_MODEL_WAIT_S)
+    except httpx.HTTPError as error:
+        hint = "is the server running? The address is the setting model.base_url (GRAPH_AGENT_BASE_URL)"
+        return Check("model", ok=False, detail=f"{address} cannot be reached: {type(error).__name__}", hint=hint)
+    if answer.status_code in (401, 403):
+        hint = "the key is the setting model.api_key (OPENAI_API_KEY)"
+        return Check("model", ok=False, detail=f"{address} refuses the key ({answer.status_code})", hint=hint)
+    name = model.name or "no model named"
+    return Check("model", ok=True, detail=f"{name} at {address}, answered {answer.status_code}")
+
+
+def _program(name: str, program: str | None, without: str) -> Check:
+    if program is None:
+        return Check(name, ok=False, detail="not found", hint=without, matters=False)
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=_PROGRAM_WAIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        detail = f"{program} does not run: {type(error).__name__}"
+        return Check(name, ok=False, detail=detail, hint=without, matters=False)
+    first = done.stdout.strip().split("\n")[0]
+    return Check(name, ok=done.returncode == 0, detail=f"{program}: {first}", matters=False)
+
+
+def _sandbox() -> Check:
+    if shutil.which(_SANDBOX[0]) is None:
+        detail = "none used: bubblewrap (bwrap) is not installed"
+    else:
+        probe = subprocess.run(_SANDBOX, capture_output=True, text=True, timeout=_PROGRAM_WAIT_S, check=False)
+        works = "works here" if probe.returncode == 0 else f"does not work here: {probe.stderr.strip()[:120]}"
+        detail = f"none used; bubblewrap is installed and {works}"
+    return Check(
+        "sandbox", ok=True, detail=detail, hint="commands run with your rights; read them before you say yes"
+    )
+
+
+def _database(path: Path) -> Check:
+    try:
+        told = database_health(path)
+    except StorageError as error:
+        hint = "a copy made by `doctor --backup FILE` can be put in its place"
+        return Check("database", ok=False, detail=str(error), hint=hint)
+    if told is None:
+        return Check("database", ok=True, detail=f"{path} does not exist yet; the first chat makes it")
+    return Check("database", ok=True, detail=f"{path}: {told}")
+
+
+def _privacy(path: Path) -> Check:
+    exposed = exposed_files(path)
+    if not exposed:
+        return Check("privacy", ok=True, detail="nobody else can read what the agent keeps")
+    named = ", ".join(str(found) for found in exposed[:3])
+    hint = "chmod -R go= " + str(path.parent)
+    return Check("privacy", ok=False, detail=f"others can read {named}", hint=hint, matters=False)
+
+
+def _space(path: Path) -> Check:
+    place = next((folder for folder in (path.parent, *path.parents) if folder.is_dir()), Path("/"))
+    free = shutil.disk_usage(place).free
+    detail = f"{free // (1024 * 1024)} MB free at {place}"
+    return Check("space", free >= _LEAST_FREE_BYTES, detail, "" if free >= _LEAST_FREE_BYTES else "make room")
+
+
+def _terminal() -> Check:
+    size = shutil.get_terminal_size()
+    encoding = sys.stdout.encoding or "unknown"
+    kind = "a terminal" if sys.stdout.isatty() else "no terminal"
+    detail = f"{kind}, TERM={os.environ.get('TERM', '')}, {size.columns}x{size.lines}, {encoding}"
+    is_fit = encoding.lower().replace("-", "") == "utf8"
+    hint = "" if is_fit else "set a UTF-8 locale, e.g. LC_ALL=C.UTF-8"
+    return Check("terminal", ok=is_fit, detail=detail, hint=hint, matters=False)

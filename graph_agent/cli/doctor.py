@@ -1,0 +1,28 @@
+"""The `doctor` command: what works on this machine, and what to do about what does not."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graph_agent.cli.options import AsJson, Database
+
+__all__ = ["doctor_command"]
+
+
+def doctor_command(
+    backup: Annotated[
+        Path | None,
+        typer.Option("--backup", metavar="FILE", help="Copy the database there, whole, also while others write."),
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check versions, settings, model, programs, database, permissions and terminal; exit code 1 when one fails."""
+    from graph_agent.cli.views.doctor import copy_database, tell_health
+    from graph_agent.cli.views.place import database_of
+
+    if backup is not None:
+        copy_database(database_of(db), backup, as_json=as_json)
+    else:
+        tell_health(database_of(db), as_json=as_json)

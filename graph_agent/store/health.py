@@ -1,0 +1,102 @@
+"""Looks a database over and copies it, beside whoever works with it. Changes nothing in it."""
+
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
+from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
+
+__all__ = ["back_up", "database_health", "exposed_files"]
+
+_BUSY_S = 30.0
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def database_health(path: Path) -> str | None:
+    """What there is to say about a sound database: version, threads, sizes; None where there is none yet.
+
+    Raises:
+        DamagedDatabase: it is torn, or not one of this program.
+        NewerSchema: a newer version of the program wrote it.
+        StorageError: it cannot be opened.
+    """
+    if not path.exists():
+        return None
+    try:
+        with closing(_opened(path)) as database:
+            identity = int(database.execute("PRAGMA application_id").fetchone()[0])
+            number = int(database.execute("PRAGMA user_version").fetchone()[0])
+            _require_ours(path, identity, number)
+            found = [str(row[0]) for row in database.execute("PRAGMA quick_check(3)")]
+            threads = int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        raise DamagedDatabase(f"{path} cannot be read: {error}") from error
+    if found != ["ok"]:
+        raise DamagedDatabase(f"{path} is damaged: {'; '.join(found)}")
+    return f"sound, schema {number}, {threads} threads, {_megabytes(path)}"
+
+
+def back_up(path: Path, target: Path) -> int:
+    """Copy the database as it is at one moment, while others may write; returns the bytes of the copy.
+
+    The copy is private, checked, and on the disk when this returns.
+
+    Raises:
+        UsageError: there is no database, or something stands where the copy is to go.
+        StorageError: it cannot be read, or there is no room for the copy.
+    """
+    if not path.exists():
+        raise UsageError(f"{path} does not exist: there is nothing to copy")
+    try:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError as error:
+        raise UsageError(f"{target} exists; name a file that does not") from error
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+    try:
+        with closing(_opened(path)) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
+            # The copy is one file: no log beside it that could be left behind.
+            copy.execute("PRAGMA journal_mode = DELETE")
+            sound = copy.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+        with target.open("rb+") as file:
+            os.fsync(file.fileno())
+    except (sqlite3.Error, OSError) as error:
+        target.unlink(missing_ok=True)
+        raise StorageError(f"{path} could not be copied: {error}; no copy was left") from error
+    if not sound:
+        raise DamagedDatabase(f"{path} is damaged; the copy in {target} is as damaged as it")
+    return target.stat().st_size
+
+
+def exposed_files(path: Path) -> list[Path]:
+    """Of the database, what belongs to it and its folder, what others than its owner may read or enter."""
+    beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm", ".blobs", ".locks")]
+    return [one for one in beside if one.exists() and stat.S_IMODE(one.stat().st_mode) & _OTHERS]
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)
+    except sqlite3.Error as error:
+        raise StorageError(f"{path} cannot be opened: {error}") from error
+
+
+def _require_ours(path: Path, identity: int, number: int) -> None:
+    if identity != APPLICATION_ID:
+        raise DamagedDatabase(f"{path} is no database of this program")
+    if number > SCHEMA_VERSION:
+        raise NewerSchema(
+            f"{path} has schema {number}, written by a newer version; this one knows {SCHEMA_VERSION}. Update it."
+        )
+
+
+def _megabytes(path: Path) -> str:
+    log, blobs = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}.blobs")
+    files = [path, *([log] if log.exists() else [])]
+    kept = sum(file.stat().st_size for file in files) / 1e6
+    stored = sum(file.stat().st_size for file in blobs.rglob("*") if file.is_file()) / 1e6
+    return f"{kept:.1f} MB, blobs {stored:.1f} MB"

@@ -1,0 +1,82 @@
+import shutil
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from graph_agent.errors import DamagedDatabase, NewerSchema, UsageError
+from graph_agent.store.database import Database
+from graph_agent.store.health import back_up, database_health, exposed_files
+from graph_agent.store.migrations import SCHEMA_VERSION
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> Path:
+    path = tmp_path / "data" / "a.db"
+    await (await Database.open(path)).close()
+    return path
+
+
+def test_a_sound_database_is_told_with_its_version_and_size(path: Path, tmp_path: Path) -> None:
+    told = database_health(path)
+
+    assert told is not None
+    assert told.startswith(f"sound, schema {SCHEMA_VERSION}, 0 threads, ")
+    assert database_health(tmp_path / "none.db") is None
+
+
+def test_a_database_cut_short_is_damaged_and_left_as_it_is(path: Path) -> None:
+    data = path.read_bytes()[:-100]
+    path.write_bytes(data)
+
+    with pytest.raises(DamagedDatabase, match=r"a\.db"):
+        database_health(path)
+    assert path.read_bytes() == data
+
+
+def test_what_is_foreign_or_newer_is_named_as_such(path: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.db"
+    sqlite3.connect(foreign).executescript("CREATE TABLE threads (a); PRAGMA user_version = 1").close()
+    (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at " * 10)
+    newer = sqlite3.connect(path)
+    newer.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    newer.close()
+
+    with pytest.raises(DamagedDatabase, match="no database of this program"):
+        database_health(foreign)
+    with pytest.raises(DamagedDatabase, match="cannot be read"):
+        database_health(tmp_path / "text.db")
+    with pytest.raises(NewerSchema, match=f"schema {SCHEMA_VERSION + 1}"):
+        database_health(path)
+
+
+async def test_a_copy_is_private_whole_and_one_file_also_while_others_write(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    async with await Database.open(path) as database:
+        await database.write(lambda connection: connection.execute("PRAGMA user_version"))
+        size = back_up(path, target)
+
+    assert (size, stat.S_IMODE(target.stat().st_mode)) == (target.stat().st_size, 0o600)
+    assert sorted(file.name for file in tmp_path.glob("copy.db*")) == ["copy.db"]
+    assert str(database_health(target)).startswith("sound")
+
+
+def test_a_copy_never_replaces_anything_and_needs_something_to_copy(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "there"
+    target.write_text("mine")
+
+    with pytest.raises(UsageError, match="exists; name a file that does not"):
+        back_up(path, target)
+    with pytest.raises(UsageError, match="nothing to copy"):
+        back_up(tmp_path / "none.db", tmp_path / "new")
+    assert (target.read_text(), (tmp_path / "new").exists()) == ("mine", False)
+
+
+def test_files_that_others_may_read_are_named(path: Path) -> None:
+    before = exposed_files(path)
+    path.chmod(0o644)
+
+    assert (before, exposed_files(path)) == ([], [path])
+    shutil.rmtree(path.parent)
+    assert exposed_files(path) == []
