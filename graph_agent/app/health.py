@@ -17,6 +17,7 @@ from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ConfigError, StorageError
+from graph_agent.inspect import Reader
 from graph_agent.store.health import back_up, database_health, exposed_files
 from graph_agent.toolbox.shfmt import find_shfmt
 from tools.file_ops.narrowing import ripgrep
@@ -132,6 +133,8 @@ def _sandbox() -> Check:
 def _database(path: Path) -> Check:
     try:
         told = database_health(path)
+        if told is not None:
+            Reader.open(path).close()  # It sees pages that are missing at the end.
     except StorageError as error:
         hint = "a copy made by `doctor --backup FILE` can be put in its place"
         return Check("database", ok=False, detail=str(error), hint=hint)

@@ -41,6 +41,13 @@ class ReadOnlyDatabase:
         """
         if not path.exists() or (path.is_file() and path.stat().st_size == 0):
             raise _nothing_yet(path)
+        if path.is_dir():
+            raise StorageError(f"{path} is a folder; name the database file in it with --db or GRAPH_AGENT_DB.")
+        if _is_cut_short(path):
+            raise DamagedDatabase(
+                f"{path} is damaged (it ends before its last page); nothing was changed. "
+                "Put back a backup, or name another with --db."
+            )
         database = cls(path, _connect(path))
         try:
             database._check_identity()
@@ -98,6 +105,29 @@ class ReadOnlyDatabase:
             )
 
 
+def _is_cut_short(path: Path) -> bool:
+    """Whether pages are missing at the end, which SQLite notices only when it comes to read one of them.
+
+    Judged from the header (https://www.sqlite.org/fileformat.html, 1.3), and only where no log beside the file may
+    hold the missing pages.
+    """
+    if _has_log(path):
+        return False
+    with path.open("rb") as file:
+        header = file.read(100)
+    if len(header) < 100 or header[24:28] != header[92:96]:
+        return False  # The size in the header is not kept up to date by whoever wrote it.
+    page = int.from_bytes(header[16:18], "big")
+    expected = (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
+    # Looked at again: who opened the file meanwhile writes through its log.
+    return path.stat().st_size < expected and not _has_log(path)
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     # Without its -wal and -shm files, a database in a folder that may not be written opens only as immutable.
     # That is sound exactly then: nobody can be writing to it.
@@ -122,10 +152,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _is_cold(path: Path, error: sqlite3.DatabaseError) -> bool:
-    wal = path.with_name(f"{path.name}-wal")
-    return _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not (
-        wal.exists() and wal.stat().st_size
-    )
+    return _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not _has_log(path)
 
 
 def _code(error: sqlite3.DatabaseError) -> int:

@@ -77,9 +77,22 @@ def test_text_that_is_no_text_is_named_as_damage(rows: Rows) -> None:
         reader.threads()
 
 
-def test_a_folder_is_told_as_something_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot be read"):
+def test_a_folder_is_told_as_one(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="is a folder; name the database file in it"):
         Reader.open(tmp_path)
+
+
+def test_a_file_that_ends_before_its_last_page_is_named_as_damage_before_anything_is_read(tmp_path: Path) -> None:
+    whole = Rows(tmp_path / "whole.db")
+    whole.thread()
+    whole.close()
+    cut = tmp_path / "cut.db"
+    cut.write_bytes((tmp_path / "whole.db").read_bytes()[:-100])
+
+    with pytest.raises(DamagedDatabase, match="ends before its last page"):
+        Reader.open(cut)
+    (tmp_path / "cut.db-wal").write_bytes(b"what is missing may be in here")
+    Reader.open(cut).close()
 
 
 def test_nothing_can_be_written_through_it(rows: Rows) -> None:

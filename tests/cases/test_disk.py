@@ -1,0 +1,90 @@
+"""What a disk can do to the database, by the real command: said clearly, nothing changed, nothing run twice."""
+
+import hashlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cases.bench import Bench, SetUp, bash
+from tests.fakes.openai_server import TCS, TXT
+
+_READERS = (("threads", "list"), ("calls",), ("approvals", "list"), ("inspect",))
+
+
+def _done(set_up: SetUp) -> tuple[Bench, Path]:
+    bench = set_up(TCS(bash("c1", "echo once >> log")), TXT("ok"), TXT("again"))
+    assert bench.run("go", "--thread", "t").ending == (0, "ok")
+    return bench, bench.home / "data" / "graph-agent.db"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"no database at all " * 500)
+
+
+def _newer(path: Path) -> None:
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+
+
+def _foreign(path: Path) -> None:
+    path.unlink()
+    sqlite3.connect(path).executescript("CREATE TABLE notes (text)").close()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (_cut, "is damaged"),
+        (_garbage, "not a database"),
+        (_newer, "schema version 99"),
+        (_foreign, "not one of graph"),
+    ],
+)
+def test_a_harmed_database_is_named_by_every_command_and_left_as_it_is(
+    set_up: SetUp, harm: Callable[[Path], None], said: str
+) -> None:
+    bench, path = _done(set_up)
+    harm(path)
+    before = _digest(path)
+
+    told = [bench.command(*reader) for reader in (*_READERS, ("run", "--resume", "t", "more"))]
+
+    assert [(ended.returncode, said in ended.stderr, "Traceback" in ended.stderr) for ended in told] == [
+        (1, True, False)
+    ] * len(told)
+    assert (_digest(path), bench.read("log"), len(bench.server.bodies)) == (before, b"once\n", 2)
+
+
+def test_a_database_put_back_from_its_copy_goes_on_where_it_was(set_up: SetUp) -> None:
+    bench, path = _done(set_up)
+    copied = bench.command("doctor", "--backup", str(bench.folder / "copy.db"), "--json")
+    _cut(path)
+    failed = bench.command("doctor", "--json")
+    shutil.copy(bench.folder / "copy.db", path)
+
+    gone_on = bench.ask("more", "--resume", "t")
+
+    broken = [check["name"] for check in json.loads(failed.stdout)["checks"] if not check["ok"]]
+    assert (copied.returncode, failed.returncode, "database" in broken) == (0, 1, True)
+    assert (gone_on.ending, bench.read("log")) == ((0, "again"), b"once\n")
+
+
+def test_a_folder_named_as_the_database_is_told_so(set_up: SetUp) -> None:
+    bench = set_up(TXT("ok"))
+
+    told = [bench.command(*command, "--db", str(bench.folder)) for command in (("threads", "list"), ("run", "go"))]
+
+    assert [(ended.returncode, "folder" in ended.stderr) for ended in told] == [(1, True)] * 2
