@@ -14,6 +14,7 @@ from graph_agent.cli.boundary import guarded
 from graph_agent.cli.calls import calls_command
 from graph_agent.cli.config import config_app
 from graph_agent.cli.doctor import doctor_command
+from graph_agent.cli.history import history_command
 from graph_agent.cli.inspect import inspect_command
 from graph_agent.cli.mcp import mcp_app
 from graph_agent.cli.memory import memory_app
@@ -44,6 +45,7 @@ app.command("fork", cls=PlainCommand)(fork_command)
 app.command("rewind", cls=PlainCommand)(rewind_command)
 app.command("calls", cls=PlainCommand)(calls_command)
 app.command("recover", cls=PlainCommand)(recover_command)
+app.command("history", cls=PlainCommand)(history_command)
 app.command("doctor", cls=PlainCommand)(doctor_command)
 app.add_typer(threads_app, name="threads")
 app.add_typer(approvals_app, name="approvals")

@@ -1,6 +1,7 @@
 """Looking at threads without running them: reads the database file, never writes it, needs no model stack."""
 
 from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, ThreadStatus
+from graph_agent.inspect.history import HistoryEntry
 from graph_agent.inspect.holder import Lease, is_alive
 from graph_agent.inspect.ids import Kind, Target
 from graph_agent.inspect.reader import Inspection, Reader
@@ -13,6 +14,7 @@ __all__ = [
     "Attempt",
     "CallView",
     "CheckpointState",
+    "HistoryEntry",
     "Inspection",
     "Kind",
     "Lease",

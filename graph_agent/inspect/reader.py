@@ -14,6 +14,7 @@ from graph_agent.inspect.attempts import read_attempts, read_done
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
 from graph_agent.inspect.grants import read_grants
+from graph_agent.inspect.history import HistoryEntry, read_history
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
 from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
 from graph_agent.inspect.lives import Lives, read_lives
@@ -145,6 +146,15 @@ class Reader:
         lives = read_lives(self._database)
         with self._database.one_moment():
             return self._inspection(self._thread(thread_id, lives), checkpoint_id)
+
+    def history(self, thread_id: str) -> list[HistoryEntry]:
+        """The checkpoints of a thread that still stand, newest first.
+
+        Raises:
+            UnknownId: there is no such thread.
+        """
+        with self._database.one_moment():
+            return read_history(self._database, thread_id, self.thread(thread_id).checkpoint_id or "")
 
     def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
         """The conversation at the thread's head, in order; on request the messages of every other branch too."""

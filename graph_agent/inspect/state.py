@@ -9,7 +9,7 @@ from graph_agent.inspect.channels import channel_values
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.decode import decode
 
-__all__ = ["CheckpointState", "PendingWrite", "Task", "read_state"]
+__all__ = ["CheckpointState", "PendingWrite", "Task", "planned_nodes", "read_state"]
 
 _BRANCH = "branch:to:"
 _TASKS = "__pregel_tasks"
@@ -125,6 +125,12 @@ def _pending_writes(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: s
     return tuple(
         PendingWrite(task_id, path, channel, decode(kind, blob)) for task_id, path, channel, kind, blob in rows
     )
+
+
+def planned_nodes(checkpoint: Mapping[str, Any]) -> tuple[str, ...]:
+    """The nodes that a decoded checkpoint leads to, each once; what takes in a message is none."""
+    names = (node for _, node, _ in _planned(checkpoint) if not node.startswith("__"))
+    return tuple(dict.fromkeys(names))
 
 
 def _planned(checkpoint: Mapping[str, Any]) -> list[tuple[str, str, Any]]:

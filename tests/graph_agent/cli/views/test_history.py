@@ -1,0 +1,22 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.views.history import show_history
+from tests.fakes.played_thread import play
+from tests.fakes.scripted_model import text
+
+
+def test_the_newest_comes_first_and_the_head_is_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    path = tmp_path / "a.db"
+    (head,) = play(path, "one", replies=(text("a"),))
+
+    show_history(path, "", None, as_json=False)
+
+    headings, newest, *_ = capsys.readouterr().out.splitlines()
+    assert headings.split() == ["CHECKPOINT", "FROM", "WHEN", "STEP", "NODE", "CALLS", "CHANGED"]
+    assert newest.startswith(f"{head[-8:]} *  ")
+    assert "reasoning" in newest
