@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -93,15 +94,19 @@ def _endpoint(model: ModelSettings) -> Check:
         headers["Authorization"] = f"Bearer {model.api_key.get_secret_value()}"
     address = shown_url(model.endpoint)
     try:
-        answer = httpx.get(f"{model.endpoint}/models", headers=headers, timeout=_MODEL_WAIT_S)
-    except httpx.HTTPError as error:
+        # The body is not read: a server may send it for ever.
+        with httpx.stream("GET", f"{model.endpoint}/models", headers=headers, timeout=_MODEL_WAIT_S) as answer:
+            status = answer.status_code
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         hint = "is the server running? The address is the setting model.base_url (GRAPH_AGENT_BASE_URL)"
         return Check("model", ok=False, detail=f"{address} cannot be reached: {type(error).__name__}", hint=hint)
-    if answer.status_code in (401, 403):
+    if status in (401, 403):
         hint = "the key is the setting model.api_key (OPENAI_API_KEY)"
-        return Check("model", ok=False, detail=f"{address} refuses the key ({answer.status_code})", hint=hint)
+        return Check("model", ok=False, detail=f"{address} refuses the key ({status})", hint=hint)
+    if status >= 500:
+        return Check("model", ok=False, detail=f"{address} fails ({status})", hint="look at the server")
     name = model.name or "no model named"
-    return Check("model", ok=True, detail=f"{name} at {address}, answered {answer.status_code}")
+    return Check("model", ok=True, detail=f"{name} at {address}, answered {status}")
 
 
 def _program(name: str, program: str | None, without: str) -> Check:
@@ -122,12 +127,18 @@ def _sandbox() -> Check:
     if shutil.which(_SANDBOX[0]) is None:
         detail = "none used: bubblewrap (bwrap) is not installed"
     else:
-        probe = subprocess.run(_SANDBOX, capture_output=True, text=True, timeout=_PROGRAM_WAIT_S, check=False)
-        works = "works here" if probe.returncode == 0 else f"does not work here: {probe.stderr.strip()[:120]}"
-        detail = f"none used; bubblewrap is installed and {works}"
+        detail = f"none used; bubblewrap is installed and {_probed()}"
     return Check(
         "sandbox", ok=True, detail=detail, hint="commands run with your rights; read them before you say yes"
     )
+
+
+def _probed() -> str:
+    try:
+        probe = subprocess.run(_SANDBOX, capture_output=True, text=True, timeout=_PROGRAM_WAIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"does not work here: {type(error).__name__}"
+    return "works here" if probe.returncode == 0 else f"does not work here: {probe.stderr.strip()[:120]}"
 
 
 def _database(path: Path) -> Check:
@@ -147,8 +158,8 @@ def _privacy(path: Path) -> Check:
     exposed = exposed_files(path)
     if not exposed:
         return Check("privacy", ok=True, detail="nobody else can read what the agent keeps")
-    named = ", ".join(str(found) for found in exposed[:3])
-    hint = "chmod -R go= " + str(path.parent)
+    named = " ".join(shlex.quote(str(found)) for found in exposed)
+    hint = f"chmod go= {named}"
     return Check("privacy", ok=False, detail=f"others can read {named}", hint=hint, matters=False)
 
 

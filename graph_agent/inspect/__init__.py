@@ -1,5 +1,6 @@
 """Looking at threads without running them: reads the database file, never writes it, needs no model stack."""
 
+from graph_agent.inspect.differences import Change, differences
 from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, ThreadStatus
 from graph_agent.inspect.history import HistoryEntry
 from graph_agent.inspect.holder import Lease, is_alive
@@ -13,6 +14,7 @@ from graph_agent.inspect.transcript import TranscriptEntry
 __all__ = [
     "Attempt",
     "CallView",
+    "Change",
     "CheckpointState",
     "HistoryEntry",
     "Inspection",
@@ -27,5 +29,6 @@ __all__ = [
     "ThreadSummary",
     "ToolStatistics",
     "TranscriptEntry",
+    "differences",
     "is_alive",
 ]

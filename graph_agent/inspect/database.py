@@ -40,6 +40,11 @@ class ReadOnlyDatabase:
             StorageError: it cannot be opened.
         """
         if not path.exists() or (path.is_file() and path.stat().st_size == 0):
+            if path.exists() and any(path.with_name(f"{path.name}.locks").glob("[0-9a-f]*.lock")):
+                raise DamagedDatabase(
+                    f"{path} is empty, though threads were kept in it; nothing was changed. "
+                    "Put back a backup, or name another with --db."
+                )
             raise _nothing_yet(path)
         if path.is_dir():
             raise StorageError(f"{path} is a folder; name the database file in it with --db or GRAPH_AGENT_DB.")

@@ -61,21 +61,35 @@ def back_up(path: Path, target: Path) -> int:
             source.backup(copy)
             # The copy is one file: no log beside it that could be left behind.
             copy.execute("PRAGMA journal_mode = DELETE")
-            sound = copy.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
-        with target.open("rb+") as file:
-            os.fsync(file.fileno())
+            _require_sound(copy, path)
+        _on_disk(target)
+        _on_disk(target.parent)
     except (sqlite3.Error, OSError) as error:
         target.unlink(missing_ok=True)
         raise StorageError(f"{path} could not be copied: {error}; no copy was left") from error
-    if not sound:
-        raise DamagedDatabase(f"{path} is damaged; the copy in {target} is as damaged as it")
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
     return target.stat().st_size
 
 
 def exposed_files(path: Path) -> list[Path]:
-    """Of the database, what belongs to it and its folder, what others than its owner may read or enter."""
+    """Of the database and what belongs to it, what others than its owner may read or enter."""
     beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm", ".blobs", ".locks")]
     return [one for one in beside if one.exists() and stat.S_IMODE(one.stat().st_mode) & _OTHERS]
+
+
+def _require_sound(copy: sqlite3.Connection, path: Path) -> None:
+    if copy.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise DamagedDatabase(f"{path} is damaged; no copy was left, as it would be as damaged")
+
+
+def _on_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _opened(path: Path) -> sqlite3.Connection:

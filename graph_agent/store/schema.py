@@ -75,6 +75,8 @@ def _read_header(path: Path) -> _Header | None:
     with path.open("rb") as file:
         raw = file.read(100)
     if not raw:
+        if any(lock_dir(path).glob("[0-9a-f]*.lock")):
+            raise DamagedDatabase(f"{str(path)!r} is empty, though threads were kept in it; {_ADVICE}")
         return None
     if len(raw) < 100 or not raw.startswith(_MAGIC):
         raise DamagedDatabase(f"{str(path)!r} is not a database, or its beginning is torn; {_ADVICE}")

@@ -33,6 +33,10 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"no database at all " * 500)
 
 
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
 def _newer(path: Path) -> None:
     database = sqlite3.connect(path)
     database.execute("PRAGMA user_version = 99")
@@ -49,6 +53,7 @@ def _foreign(path: Path) -> None:
     [
         (_cut, "is damaged"),
         (_garbage, "not a database"),
+        (_emptied, "is empty, though threads were kept"),
         (_newer, "schema version 99"),
         (_foreign, "not one of graph"),
     ],

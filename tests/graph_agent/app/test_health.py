@@ -66,3 +66,25 @@ def test_without_its_programs_the_agent_works_on_and_says_what_is_lost(
 
     assert (checks["git"].ok, checks["git"].matters, checks["git"].detail) == (False, False, "not found")
     assert "bubblewrap (bwrap) is not installed" in checks["sandbox"].detail
+
+
+def test_a_probe_that_hangs_or_cannot_run_spoils_no_other_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bwrap").write_text("not a program")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    checks = {check.name: check for check in examine(tmp_path / "a.db", _environment(tmp_path))}
+
+    assert (len(checks), "does not work here: OSError" in checks["sandbox"].detail) == (len(_NAMES), True)
+
+
+def test_what_others_can_read_is_named_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.touch(mode=0o644)
+    path.chmod(0o644)
+
+    checks = {check.name: check for check in examine(path, _environment(tmp_path))}
+
+    assert (checks["privacy"].ok, checks["privacy"].hint) == (False, f"chmod go= {path}")

@@ -82,6 +82,16 @@ def test_a_folder_is_told_as_one(tmp_path: Path) -> None:
         Reader.open(tmp_path)
 
 
+def test_a_file_that_was_emptied_is_no_fresh_start(tmp_path: Path) -> None:
+    emptied = tmp_path / "a.db"
+    emptied.touch()
+    (tmp_path / "a.db.locks").mkdir()
+    (tmp_path / "a.db.locks" / f"{'0' * 32}.lock").touch()
+
+    with pytest.raises(DamagedDatabase, match="is empty, though threads were kept in it"):
+        Reader.open(emptied)
+
+
 def test_a_file_that_ends_before_its_last_page_is_named_as_damage_before_anything_is_read(tmp_path: Path) -> None:
     whole = Rows(tmp_path / "whole.db")
     whole.thread()
