@@ -169,7 +169,10 @@ def _configured(name: str) -> McpServer:
     servers = load_settings(os.environ).mcp_servers
     if name not in servers:
         known = ", ".join(servers) or "none"
-        raise UsageError(f"there is no MCP server {name!r}; configured: {known}. Add it with: graph-agent mcp add")
+        raise UsageError(
+            f"there is no MCP server {name!r}; configured: {known}. "
+            "A table [mcp_servers.NAME] in config.toml adds one"
+        )
     return servers[name]
 
 

@@ -26,6 +26,15 @@ def test_a_sound_database_is_told_with_its_version_and_size(path: Path, tmp_path
     assert database_health(tmp_path / "none.db") is None
 
 
+async def test_a_database_that_was_pruned_is_sound(path: Path, tmp_path: Path) -> None:
+    async with await Database.open(path) as database:
+        await database.write(lambda connection: connection.execute("INSERT INTO pruned VALUES ('t', 'c')"))
+
+    back_up(path, tmp_path / "copy.db")
+
+    assert str(database_health(path)).startswith("sound")
+
+
 def test_a_database_cut_short_is_damaged_and_left_as_it_is(path: Path) -> None:
     data = path.read_bytes()[:-100]
     path.write_bytes(data)
