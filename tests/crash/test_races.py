@@ -10,7 +10,9 @@ import pytest
 from tests.crash.races import NEVER_SAID, Tally, race, served
 from tests.crash.warm import load, start
 
-_QUICK_SEEDS = (3, 9)
+_QUICK_SEEDS = (3, 9, 4, 8, 1, 2, 5, 6)
+"""Raced one after the other until some command was killed and some was refused: on a quick or busy machine all of a
+race may be over before its kills."""
 _AT_ONCE = 8
 
 
@@ -27,6 +29,8 @@ def test_processes_that_fight_over_a_thread_and_are_killed_run_nothing_twice(tmp
 
     for seed in _QUICK_SEEDS:
         race(seed, tmp_path / f"race-{seed}", base_url, tally)
+        if min(tally.held, tally.killed) > 0:
+            break
 
     assert tally.violations == []
     assert min(tally.held, tally.killed) > 0
