@@ -84,6 +84,8 @@ def load() -> None:
 
 def start(arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], streams: Path) -> Running:
     """Fork a command; `streams` with .out and .err are where it writes to."""
+    for end in (".out", ".err"):
+        streams.with_suffix(end).touch()  # It may be killed before it has opened them.
     child = os.fork()
     if child == 0:
         code = 70
