@@ -103,6 +103,8 @@ def test_a_signal_reaches_exactly_the_process_that_was_meant(started: ExitStack)
 
 def test_what_a_process_runs_is_told_with_its_number(started: ExitStack) -> None:
     process = _start(started, "sleep", "60")
+    # While it becomes the program it was started as, a process has no words.
+    until(lambda: command_line(process.pid) != f"pid {process.pid}")
 
     assert command_line(process.pid) == f"sleep 60 (pid {process.pid})"
     assert command_line(2**22 + 1) == f"pid {2**22 + 1}"
