@@ -73,6 +73,12 @@ def _deny_rules(case: Case) -> Decision | None:
     return Decision("deny", f"deny {rule.text}", f"The rule {rule.text!r} denies it.") if rule else None
 
 
+def _questions(case: Case) -> Decision | None:
+    if not case.facts.wants_answer:
+        return None
+    return Decision("ask", "question to the user", "It asks you something; no rule and no mode can answer for you.")
+
+
 def _bypass(case: Case) -> Decision | None:
     if case.facts.mode != "bypassPermissions":
         return None
@@ -154,6 +160,7 @@ CHAIN: tuple[Callable[[Case], Decision | None], ...] = (
     _hard_refusals,
     _plan_mode,
     _deny_rules,
+    _questions,
     _bypass,
     _ask_rules,
     _allow_rules,
@@ -172,6 +179,7 @@ CHAIN_STEPS: tuple[tuple[str, str], ...] = (
     ("hard refusals: what destroys disks or the root, and the agent's own files", "built in"),
     ("plan mode denies what is not for planning", "built in"),
     ("deny rules", "deny"),
+    ("a question to the user is put in every mode", "built in"),
     ("bypassPermissions allows", "built in"),
     ("ask rules", "ask"),
     ("writes to protected names ask", "built in"),

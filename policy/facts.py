@@ -48,6 +48,8 @@ class CallFacts:
     """A further name by which rules may speak of the tool: `mcp__SERVER__TOOL` in the server's own spelling."""
     plans: bool = False
     """Marked for use while planning."""
+    wants_answer: bool = False
+    """The call is itself a question to the user: there is nothing to allow, only something to answer."""
     cwd: PurePath | None = None
     """Where a command would start; None means the workspace."""
     paths: tuple[PathFact, ...] = ()

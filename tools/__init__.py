@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tools.agent_ops.ask_user import AskUserTool
 from tools.agent_ops.completion import AttemptCompletionTool
 from tools.agent_ops.memory import SaveMemoryTool
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
@@ -33,6 +34,7 @@ def create_default_tools(*, workspace: str | Path, memory_file: Path | None = No
         TodoWriteTool(workspace=workspace),
         TodoReadTool(workspace=workspace),
         SaveMemoryTool(workspace=workspace, memory_file=memory_file),
+        AskUserTool(workspace=workspace),
         AttemptCompletionTool(workspace=workspace),
     ]
     shared = MemoryFileStates()

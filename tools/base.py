@@ -97,6 +97,8 @@ class BaseTool:
     """None: the limit of the context."""
     internal_metadata: ClassVar[Mapping[str, Any]] = {}
     """For the program; never sent to the model."""
+    wants_answer: bool = False
+    """A call of it is a question to the user: it always waits for their words, which come as `context.answer`."""
     argument_aliases: ClassVar[Mapping[str, str]] = {}
     """Further names under which models give an argument, e.g. `path` for `file_path`."""
     workspace: str | Path | None = None

@@ -150,6 +150,8 @@ class ToolContext:
     """Where the thread's shell stands; None means the workspace."""
     todo: Sequence[Mapping[str, Any]] = ()
     """The thread's plan: `{content, status}` of each step."""
+    answer: str | None = None
+    """What the user answered to the question that this call puts; None where nobody was asked."""
     file_states: FileStates = field(default_factory=MemoryFileStates)
     blobs: BlobStore | None = None
     processes: ProcessLedger | None = None

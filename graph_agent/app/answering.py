@@ -11,6 +11,7 @@ from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import Answer, Clock, Question, SystemClock
+from graph_agent.session.reviewing import require_fitting
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
 
@@ -33,13 +34,13 @@ class Answered:
 async def answer_approval(
     database: Path,
     text: str,
-    kind: Literal["approve", "reject"],
+    kind: Literal["approve", "answer", "reject"],
     *,
     by: str,
     reason: str = "",
     clock: Clock | None = None,
 ) -> Answered:
-    """Approve or refuse the call that an id, a part of one or THREAD:CALL names. See `give`."""
+    """Approve, answer or refuse the call that an id, a part of one or THREAD:CALL names. See `give`."""
     return await give(database, text, Answer(kind, by, (clock or SystemClock()).now(), reason=reason))
 
 
@@ -50,7 +51,7 @@ async def give(database: Path, text: str, answer: Answer) -> Answered:
 
     Raises:
         UnknownId: no call has this id, or several have.
-        AnswerRefused: nobody asks about the call and nobody has answered.
+        AnswerRefused: nobody asks about the call and nobody has answered; or it waits for another kind of answer.
     """
     with Reader.open(database) as reader:
         asked = reader.approvals()
@@ -60,6 +61,7 @@ async def give(database: Path, text: str, answer: Answer) -> Answered:
             view = next((view for view in asked if _is_about(view, target)), None)
             if view is None or not view.is_waiting:
                 return _too_late(reader, target)
+    require_fitting(view.record, answer.kind)
     async with await Database.open(database) as opened:
         standing = await SqliteDecisions(opened).insert(view.thread_id, _question(view), answer)
     return _answered(view, standing, accepted=standing == answer)

@@ -1,5 +1,6 @@
 """Tool calls as durable records: their shape, their statuses, the one transition table, and how writes fold."""
 
+from graph_agent.calls.answers import fitting_answers
 from graph_agent.calls.digest import args_digest
 from graph_agent.calls.folding import merge_messages
 from graph_agent.calls.mark import process_mark
@@ -35,6 +36,7 @@ __all__ = [
     "Transition",
     "args_digest",
     "completed_tool_calls",
+    "fitting_answers",
     "is_allowed",
     "merge_calls",
     "merge_messages",

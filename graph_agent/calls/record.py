@@ -36,8 +36,12 @@ class ToolCallInfo(TypedDict, total=False):
     kind: CallKind
     concurrency_safe: bool
     """May run at once with neighbouring calls that say the same."""
+    wants_answer: bool
+    """The call is a question to the user: it is answered in words, never approved."""
+    answer: str
+    """Those words."""
     decision: str
-    """What settled it: allow, ask, deny (policy); approve, edit, reject, retry, done, cancel (a person)."""
+    """What settled it: allow, ask, deny (policy); approve, edit, answer, reject, retry, done, cancel (a person)."""
     decided_by: str
     """Who answered: "policy", or the name a person answered under."""
     rule: str

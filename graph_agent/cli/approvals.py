@@ -92,6 +92,23 @@ def reject_command(
     answer(call, "reject", reason, db, as_json=as_json)
 
 
+@approvals_app.command("answer", cls=PlainCommand)
+def answer_command(
+    call: _Call,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="What the model is told; one of the options, or not.")
+    ],
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question that the model asks you."""
+    from graph_agent.cli.views.answers import answer
+
+    if not text.strip():
+        raise typer.BadParameter(f"TEXT is empty; `approvals reject {call}` leaves a question unanswered")
+    answer(call, "answer", text, db, as_json=as_json)
+
+
 @approvals_app.command("edit", cls=PlainCommand)
 def edit_command(
     call: _Call,

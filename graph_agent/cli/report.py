@@ -53,11 +53,16 @@ def waiting_lines(rest: Rest, shared: frozenset[str] = frozenset()) -> Iterator[
         about = escape(call.get("display") or call["tool_name"])
         name = escape(call["tool_name"])
         call_id = escape(call_name(rest.thread_id, call["call_id"], shared))
-        if item.question.kind == "approval":
+        if item.question.kind == "approval" and call.get("wants_answer"):
+            yield f"waiting for an answer: {call_id} {about}"
+        elif item.question.kind == "approval":
             yield f"waiting for approval: {call_id} {name} ({call.get('risk', 'medium')} risk) {about}"
         else:
             yield f"interrupted: {call_id} {name}, {escape(item.question.reason)} {about}"
-    if any(_of_kind(rest, "approval")):
+    waiting = _of_kind(rest, "approval")
+    if any(item.call.get("wants_answer") for item in waiting):
+        yield "answer a question with: graph-agent approvals answer CALL TEXT"
+    if not all(item.call.get("wants_answer") for item in waiting):
         yield "answer with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
     if any(_of_kind(rest, "recovery")):
         yield f"decide with: graph-agent recover {rest.thread_id} --retry|--done|--cancel CALL, or in the chat"
@@ -84,6 +89,7 @@ def _approval(item: OpenQuestion, thread_id: str, shared: frozenset[str]) -> dic
         "asked_at": call.get("asked_at"),
         "preview": call.get("preview"),
         "attempt": item.question.attempt,
+        "wants_answer": bool(call.get("wants_answer")),
     }
 
 

@@ -75,16 +75,18 @@ async def _decide(session: Conversation, item: OpenQuestion, reply: _Reply) -> N
 
 
 def _replies(questions: Sequence[OpenQuestion], by: Settlement) -> dict[str, _Reply]:
-    approvals = [item.question.call_id for item in questions if item.question.kind == "approval"]
+    asked = [item for item in questions if item.question.kind == "approval"]
+    approvals = [item.question.call_id for item in asked]
     rejected = {_named(name, approvals) for name in by.reject if name != "all"}
     approved = {_named(name, approvals) for name in by.approve if name != "all"}
     if twice := rejected & approved:
         raise UsageError(f"call {min(twice)!r} is both approved and rejected; leave one of the flags out")
     replies: dict[str, _Reply] = {}
-    if "all" in by.approve or "all" in by.reject:
-        replies = dict.fromkeys(
-            approvals, _Reply("approve") if "all" in by.approve else _Reply("reject", by.reason)
-        )
+    if "all" in by.reject:
+        replies = dict.fromkeys(approvals, _Reply("reject", by.reason))
+    elif "all" in by.approve:
+        # Nobody can answer a question of the model's by approving it: it stays open.
+        replies = {item.question.call_id: _Reply("approve") for item in asked if not item.call.get("wants_answer")}
     replies |= dict.fromkeys(approved, _Reply("approve")) | dict.fromkeys(rejected, _Reply("reject", by.reason))
     for item in questions:
         if item.question.kind == "recovery" and (reply := _recovery(item, by.recover)):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.calls import FINAL, ToolCallInfo, args_digest
+from graph_agent.calls import FINAL, ToolCallInfo, args_digest, fitting_answers
 from graph_agent.events import EventBus, Warned
 from graph_agent.graph.changes import change_of, ended_event, moved
 from graph_agent.graph.life import Here, Life, Step, scope_of
@@ -66,8 +66,9 @@ class HumanApproval:
         granted = {**decided, "approved_at": envelope["at"], "run_token": answer.get("token", envelope["by"])}
         now = self.clock.now()
         match kind:
-            case "approve":
-                return moved(call, "pending", **granted)
+            case "approve" | "answer":
+                words = {"answer": reason} if kind == "answer" else {}
+                return moved(call, "pending", **granted, **words)
             case "edit":
                 return await self._edit(call, answer, granted, scope)
             case "retry":
@@ -101,7 +102,7 @@ class HumanApproval:
 def _known(call: ToolCallInfo, kind: str, life: Life) -> ToolCallInfo:
     """The call with what this life knows of it, under the number that a new attempt at it gets."""
     known: ToolCallInfo = {**call, "begun": True} if call["call_id"] in life.begun else call
-    if kind not in ("approve", "edit", "retry"):
+    if kind not in ("approve", "edit", "answer", "retry"):
         return known
     attempt = known.get("attempt", 1)
     number = life.next_attempt(call["call_id"], attempt + 1 if kind == "retry" else attempt)
@@ -136,14 +137,7 @@ def question_of(calls: Mapping[str, ToolCallInfo], begun: Collection[str] = ()) 
     return {"approve": items("awaiting_approval"), "recover": items("interrupted")}
 
 
-_ANSWERS_TO = {
-    "awaiting_approval": ("approve", "edit", "reject"),
-    "interrupted": ("retry", "done", "cancel"),
-}
-
-
 def _fits(answer: Mapping[str, Any], call: ToolCallInfo) -> bool:
     """Whether the answer is of the right kind and was given to exactly this call with exactly these arguments."""
     shown = (answer["attempt"], answer["digest"])
-    is_right_kind = answer["kind"] in _ANSWERS_TO.get(call["status"], ())
-    return is_right_kind and shown == (call.get("attempt", 1), call.get("digest", ""))
+    return answer["kind"] in fitting_answers(call) and shown == (call.get("attempt", 1), call.get("digest", ""))

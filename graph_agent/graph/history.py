@@ -85,7 +85,12 @@ def _cancelled_text(call: ToolCallInfo) -> str:
             return f"{not_run}: denied by policy. {reason}".rstrip()
         case "reject":
             words = f" The user said: {reason}" if reason else ""
-            return f"{not_run}: the user refused this call.{words}"
+            refused = (
+                "the user does not answer this question"
+                if call.get("wants_answer")
+                else "the user refused this call"
+            )
+            return f"{not_run}: {refused}.{words}"
     happened = "Its outcome is unknown: look before you repeat it." if call.get("begun") else "It never started."
     told = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
     output = f"\nOutput until then:\n{call['result']}" if call["result"] else ""

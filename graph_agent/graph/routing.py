@@ -75,6 +75,7 @@ class ToolRouting:
             "risk": plan.risk,
             "kind": plan.kind,
             "concurrency_safe": plan.concurrency_safe,
+            "wants_answer": plan.wants_answer,
             "digest": args_digest(call_id, plan.tool_name, attempt, plan.arguments),
             "begun": False,
             "rule": plan.rule,

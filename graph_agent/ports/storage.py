@@ -22,8 +22,9 @@ __all__ = [
 ]
 
 QuestionKind = Literal["approval", "recovery"]
-AnswerKind = Literal["approve", "edit", "reject", "retry", "done", "cancel"]
-"""approve, edit, reject answer an approval; retry, done, cancel a recovery question."""
+AnswerKind = Literal["approve", "edit", "answer", "reject", "retry", "done", "cancel"]
+"""approve, edit, reject answer an approval; answer, reject a question that the model asks; retry, done, cancel one
+of recovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Answer:
     arguments: Mapping[str, Any] | None = None
     """The edited arguments of an edit."""
     reason: str = ""
-    """The user's words with a reject, or the result text with a done."""
+    """The user's words with an answer or a reject, or the result text with a done."""
     grant: Grant | None = None
     """What an approval, or an edit, allows always. Stored in one step with the answer, and only where it stands."""
 
@@ -70,7 +71,7 @@ class Decisions(Protocol):
         ...
 
     async def let_through(self, thread_id: str, call_id: str, until: str) -> Answer | None:
-        """The newest approval or edit of a call that was given up to a time, superseded or not."""
+        """The newest approval, edit or answer in words of a call that was given up to a time, superseded or not."""
         ...
 
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:

@@ -38,6 +38,8 @@ class Plan:
     risk: Risk = "medium"
     kind: CallKind = "execute"
     concurrency_safe: bool = False
+    wants_answer: bool = False
+    """The call is a question to the user: it is answered in words, never approved."""
     display: str = ""
     """One line for the user: what the call is about."""
     preview: dict[str, Any] | None = None

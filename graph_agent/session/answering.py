@@ -6,19 +6,14 @@ from typing import Any
 
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import CallAnswered, Warned
-from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
+from graph_agent.ports import Always, Answer, Proposal, Question
 from graph_agent.session.api import OpenQuestion
 from graph_agent.session.drive import Drive
 from graph_agent.session.orphans import end, goes_on, living, still_running
 from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.reviewing import reviewed, with_grant
+from graph_agent.session.reviewing import require_fitting, reviewed, with_grant
 
 __all__ = ["Answering"]
-
-_KINDS: dict[str, tuple[AnswerKind, ...]] = {
-    "approval": ("approve", "edit", "reject"),
-    "recovery": ("retry", "done", "cancel"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +38,7 @@ class Answering:
         """See `Session.decide`."""
         item = self._open(question)
         kind, call_id = answer.kind, question.call_id
-        if kind not in _KINDS[question.kind]:
-            raise AnswerRefused(f"{kind!r} does not answer it; choose one of {', '.join(_KINDS[question.kind])}")
+        require_fitting(item.call, kind)
         if kind == "edit":
             await reviewed(item, answer.arguments or {}, self.parts.toolbox, self.drive.scope)
         left = living(await self.drive.left_running(call_id)) if question.kind == "recovery" else ()

@@ -69,7 +69,7 @@ class Desk:
         answers = {}
         for question in questions:
             rows = await self._parts.journal.rows(self._thread.thread_id, question.call_id)
-            if answer := await self._as_it_ran(question, rows):
+            if answer := await self._as_it_ran(question, calls[question.call_id], rows):
                 answers[question.call_id] = _written(question, answer) | {"token": "journal"}
             elif question.kind == "approval" or question.call_id in standing:
                 continue
@@ -89,7 +89,7 @@ class Desk:
             and self._let_through[call["call_id"]] < _UNASKED
         )
 
-    async def _as_it_ran(self, question: Question, rows: Sequence[JournalRow]) -> Answer | None:
+    async def _as_it_ran(self, question: Question, call: ToolCallInfo, rows: Sequence[JournalRow]) -> Answer | None:
         """What lets a call that has its result take it, with the arguments it ran with; None for one without."""
         thread_id, call_id = self._thread.thread_id, question.call_id
         finished = [row for row in rows if row.is_finished]
@@ -100,6 +100,8 @@ class Desk:
         given = await self._parts.decisions.let_through(thread_id, call_id, finished[-1].started_at)
         if given is not None and given.kind == "edit":
             return Answer("edit", by="journal", at="", arguments=given.arguments)
+        if call.get("wants_answer"):
+            return Answer("answer", by="journal", at="", reason=given.reason if given else "")
         return Answer("approve", by="journal", at="")
 
 

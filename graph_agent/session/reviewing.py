@@ -2,19 +2,37 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from graph_agent.calls import ToolCallInfo, fitting_answers
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import Always, Answer, Grant, Scope, Toolbox
 from graph_agent.session.api import OpenQuestion
 
-if TYPE_CHECKING:
-    from graph_agent.calls import ToolCallInfo
-
-__all__ = ["WHERE", "reviewed", "with_grant"]
+__all__ = ["WHERE", "require_fitting", "reviewed", "with_grant"]
 
 WHERE = {"thread": "in this thread", "project": "in this project", "user": "everywhere"}
 """The scope of a grant, in words."""
+
+
+def require_fitting(call: Mapping[str, object], kind: str) -> None:
+    """Refuse an answer of a kind that the call does not wait for.
+
+    Raises:
+        AnswerRefused: it says which kinds would do.
+    """
+    fitting = fitting_answers(call)
+    if kind in fitting:
+        return
+    call_id = call["call_id"]
+    if "answer" in fitting:
+        raise AnswerRefused(
+            f"call {call_id!r} asks a question, which needs words: `graph-agent approvals answer {call_id} TEXT`, "
+            f"or `approvals reject {call_id}` to leave it unanswered"
+        )
+    if kind == "answer":
+        raise AnswerRefused(f"call {call_id!r} asks no question; choose one of {', '.join(fitting)}")
+    raise AnswerRefused(f"{kind!r} does not answer call {call_id!r}; choose one of {', '.join(fitting)}")
 
 
 async def reviewed(

@@ -30,7 +30,7 @@ UPDATE decisions SET superseded_at = :at WHERE thread_id = :thread_id AND supers
 """
 _LET_THROUGH = """
 SELECT args_digest, kind, by, at, args, reason FROM decisions
-WHERE thread_id = ? AND call_id = ? AND question = 'approval' AND kind IN ('approve', 'edit') AND at <= ?
+WHERE thread_id = ? AND call_id = ? AND question = 'approval' AND kind IN ('approve', 'edit', 'answer') AND at <= ?
 ORDER BY id DESC LIMIT 1
 """
 _APPLY = """

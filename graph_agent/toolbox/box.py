@@ -221,6 +221,7 @@ class GraphToolbox:
             mark=process_mark(call.get("run_token", ""), call_id, call.get("attempt", 1)),
             cwd=Path(scope.cwd) if scope.cwd else None,
             todo=scope.todo,
+            answer=call.get("answer"),
             file_states=self._ports.file_states,
             blobs=self._blobs,
             processes=RecordedProcesses(self._ports.record_process),
@@ -272,6 +273,7 @@ def _planned(
         risk=facts.risk,
         kind=facts.kind,
         concurrency_safe=tool.is_concurrency_safe(arguments),
+        wants_answer=tool.wants_answer,
         display=tool.display_call(arguments),
         preview=shown,
     )

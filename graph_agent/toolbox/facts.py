@@ -44,6 +44,7 @@ def call_facts(
         workspace=setting.workspace,
         original_tool=tool.original_name,
         plans=plans(tool),
+        wants_answer=tool.wants_answer,
         cwd=Path(scope.cwd) if scope.cwd else None,
         paths=tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget)),
         hosts=hosts,

@@ -28,6 +28,7 @@ _GOOD: Mapping[str, dict[str, Any]] = {
     "todo_write": {"items": [{"content": "look", "status": "in_progress"}, {"content": "act"}]},
     "todo_read": {},
     "save_memory": {"fact": "likes tabs"},
+    "ask_user": {"question": "Which port?", "options": ["8080", "9090"]},
     "attempt_completion": {"result": "All done."},
 }
 _BAD: Mapping[str, dict[str, Any]] = {
@@ -40,12 +41,13 @@ _BAD: Mapping[str, dict[str, Any]] = {
     "bash": {"command": "exit 1"},
     "todo_write": {"items": [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]},
     "save_memory": {"fact": " "},
+    "ask_user": {"question": " "},
     "attempt_completion": {"result": " "},
 }
 _CANNOT_FAIL = {"todo_read"}
 _ELSEWHERE = {"save_memory": "memory/"}
 """Where a tool writes that does not write in the workspace."""
-_TOUCHES_NO_FILE = {"bash", "todo_write", "todo_read", "attempt_completion"}
+_TOUCHES_NO_FILE = {"bash", "todo_write", "todo_read", "ask_user", "attempt_completion"}
 _ERROR_TYPES = {kind.value for kind in ToolErrorType}
 
 
@@ -96,7 +98,7 @@ def test_every_argument_is_described_and_the_tool_is_known_to_policy(tool: BaseT
 
 
 async def test_a_good_call_succeeds_and_its_result_survives_json(tool: BaseTool, around: ToolSurroundings) -> None:
-    result = await execute(tool, parsed(tool, _GOOD[tool.name]), around.context())
+    result = await execute(tool, parsed(tool, _GOOD[tool.name]), around.context(answer="9090"))
 
     assert result.error is None
     assert result.output
@@ -168,10 +170,12 @@ def test_a_tool_that_touches_files_says_which(tool: BaseTool) -> None:
     assert [target.access for target in targets] == ([] if tool.name in _TOUCHES_NO_FILE else [wanted])
 
 
-async def test_a_tool_works_without_a_context(tool: BaseTool, around: ToolSurroundings) -> None:
+async def test_a_tool_works_without_a_context_unless_it_needs_a_user(
+    tool: BaseTool, around: ToolSurroundings
+) -> None:
     made = _made(around)[tool.name]
 
     result = await made.execute(**_GOOD[tool.name])
 
     assert isinstance(result, ToolResult)
-    assert result.error is None
+    assert (result.error is not None) is tool.wants_answer

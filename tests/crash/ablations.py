@@ -15,6 +15,7 @@ from graph_agent.session import drive
 from graph_agent.session.run import GraphRun
 from graph_agent.store.decisions import SqliteDecisions
 from graph_agent.store.journal import SqliteJournal
+from tests.crash.play import QUESTIONS, SCENES, Scene
 
 __all__ = ["ABLATIONS", "Ablation", "Missing"]
 
@@ -26,6 +27,7 @@ Ablation = Literal[
     "results are told one short",
     "input is not durable",
     "nothing is asked",
+    "words are not stored",
 ]
 
 
@@ -115,6 +117,15 @@ def _unasked() -> None:
     routing.ToolRouting._record = unasked  # type: ignore[method-assign]  # the point of an ablation
 
 
+def _wordless() -> None:
+    insert = SqliteDecisions.insert
+
+    async def wordless(self: SqliteDecisions, thread_id: str, question: Question, answer: Answer) -> Answer:
+        return await insert(self, thread_id, question, replace(answer, reason=""))
+
+    SqliteDecisions.insert = wordless  # type: ignore[method-assign]  # the point of an ablation
+
+
 class Missing(NamedTuple):
     """A safeguard taken out."""
 
@@ -125,6 +136,7 @@ class Missing(NamedTuple):
     """Pattern of the violation that the checker must report."""
     lasts: bool = True
     """Whether the lives after the kill go without it too."""
+    scene: Scene = SCENES[0]
 
 
 ABLATIONS: Mapping[Ablation, Missing] = {
@@ -135,4 +147,5 @@ ABLATIONS: Mapping[Ablation, Missing] = {
     "results are told one short": Missing(_one_short, "model asked", "I6|failed: .*InvalidHistory"),
     "input is not durable": Missing(_not_durable, "model asked", "I8", lasts=False),
     "nothing is asked": Missing(_unasked, "model asked", "I3: .* ran without approval"),
+    "words are not stored": Missing(_wordless, "model asked", "I3: .* was answered", scene=QUESTIONS),
 }

@@ -7,10 +7,14 @@ from typing import Any
 
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.inspect.decode import decode
-from tests.crash.play import ALWAYS, EDITED, marker_in
+from tests.crash.play import ALWAYS, EDITED, marker_in, words_for
 from tests.crash.world import World
 
 __all__ = ["avoidable", "violations"]
+
+
+_STANDS = ("approve", "edit", "answer", "reject")
+"""Answers to an approval or to a question of the model's."""
 
 
 def violations(world: World) -> list[str]:
@@ -24,6 +28,7 @@ def violations(world: World) -> list[str]:
         *account.forgotten_answers(),
         *account.approvals_of_dead_lives(),
         *account.claims_of_others(),
+        *account.words(),
         *account.grants(),
         *account.history(),
         *account.lost_messages(),
@@ -126,11 +131,21 @@ class _Account:
         for note in self.world.notes("asked", "answered", "goes back"):
             if note["kind"] == "goes back":
                 answered = set()
-            elif note["kind"] == "answered" and note["answer"] in ("approve", "edit", "reject"):
+            elif note["kind"] == "answered" and note["answer"] in _STANDS:
                 answered.add((note["call"], "approval"))
             elif note["kind"] == "asked" and (note["call"], note["question"]) in answered:
                 again.append(f"I4: {note['call']} was asked about again after its answer stood")
         return again
+
+    def words(self) -> list[str]:
+        """I3: what the person answered in words is what the model is told, whatever died on the way."""
+        return [
+            f"I3: {marker} was answered, and the model was told {told!r}"
+            for marker, call in self.by_marker.items()
+            if call["tool_name"] == "ask_user"
+            and call["call_id"] not in self.left_behind
+            and (told := self.told.get(call["call_id"])) != words_for(marker)
+        ]
 
     def approvals_of_dead_lives(self) -> list[str]:
         """I4: an attempt that a person let through is marked by the life that took the answer in, or by none."""

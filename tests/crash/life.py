@@ -45,7 +45,7 @@ from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.deadly import Countdown, DeadlySaver, deadly
-from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in
+from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, words_for
 from tests.crash.world import World
 
 __all__ = ["THREAD", "Plan", "live"]
@@ -243,7 +243,8 @@ class _Life:
                 await answer_approval(self._world.database, item.question.call_id, kind, by="elsewhere")
             else:
                 always = await self._always(session, item)
-                await session.decide(item.question, kind, arguments=arguments, always=always)
+                words = words_for(_marker(item)) if kind == "answer" else ""
+                await session.decide(item.question, kind, arguments=arguments, reason=words, always=always)
             self._world.note("answered", **facts)
         if not self._scene.stops_running:
             return await session.proceed()
@@ -264,8 +265,8 @@ class _Life:
         match self._wanted(item).answer:
             case "edit":
                 return "edit", _edited(item.call["arguments"])
-            case "reject":
-                return "reject", None
+            case "answer" | "reject" as kind:
+                return kind, None
         return "approve", None
 
     async def _always(self, session: Session, item: OpenQuestion) -> Always | None:

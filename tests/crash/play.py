@@ -16,7 +16,7 @@ from graph_agent.graph.history import require_valid
 from graph_agent.ports import ModelRequest, OnDelta
 from tests.crash.world import World
 
-__all__ = ["ALWAYS", "EDITED", "SCENES", "PlayModel", "Scene", "Wanted", "marker_in"]
+__all__ = ["ALWAYS", "EDITED", "QUESTIONS", "SCENES", "PlayModel", "Scene", "Wanted", "marker_in", "words_for"]
 
 ALWAYS = "m000-a11da115"
 """The marker of every call that is allowed always: they are the same to the byte, and each leaves its effect."""
@@ -31,7 +31,8 @@ class Wanted:
 
     tool: str
     answer: str = ""
-    """approve, always, reject, edit, stop (the turn, at the question); empty for calls that need none."""
+    """approve, always, reject, edit, answer (in words), stop (the turn, at the question); empty for calls that need
+    none."""
     fails: bool = False
     stays: float = 0.0
     """Seconds the command goes on after its effect."""
@@ -45,6 +46,8 @@ class Wanted:
             return {"command": f"echo {marker} >> effects; {end}"}
         if self.tool == "write_file":
             return {"file_path": f"{marker}.txt", "content": f"{marker}\n"}
+        if self.tool == "ask_user":
+            return {"question": f"{marker}?", "options": ["yes", "no"]}
         return {"file_path": "read.txt"}
 
 
@@ -71,7 +74,11 @@ class Scene:
 _READ = Wanted("read_file")
 _BASH, _WRITE = Wanted("bash", "approve"), Wanted("write_file", "approve")
 _ALWAYS = Wanted("bash", "always")
+_QUESTION = Wanted("ask_user", "answer")
 _SLOW = Wanted("bash", "approve", stays=20)
+
+QUESTIONS = Scene("asked by the model", (((_READ, _QUESTION, _BASH), (_QUESTION,)), ((_QUESTION,),)))
+"""Its questions are answered in words."""
 
 SCENES: tuple[Scene, ...] = (
     Scene(
@@ -90,6 +97,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("stopped at the question", (((Wanted("bash", "stop"), _READ),), ((_BASH,),))),
     Scene("stopped while a command runs", (((_SLOW, _BASH),), ((_READ,),)), stops_running=True),
     Scene("allowed always", (((_ALWAYS, _READ), (_ALWAYS,)), ((_ALWAYS,),))),
+    QUESTIONS,
     Scene("taken up again from an earlier checkpoint", (((_READ, _BASH, _WRITE),), ((_BASH,),)), goes_back=True),
     Scene("rewound with its files", (((_READ, _BASH, _WRITE),), ((_WRITE, _WRITE),)), rewinds=True),
     Scene("forked", (((_READ, _BASH, _WRITE),), ((_BASH,),)), forks=True),
@@ -134,8 +142,13 @@ class PlayModel:
         return AIMessage("", tool_calls=calls)
 
 
+def words_for(marker: str) -> str:
+    """What the person answers to the question with this marker."""
+    return f"to {marker} the person says yes"
+
+
 def marker_in(arguments: Mapping[str, Any]) -> str:
     """The marker that a call's arguments carry, without the sign of an edit; empty where there is none."""
-    text = str(arguments.get("command") or arguments.get("file_path") or "")
+    text = str(arguments.get("command") or arguments.get("file_path") or arguments.get("question") or "")
     found = re.search(r"\bm\d{3}-[0-9a-f]{8}", text)
     return found[0] if found else ""

@@ -7,7 +7,6 @@ import pytest
 
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.life import Plan
-from tests.crash.play import SCENES
 from tests.crash.sweep import Tally, trial
 
 
@@ -19,7 +18,7 @@ def test_without_the_safeguard_the_checker_reports_the_broken_promise(ablation: 
 
     for nth in range(1, 25):
         plan = Plan(kill_at=nth, kill_on=missing.die_at, ablation=ablation)
-        trial(SCENES[0], [plan], tmp_path / str(nth), tally, [])
+        trial(missing.scene, [plan], tmp_path / str(nth), tally, [])
         if any(expected.search(line) for line in tally.violations):
             return
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from graph_agent.cli.ask.approving import Approving
 from graph_agent.cli.ask.prompt import Prompt
 from graph_agent.cli.ask.recovering import Recovering
+from graph_agent.cli.ask.replying import Replying
 from graph_agent.cli.ask.together import Together
 from graph_agent.cli.render.lines import folded, marked
 from graph_agent.session.api import OpenQuestion
@@ -33,12 +34,15 @@ class Asking:
             StopTurn: the person wants the turn stopped instead.
             Interrupted, Left: the person leaves; what was answered stays answered, the rest stays open.
         """
-        approving, recovering = Approving(self.prompt), Recovering(self.prompt)
+        approving, recovering, replying = Approving(self.prompt), Recovering(self.prompt), Replying(self.prompt)
         together = Together(self.prompt, approving, recovering)
         if len(questions) > 1:
             self.prompt.story.lines(list(_overview(questions, self.prompt.width)))
         for number, item in enumerate(questions, 1):
             place = f"{number} of {len(questions)}" if len(questions) > 1 else ""
+            if item.call.get("wants_answer") and item.question.kind == "approval":
+                await replying.ask(item, place)
+                self.answered.add(item.question.call_id)
             asks = approving if item.question.kind == "approval" else recovering
             while item.question.call_id not in self.answered:
                 alike = self._left(questions[number - 1 :], item.question.kind)
@@ -49,7 +53,11 @@ class Asking:
 
     def _left(self, questions: Sequence[OpenQuestion], kind: str) -> list[OpenQuestion]:
         return [
-            item for item in questions if item.question.kind == kind and item.question.call_id not in self.answered
+            item
+            for item in questions
+            if item.question.kind == kind
+            and item.question.call_id not in self.answered
+            and not (kind == "approval" and item.call.get("wants_answer"))
         ]
 
 

@@ -29,6 +29,7 @@ _LETS_THROUGH = ("y", "a", "e")
 _WORDS: dict[str, str] = {
     "approve": "yes",
     "edit": "yes, with edited arguments",
+    "answer": "answered",
     "reject": "no",
     "retry": "retry",
     "done": "done",
@@ -98,6 +99,22 @@ class Prompt:
             if line is None or (key := chosen(line, choices)) is not None:
                 return None if line is None else key
             self._ask_again(choices)
+
+    async def sentence(self, item: OpenQuestion, page: list[Text], how: str) -> str | None:
+        """A line of the person's own, never empty; None when the question was answered elsewhere, which is told."""
+        if await self.is_gone(item):
+            return None
+        self.story.lines(page)
+        self.say(how, "dim")
+        self.terminal.drop_typed_ahead()
+        while True:
+            gone = asyncio.create_task(self._answered_elsewhere(item))
+            line = await self.terminal.answer("answer > ", gone)
+            if line is None:
+                self._tell_elsewhere(item, gone.result())
+                return None
+            if line.strip():
+                return line.strip()
 
     async def words(self, prompt: str) -> str:
         """One line of free text."""

@@ -15,7 +15,7 @@ from graph_agent.cli.render.diff import added_text, diff_lines
 from graph_agent.cli.render.lines import block, folded, marked
 from graph_agent.session.api import OpenQuestion
 
-__all__ = ["approval_page", "recovery_page"]
+__all__ = ["approval_page", "question_page", "recovery_page"]
 
 _LF = "\n"
 _RISKS = {
@@ -42,6 +42,17 @@ def approval_page(
     if is_edited:
         lines.append(Text("  these are your edited arguments, not the model's", "bold"))
     return [*lines, *_change(preview, width)]
+
+
+def question_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
+    """The page of a question that the model asks: what it wants to know, and the options it sees."""
+    call = item.call
+    number = f" {place}" if place else ""
+    lines = [Text.assemble((f"Question{number} ", "bold"), marked(str(call["call_id"]), "dim"))]
+    lines += block(str(call["arguments"].get("question", "")), width, style="bold")
+    for position, option in enumerate(call["arguments"].get("options") or (), 1):
+        lines += folded(marked(str(option)), width, f"  {position}. ", "  │  ")
+    return lines
 
 
 def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:

@@ -15,7 +15,9 @@ from graph_agent.cli.views.screen import local_time, print_json, print_lines
 __all__ = ["answer", "next_step", "tell"]
 
 
-def answer(call: str, kind: Literal["approve", "reject"], reason: str, db: str | None, *, as_json: bool) -> None:
+def answer(
+    call: str, kind: Literal["approve", "answer", "reject"], reason: str, db: str | None, *, as_json: bool
+) -> None:
     """Give an answer and tell which one stands; exit code 1 when it is somebody else's."""
     given = asyncio.run(answer_approval(database_of(db), call, kind, by=f"cli pid {os.getpid()}", reason=reason))
     tell(given, as_json=as_json)

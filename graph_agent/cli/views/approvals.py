@@ -1,7 +1,7 @@
 """`approvals`: what waits for an answer, and what came of giving one."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,9 +101,11 @@ def _lines(
         if answer is not None:
             name = call_name(view.thread_id, view.record["call_id"], shared)
             yield escape(f"{name} was answered: {answer.kind} by {answer.by}; its thread has not taken it in")
-    if waiting:
+    if any(view.record.get("wants_answer") for view in waiting):
+        yield "Answer a question with: graph-agent approvals answer CALL TEXT"
+    if not all(view.record.get("wants_answer") for view in waiting):
         yield "Answer with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
-    elif not answered:
+    if not waiting and not answered:
         yield "Nothing waits for an approval."
 
 
@@ -116,12 +118,20 @@ def _question_lines(view: CallView, shared: frozenset[str], place: str) -> Itera
     yield escape(f"  thread {view.thread_id}{place}, asked {time_and_age(record.get('asked_at'))}")
     if record.get("reason"):
         yield escape(f"  {record['reason']}")
-    preview = record.get("preview") or {}
-    text = preview.get("text") or json.dumps(record["arguments"], indent=2, ensure_ascii=False)
-    lines = escape(str(text).rstrip("\n"), multiline=True).split("\n")
+    lines = escape(_shown(record).rstrip("\n"), multiline=True).split("\n")
     yield from (f"  │ {line}" for line in lines[:_FIRST_LINES])
     if len(lines) > _FIRST_LINES:
         yield f"  │ … {len(lines) - _FIRST_LINES} more lines; --json has them all"
+
+
+def _shown(record: Mapping[str, Any]) -> str:
+    """What is to be decided about: a question in its own words, the change a call would make, or its arguments."""
+    arguments = record["arguments"]
+    if record.get("wants_answer"):
+        options = [f"{number}. {option}" for number, option in enumerate(arguments.get("options") or (), 1)]
+        return "\n".join([str(arguments.get("question", "")), *options])
+    preview = record.get("preview") or {}
+    return str(preview.get("text") or json.dumps(arguments, indent=2, ensure_ascii=False))
 
 
 def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
@@ -140,6 +150,7 @@ def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
         "kind": record.get("kind"),
         "display": record.get("display", ""),
         "digest": record.get("digest"),
+        "wants_answer": bool(record.get("wants_answer")),
     }
     if view.answer is None:
         return shown

@@ -1,0 +1,19 @@
+"""Which answers a question about a call may have: the one table that asking and applying both read."""
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["fitting_answers"]
+
+_IN_WORDS: Final = ("answer", "reject")
+_BY_STATUS: Final[dict[str, tuple[str, ...]]] = {
+    "awaiting_approval": ("approve", "edit", "reject"),
+    "interrupted": ("retry", "done", "cancel"),
+}
+
+
+def fitting_answers(call: Mapping[str, object]) -> tuple[str, ...]:
+    """The kinds of answer a `ToolCallInfo` waits for; none where it waits for nothing."""
+    if call["status"] == "awaiting_approval" and call.get("wants_answer"):
+        return _IN_WORDS
+    return _BY_STATUS.get(str(call["status"]), ())
