@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs._generate import commands, configuration, events, schema, state_machine
+from docs._generate import commands, configuration, drawing, events, schema, state_machine
 
 __all__ = ["PAGES", "write_pages"]
 
@@ -12,6 +12,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/configuration.md": configuration.page,
     "docs/events.md": events.page,
     "docs/events.schema.json": schema.schema,
+    "docs/graph.svg": drawing.picture,
     "docs/state-machine.md": state_machine.page,
 }
 """Path from the top of the checkout to what renders it."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from docs._generate import drawing
 from docs._generate.markdown import mermaid, note, table
 from graph_agent.calls import FINAL, INITIAL, STATUSES, TRANSITIONS
-from graph_agent.graph.edges import EDGES, END, START
+from graph_agent.graph.edges import EDGES
 
 __all__ = ["page"]
 
@@ -21,7 +22,15 @@ def page() -> str:
             "",
             "## Where control goes",
             "",
-            *mermaid("flowchart TD", _flow()),
+            "![The five nodes and the edges between them](graph.svg)",
+            "",
+            "This picture, and the two below, are what `graph-agent graph` draws: in the terminal, with",
+            "`--format mermaid`, `svg` or `png`. With the id of a thread it marks where that thread stands, and",
+            "counts how often it came by each node and edge.",
+            "",
+            *drawing.in_terminal(),
+            "",
+            *drawing.as_mermaid(),
             "",
             *table(("after", "reports", "control goes to", "why"), [tuple(edge) for edge in EDGES]),
             "",
@@ -37,15 +46,6 @@ def page() -> str:
             "",
         ]
     )
-
-
-def _flow() -> Iterable[str]:
-    for edge in EDGES:
-        yield f"{_node(edge.source)} -- {edge.outcome} --> {_node(edge.target)}"
-
-
-def _node(name: str) -> str:
-    return {START: "begin([START])", END: "finish([END])"}.get(name, name)
 
 
 def _changes() -> Iterable[str]:

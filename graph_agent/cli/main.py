@@ -15,6 +15,7 @@ from graph_agent.cli.calls import calls_command
 from graph_agent.cli.config import config_app
 from graph_agent.cli.diff import diff_command
 from graph_agent.cli.doctor import doctor_command
+from graph_agent.cli.graph import graph_command
 from graph_agent.cli.history import history_command
 from graph_agent.cli.inspect import inspect_command
 from graph_agent.cli.mcp import mcp_app
@@ -47,6 +48,7 @@ app.command("rewind", cls=PlainCommand)(rewind_command)
 app.command("calls", cls=PlainCommand)(calls_command)
 app.command("recover", cls=PlainCommand)(recover_command)
 app.command("history", cls=PlainCommand)(history_command)
+app.command("graph", cls=PlainCommand)(graph_command)
 app.command("diff", cls=PlainCommand)(diff_command)
 app.command("doctor", cls=PlainCommand)(doctor_command)
 app.add_typer(threads_app, name="threads")

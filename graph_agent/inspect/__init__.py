@@ -10,8 +10,11 @@ from graph_agent.inspect.state import CheckpointState, PendingWrite, Task
 from graph_agent.inspect.statistics import ToolStatistics
 from graph_agent.inspect.threads import ThreadSummary
 from graph_agent.inspect.transcript import TranscriptEntry
+from graph_agent.inspect.visits import END, START, Visits
 
 __all__ = [
+    "END",
+    "START",
     "Attempt",
     "CallView",
     "Change",
@@ -29,6 +32,7 @@ __all__ = [
     "ThreadSummary",
     "ToolStatistics",
     "TranscriptEntry",
+    "Visits",
     "differences",
     "is_alive",
 ]

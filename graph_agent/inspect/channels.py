@@ -1,11 +1,12 @@
 """Rebuilds the values of a checkpoint's channels, those stored as deltas too, without the graph that wrote them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from graph_agent.calls import merge_calls
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.decode import Snapshot, decode
+from graph_agent.inspect.line import line_to
 
 __all__ = ["channel_values"]
 
@@ -15,14 +16,6 @@ _INTERNAL = ("branch:to:", "__")
 _DELTAS = ("messages", "calls")
 _OVERWRITE = "langgraph.types.Overwrite"
 
-# Ancestors are found by their link, not by the order of their ids: ids rise within one process only.
-_ANCESTORS = """WITH RECURSIVE chain(id, parent, type, checkpoint) AS (
-    SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint FROM checkpoints
-    WHERE thread_id = ?1 AND checkpoint_ns = '' AND checkpoint_id = ?2
-    UNION ALL
-    SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint FROM chain CROSS JOIN checkpoints c
-    ON c.thread_id = ?1 AND c.checkpoint_ns = '' AND c.checkpoint_id = chain.parent)
-SELECT id, type, checkpoint FROM chain"""
 _WRITES = """SELECT channel, type, value FROM writes
     WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel IN ('messages', 'calls')
     ORDER BY task_path, task_id, idx"""
@@ -50,14 +43,15 @@ def _replayed(
 ) -> dict[str, Any]:
     seeds: dict[str, Any] = {}
     batches: dict[str, list[list[Any]]] = {name: [] for name in missing}
-    for checkpoint_id, stored in _ancestors(database, thread_id, parent_id):
+    for ancestor in line_to(database, thread_id, parent_id):
         wanted = [name for name in missing if name not in seeds]
         if not wanted:
             break
         written: dict[str, list[Any]] = {name: [] for name in _DELTAS}
-        for channel, kind, blob in database.rows(_WRITES, (thread_id, checkpoint_id)):
+        for channel, kind, blob in database.rows(_WRITES, (thread_id, ancestor.id)):
             if channel in wanted:
                 written[channel].append(decode(kind, blob))
+        stored = ancestor.checkpoint.get("channel_values") or {}
         for name in wanted:
             batches[name].append(written[name])
             if name in stored:
@@ -66,18 +60,6 @@ def _replayed(
         name: _fold(name, seeds.get(name), [write for batch in reversed(batches[name]) for write in batch])
         for name in missing
     }
-
-
-def _ancestors(
-    database: ReadOnlyDatabase, thread_id: str, parent_id: str | None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Id and stored channel values, nearest first. A chain that bites its own tail ends there."""
-    seen = set()
-    for checkpoint_id, kind, blob in database.stream(_ANCESTORS, (thread_id, parent_id)):
-        if checkpoint_id in seen:
-            return
-        seen.add(checkpoint_id)
-        yield checkpoint_id, decode(kind, blob).get("channel_values") or {}
 
 
 def _fold(name: str, seed: Any, writes: list[Any]) -> Any:

@@ -22,6 +22,7 @@ from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
+from graph_agent.inspect.visits import Visits, read_visits
 from graph_agent.ports import Done, Grant, JournalRow
 
 __all__ = ["Inspection", "Reader"]
@@ -155,6 +156,10 @@ class Reader:
         """
         with self._database.one_moment():
             return read_history(self._database, thread_id, self.thread(thread_id).checkpoint_id or "")
+
+    def visits(self, thread_id: str, checkpoint_id: str) -> Visits:
+        """How often each node ran, and each edge was taken, on the way to a checkpoint."""
+        return read_visits(self._database, thread_id, checkpoint_id)
 
     def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
         """The conversation at the thread's head, in order; on request the messages of every other branch too."""

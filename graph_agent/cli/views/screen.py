@@ -12,7 +12,16 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-__all__ = ["clipped", "colored", "line_width", "local_time", "print_json", "print_lines", "text_width"]
+__all__ = [
+    "clipped",
+    "colored",
+    "line_width",
+    "local_time",
+    "print_json",
+    "print_lines",
+    "speaks_unicode",
+    "text_width",
+]
 
 _COLORS = {
     "at_rest": "2",
@@ -53,6 +62,12 @@ def colored(text: str, meaning: str) -> str:
     """The text in the colour of a status, risk or heading, where the output takes colour."""
     code = _COLORS.get(meaning)
     return f"\x1b[{code}m{text}\x1b[0m" if code and _takes_color() else text
+
+
+def speaks_unicode() -> bool:
+    """Whether lines and boxes of Unicode can be shown."""
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    return os.environ.get("TERM") != "dumb" and encoding.startswith("utf")
 
 
 def text_width(text: str) -> int:
