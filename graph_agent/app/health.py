@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from graph_agent.app.project import notices, project_at
 from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import ModelSettings
@@ -49,6 +50,7 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
     checks: tuple[Callable[[], Check], ...] = (
         _versions,
         lambda: _settings(environment),
+        _trust,
         lambda: _model(environment),
         lambda: _program("search", ripgrep(), "searching falls back to a slower way with the same results"),
         lambda: _program("parser", find_shfmt(), "without it every shell command asks"),
@@ -74,6 +76,14 @@ def _settings(environment: Mapping[str, str]) -> Check:
     except ConfigError as error:
         return Check("settings", ok=False, detail=str(error), hint="see: graph-agent config path")
     return Check("settings", ok=True, detail=f"mode {settings.mode}, {len(settings.origins)} values set")
+
+
+def _trust() -> Check:
+    try:
+        told = "; ".join(notices(project_at(Path.cwd())))
+    except (ConfigError, StorageError) as error:
+        return Check("trust", ok=False, detail=str(error), matters=False)
+    return Check("trust", ok=True, detail=told or "nothing in this folder is ignored")
 
 
 def _model(environment: Mapping[str, str]) -> Check:
@@ -114,7 +124,13 @@ def _program(name: str, program: str | None, without: str) -> Check:
         return Check(name, ok=False, detail="not found", hint=without, matters=False)
     try:
         done = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, timeout=_PROGRAM_WAIT_S, check=False
+            # Not in the folder the command is called in: its files must not have a say.
+            [program, "--version"],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=_PROGRAM_WAIT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         detail = f"{program} does not run: {type(error).__name__}"

@@ -29,11 +29,16 @@ Calls:
 Answers: short, plain, truthful; say what was done, what was not, and what failed."""
 
 
-def instructions_for(workspace: Path, today: str, memories: str = "") -> str:
-    """The system prompt of a new thread; `today` is an ISO date, `memories` what the user's context file says."""
+def instructions_for(workspace: Path, today: str, memories: str = "", of_project: str = "") -> str:
+    """The system prompt of a new thread.
+
+    `today` is an ISO date, `memories` what the user's context file says, `of_project` what a trusted
+    project's files say.
+    """
     where = f"Workspace: {workspace}\nPlatform: {platform.system()} {platform.machine()}\nDate: {today}"
     kept = f"What the user, and earlier conversations, want you to know:\n\n{memories}" if memories else ""
-    return "\n\n".join(part for part in (_STABLE, kept, where) if part)
+    project = f"What the files of this project say about working on it:\n\n{_cut(of_project)}" if of_project else ""
+    return "\n\n".join(part for part in (_STABLE, kept, project, where) if part)
 
 
 def remembered(context_file: Path) -> str:
@@ -45,8 +50,12 @@ def remembered(context_file: Path) -> str:
     except OSError as error:
         _log.warning("the context file %s cannot be read: %s", context_file, error)
         return ""
+    return _cut(text, f" of {context_file}")
+
+
+def _cut(text: str, whose: str = "") -> str:
     if len(text) <= _MEMORY_CHARS:
         return text
     half = _MEMORY_CHARS // 2
     left_out = len(text) - 2 * half
-    return f"{text[:half]}\n[… {left_out} characters of {context_file} are left out here …]\n{text[-half:]}"
+    return f"{text[:half]}\n[… {left_out} characters{whose} are left out here …]\n{text[-half:]}"

@@ -10,13 +10,15 @@ from typing import Any
 from uuid import uuid4
 
 from graph_agent.app.models import open_model
+from graph_agent.app.project import notices, project_at
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import default_registry
 from graph_agent.app.wiring import open_store, session_parts
 from graph_agent.config.load import load_settings
+from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
-from graph_agent.events import EventBus
+from graph_agent.events import EventBus, Warned
 from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
 from graph_agent.store.threads import ThreadRow, ThreadTable
@@ -42,7 +44,8 @@ async def open_session(
         flags: `db`, `mode`, `model`, `max_steps`, `no_stream`; the rest comes from environment and config file.
             `checkpoint_id` is an older checkpoint of the thread to go on from, as a new branch. With
             `may_choose_model` a model that is not clear is left to `Session.switch_model`. With `awaits_servers`
-            the tools of MCP servers are waited for, as long as the setting `mcp_wait` says.
+            the tools of MCP servers are waited for, as long as the setting `mcp_wait` says. With `trust` the
+            workspace's project files count in this session, whatever the user answered about them.
         bus: where the session's events go.
 
     Raises:
@@ -52,8 +55,9 @@ async def open_session(
         UsageError: no model is named and the endpoint has not exactly one.
     """
     given = dict(flags or {})
-    settings = load_settings(os.environ, flags=_as_settings(given))
     folder = await asyncio.to_thread(_existing, workspace)
+    project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
+    settings = load_settings(os.environ, flags=_as_settings(given), project=project)
     async with AsyncExitStack() as opened:
         wish = _Wish(
             folder,
@@ -63,9 +67,16 @@ async def open_session(
             bool(given.get("may_choose_model")),
             bool(given.get("awaits_servers")),
         )
-        session = await _open(wish, settings, bus or EventBus(), opened)
+        bus = bus or EventBus()
+        session = await _open(wish, settings, bus, opened)
+        _tell(project, bus)
         opened.pop_all()
     return session
+
+
+def _tell(project: Project, bus: EventBus) -> None:
+    for notice in notices(project):
+        bus.publish(Warned(notice))
 
 
 def _existing(workspace: Path) -> Path:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from graph_agent.app.tooling import default_registry, policy_of
 from graph_agent.config.settings import Settings
+from graph_agent.config.tightening import item_key
 from graph_agent.errors import UsageError
 from graph_agent.toolbox.checking import Checked, check_call
 from graph_agent.toolbox.places import Setting
@@ -71,9 +72,12 @@ def effective_rules(settings: Settings) -> Sequence[EffectiveRule]:
         if kind not in ("allow", "ask", "deny"):
             found.append(EffectiveRule(step, "", step, "built in"))
             continue
-        source = settings.origins.get(f"policy.{kind}", "")
+        key, origins = f"policy.{kind}", settings.origins
         rules: Sequence[str] = getattr(settings.policy, kind)
-        found += [EffectiveRule(step, kind, rule, source) for rule in rules]
+        found += [
+            EffectiveRule(step, kind, rule, origins.get(item_key(key, rule), origins.get(key, "")))
+            for rule in rules
+        ]
     return found
 
 

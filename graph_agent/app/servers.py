@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from graph_agent.config.load import load_settings
+from graph_agent.app.project import settings_at
 from graph_agent.config.paths import data_dir
 from graph_agent.config.settings import McpServer, Settings
+from graph_agent.config.tightening import item_key
+from graph_agent.config.trust import trust_file
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, Warned
-from graph_agent.mcp.trust import TrustFile
+from graph_agent.mcp.trust import fingerprint
 from graph_agent.ports import SystemClock
 from tools.registry import ToolRegistry
 
@@ -84,13 +86,13 @@ class ServerView:
 
 
 def known_servers() -> list[ServerView]:
-    """Every server of the configuration, in its order.
+    """Every server of the configuration, in its order, with those of the current folder where that is trusted.
 
     Raises:
         ConfigError: a setting is wrong.
     """
-    trust = _trust_file()
-    return [_view(name, server, trust) for name, server in load_settings(os.environ).mcp_servers.items()]
+    settings = settings_at(Path.cwd())
+    return [_view(name, server, settings) for name, server in settings.mcp_servers.items()]
 
 
 def trust_server(name: str) -> ServerView:
@@ -99,14 +101,15 @@ def trust_server(name: str) -> ServerView:
     Raises:
         UsageError: there is no such server.
     """
-    server, trust = _configured(name), _trust_file()
-    trust.add(name, server, SystemClock().now())
-    return _view(name, server, trust)
+    settings = settings_at(Path.cwd())
+    server = _configured(name, settings)
+    trust_file(os.environ).add_server(name, fingerprint(server), SystemClock().now())
+    return _view(name, server, settings)
 
 
 def withdraw_trust(name: str) -> None:
     """Forget that a server was trusted."""
-    _trust_file().forget(name)
+    trust_file(os.environ).forget_server(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,9 @@ async def try_server(name: str, workspace: Path) -> ServerTools:
     Raises:
         UsageError: there is no such server, or it is not trusted.
     """
-    server = _configured(name)
-    if not _trust_file().has(server):
+    settings = settings_at(workspace)
+    server = _configured(name, settings)
+    if not _is_trusted(name, server, settings):
         raise UsageError(
             f"MCP server {name!r} is not trusted; look at it and run: graph-agent mcp trust {shlex.quote(name)}"
         )
@@ -142,10 +146,7 @@ async def try_server(name: str, workspace: Path) -> ServerTools:
 
 
 def _trusted(settings: Settings, warn: Callable[[str], None]) -> Mapping[str, McpServer]:
-    if not settings.mcp_servers:
-        return {}
-    trust = _trust_file()
-    trusted = {name: server for name, server in settings.mcp_servers.items() if trust.has(server)}
+    trusted = {name: server for name, server in settings.mcp_servers.items() if _is_trusted(name, server, settings)}
     for name in settings.mcp_servers.keys() - trusted.keys():
         warn(
             f"MCP server {name!r} is not trusted as it is configured now and was not started; look at it and run: "
@@ -165,8 +166,15 @@ def _fleet(
     return cast("Fleet", fleet.Fleet(servers, registry, around.Surroundings(workspace, logs, warn)))
 
 
-def _configured(name: str) -> McpServer:
-    servers = load_settings(os.environ).mcp_servers
+def _is_trusted(name: str, server: McpServer, settings: Settings) -> bool:
+    """Trusted by itself, or listed when the user trusted the project folder that brings it."""
+    return item_key("mcp_servers", name) in settings.origins or trust_file(os.environ).has_server(
+        fingerprint(server)
+    )
+
+
+def _configured(name: str, settings: Settings) -> McpServer:
+    servers = settings.mcp_servers
     if name not in servers:
         known = ", ".join(servers) or "none"
         raise UsageError(
@@ -176,16 +184,12 @@ def _configured(name: str) -> McpServer:
     return servers[name]
 
 
-def _trust_file() -> TrustFile:
-    return TrustFile(data_dir(os.environ) / "mcp-trust.json")
-
-
-def _view(name: str, server: McpServer, trust: TrustFile) -> ServerView:
+def _view(name: str, server: McpServer, settings: Settings) -> ServerView:
     command = shlex.join((server.command or "", *server.args))
     return ServerView(
         name=name,
         transport="http" if server.url else "stdio",
         reached_by=server.url or command,
         variables=(*server.env, *server.headers),
-        is_trusted=trust.has(server),
+        is_trusted=_is_trusted(name, server, settings),
     )

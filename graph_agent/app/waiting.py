@@ -1,13 +1,12 @@
 """A call that waits, looked up by an id, and the toolbox that judges it: what answers from outside begin with."""
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from graph_agent.app.project import settings_at
 from graph_agent.app.tooling import ToolStorage, open_toolbox
-from graph_agent.config.load import load_settings
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader
@@ -66,7 +65,7 @@ def _named(reader: Reader, waiting: list[CallView], text: str) -> tuple[str, str
 @asynccontextmanager
 async def judging(database: Path, workspace: Path, clock: Clock) -> AsyncIterator[GraphToolbox]:
     """The tools in a workspace, judged by the rules and grants of now; nothing is run with them."""
-    settings = load_settings(os.environ, flags={"database": str(database)})
+    settings = settings_at(workspace, {"database": str(database)})
     async with await Database.open(database) as opened:
         blobs = FileBlobs(blob_dir(database))
         journal, states = SqliteJournal(opened, blobs, clock), SqliteFileStates(opened, clock)

@@ -76,7 +76,8 @@ async def session_parts(
     database, clock = store.database, store.clock
     storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
     toolbox = await open_toolbox(thread.workspace, settings, storage, bus, servers)
-    instructions, saver = partial(_instructions, thread.workspace, clock), CheckpointSaver(database)
+    instructions = partial(_instructions, thread.workspace, settings.instructions, clock)
+    saver = CheckpointSaver(database)
     parts = Parts(model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
@@ -98,8 +99,8 @@ async def session_parts(
     )
 
 
-def _instructions(workspace: Path, clock: SystemClock) -> str:
-    return instructions_for(workspace, clock.now()[:10], remembered(memory_file(os.environ)))
+def _instructions(workspace: Path, of_project: str, clock: SystemClock) -> str:
+    return instructions_for(workspace, clock.now()[:10], remembered(memory_file(os.environ)), of_project)
 
 
 async def _close(servers: SessionServers, model: OpenedModel, database: Database) -> None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import WordCompleter
 
-from graph_agent.cli.ask.terminal import Terminal
+from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
 from graph_agent.cli.commands_of_chat import completions
 from graph_agent.cli.escape import escape
+from graph_agent.cli.exits import Exit
 from graph_agent.cli.opening import Target, aim, open_target
 from graph_agent.config.paths import data_dir, database_path
+from graph_agent.config.project import may_say_something
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,12 +42,24 @@ def open_chat(target: Target, message: str | None) -> int:
 
 
 async def _chat(terminal: Terminal, target: Target, message: str | None) -> int:
-    """The prompt of a new thread is on the screen before anything heavy is loaded."""
+    """The prompt of a new thread is there before anything heavy is loaded, unless its folder is to be trusted."""
+    if may_say_something(target.workspace) and not await _trust_settled(terminal, target):
+        return Exit.DONE
     is_new = message is None and not target.exists
     first = asyncio.create_task(terminal.message()) if is_new else None
     await asyncio.sleep(0)
     chat = await asyncio.to_thread(_built, terminal, target, message)
     return await chat.run(first)
+
+
+async def _trust_settled(terminal: Terminal, target: Target) -> bool:
+    """False where the person leaves instead of answering."""
+    asking = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.ask.trusting")
+    try:
+        await asking.ask_trust(target.workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
+    except (Interrupted, Left):
+        return False
+    return True
 
 
 def _built(terminal: Terminal, target: Target, message: str | None) -> "Chat":
@@ -90,10 +104,10 @@ def _seen_from(target: Target, thread: str | None, left: "Conversation") -> Targ
 
 def _introduction(target: Target) -> tuple[str, str]:
     """Which model answers and why, and how to connect another. Settings are heavy: read once all is loaded."""
+    from graph_agent.app.project import settings_at
     from graph_agent.config.choice import choose_model
-    from graph_agent.config.load import load_settings
 
-    choice = choose_model(load_settings(os.environ, flags={"model.name": target.flags.get("model")}))
+    choice = choose_model(settings_at(target.workspace, {"model.name": target.flags.get("model")}))
     return choice.reason, choice.connect
 
 

@@ -112,6 +112,9 @@ def run(
     skip_permissions: Bypass = False,
     no_stream: NoStream = False,
     workspace: Workspace = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Let the workspace's project files count in this run; nothing is kept.")
+    ] = False,
     db: Database = None,
 ) -> None:
     """Run one turn without asking anybody; the exit code says how it ended."""
@@ -121,6 +124,7 @@ def run(
     from graph_agent.cli.views.place import database_of
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
+    flags["trust"] = trust
     target = aim(flags, workspace=workspace, thread=thread, resume=resume)
     text = _prompt(prompt, may_be_absent=target.exists)
     settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)

@@ -50,6 +50,28 @@ def set_command(
     change_setting(key, value, as_json=as_json)
 
 
+@config_app.command("trust", cls=PlainCommand)
+def trust_command(
+    folder: Annotated[
+        str | None, typer.Argument(metavar="[FOLDER]", help="The project folder; the current one if left out.")
+    ] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Trust it without asking.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no more.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List all folders that were answered about.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a project folder's own files would turn on, and let them count; any change of them asks anew."""
+    from graph_agent.cli.views.trust import list_trusted, revoke_trust, trust_folder
+
+    if list_all:
+        list_trusted(as_json=as_json)
+    elif revoke:
+        revoke_trust(folder, as_json=as_json)
+    else:
+        trust_folder(folder, is_settled=yes, as_json=as_json)
+
+
 @config_app.command("explain", cls=PlainCommand)
 def explain_command(key: _Key, as_json: AsJson = False) -> None:
     """Show what each layer says about a key, which one won, and what values it takes."""

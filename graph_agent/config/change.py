@@ -1,10 +1,7 @@
 """Writes one setting into the user's config.toml. What else stands there stays, comments included."""
 
-import fcntl
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +9,12 @@ import tomlkit
 from tomlkit.exceptions import ParseError
 from tomlkit.toml_document import TOMLDocument
 
+from graph_agent.config.found import Found
 from graph_agent.config.keys import known_keys, meant_key
-from graph_agent.config.layers import Found, config_file, refuse_bypass
+from graph_agent.config.layers import config_file, refuse_bypass
 from graph_agent.config.load import settings_from
 from graph_agent.config.paths import database_path
+from graph_agent.config.writing import alone, replace_text
 from graph_agent.errors import ConfigError, UsageError
 
 __all__ = ["set_value"]
@@ -35,9 +34,8 @@ def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
     path = config_file(env)
     value = _fitting(key, text, path, env)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _alone(path.parent):
-            _replace(path.resolve(), _with(_document(path), key, value))
+        with alone(path.parent):
+            replace_text(path.resolve(), _with(_document(path), key, value))
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error}. Nothing was changed.") from error
     return path
@@ -85,27 +83,3 @@ def _with(document: TOMLDocument, key: str, value: Any) -> str:
         table: Any = document[section]
         table[name] = value
     return tomlkit.dumps(document)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Two processes that set something at once must not lose one of the two."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _replace(path: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -45,8 +45,11 @@ def choose_model(settings: Settings) -> Choice:
 
 
 def shown_url(url: str) -> str:
-    """The address without a user name or password that may stand in it."""
-    parts = urlsplit(url)
+    """The address without a user name or password that may stand in it; empty for what is no address."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 

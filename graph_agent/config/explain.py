@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graph_agent.config.choice import shown_url
+from graph_agent.config.found import Found
 from graph_agent.config.keys import SECRET_KEYS, known_keys, meant_key
-from graph_agent.config.layers import ENVIRONMENT, FLAGS, Found, Layer, config_file, read_layers
+from graph_agent.config.layers import ENVIRONMENT, FLAGS, Layer, config_file, read_layers
 from graph_agent.config.load import load_settings
 from graph_agent.config.paths import database_path
+from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
+from graph_agent.config.tightening import ADDED, together
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,12 +30,14 @@ class Said:
     """What one layer says about a key."""
 
     layer: str
-    """flag, env, user or default."""
+    """flag, env, project, user or default."""
     place: str
     """The variable, the file, or what could be used to say something here."""
     value: Any
     """JSON value to show; None where the layer is silent."""
     speaks: bool
+    ignored: str = ""
+    """Why the value does not count; empty where it does, or there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,54 +54,66 @@ class Explanation:
     description: str
     allowed: str
     layers: tuple[Said, ...]
-    """Strongest first."""
+    """Strongest first. What a project adds to a list or table of the user's joins it, and both speak."""
 
 
-def explain_all(env: Mapping[str, str]) -> tuple[Explanation, ...]:
+def explain_all(env: Mapping[str, str], project: Project | None = None) -> tuple[Explanation, ...]:
     """Every setting of this process, the database last.
 
     Raises:
         ConfigError: a value is wrong or a key unknown.
     """
-    load_settings(env)
-    layers = read_layers(env, {})
-    return (*(_explained(key, layers, env) for key in known_keys()), _database(env))
+    load_settings(env, project=project)
+    layers = read_layers(env, {}, project)
+    return (*(_explained(key, layers, _places(env, project)) for key in known_keys()), _database(env))
 
 
-def explain(key: str, env: Mapping[str, str]) -> Explanation:
+def explain(key: str, env: Mapping[str, str], project: Project | None = None) -> Explanation:
     """One setting.
 
     Raises:
         UsageError: there is no such key.
         ConfigError: a value is wrong or a key unknown.
     """
-    for found in explain_all(env):
+    for found in explain_all(env, project):
         if found.key == key:
             return found
     raise UsageError(f"there is no setting {key!r}. {meant_key(key)}")
 
 
-def _explained(key: str, layers: tuple[Layer, ...], env: Mapping[str, str]) -> Explanation:
+def _places(env: Mapping[str, str], project: Project | None) -> Mapping[str, str]:
+    own = str(project.config_path) if project else ""
+    return {"user": str(config_file(env)), "project": own}
+
+
+def _explained(key: str, layers: tuple[Layer, ...], places: Mapping[str, str]) -> Explanation:
     field = _field(key)
     default = None if field.default is None else _plain(field.default)
     said = (
-        *(_said(key, layer, env) for layer in layers),
+        *(_said(key, layer, places) for layer in layers),
         Said("default", "", default, speaks=True),
     )
     winner = next(one for one in said if one.speaks)
     origin = winner.place if winner.layer != "default" else ""
-    return Explanation(
-        key, winner.value, winner.layer, origin, field.description or "", kind_in_words(key), tuple(said)
-    )
+    value = _together(key, layers) if key in ADDED and winner.layer == "project" else winner.value
+    return Explanation(key, value, winner.layer, origin, field.description or "", kind_in_words(key), tuple(said))
 
 
-def _said(key: str, layer: Layer, env: Mapping[str, str]) -> Said:
+def _together(key: str, layers: tuple[Layer, ...]) -> Any:
+    project, user = layers[-2:]
+    return _shown(key, together(user.values, project.values)[key])
+
+
+def _said(key: str, layer: Layer, places: Mapping[str, str]) -> Said:
     found = layer.values.get(key)
     if found is not None:
         return Said(layer.name, found.origin, _shown(key, found), speaks=True)
     variables = [name for name, sets in reversed(ENVIRONMENT) if sets == key]
-    places = {"flag": FLAGS.get(key, ""), "env": ", ".join(variables), "user": str(config_file(env))}
-    return Said(layer.name, places[layer.name], None, speaks=False)
+    place = {"flag": FLAGS.get(key, ""), "env": ", ".join(variables), **places}[layer.name]
+    vain = layer.ignored.get(key) or layer.ignored.get("*")
+    if vain is not None:
+        return Said(layer.name, place, _shown(key, Found(vain.value, place)), speaks=False, ignored=vain.why)
+    return Said(layer.name, place, None, speaks=False)
 
 
 def _shown(key: str, found: Found) -> Any:
@@ -104,7 +121,19 @@ def _shown(key: str, found: Found) -> Any:
         source = f"env {found.origin}" if found.origin.isupper() else found.origin
         names = f" ({', '.join(found.value)})" if isinstance(found.value, dict) else ""
         return f"set{names or f' ({source})'}"
-    return shown_url(found.value) if key == "model.base_url" else _plain(found.value)
+    if key == "mcp_servers" and isinstance(found.value, dict):
+        return {name: _without_values(server) for name, server in found.value.items()}
+    return shown_url(str(found.value)) if key == "model.base_url" else _plain(found.value)
+
+
+def _without_values(server: Any) -> Any:
+    """A server's table with the names of its variables and headers alone: their values are secrets."""
+    if not isinstance(server, dict):
+        return server
+    shown: dict[str, Any] = {
+        key: sorted(value) if key in ("env", "headers") else value for key, value in server.items()
+    }
+    return {**shown, "url": shown_url(shown["url"])} if isinstance(shown.get("url"), str) else shown
 
 
 def _plain(value: Any) -> Any:

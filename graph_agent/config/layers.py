@@ -1,20 +1,22 @@
-"""Where settings come from, strongest first: flag, environment, the user's config.toml.
+"""Where settings come from, strongest first: flag, environment, the project's config.toml, the user's.
 
-A project's own `.graph-agent/config.toml` is no layer: a folder somebody else wrote must not change what the agent
-may do or whom it talks to before the user trusted it.
+A project says something only as far as the user trusted its folder, and never more than `tightening` lets through.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from graph_agent.config.found import Found, flattened
 from graph_agent.config.keys import known_keys, meant_key
 from graph_agent.config.paths import config_dir
+from graph_agent.config.project import Project
+from graph_agent.config.tightening import Ignored, project_settings
 from graph_agent.errors import ConfigError
 
-__all__ = ["ENVIRONMENT", "FLAGS", "Found", "Layer", "config_file", "flattened", "read_layers", "refuse_bypass"]
+__all__ = ["ENVIRONMENT", "FLAGS", "Layer", "config_file", "read_layers", "refuse_bypass"]
 
 ENVIRONMENT: tuple[tuple[str, str], ...] = (
     ("OPENAI_BASE_URL", "model.base_url"),
@@ -38,20 +40,14 @@ _FLAG_ONLY_MODE = "bypassPermissions"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A value and where it stood."""
-
-    value: Any
-    origin: str
-
-
-@dataclass(frozen=True, slots=True)
 class Layer:
     """All that one source sets."""
 
-    name: Literal["flag", "env", "user"]
+    name: Literal["flag", "env", "project", "user"]
     values: Mapping[str, Found]
-    """By dotted key."""
+    """By dotted key; of a project, what is added to the user's stands here without it."""
+    ignored: Mapping[str, Ignored] = field(default_factory=dict)
+    """What a project says in vain."""
 
 
 def config_file(env: Mapping[str, str]) -> Path:
@@ -59,28 +55,27 @@ def config_file(env: Mapping[str, str]) -> Path:
     return config_dir(env) / "config.toml"
 
 
-def read_layers(env: Mapping[str, str], flags: Mapping[str, Any]) -> tuple[Layer, ...]:
+def read_layers(
+    env: Mapping[str, str], flags: Mapping[str, Any], project: Project | None = None
+) -> tuple[Layer, ...]:
     """The layers, strongest first. Keys are known; values are not checked, but for the mode no file may set.
 
     Raises:
-        ConfigError: the file cannot be read, or names a key that does not exist.
+        ConfigError: a file that counts cannot be read, or the user's names a key that does not exist.
     """
     given = {key: Found(value, f"flag {FLAGS.get(key, key)}") for key, value in flags.items() if value is not None}
     environment = {key: Found(env[name], name) for name, key in ENVIRONMENT if env.get(name)}
     user = _from_file(config_file(env))
     for layer in (environment, user):
         refuse_bypass(layer.get("mode"))
-    return Layer("flag", given), Layer("env", environment), Layer("user", user)
+    return (Layer("flag", given), Layer("env", environment), *_of(project, user), Layer("user", user))
 
 
-def flattened(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Dotted keys and values of a config file's tables."""
-    sections = {key.partition(".")[0] for key in known_keys() if "." in key}
-    for key, value in tables.items():
-        if key in sections and isinstance(value, dict):
-            yield from ((f"{key}.{inner}", item) for inner, item in value.items())
-        else:
-            yield key, value
+def _of(project: Project | None, user: Mapping[str, Found]) -> tuple[Layer, ...]:
+    if project is None:
+        return ()
+    said = project_settings(project, user)
+    return (Layer("project", said.counting, said.ignored),)
 
 
 def refuse_bypass(mode: Found | None) -> None:

@@ -5,40 +5,55 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from graph_agent.config.found import Found
 from graph_agent.config.keys import SECRET_KEYS
-from graph_agent.config.layers import Found, read_layers
+from graph_agent.config.layers import read_layers
 from graph_agent.config.paths import database_path
+from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
+from graph_agent.config.tightening import origins_of_items, together
 from graph_agent.errors import ConfigError
 
 __all__ = ["load_settings", "settings_from"]
 
 
-def load_settings(env: Mapping[str, str], *, flags: Mapping[str, Any] | None = None) -> Settings:
+def load_settings(
+    env: Mapping[str, str], *, flags: Mapping[str, Any] | None = None, project: Project | None = None
+) -> Settings:
     """The settings of this process.
 
     Args:
         env: the environment; also says where the config file lies.
         flags: values by dotted key, those of `FLAGS`; None is "not given".
+        project: the folder that is worked in; without it no project has a say.
 
     Raises:
         ConfigError: a value is wrong or a key unknown; the message names where it stands and what is expected.
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     found: dict[str, Found] = {}
-    for layer in reversed(read_layers(env, given)):
-        found.update(layer.values)
-    origin = found["database"].origin if "database" in found else ""
-    return settings_from({**found, "database": Found(database_path(env, given.get("database")), origin)})
+    origins: dict[str, str] = {}
+    database = Found(database_path(env, given.get("database")), "flag --db" if "database" in given else "")
+    for layer in reversed(read_layers(env, given, project)):
+        if layer.name == "project":
+            # Alone first: a wrong value is told with the place it stands at.
+            settings_from({**layer.values, "database": database})
+            origins = origins_of_items(layer.values)
+        found = together(found, layer.values) if layer.name == "project" else {**found, **layer.values}
+    instructions = project.instructions if project else ""
+    return settings_from({**found, "database": database}, origins, instructions)
 
 
-def settings_from(found: Mapping[str, Found]) -> Settings:
-    """Settings of these values, by dotted key; the database must be among them.
+def settings_from(
+    found: Mapping[str, Found], origins: Mapping[str, str] | None = None, instructions: str = ""
+) -> Settings:
+    """Settings of these values, by dotted key, the database among them; `origins` are those of single items.
 
     Raises:
         ConfigError: a value is wrong.
     """
-    nested: dict[str, Any] = {"origins": {key: item.origin for key, item in found.items() if item.origin}}
+    places = {key: item.origin for key, item in found.items() if item.origin}
+    nested: dict[str, Any] = {"origins": {**places, **(origins or {})}, "instructions": instructions}
     for key, item in found.items():
         section, _, name = key.rpartition(".")
         target = nested.setdefault(section, {}) if section else nested

@@ -139,4 +139,6 @@ class Settings(_Section):
     database: Path
     """The database file."""
     origins: dict[str, str] = Field(default={}, exclude=True)
-    """Where each value that is no default came from, by dotted key."""
+    """Where each value that is no default came from, by dotted key; each item a project added has its own."""
+    instructions: str = Field(default="", exclude=True)
+    """What the files of a trusted project tell the model."""

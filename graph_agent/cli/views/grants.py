@@ -7,26 +7,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.policing import effective_rules
+from graph_agent.app.project import settings_at
 from graph_agent.app.revoking import revoke_grant
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import colored, local_time, print_json, print_lines
-from graph_agent.config.load import load_settings
 from graph_agent.errors import NothingYet
 from graph_agent.inspect import Reader
 from graph_agent.ports import Grant
 
 __all__ = ["list_policy", "revoke"]
 
-_LISTS = ("deny", "ask", "allow")
-
 
 def list_policy(database: Path, *, as_json: bool) -> None:
     """Print the rules of the config and every grant that stands."""
-    settings = load_settings(os.environ, flags={"database": str(database)})
+    settings = settings_at(Path.cwd(), {"database": str(database)})
     rules = [
-        {"list": name, "rule": rule, "source": settings.origins.get(f"policy.{name}", "")}
-        for name in _LISTS
-        for rule in getattr(settings.policy, name)
+        {"list": rule.list, "rule": rule.rule, "source": rule.source}
+        for rule in effective_rules(settings)
+        if rule.list
     ]
     grants = _grants(database)
     if as_json:

@@ -11,6 +11,7 @@ from graph_agent.cli.escape import escape
 from graph_agent.cli.logs import log_privately
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import labelled, table
+from graph_agent.cli.views.trust import project_here, tell_ignored
 
 __all__ = ["list_servers", "trust", "try_out"]
 
@@ -23,6 +24,7 @@ _NONE = (
 def list_servers(*, as_json: bool) -> None:
     """Every configured server with whether it is trusted."""
     servers = known_servers()
+    tell_ignored(project_here())
     if as_json:
         print_json({"servers": [asdict(server) for server in servers]})
     elif not servers:

@@ -1,7 +1,6 @@
 """`policy check` and `policy show`: a decision with its reasons, and what decides."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 import typer
 
 from graph_agent.app.policing import Report, effective_rules, report_on
+from graph_agent.app.project import settings_at
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import table
-from graph_agent.config.load import load_settings
+from graph_agent.cli.views.trust import project_here, tell_ignored
 from graph_agent.errors import UsageError
 
 __all__ = ["check", "show"]
@@ -28,8 +28,8 @@ def check(tool: str, arguments: str, mode: str | None, workspace: str | None, *,
         UsageError: the arguments are no JSON object, or not what the tool takes, or the folder is none.
         ConfigError: a setting is wrong.
     """
-    given = _object(arguments)
-    report = report_on(tool, given, load_settings(os.environ, flags={"mode": mode}), _folder(workspace))
+    given, folder = _object(arguments), _folder(workspace)
+    report = report_on(tool, given, settings_at(folder, {"mode": mode}), folder)
     if as_json:
         print_json(asdict(report))
     else:
@@ -43,7 +43,8 @@ def show(mode: str | None, *, as_json: bool) -> None:
     Raises:
         ConfigError: a setting is wrong.
     """
-    settings = load_settings(os.environ, flags={"mode": mode})
+    settings = settings_at(Path.cwd(), {"mode": mode})
+    tell_ignored(project_here())
     rules = effective_rules(settings)
     if as_json:
         print_json({"mode": settings.mode, "rules": [asdict(rule) for rule in rules]})

@@ -1,15 +1,14 @@
 """What is shown of a rewind: what it will do, what it cannot undo, what stops it, and what came of it."""
 
 import json
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.consent import agreed
 from graph_agent.cli.views.screen import print_json, print_lines
-from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from graph_agent.app.rewinding import Rewound
@@ -28,13 +27,7 @@ def ask(seen: "Survey") -> bool:
         UsageError: nobody is there to answer.
     """
     print_lines(_survey_lines(seen))
-    sys.stdout.write("Go on? [y/N] ")
-    sys.stdout.flush()
-    answer = sys.stdin.readline()
-    if not answer:
-        sys.stdout.write("\n")
-        raise UsageError("nobody answered, so nothing was changed; --yes goes on without asking")
-    return answer.strip().lower() in ("y", "yes")
+    return agreed("Go on?", otherwise="--yes goes on without asking")
 
 
 def tell_rewind(done: "Rewound", *, is_dry: bool, as_json: bool, was_shown: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import colored, print_json, print_lines
 from graph_agent.cli.views.table import labelled, table
+from graph_agent.cli.views.trust import project_here, project_json, tell_ignored
 from graph_agent.config.change import set_value
 from graph_agent.config.explain import Explanation, Said, explain, explain_all
 from graph_agent.config.layers import config_file
@@ -23,12 +24,15 @@ def show_settings(*, as_json: bool) -> None:
     Raises:
         ConfigError: one is wrong.
     """
-    settings = explain_all(os.environ)
+    project = project_here()
+    settings = explain_all(os.environ, project)
     if as_json:
-        print_json({"settings": [_setting_json(setting) for setting in settings]})
+        told = [_setting_json(setting) for setting in settings]
+        print_json({"settings": told, "project": project_json(project)})
     else:
         rows = [(setting.key, _source(setting), _text(setting.value)) for setting in settings]
         print_lines(table(("KEY", "FROM", "VALUE"), rows))
+        tell_ignored(project)
 
 
 def show_paths(*, as_json: bool) -> None:
@@ -52,7 +56,7 @@ def change_setting(key: str, value: str, *, as_json: bool) -> None:
         ConfigError: the value does not fit.
     """
     path = set_value(key, value, os.environ)
-    setting = explain(key, os.environ)
+    setting = explain(key, os.environ, project_here())
     if as_json:
         print_json({**_setting_json(setting), "path": str(path)})
         return
@@ -68,7 +72,7 @@ def explain_setting(key: str, *, as_json: bool) -> None:
         UsageError: there is no such key.
         ConfigError: a setting is wrong.
     """
-    setting = explain(key, os.environ)
+    setting = explain(key, os.environ, project_here())
     if as_json:
         layers = [{**asdict(one), "wins": one.layer == setting.layer} for one in setting.layers]
         print_json({**_setting_json(setting), "layers": layers})
@@ -86,6 +90,8 @@ def _explanation(setting: Explanation) -> Iterator[str]:
 
 
 def _said(one: Said) -> str:
+    if one.ignored:
+        return f"ignored: {one.ignored}: {_text(one.value)}  ({one.place})"
     if one.speaks:
         text = _text(one.value)
         return f"{text}  ({one.place})" if one.place and one.place not in text else text

@@ -3,16 +3,15 @@
 import asyncio
 import difflib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from graph_agent.app.catalog import KnownTool, known_tools
+from graph_agent.app.project import settings_at
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import labelled, table
-from graph_agent.config.load import load_settings
 from graph_agent.errors import UsageError
 
 __all__ = ["list_tools", "show_tool"]
@@ -48,7 +47,7 @@ def show_tool(name: str, mode: str | None, *, as_json: bool) -> None:
 
 
 def _tools(mode: str | None) -> Sequence[KnownTool]:
-    settings = load_settings(os.environ, flags={"mode": mode})
+    settings = settings_at(Path.cwd(), {"mode": mode})
     return asyncio.run(known_tools(Path.cwd(), settings, settings.mode))
 
 

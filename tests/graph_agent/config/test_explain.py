@@ -4,6 +4,7 @@ import pytest
 
 from graph_agent.config.explain import Said, explain, explain_all, kind_in_words
 from graph_agent.config.keys import known_keys
+from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, Trust
 from graph_agent.errors import ConfigError, UsageError
 
 
@@ -54,6 +55,37 @@ def test_an_unknown_key_and_a_wrong_value_are_named(tmp_path: Path) -> None:
         explain("modes", env)
     with pytest.raises(ConfigError, match="GRAPH_AGENT_MODE: mode = 'zz'"):
         explain("max_steps", {**env, "GRAPH_AGENT_MODE": "zz"})
+
+
+def _project(folder: Path, trust: Trust) -> Project:
+    text = '[policy]\ndeny = ["bash(dd *)"]\n[mcp_servers.db]\ncommand = "x"\nenv = {TOKEN = "geheim"}\n'
+    return Project(folder, (ProjectFile(PROJECT_CONFIG, "aa", text),), trust=trust)
+
+
+def test_what_a_trusted_project_adds_joins_the_users_own(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[policy]\ndeny = ["bash(rm *)"]\n', encoding="utf-8")
+    env, project = {"GRAPH_AGENT_HOME": str(tmp_path)}, _project(tmp_path, "trusted")
+
+    found = explain("policy.deny", env, project)
+
+    assert (found.value, found.layer, found.origin) == (
+        ["bash(rm *)", "bash(dd *)"],
+        "project",
+        str(project.config_path),
+    )
+    assert explain("mcp_servers", env, project).value == {"db": {"command": "x", "env": ["TOKEN"]}}
+
+
+def test_what_a_project_says_in_vain_is_shown_with_the_reason_and_without_secrets(tmp_path: Path) -> None:
+    env, project = {"GRAPH_AGENT_HOME": str(tmp_path)}, _project(tmp_path, "untrusted")
+
+    found = {one.key: one for one in explain_all(env, project)}
+
+    assert (found["policy.deny"].value, found["policy.deny"].layer) == ([], "default")
+    assert found["policy.deny"].layers[2] == Said(
+        "project", str(project.config_path), ["bash(dd *)"], speaks=False, ignored="folder not trusted"
+    )
+    assert "geheim" not in repr(found)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.config.layers import Found, Layer, config_file, flattened, read_layers
+from graph_agent.config.found import Found
+from graph_agent.config.layers import Layer, config_file, read_layers
+from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile
+from graph_agent.config.tightening import Ignored
 from graph_agent.errors import ConfigError
 
 
@@ -20,10 +23,21 @@ def test_layers_come_strongest_first_and_say_where_each_value_stands(tmp_path: P
     )
 
 
-def test_a_table_that_is_a_value_stays_whole() -> None:
-    tables = {"model": {"headers": {"X-A": "b"}}, "mode": "plan"}
+def test_a_project_stands_between_the_environment_and_the_user(tmp_path: Path) -> None:
+    env = {"GRAPH_AGENT_HOME": str(tmp_path)}
+    file = ProjectFile(PROJECT_CONFIG, "aa", 'mode = "plan"\nkeep_turns = 1\n')
+    project = Project(tmp_path, (file,), trust="once")
 
-    assert dict(flattened(tables)) == {"model.headers": {"X-A": "b"}, "mode": "plan"}
+    layers = read_layers(env, {}, project)
+
+    assert layers[2:] == (
+        Layer(
+            "project",
+            {"mode": Found("plan", str(project.config_path))},
+            {"keep_turns": Ignored(1, "a project may not set this")},
+        ),
+        Layer("user", {}),
+    )
 
 
 def test_bypassing_is_refused_wherever_it_stands_but_on_the_command_line(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_an_explanation_shows_all_layers_and_marks_the_one_that_won(
         "  layers, strongest first:",
         "    flag     nothing; --max-steps would",
         "    env      cannot be set here",
+        f"    project  nothing; {Path.cwd()}/.graph-agent/config.toml would",
         f"  → user     7  ({home / 'config.toml'})",
         "    default  200",
     ]
@@ -69,6 +70,7 @@ def test_the_json_of_an_explanation_names_the_winner(capsys: pytest.CaptureFixtu
     assert {one["layer"]: one["wins"] for one in shown["layers"]} == {
         "flag": False,
         "env": False,
+        "project": False,
         "user": False,
         "default": True,
     }

@@ -1,0 +1,83 @@
+"""What a project folder says about itself, as values: its files, and whether the user trusted exactly them.
+
+Nothing here follows a path: whoever opened the files safely hands over what was in them.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+__all__ = ["NOT_TRUSTED", "PROJECT_CONFIG", "WATCHED", "Project", "ProjectFile", "Trust", "may_say_something"]
+
+PROJECT_CONFIG = ".graph-agent/config.toml"
+
+WATCHED: Mapping[str, str] = {
+    PROJECT_CONFIG: "settings",
+    "AGENTS.md": "instructions to the model",
+    "CONTEXT.md": "instructions to the model",
+}
+"""Every file of a project that is read for effect, relative to its folder, and what it holds.
+
+Whatever else a project may bring one day gets its line here: what does not stand here is data."""
+
+NOT_TRUSTED = "folder not trusted"
+
+Trust = Literal["none", "trusted", "once", "untrusted", "changed", "declined"]
+"""none: there is nothing to trust; once: for this process only; changed: other contents were trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """One file, as it was read once: what was hashed is what counts."""
+
+    name: str
+    sha256: str
+    text: str
+    news: Literal["", "new", "changed"] = ""
+    """Against what was trusted before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A folder with what it says."""
+
+    folder: Path
+    files: tuple[ProjectFile, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Name to reason: what stands there and cannot be read safely never counts and is never asked about."""
+    trust: Trust = "none"
+    gone: tuple[str, ...] = ()
+    """What was trusted before and is not there any more."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its files are read for effect."""
+        return self.trust in ("trusted", "once")
+
+    @property
+    def config(self) -> ProjectFile | None:
+        """Its settings."""
+        return next((file for file in self.files if file.name == PROJECT_CONFIG), None)
+
+    @property
+    def config_path(self) -> Path:
+        """Where its settings stand, or would."""
+        return self.folder / PROJECT_CONFIG
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """Name to SHA-256."""
+        return {file.name: file.sha256 for file in self.files}
+
+    @property
+    def instructions(self) -> str:
+        """What its files tell the model, each under its name; empty where they do not count."""
+        told = [file for file in self.files if self.counts and file.name != PROJECT_CONFIG and file.text.strip()]
+        return "\n\n".join(f"## {file.name}\n\n{file.text.strip()}" for file in told)
+
+
+def may_say_something(folder: Path) -> bool:
+    """A quick look, before anything heavy is loaded: whether any of the names is there at all."""
+    return any(os.path.lexists(folder / name) for name in WATCHED)

@@ -1,0 +1,31 @@
+from pathlib import Path
+
+from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, may_say_something
+
+_FILES = (
+    ProjectFile(PROJECT_CONFIG, "aa", "mode = 'plan'"),
+    ProjectFile("AGENTS.md", "bb", "Use tabs.\n"),
+    ProjectFile("CONTEXT.md", "cc", " \n"),
+)
+
+
+def test_only_what_counts_tells_the_model_anything() -> None:
+    told = {
+        trust: Project(Path("/p"), _FILES, trust=trust).instructions for trust in ("once", "trusted", "changed")
+    }
+
+    assert told == {"once": "## AGENTS.md\n\nUse tabs.", "trusted": "## AGENTS.md\n\nUse tabs.", "changed": ""}
+
+
+def test_a_project_knows_its_settings_and_what_its_files_were() -> None:
+    project = Project(Path("/p"), _FILES)
+
+    assert (project.config, project.config_path) == (_FILES[0], Path("/p/.graph-agent/config.toml"))
+    assert project.digests == {PROJECT_CONFIG: "aa", "AGENTS.md": "bb", "CONTEXT.md": "cc"}
+
+
+def test_a_quick_look_sees_files_and_links_that_lead_nowhere(tmp_path: Path) -> None:
+    before = may_say_something(tmp_path)
+    (tmp_path / "AGENTS.md").symlink_to("nowhere")
+
+    assert (before, may_say_something(tmp_path)) == (False, True)
