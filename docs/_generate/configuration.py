@@ -13,12 +13,13 @@ __all__ = ["page"]
 
 _INTRODUCTION = """\
 A value is taken from the flag, else from the environment, else from the project's `.graph-agent/config.toml`, else
-from the user's `config.toml`, else the default holds. The user's lies in `$XDG_CONFIG_HOME/graph-agent/` (usually `~/.config/graph-agent/`), or in
-`$GRAPH_AGENT_HOME` where that is set. A wrong value or an unknown key is an error that names the place.
+from the user's `config.toml`, else the default holds. The user's lies in `$XDG_CONFIG_HOME/graph-agent/` (usually
+`~/.config/graph-agent/`), or in `$GRAPH_AGENT_HOME` where that is set. A wrong value or an unknown key is an error
+that names the place.
 
 A project's file counts only after its folder was trusted (`graph-agent config trust`), and then only so far: its
 rules and MCP servers join the user's own, `model.name` is taken, `mode`, `max_steps` and what concerns the sandbox
-are taken where that is stricter, everything else is ignored. `graph-agent config explain KEY` says what became of it.
+are taken where that is stricter, all else is ignored. `graph-agent config explain KEY` says what became of it.
 """.splitlines()
 
 

@@ -59,16 +59,8 @@ async def open_session(
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
     settings = load_settings(os.environ, flags=_as_settings(given), project=project)
     async with AsyncExitStack() as opened:
-        wish = _Wish(
-            folder,
-            thread_id,
-            "mode" in given,
-            given.get("checkpoint_id"),
-            bool(given.get("may_choose_model")),
-            bool(given.get("awaits_servers")),
-        )
         bus = bus or EventBus()
-        session = await _open(wish, settings, bus, opened)
+        session = await _open(_wish(folder, thread_id, given), settings, bus, opened)
         _tell(project, bus)
         opened.pop_all()
     return session
@@ -96,6 +88,17 @@ class _Wish:
     may_choose_model: bool
     """Whether somebody can be asked for the model; else one that is not clear is an error."""
     awaits_servers: bool
+
+
+def _wish(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _Wish:
+    return _Wish(
+        folder,
+        thread_id,
+        "mode" in given,
+        given.get("checkpoint_id"),
+        bool(given.get("may_choose_model")),
+        bool(given.get("awaits_servers")),
+    )
 
 
 async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:

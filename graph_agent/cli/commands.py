@@ -51,6 +51,21 @@ NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for w
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Model requests a turn may make.")]
 
 
+Approve = Annotated[
+    list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a waiting call; repeatable.")
+]
+Reject = Annotated[
+    list[str] | None, typer.Option("--reject", metavar="CALL|all", help="Refuse a waiting call; repeatable.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Suspend the turn after this time."),
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Let the workspace's project files count in this run; nothing is kept.")
+]
+
+
 def chat(
     message: Annotated[str | None, typer.Argument(help="First message; asked for when left out.")] = None,
     *,
@@ -94,27 +109,18 @@ def run(
     output: Annotated[Output, typer.Option("--output", help="What to print on stdout.")] = Output.text,
     thread: Thread = None,
     resume: Resume = None,
-    approve: Annotated[
-        list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a waiting call; repeatable.")
-    ] = None,
-    reject: Annotated[
-        list[str] | None, typer.Option("--reject", metavar="CALL|all", help="Refuse a waiting call; repeatable.")
-    ] = None,
+    approve: Approve = None,
+    reject: Reject = None,
     reason: Annotated[str, typer.Option("--reason", help="Why the rejected calls are refused.")] = "",
     recover: Annotated[Recover, typer.Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,
     max_steps: MaxSteps = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Suspend the turn after this time."),
-    ] = None,
+    timeout: Timeout = None,
     model: Model = None,
     mode: Mode = None,
     skip_permissions: Bypass = False,
     no_stream: NoStream = False,
     workspace: Workspace = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Let the workspace's project files count in this run; nothing is kept.")
-    ] = False,
+    trust: Trust = False,
     db: Database = None,
 ) -> None:
     """Run one turn without asking anybody; the exit code says how it ended."""

@@ -9,6 +9,7 @@ from tests.fakes.openai_server import FakeOpenAI
 _NAMES = [
     "versions",
     "settings",
+    "trust",
     "model",
     "search",
     "parser",
