@@ -10,7 +10,7 @@ from graph_agent.cli.plain import PlainCommand, PlainGroup
 __all__ = ["threads_app"]
 
 threads_app = typer.Typer(
-    help="List threads, show one, prune them.",
+    help="List, show, search, rename, delete and prune threads.",
     cls=PlainGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -96,3 +96,58 @@ def prune_command(
         size_of(max_size) if max_size else None,
     )
     tell_pruned(run(prune(database_of(db), order)), as_json=as_json)
+
+
+@threads_app.command("search", cls=PlainCommand)
+def search_command(
+    text: Annotated[str, typer.Argument(help="Words; each must occur. There are no operators.")],
+    *,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show no more than so many.")] = 20,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what was said in any thread, newest first."""
+    from graph_agent.cli.views.place import database_of
+    from graph_agent.cli.views.search import search_threads
+
+    search_threads(database_of(db), text, limit, as_json=as_json)
+
+
+@threads_app.command("rename", cls=PlainCommand)
+def rename_command(
+    thread: Annotated[str, typer.Argument(help="Thread, or part of its id.")],
+    title: Annotated[str, typer.Argument(help="What it is to be called.")],
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a thread another title."""
+    from asyncio import run
+
+    from graph_agent.app.renaming import rename
+    from graph_agent.cli.views.deleted import tell_renamed
+    from graph_agent.cli.views.place import database_of
+
+    tell_renamed(*run(rename(database_of(db), thread, title)), as_json=as_json)
+
+
+@threads_app.command("delete", cls=PlainCommand)
+def delete_command(
+    threads: Annotated[list[str], typer.Argument(metavar="ID...", help="Threads, or parts of their ids.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete threads with all that was said and recorded in them; all of those named, or none."""
+    from asyncio import run
+
+    from graph_agent.app.deleting import delete
+    from graph_agent.cli.views.deleted import ask_to_delete, tell_deleted
+    from graph_agent.cli.views.place import database_of
+
+    if as_json and not yes:
+        raise typer.BadParameter("--json asks nobody: give --yes with it")
+    done = run(delete(database_of(db), threads, (lambda _: True) if yes else ask_to_delete))
+    tell_deleted(done, as_json=as_json)
+    if not done.threads:
+        raise typer.Exit(1)

@@ -6,6 +6,7 @@ from graph_agent.inspect.history import HistoryEntry
 from graph_agent.inspect.holder import Lease, is_alive
 from graph_agent.inspect.ids import Kind, Target
 from graph_agent.inspect.reader import Inspection, Reader
+from graph_agent.inspect.search import Hit
 from graph_agent.inspect.state import CheckpointState, PendingWrite, Task
 from graph_agent.inspect.statistics import ToolStatistics
 from graph_agent.inspect.threads import ThreadSummary
@@ -20,6 +21,7 @@ __all__ = [
     "Change",
     "CheckpointState",
     "HistoryEntry",
+    "Hit",
     "Inspection",
     "Kind",
     "Lease",

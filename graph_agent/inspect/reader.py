@@ -3,7 +3,7 @@
 Plain and synchronous, standard library and a msgpack decoder only. Shares only the file format with the graph.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from graph_agent.inspect.history import HistoryEntry, read_history
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
 from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
 from graph_agent.inspect.lives import Lives, read_lives
+from graph_agent.inspect.search import Hit, read_hits
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import ThreadSummary, read_threads
@@ -109,6 +110,10 @@ class Reader:
     def shared_call_ids(self) -> frozenset[str]:
         """Call ids that occur in several threads: such a call is named THREAD:CALL."""
         return shared_call_ids(self._database)
+
+    def search(self, text: str) -> Iterator[Hit]:
+        """Messages of all threads that hold every word of the text, newest first; looked for as they are taken."""
+        return read_hits(self._database, text)
 
     def approvals(self) -> list[CallView]:
         """Every call of every thread that asks for an approval: answered ones too, see `CallView.is_waiting`."""

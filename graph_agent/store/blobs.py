@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,6 +82,10 @@ class FileBlobs:
     def spool_name(thread_id: str, call_id: str, attempt: int) -> str:
         """Folder and name of a spool, below the folder of all spools."""
         return f"{_safe(thread_id)}/{_safe(call_id)}-{attempt}.out"
+
+    def drop_spools(self, thread_id: str) -> None:
+        """Remove what the calls of a thread wrote while they ran. Only whoever holds a thread may do that to it."""
+        shutil.rmtree(self.folder / "spool" / _safe(thread_id), ignore_errors=True)
 
     def remove(self, path: Path, until: float) -> int | None:
         """Remove a file that nobody has written or put since a time; its size, or None when it stays."""

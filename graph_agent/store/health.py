@@ -8,6 +8,7 @@ from pathlib import Path
 
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
 from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
+from graph_agent.store.words import has_word_index
 
 __all__ = ["back_up", "database_health", "exposed_files"]
 
@@ -33,12 +34,14 @@ def database_health(path: Path) -> str | None:
             # Not quick_check: where a table without rowid names its key's columns in another order than its own, as
             # "pruned" does, SQLite 3.40 has that complain of a NULL in every row.
             found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
+            indexes = has_word_index(database)
             threads = int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
     except sqlite3.DatabaseError as error:
         raise DamagedDatabase(f"{path} cannot be read: {error}") from error
     if found != ["ok"]:
         raise DamagedDatabase(f"{path} is damaged: {'; '.join(found)}")
-    return f"sound, schema {number}, {threads} threads, {_megabytes(path)}"
+    scanned = "" if indexes else "; this SQLite has no FTS5, so `threads search` scans every message"
+    return f"sound, schema {number}, {threads} threads, {_megabytes(path)}{scanned}"
 
 
 def back_up(path: Path, target: Path) -> int:

@@ -11,6 +11,15 @@ SELECT id, text FROM inbox WHERE thread_id = ? AND taken_at IS NULL AND NOT EXIS
     SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id
 ) ORDER BY id
 """
+# Above every number that a message of the thread was taken from: a deleted thread, or one that came out of a file,
+# must not make a new message look as if it had been taken long ago.
+_QUEUE = """
+INSERT INTO inbox (id, thread_id, text, queued_by, queued_at)
+SELECT 1 + max(coalesce((SELECT max(id) FROM inbox), 0), coalesce((
+    SELECT max(CAST(substr(message_id, 7) AS INTEGER)) FROM transcript
+    WHERE thread_id = :thread_id AND message_id GLOB 'inbox-[0-9]*' AND length(message_id) <= 18), 0)),
+    :thread_id, :text, :by, :at
+"""
 
 
 class SqliteInbox:
@@ -22,9 +31,8 @@ class SqliteInbox:
 
     async def queue(self, thread_id: str, text: str, by: str) -> None:
         """See `Inbox.queue`: durable when this returns."""
-        statement = "INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES (?, ?, ?, ?)"
-        row = (thread_id, storable(text), storable(by), self._clock.now())
-        await self._database.write(lambda connection: connection.execute(statement, row))
+        row = {"thread_id": thread_id, "text": storable(text), "by": storable(by), "at": self._clock.now()}
+        await self._database.write(lambda connection: connection.execute(_QUEUE, row))
 
     async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
         """See `Inbox.waiting`."""

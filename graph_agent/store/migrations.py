@@ -4,7 +4,11 @@
 All other tables are ours; times are ISO-8601 UTC, JSON columns hold text.
 """
 
+import sqlite3
+from collections.abc import Callable
 from typing import NamedTuple
+
+from graph_agent.store.words import index_words
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "Migration"]
 
@@ -19,6 +23,8 @@ class Migration(NamedTuple):
     sql: str
     gives_space_back: bool = False
     """The file is first rewritten so that it can shrink from then on."""
+    fill: Callable[[sqlite3.Connection], None] | None = None
+    """Puts in what can be derived from older rows, in the same transaction."""
 
 
 _SPINE = """
@@ -206,11 +212,43 @@ CREATE TABLE grants (                        -- what was allowed "always"
 );
 """
 
+_SEARCH = """
+CREATE TABLE searched (                      -- messages whose words stand in the index "words", under this number
+    id INTEGER PRIMARY KEY,
+    thread_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    UNIQUE (thread_id, seq)
+);
+CREATE TABLE unsearched (                    -- what is to be taken out of the index again, as it went in
+    id INTEGER PRIMARY KEY,
+    body TEXT NOT NULL
+);
+CREATE TRIGGER transcript_changed AFTER UPDATE OF body ON transcript WHEN old.body IS NOT new.body BEGIN
+    INSERT OR IGNORE INTO unsearched
+        SELECT id, old.body FROM searched WHERE thread_id = old.thread_id AND seq = old.seq;
+    DELETE FROM searched WHERE thread_id = old.thread_id AND seq = old.seq;
+END;
+CREATE TRIGGER transcript_removed AFTER DELETE ON transcript BEGIN
+    INSERT OR IGNORE INTO unsearched
+        SELECT id, old.body FROM searched WHERE thread_id = old.thread_id AND seq = old.seq;
+    DELETE FROM searched WHERE thread_id = old.thread_id AND seq = old.seq;
+END;
+"""
+_IMPORT = """
+CREATE TABLE imported (                      -- checkpoints out of a file: nobody here let their calls through
+    thread_id TEXT NOT NULL,
+    checkpoint_id TEXT NOT NULL,
+    PRIMARY KEY (thread_id, checkpoint_id)
+) WITHOUT ROWID;
+"""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("spine", _SPINE),
     Migration("travel", _TRAVEL),
     Migration("grants", _GRANTS),
     Migration("room", _ROOM, gives_space_back=True),
+    Migration("search", _SEARCH, fill=index_words),
+    Migration("import", _IMPORT),
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

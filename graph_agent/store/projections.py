@@ -53,6 +53,7 @@ _OF_A_THREAD = (
     "rewinds",
     "cuts",
     "pruned",
+    "imported",
 )
 
 

@@ -33,6 +33,7 @@ from graph_agent.store.projections import Projections, StoredCheckpoint, forget
 from graph_agent.store.pruning import copy_checkpoints, delete_runs, keep_latest
 from graph_agent.store.search import matching
 from graph_agent.store.serde import StrictSerializer, snapshot_of, whole_value
+from graph_agent.store.words import index_words
 
 __all__ = ["CheckpointSaver"]
 
@@ -174,7 +175,11 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         )
 
     async def tidy(self, thread_id: str, keep_turns: int) -> Cut:
-        """Cut a thread that has grown enough past what is kept, and give the space back to the file."""
+        """Cut a thread that has grown enough past what is kept, and give the space back to the file.
+
+        What was said meanwhile is put into the index of words: losing that on a power failure loses nothing.
+        """
+        await self._database.write(lambda connection: index_words(connection, thread_id), synced=False)
         if not await self._database.run(lambda connection: is_worth_cutting(connection, thread_id, keep_turns)):
             return Cut()
         cut = await self.cut(thread_id, keep_turns)

@@ -153,7 +153,10 @@ def _bring_up(path: Path, connection: sqlite3.Connection, migrations: Sequence[M
 
 def _apply(connection: sqlite3.Connection, number: int, migration: Migration) -> None:
     try:
-        connection.executescript(f"BEGIN IMMEDIATE; {migration.sql}; PRAGMA user_version={number}; COMMIT;")
+        connection.executescript(f"BEGIN IMMEDIATE; {migration.sql}; PRAGMA user_version={number};")
+        if migration.fill is not None:
+            migration.fill(connection)
+        connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -7,6 +7,7 @@ from typing import Any
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import colored
 from graph_agent.inspect import TranscriptEntry
+from graph_agent.ports.searchable import plain_text
 
 __all__ = ["message_lines", "plain_text", "tokens_of"]
 
@@ -28,17 +29,6 @@ def message_lines(role: str, body: Mapping[str, Any], *, full: bool) -> Iterator
         arguments = json.dumps(call.get("args"), ensure_ascii=False)
         name, call_id = escape(str(call.get("name"))), escape(str(call.get("id")))
         yield f"  → {name} {call_id} {_short(escape(arguments), full=full)}"
-
-
-def plain_text(content: Any) -> str:
-    """The text of a message's content, whichever of its forms it has."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(plain_text(part) for part in content)
-    if isinstance(content, dict):
-        return str(content.get("text", "")) or f"[{content.get('type', 'block')}]"
-    return "" if content is None else str(content)
 
 
 def tokens_of(transcript: Iterable[TranscriptEntry]) -> dict[str, int]:

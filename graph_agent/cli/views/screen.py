@@ -36,6 +36,7 @@ _COLORS = {
     "error": "31",
     "high": "1;31",
     "heading": "1",
+    "found": "1;33",
 }
 
 

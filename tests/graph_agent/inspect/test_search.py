@@ -1,0 +1,124 @@
+import asyncio
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from graph_agent.inspect import Reader
+from graph_agent.store.database import Database
+from graph_agent.store.saver import CheckpointSaver
+from tests.fakes.database_rows import START, Rows
+from tests.fakes.played_thread import play
+from tests.fakes.scripted_model import calls, text
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("search") / "agent.db"
+    replies = (
+        calls(("c1", "read_a", {"path": "src/compaction.py"})),
+        text('He said "NOT now": 100% of *.py'),
+        text("部署已经完成 🚀 deploy完成"),
+    )
+    play(path, "please compact the Naïve log", "second", replies=replies)
+    return path
+
+
+def found(database: Path, query: str) -> list[tuple[str, str]]:
+    with Reader.open(database) as reader:
+        return [(hit.role, "|".join(hit.snippet[a:b] for a, b in hit.marks)) for hit in reader.search(query)]
+
+
+@pytest.mark.parametrize(
+    ("query", "hits"),
+    [
+        ("COMPACT", [("assistant", "compact"), ("user", "compact")]),
+        ("compact log", [("user", "compact|log")]),
+        ("paction", [("assistant", "paction")]),
+        ("src/compaction.py", [("assistant", "src/compaction.py")]),
+        ('"NOT', [("assistant", '"NOT')]),
+        ("*.py", [("assistant", "*.py")]),
+        ("100%", [("assistant", "100%")]),
+        ("naïve", [("user", "Naïve")]),
+        ("NAÏVE", [("user", "Naïve")]),
+        ("已经", [("assistant", "已经")]),
+        ("署", [("assistant", "署")]),
+        ("🚀", [("assistant", "🚀")]),
+        ("deploy", [("assistant", "deploy")]),
+        ("deploy 部署", [("assistant", "部署|deploy")]),
+        ("second", [("user", "second")]),
+        ("compact OR second", []),
+        ("'; DROP TABLE", []),
+        ("words:compact NEAR(", []),
+        ("system", []),
+        ("", []),
+        ("x" * 100_000, []),
+    ],
+)
+def test_every_word_must_occur_and_none_is_an_operator(
+    database: Path, query: str, hits: list[tuple[str, str]]
+) -> None:
+    assert found(database, query) == hits
+
+
+def test_a_hit_tells_where_to_take_the_thread_up(database: Path) -> None:
+    with Reader.open(database) as reader:
+        [hit] = reader.search("second")
+        state = reader.inspection(hit.thread_id, hit.checkpoint_id).state
+
+    assert (hit.thread_id, hit.title, hit.snippet) == ("thread-1", "please compact the Naïve log", "second")
+    assert state.values["messages"][-1]["content"] == "second"
+
+
+def test_what_is_not_in_the_index_yet_is_found_beside_what_is(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    play(path, "alpha one", "alpha two")
+
+    async def forget_one() -> None:
+        async with await Database.open(path) as database:
+            await database.write(lambda connection: connection.execute("DELETE FROM searched WHERE seq = 2"))
+
+    asyncio.run(forget_one())
+
+    assert found(path, "alpha") == [("user", "alpha"), ("user", "alpha")]
+
+
+def test_without_an_index_everything_is_scanned(rows: Rows) -> None:
+    rows.thread()
+    rows.message("user", {"content": "scanned all the same"})
+
+    with Reader.open(rows.path) as reader:
+        [hit] = reader.search("SAME scanned")
+
+    assert (hit.snippet, hit.marks, hit.at, hit.checkpoint_id) == (
+        "scanned all the same",
+        ((0, 7), (16, 20)),
+        START,
+        None,
+    )
+
+
+def test_a_pruned_hit_names_the_next_checkpoint_that_stands(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    ends = play(path, "alpha", "beta", "gamma")
+
+    async def prune() -> None:
+        async with await Database.open(path) as database:
+            await CheckpointSaver(database).cut("thread-1", 1)
+
+    asyncio.run(prune())
+
+    with Reader.open(path) as reader:
+        [hit] = reader.search("alpha")
+        assert hit.checkpoint_id == ends[1]
+
+
+def test_a_long_message_is_shown_around_its_hit_on_one_line(rows: Rows) -> None:
+    rows.thread()
+    rows.message("tool", {"content": "x " * 500 + "the\nneedle\t" + "y " * 500})
+
+    with Reader.open(rows.path) as reader:
+        [hit] = islice(reader.search("needle"), 5)
+
+    assert "the needle y" in hit.snippet
+    assert (hit.snippet[0], hit.snippet[-1], len(hit.snippet) < 170) == ("…", "…", True)
