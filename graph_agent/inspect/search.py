@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.ports.searchable import searchable
+from graph_agent.ports.searchable import LONGEST_WORD, searchable
 
 __all__ = ["Hit", "read_hits"]
 
@@ -83,7 +83,7 @@ def read_hits(database: ReadOnlyDatabase, text: str) -> Iterator[Hit]:
 def _match_of(words: Sequence[str]) -> str:
     """A question to the index that no message fails which holds the words; empty where it cannot tell."""
     parts = [part for word in words for part in re.findall(r"[A-Za-z0-9]+", word)]
-    return " AND ".join(f'"{part}"*' for part in parts[:_LONGEST])
+    return " AND ".join(f'"{part[:LONGEST_WORD]}"*' for part in parts[:_LONGEST])
 
 
 def _scanned(database: ReadOnlyDatabase, words: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["index_text", "plain_text", "searchable"]
+__all__ = ["LONGEST_WORD", "index_text", "plain_text", "searchable"]
 
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+LONGEST_WORD = 32
+"""As much of a word as an index holds: what is longer is a digest or packed bytes, each of them new."""
+_WORD = re.compile(rf"([A-Za-z0-9]{{1,{LONGEST_WORD}}})[A-Za-z0-9]*")
 
 
 def plain_text(content: Any) -> str:
@@ -36,8 +38,8 @@ def searchable(body: str) -> str:
 
 
 def index_text(body: str) -> str:
-    """The part of it that an index of words can hold: scripts that do not part their words are left to scanning."""
-    return _NOT_ASCII.sub(" ", searchable(body))
+    """Its words of ASCII letters and digits; scripts that do not part their words are left to scanning."""
+    return " ".join(_WORD.findall(searchable(body)))
 
 
 def _leaves(value: Any) -> Iterator[str]:

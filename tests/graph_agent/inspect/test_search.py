@@ -11,6 +11,8 @@ from tests.fakes.database_rows import START, Rows
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 
+_DIGEST = "f1" * 32
+
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -18,7 +20,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     replies = (
         calls(("c1", "read_a", {"path": "src/compaction.py"})),
         text('He said "NOT now": 100% of *.py'),
-        text("部署已经完成 🚀 deploy完成"),
+        text(f"部署已经完成 🚀 deploy完成 {_DIGEST}"),
     )
     play(path, "please compact the Naïve log", "second", replies=replies)
     return path
@@ -47,6 +49,8 @@ def found(database: Path, query: str) -> list[tuple[str, str]]:
         ("deploy", [("assistant", "deploy")]),
         ("deploy 部署", [("assistant", "部署|deploy")]),
         ("second", [("user", "second")]),
+        (_DIGEST, [("assistant", _DIGEST)]),
+        (f"{_DIGEST[:40]}0", []),
         ("compact OR second", []),
         ("'; DROP TABLE", []),
         ("words:compact NEAR(", []),

@@ -31,5 +31,9 @@ def test_an_odd_body_holds_nothing(body: str) -> None:
     assert searchable(body).strip() == ""
 
 
+def test_of_a_word_without_end_the_index_holds_the_beginning() -> None:
+    assert index_text(json.dumps({"content": f"a {'f0' * 500} b"})) == f"a {'f0' * 16} b"
+
+
 def test_words_beside_other_scripts_stand_alone_in_the_index() -> None:
     assert index_text(json.dumps({"content": "部署deploy完成"})).split() == ["deploy"]
