@@ -1,4 +1,7 @@
-"""File name patterns: `**`, `*`, `?`, sets and braces, matched against relative paths. Knows no file system."""
+"""File name patterns: `**`, `*`, `?`, sets and braces, matched against relative paths. Knows no file system.
+
+A set also stands for itself: routers of web pages name folders `[id]`, and models write such names as they are.
+"""
 
 import re
 from dataclasses import dataclass
@@ -63,7 +66,7 @@ def _relative(text: str) -> str:
         text = text[2:]
     if ".." in text.split("/"):
         raise BadGlob(f"{text!r} climbs with '..'; name the folder to start in as path.")
-    text = text.lstrip("/") + ("**" if text.endswith("/") else "")
+    text = re.sub("//+", "/", text.lstrip("/")) + ("**" if text.endswith("/") else "")
     return text if here or "/" in text else f"**/{text}"
 
 
@@ -127,7 +130,7 @@ def _set(whole: str, *, negated: bool, members: str) -> str:
         re.compile(text)
     except re.error as error:
         raise BadGlob(f"{whole!r} is no valid set of characters: {error}.") from error
-    return text
+    return f"(?:{text}|{re.escape(whole)})"
 
 
 def _unescaped(text: str) -> str:

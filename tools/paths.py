@@ -148,7 +148,7 @@ def _require_regular(resolved: ResolvedPath, mode: int) -> None:
 
 
 def _require_path_text(given: str) -> None:
-    if not given:
+    if not given.strip():
         raise PathRefused(ToolErrorType.VALIDATION, "The path is empty; name a file or folder.")
     if "\0" in given:
         raise PathRefused(

@@ -1,5 +1,6 @@
-"""Regular expressions that cannot run away: every search has a time limit. Knows no files."""
+"""Regular expressions that cannot run away: neither when they are compiled nor in a search. Knows no files."""
 
+import re
 from collections.abc import Iterator
 
 import regex
@@ -7,6 +8,10 @@ import regex
 __all__ = ["BadPattern", "Compiled", "compiled", "spans"]
 
 _SECONDS = 2.0
+_MAX_STEPS = 200_000
+"""A counted repetition is written out when it is compiled: a few characters can ask for all the memory there is."""
+
+_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\{(\d{1,12})[^}]*\}|.", re.DOTALL)
 
 Compiled = regex.Pattern[str]
 
@@ -21,6 +26,9 @@ def compiled(pattern: str, *, multiline: bool = True, dot_matches_newline: bool 
     Raises:
         BadPattern: it is no regular expression.
     """
+    if (steps := _steps(pattern)) > _MAX_STEPS:
+        limit = f"written out it has {steps:,} steps, {_MAX_STEPS:,} are possible"
+        raise BadPattern(f"{pattern!r} repeats too often: {limit}.")
     flags = (regex.MULTILINE if multiline else 0) | (regex.DOTALL if dot_matches_newline else 0)
     try:
         return regex.compile(pattern, flags)
@@ -41,3 +49,20 @@ def spans(pattern: Compiled, text: str, seconds: float = _SECONDS) -> Iterator[t
         raise BadPattern(
             f"{pattern.pattern!r} was stopped after {seconds:g} seconds; write it without nested repetitions."
         ) from error
+
+
+def _steps(pattern: str) -> int:
+    """How long the pattern is with its counted repetitions written out, near enough."""
+    levels = [(0, 0)]
+    for piece in _PIECE.finditer(pattern):
+        before, newest = levels[-1]
+        if piece[1]:
+            levels[-1] = before, newest * int(piece[1])
+        elif piece[0] == "(":
+            levels.append((0, 0))
+        elif piece[0] == ")" and len(levels) > 1:
+            levels.pop()
+            levels[-1] = sum(levels[-1]), before + newest
+        else:
+            levels[-1] = before + newest, 1
+    return sum(map(sum, levels))

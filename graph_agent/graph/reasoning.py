@@ -77,7 +77,7 @@ class Reasoning:
                 self.bus.publish(TextArrived(delta.text, delta.kind))
             case "tool_call":
                 self.bus.publish(CallArrived(delta.index, delta.tool_name, delta.text))
-            case "retry":
+            case "retry" | "note":
                 self.bus.publish(Warned(delta.text))
 
     async def _adopt(self, reply: AIMessage, thread_id: str) -> AIMessage:

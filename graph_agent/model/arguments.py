@@ -1,6 +1,7 @@
 """Reads the arguments of a call as models really send them. Knows no tool and no stream."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,8 @@ __all__ = ["Arguments", "read_arguments", "repaired"]
 
 _MAX_WRAPPINGS = 3
 """How often an object may be encoded into a string of itself."""
+
+_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
 _INT64 = range(-(2**63), 2**64)
 
@@ -21,6 +24,13 @@ class Arguments:
     """Why they cannot be used, in words for the model; empty when they can."""
 
 
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
+
+
 def read_arguments(raw: Any) -> Arguments:
     """Arguments that arrive as text, as text of text, as an object, or not at all (which is no arguments)."""
     for _ in range(_MAX_WRAPPINGS):
@@ -31,7 +41,7 @@ def read_arguments(raw: Any) -> Arguments:
         if not isinstance(raw, str):
             break
         try:
-            raw = json.loads(raw, strict=False, parse_constant=_refuse_constant)
+            raw = _decoded(raw)
         except (ValueError, RecursionError) as error:
             return Arguments(complaint=f"the arguments are not valid JSON ({error}); send one JSON object")
     return Arguments(complaint=f"the arguments are {_kind(raw)}, not a JSON object; send one JSON object")
@@ -42,6 +52,32 @@ def repaired(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _decoded(text: str) -> Any:
+    """The one value of the text. Servers put an empty object before the real one, and send the whole once more."""
+    fenced = _FENCED.fullmatch(text)
+    told = fenced[1] if fenced else text
+    try:
+        return _DECODER.decode(told)
+    except json.JSONDecodeError:
+        values = _values(told)
+        if not values or any(value != values[0] for value in values):
+            raise
+        return values[0]
+
+
+def _values(text: str) -> list[Any]:
+    """What values follow one another, empty objects left out; none where what follows is no value."""
+    values: list[Any] = []
+    while text := text.strip():
+        try:
+            value, end = _DECODER.raw_decode(text)
+        except json.JSONDecodeError:
+            return []
+        values.append(value)
+        text = text[end:]
+    return [value for value in values if value != {}]
 
 
 def _checked(value: dict[str, Any]) -> Arguments:
@@ -67,10 +103,6 @@ def _storable(value: Any) -> Any:
             return {repaired(key): _storable(item) for key, item in value.items()}
         case _:
             return value
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _kind(value: Any) -> str:

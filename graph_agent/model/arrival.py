@@ -21,8 +21,13 @@ __all__ = ["DONE", "Arrival"]
 
 DONE = "[DONE]"
 
-_CUT = frozenset(("length", "max_tokens", "content_filter"))
-"""Reasons to finish that leave the newest call incomplete, even where its arguments look whole."""
+_OUTPUT_LIMIT = "the model's output limit"
+_CUT = {
+    "length": _OUTPUT_LIMIT,
+    "max_tokens": _OUTPUT_LIMIT,
+    "content_filter": "the provider's content filter",
+}
+"""Reasons to finish that leave the reply incomplete, even where the arguments of its newest call look whole."""
 
 _CUT_OFF = (
     "the reply was cut off at the output limit before this call was complete; send it again, in smaller parts"
@@ -56,18 +61,20 @@ class Arrival:
         body = _object(payload)
         self._usage = body.get("usage") or self._usage
         self._model = str(body.get("model") or self._model)
-        for choice in (body.get("choices") or ())[:1]:
+        for choice in _mappings(body.get("choices"))[:1]:
             self._is_done = self._is_done or "message" in choice
             # A reason that says "cut" stands, whatever a later chunk says.
             self._finish = (
                 self._finish if self._finish in _CUT else str(choice.get("finish_reason") or self._finish)
             )
-            part = choice.get("message") or choice.get("delta") or {}
-            yield from self._part(part, is_whole="message" in choice)
+            for part in _mappings(choice.get("message") or choice.get("delta")):
+                yield from self._part(part, is_whole="message" in choice)
 
     def end(self) -> Iterator[Delta]:
         """What was held back until the end."""
         yield from self._shown(self._thinking.flush())
+        if self._text and not self._calls.calls and (limit := _CUT.get(self._finish)):
+            yield Delta("note", f"The reply was cut off by {limit}; what is shown is not all of it.")
 
     def message(self, tools: Sequence[Mapping[str, Any]]) -> AIMessage:
         """The whole message; call after `end`.
@@ -96,7 +103,7 @@ class Arrival:
         if reasoning := part.get("reasoning_content") or part.get("reasoning"):
             yield Delta("reasoning", repaired(str(reasoning)))
         yield from self._shown(self._thinking.feed(_plain(part.get("content")) + _plain(part.get("refusal"))))
-        for call in part.get("tool_calls") or ():
+        for call in _calls_in(part):
             added = self._calls.add_whole(call) if is_whole else self._calls.add(call)
             if added is not None:
                 position, name, piece = added
@@ -134,6 +141,18 @@ def _object(payload: str) -> dict[str, Any]:
     return body
 
 
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a field that should be a list of them, or be one."""
+    several = value if isinstance(value, list) else [value]
+    return [entry for entry in several if isinstance(entry, Mapping)]
+
+
+def _calls_in(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The calls of a message or a piece of one; the single call of the older protocol has a field of its own."""
+    older = [{"function": function} for function in _mappings(part.get("function_call"))]
+    return _mappings(part.get("tool_calls")) or _mappings(older)
+
+
 def _plain(content: Any) -> str:
     """Text of a content field, which some servers send as a list of parts."""
     match content:
@@ -162,7 +181,7 @@ def _usage(told: Any) -> UsageMetadata | None:
         return None
     total = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
     whole: dict[str, Any] = {"input_tokens": 0, "output_tokens": 0, "total_tokens": total, **counts}
-    cached = (told.get("prompt_tokens_details") or {}).get("cached_tokens")
-    if isinstance(cached, int):
-        whole["input_token_details"] = {"cache_read": cached}
+    for details in _mappings(told.get("prompt_tokens_details")):
+        if isinstance(cached := details.get("cached_tokens"), int):
+            whole["input_token_details"] = {"cache_read": cached}
     return cast("UsageMetadata", whole)

@@ -174,6 +174,8 @@ def _no_connection(error: openai.APIConnectionError, place: Place) -> Failure:
     if "CERTIFICATE_VERIFY_FAILED" in words:
         hint = "name the right certificates with SSL_CERT_FILE, or with ca_file under [model]"
         return Failure("final", f"The certificate of {place.url} is not trusted ({shown}): {hint}.")
+    if any(type(cause).__name__ == "TooManyRedirects" for cause in causes):
+        return Failure("final", f"{place.url} sends requests round in a circle: check GRAPH_AGENT_BASE_URL.")
     if any(type(cause).__name__ == "ConnectError" or isinstance(cause, socket.gaierror) for cause in causes):
         hint = "is the server running, and is GRAPH_AGENT_BASE_URL right?"
         return Failure("unreachable", f"Cannot connect to {place.url} ({shown}): {hint}")
@@ -188,10 +190,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _said(body: Any) -> str:
-    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    inner = (body.get("error") or body) if isinstance(body, Mapping) else body
     if not isinstance(inner, Mapping):
         return str(inner)
-    parts = [str(inner.get("message") or ""), str(inner.get("code") or inner.get("type") or "")]
+    told = inner.get("message") or inner.get("detail") or ""
+    parts = [str(told), str(inner.get("code") or inner.get("type") or "")]
     return " ".join(f"[{part}]" if number and parts[0] else part for number, part in enumerate(parts) if part)
 
 

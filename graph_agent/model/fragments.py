@@ -1,8 +1,8 @@
 """Puts the calls of a reply together from the fragments that servers send. Knows no transport and no tool.
 
 Servers disagree on how a fragment says which call it belongs to: `index` may be missing, null, or the same for all
-calls; ids may be missing, repeated in each fragment, or reused for another call; names may be repeated or come in
-pieces.
+calls; ids may be missing, repeated in each fragment, or reused for another call; names may be repeated, come in
+pieces, or grow from fragment to fragment.
 """
 
 import json
@@ -50,7 +50,7 @@ class Fragments:
             call = CallParts(index, call_id, name)
             self.calls.append(call)
         call.call_id = call.call_id or call_id
-        call.name = name if not call.name else call.name + (name if name != call.name else "")
+        call.name = name if name.startswith(call.name) else call.name + name
         call.arguments += piece
         return self.calls.index(call), call.name, piece
 
@@ -69,8 +69,8 @@ class Fragments:
             return None
         begins_again = bool(name and piece) and call.is_complete()
         differs = bool(name and call.name) and name != call.name
-        goes_on_with_name = index is not None and not (call_id or piece or call.arguments)
-        return None if begins_again or (differs and not goes_on_with_name) else call
+        is_its_name = not differs or _goes_on_with_name(call, index, call_id, name, piece)
+        return call if is_its_name and not begins_again else None
 
     def _candidate(self, index: int | None, call_id: str) -> CallParts | None:
         newest_first = list(reversed(self.calls))
@@ -82,9 +82,14 @@ class Fragments:
         return newest_first[0] if newest_first else None
 
 
+def _goes_on_with_name(call: CallParts, index: int | None, call_id: str, name: str, piece: str) -> bool:
+    is_of_it = call_id == call.call_id if call_id else index is not None
+    return is_of_it and not call.arguments and (not piece or name.startswith(call.name))
+
+
 def _read(fragment: Mapping[str, Any]) -> tuple[int | None, str, str, str]:
     function = fragment.get("function")
-    function = function if isinstance(function, Mapping) else {}
+    function = function if isinstance(function, Mapping) else fragment
     arguments = function.get("arguments")
     piece = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
     index = fragment.get("index")

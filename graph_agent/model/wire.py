@@ -4,6 +4,7 @@ ChatOpenAI builds the request and owns the client; its own reading of the answer
 servers other than OpenAI's send: calls without an index, reasoning, arguments that are objects.
 """
 
+import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 __all__ = ["Dialect", "Wire", "open_wire"]
+
+_LINE_END = re.compile(rb"[\r\n]")
+_EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:")
 
 _NO_KEY = "none"
 """Sent where no key is set: the client insists on one, local servers do not look at it."""
@@ -76,7 +80,7 @@ class Wire(ChatOpenAI):
             if "text/html" in content_type:
                 raise NotAnApi("it answered with a web page")
             is_stream = bool(body["stream"]) and "json" not in content_type
-            async for payload in _lines(response) if is_stream else _whole(response):
+            async for payload in _lines(_blocks(response)) if is_stream else _whole(response):
                 yield payload
 
     async def close(self) -> None:
@@ -137,14 +141,24 @@ async def _blocks(response: Any) -> AsyncIterator[bytes]:
 
 
 async def _whole(response: Any) -> AsyncIterator[str]:
-    yield b"".join([block async for block in _blocks(response)]).decode("utf-8", "replace")
+    """The one body; some servers send an event stream under the name of JSON."""
+    body = b"".join([block async for block in _blocks(response)])
+    if _EVENTS.match(body) is None:
+        yield body.decode("utf-8-sig", "replace")
+        return
+    async for payload in _lines(_all_at_once(body)):
+        yield payload
 
 
-async def _lines(response: Any) -> AsyncIterator[str]:
+async def _all_at_once(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+async def _lines(blocks: AsyncIterator[bytes]) -> AsyncIterator[str]:
     """Payloads of an event stream; some servers put a bare JSON object between the events to report an error."""
     rest = b""
-    async for block in _blocks(response):
-        *lines, rest = (rest + block).split(b"\n")
+    async for block in blocks:
+        *lines, rest = _LINE_END.split(rest + block)
         for line in lines:
             if payload := _payload(line):
                 yield payload
@@ -153,7 +167,7 @@ async def _lines(response: Any) -> AsyncIterator[str]:
 
 
 def _payload(line: bytes) -> str:
-    text = line.decode("utf-8", "replace").strip()
+    text = line.decode("utf-8-sig", "replace").strip()
     if text.startswith("{"):
         return text
     return text.removeprefix("data:").strip() if text.startswith("data:") else ""

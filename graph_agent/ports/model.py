@@ -14,9 +14,10 @@ __all__ = ["ChatModel", "Delta", "ModelRequest", "Models", "OnDelta"]
 class Delta:
     """A piece of a reply while it streams in; for display only, the finished message is what counts."""
 
-    kind: Literal["text", "reasoning", "tool_call", "retry"]
+    kind: Literal["text", "reasoning", "tool_call", "retry", "note"]
     text: str = ""
-    """New text; for a tool call the new piece of its raw arguments; for a retry why and how long it waits."""
+    """New text; for a tool call the new piece of its raw arguments; for a retry why and how long it waits;
+    for a note what the user should know of the reply."""
     index: int = 0
     """Which call of the message a tool-call piece belongs to."""
     tool_name: str = ""

@@ -15,6 +15,20 @@ def test_what_is_no_pattern_is_refused_with_the_reason(pattern: str) -> None:
         compiled(pattern)
 
 
+@pytest.mark.parametrize(
+    "pattern", ["a{99999999}", "(?:[)]{1000}){1000}", "((\\({99}){99}b){99}", "x{9" + "9" * 50 + "}"]
+)
+def test_a_pattern_that_would_take_all_memory_is_refused_unread(pattern: str) -> None:
+    with pytest.raises(BadPattern, match=r"repeats too often|is no valid"):
+        compiled(pattern)
+
+
+def test_repetitions_side_by_side_are_not_taken_for_nested_ones() -> None:
+    pattern = r"\d{1,999999}(a{1000}|[]{9]{1000})b{50000}\{99999999\}"
+
+    assert compiled(pattern).pattern == pattern
+
+
 def test_a_pattern_that_runs_away_is_stopped() -> None:
     began = time.monotonic()
 

@@ -34,6 +34,7 @@ from tools.walking import FoundFile, Walk, require_searchable, shown_name, stop_
 __all__ = ["GrepArgs", "GrepTool"]
 
 _PROGRESS_EVERY = 200
+_LINE_END = re.compile(r"\n|(?<!\\)(?:\\\\)*\\n")
 
 
 class GrepArgs(BaseModel):
@@ -89,9 +90,10 @@ class GrepTool(BaseTool):
     ) -> ToolResult:
         """Search the contents."""
         around = self.context_or_own(tool_context)
-        report = GrepReport(shown_name(pattern), output_mode, limit, context)
+        report = GrepReport(shown_name(pattern), output_mode, max(1, limit), max(0, context))
         try:
             search = _search(pattern, is_literal=literal, is_multiline=multiline)
+            report.spans_lines = not multiline and _LINE_END.search(pattern) is not None
             wanted = GlobPattern(include) if include is not None else None
             return await in_thread(_grep, search, wanted, path, report, around)
         except PathRefused as refused:
@@ -125,6 +127,10 @@ def _grep(
 def _below(root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext) -> Walk:
     if not root.path.exists():
         raise PathRefused(ToolErrorType.NOT_FOUND, f"{root.given!r} does not exist; look with ls what is there.")
+    if not root.path.is_dir():
+        # Neither file nor folder: refused with what it is.
+        with open_regular(root):
+            pass
     if wanted is None:
         return walk(root, context, wanted=lambda _: True, named=lambda _: False)
     return walk(root, context, wanted=wanted.matches, named=wanted.names)

@@ -29,6 +29,8 @@ class GrepReport:
     limit: int
     around: int
     """Lines shown before and after a match."""
+    spans_lines: bool = False
+    """Whether the pattern has a line end in it, and lines are searched one by one."""
     too_large: int = 0
     _shown: list[str] = field(default_factory=list)
     _chars: int = 0
@@ -75,6 +77,8 @@ class GrepReport:
         what = "matches" if self.mode == "content" else "files"
         if shown < total:
             notes.append(f"the first {shown} of {total} {what}, newest files first; narrow the search")
+        if self.spans_lines and not self._matches:
+            notes.append("a pattern with a line end in it matches with multiline=true only")
         if self._cut_lines:
             notes.append(f"{self._cut_lines} long lines shortened")
         if self._binary:

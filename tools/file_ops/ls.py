@@ -23,6 +23,7 @@ from tools.base import (
 from tools.blocking import in_thread
 from tools.ignored import IgnoreRules, is_hidden
 from tools.paths import PathRefused, ResolvedPath, open_directory, resolve
+from tools.walking import shown_name
 
 __all__ = ["LsArgs", "LsTool"]
 
@@ -147,15 +148,14 @@ def _is_left_out(name: str, path: Path, is_folder: bool, listing: _Listing) -> b
 
 
 def _described(shown_as: str, name: str, parent: int) -> str:
-    # Control characters in a name would break the listing's lines.
-    shown = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in shown_as)
+    shown = shown_name(shown_as)
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(status.st_mode) else ""
     except OSError:
         return f"{shown}  (gone)"
     if target:
-        return f"{shown} -> {target}"
+        return f"{shown} -> {shown_name(target)}"
     if stat.S_ISDIR(status.st_mode):
         return f"{shown}/"
     return f"{shown}  {status.st_size} bytes" if stat.S_ISREG(status.st_mode) else f"{shown}  (special file)"

@@ -2,11 +2,14 @@
 
 import re
 from collections import Counter
+from unicodedata import normalize
 
 __all__ = ["nearest"]
 
 _MAX_SHOWN = 15
 _MAX_CHARS = 160
+_MAX_COMPARED = 200_000
+"""So many lines are compared word by word."""
 _WORD = re.compile(r"\w+")
 
 
@@ -40,7 +43,7 @@ def _by_words(asked: list[str], lines: list[str]) -> int | None:
     number = max(range(len(asked)), key=lambda at: len(asked[at].strip()))
     words = set(_WORD.findall(asked[number].casefold()))
     best, score = None, 0.5
-    for at, line in enumerate(lines):
+    for at, line in enumerate(lines[:_MAX_COMPARED]):
         here = set(_WORD.findall(line[:2_000].casefold()))
         alike = 2 * len(words & here) / (len(words) + len(here) or 1)
         if alike > score or (best is None and alike == score):
@@ -53,8 +56,9 @@ def _first_difference(asked: list[str], lines: list[str], start: int) -> str:
         there = lines[start + at] if start + at < len(lines) else None
         if there == line:
             continue
-        found = "the text ends" if there is None else f"the file has {_cut(there)!r}"
-        return f"\nThe first difference is in line {start + at + 1}: {found}, old_string has {_cut(line)!r}."
+        quoted = ascii if there is not None and normalize("NFKC", there) == normalize("NFKC", line) else repr
+        found = "the text ends" if there is None else f"the file has {quoted(_cut(there))}"
+        return f"\nThe first difference is in line {start + at + 1}: {found}, old_string has {quoted(_cut(line))}."
     return ""
 
 

@@ -77,6 +77,8 @@ class ReadFileTool(BaseTool):
     ) -> ToolResult:
         """Show the range and remember the digest of the whole."""
         surroundings = self.context_or_own(context)
+        if offset < 1 or limit < 1:
+            return failure(ToolErrorType.VALIDATION, f"offset {offset} and limit {limit}: both begin at 1.")
         try:
             if file_path.startswith(_BLOB):
                 return await in_thread(_read_blob, file_path, offset, limit, surroundings)

@@ -14,6 +14,7 @@ from tools.base import (
     Reconciliation,
     Target,
     ToolContext,
+    ToolErrorType,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -89,6 +90,8 @@ class WriteFileTool(BaseTool):
 
 
 def _plan(file_path: str, content: str, context: ToolContext) -> FileChange:
+    if file_path.endswith("/"):
+        raise PathRefused(ToolErrorType.VALIDATION, f"{file_path!r} names a folder; name the file to write.")
     before = look(resolve(file_path, workspace=context.workspace), context.limits.file_bytes)
     old, form = _form_of(before)
     text = content.removeprefix("\ufeff") if form.mark else content

@@ -103,7 +103,7 @@ def _status(command: str, ending: Ending, spool_bytes: int) -> str:
     name = _signal_name(ending.code - 128) if 128 < ending.code < 193 else ""
     by_signal = f", which usually means signal {name}" if name else ""
     last = ", that of the last command; earlier ones may have failed" if _SEVERAL.search(command.strip()) else ""
-    return f"exit code {ending.code}{last}{by_signal}"
+    return f"exit code {ending.code}{by_signal}{last}"
 
 
 def _with_next(status: str) -> str:

@@ -22,6 +22,9 @@ from graph_agent.model.arguments import Arguments, read_arguments, repaired
         ('{"text": "two\nlines"}', {"text": "two\nlines"}),
         ('{"text": "\\ud83d\\ude00 \\ud800"}', {"text": "😀 \ufffd"}),
         ('{"n": [1, 2.5, true, null]}', {"n": [1, 2.5, True, None]}),
+        ('{}{"a": 1}', {"a": 1}),
+        ('{"a": 1} {"a": 1}\n', {"a": 1}),
+        ('```json\n{"a": 1}\n```\n', {"a": 1}),
     ],
 )
 def test_arguments_are_read_in_every_shape_they_arrive_in(raw: Any, value: dict[str, Any]) -> None:
@@ -33,6 +36,7 @@ def test_arguments_are_read_in_every_shape_they_arrive_in(raw: Any, value: dict[
     [
         ('{"path": "a.', "not valid JSON"),
         ('{"a": 1}{"b": 2}', "not valid JSON"),
+        ('{"a": 1}</tool_call>', "not valid JSON"),
         ('{"a": NaN}', "NaN is not JSON"),
         ("[1]", "a list, not a JSON object"),
         ("7", "a number, not a JSON object"),

@@ -35,6 +35,43 @@ def test_of_several_finish_reasons_the_one_that_says_cut_stands() -> None:
     assert list(message.response_metadata["unusable_arguments"]) == ["0"]
 
 
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"tool_calls": {"index": 0, "id": "c", "function": {"name": "ls", "arguments": "{}"}}},
+        {"function_call": {"name": "ls", "arguments": "{}"}},
+    ],
+)
+def test_a_call_outside_of_a_list_is_one(delta: dict[str, Any]) -> None:
+    message, _ = arrived(chunk(delta), chunk({}, "stop"))
+
+    assert [call["name"] for call in message.tool_calls] == ["ls"]
+
+
+@pytest.mark.parametrize("odd", [{"choices": {"0": 1}}, {"choices": [None]}, {"choices": [{"delta": "x"}]}])
+def test_what_has_no_place_in_a_chunk_disturbs_nothing(odd: dict[str, Any]) -> None:
+    message, _ = arrived(json.dumps(odd), chunk({"content": "hello"}, "stop"))
+
+    assert message.text == "hello"
+
+
+@pytest.mark.parametrize(
+    ("finish", "notes"),
+    [
+        ("stop", []),
+        ("length", ["The reply was cut off by the model's output limit; what is shown is not all of it."]),
+        (
+            "content_filter",
+            ["The reply was cut off by the provider's content filter; what is shown is not all of it."],
+        ),
+    ],
+)
+def test_a_text_that_was_cut_off_is_said_to_be(finish: str, notes: list[str]) -> None:
+    _, shown = arrived(chunk({"content": "half"}, finish))
+
+    assert [delta.text for delta in shown if delta.kind == "note"] == notes
+
+
 def test_the_last_usage_told_counts_and_cached_tokens_are_kept() -> None:
     usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": None}
     message, _ = arrived(

@@ -13,6 +13,10 @@ class ConnectError(Exception):
     """Named as the HTTP library names it."""
 
 
+class TooManyRedirects(Exception):
+    """Likewise."""
+
+
 def connection_error(*causes: Exception) -> openai.APIConnectionError:
     error = openai.APIConnectionError(request=None)  # type: ignore[arg-type] # no request was made
     outer: Exception = error
@@ -40,6 +44,18 @@ def test_a_server_that_cannot_be_reached_is_told_from_a_connection_that_broke(ca
     broken = diagnose(connection_error(ValueError("disconnected")), PLACE)
 
     assert (unreachable.kind, broken.kind) == ("unreachable", "broken")
+
+
+def test_an_address_that_leads_in_a_circle_is_final() -> None:
+    failure = diagnose(connection_error(TooManyRedirects("Exceeded maximum allowed redirects.")), PLACE)
+
+    assert (failure.kind, "GRAPH_AGENT_BASE_URL" in failure.line) == ("final", True)
+
+
+def test_what_a_server_says_in_other_words_than_a_message_is_told() -> None:
+    said = {"error": None, "detail": [{"loc": ["body"], "msg": "field required"}]}
+
+    assert "field required" in diagnose(ServerSaid(said), PLACE).line
 
 
 def test_secrets_and_control_characters_never_reach_the_line() -> None:

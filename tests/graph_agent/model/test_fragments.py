@@ -62,6 +62,21 @@ def put_together(fragments: list[Any]) -> list[Parts]:
             id="name in pieces",
         ),
         pytest.param(
+            [fragment(None, "c1", "read", ""), fragment(None, "c1", "_file", ""), fragment(None, "c1", None, "{}")],
+            [("c1", "read_file", "{}")],
+            id="name in pieces, each with the id",
+        ),
+        pytest.param(
+            [fragment(0, "c1", "read", ""), fragment(0, None, "read_file", "{}")],
+            [("c1", "read_file", "{}")],
+            id="name that grows",
+        ),
+        pytest.param(
+            [{"index": 0, "id": "c1", "name": "ls", "arguments": "{}"}],
+            [("c1", "ls", "{}")],
+            id="nothing called a function",
+        ),
+        pytest.param(
             [
                 fragment(0, "c1", "a", ""),
                 fragment(1, "c2", "b", ""),

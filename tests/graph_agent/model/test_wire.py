@@ -50,6 +50,17 @@ async def test_an_answer_is_handed_on_event_by_event_without_what_keeps_it_alive
     assert payloads == ['{"a": "\u2028"}', '{"b": 2}', "[DONE]"]
 
 
+async def test_lines_end_in_any_way_and_events_may_be_sent_under_the_name_of_json() -> None:
+    chunks = ['RAW {"a": 1}\r\rdata: {"b": 2}\r\n\r\n\ufeffdata: {"c": 3}']
+    with FakeOpenAI([SSE(chunks), SSE(chunks, headers={"Content-Type": "application/json"})]) as server:
+        wire = open_wire(ModelSettings(base_url=server.base_url), "m")
+        body = wire.request_body([HumanMessage("hi")], [], Dialect())
+        answers = [[payload async for payload in wire.payloads(body)] for _ in range(2)]
+        await wire.close()
+
+    assert answers == [['{"a": 1}', '{"b": 2}', '{"c": 3}', "[DONE]"]] * 2
+
+
 async def test_an_answer_that_is_not_streamed_is_handed_on_whole() -> None:
     with FakeOpenAI([TXT("hello")]) as server:
         wire = open_wire(ModelSettings(base_url=server.base_url), "m")

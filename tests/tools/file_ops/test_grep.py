@@ -27,6 +27,9 @@ def _write(around: ToolSurroundings, files: dict[str, bytes]) -> None:
         os.utime(file, (1_000_000 - age, 1_000_000 - age))
 
 
+_ONLY_MULTILINE = "\n[a pattern with a line end in it matches with multiline=true only]"
+
+
 async def _grep(around: ToolSurroundings, pattern: str, **arguments: Any) -> ToolResult:
     return await GrepTool().execute(pattern=pattern, tool_context=around.context(), **arguments)
 
@@ -94,6 +97,10 @@ async def test_a_pattern_spans_lines_only_when_asked(around: ToolSurroundings) -
 
     assert (await _grep(around, r"one\s+two")).metadata["matches"] == 0
     assert (await _grep(around, r"one.two$", multiline=True)).output == "a.txt:1:one\na.txt:2:two"
+    assert [(await _grep(around, end)).output for end in ("e\nt", r"e\nt", r"e\\nt")] == [
+        f"No match for '{shown}' in 1 file.{note}"
+        for shown, note in (("e\\x0at", _ONLY_MULTILINE), (r"e\nt", _ONLY_MULTILINE), (r"e\\nt", ""))
+    ]
 
 
 @pytest.mark.parametrize("include", ["*.py", "**/*.py", "src/*.{py,pyi}"])
@@ -170,7 +177,10 @@ async def test_a_pipe_does_not_block_and_a_link_is_not_followed(around: ToolSurr
     (tmp_path / "outside.txt").write_text("hit")
     (around.workspace / "away.txt").symlink_to(tmp_path / "outside.txt")
 
+    by_name = await _grep(around, "hit", path="pipe")
+
     assert (await _grep(around, "hit")).output == "No match for 'hit' in 0 files."
+    assert by_name.error == "'pipe' is a named pipe; only regular files can be used."
 
 
 @pytest.mark.parametrize(

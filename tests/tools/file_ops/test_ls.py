@@ -69,10 +69,12 @@ async def test_many_entries_are_cut_with_a_notice(around: ToolSurroundings) -> N
 
 async def test_names_cannot_break_the_listing(around: ToolSurroundings) -> None:
     (around.workspace / "src" / "a\nb\x1b[1A").touch()
+    (around.workspace / "src" / "link").symlink_to("c\nd\udcff")
 
     result = await _ls(around, "src")
 
     assert "a\\x0ab\\x1b[1A  0 bytes" in result.output.splitlines()
+    assert "link -> c\\x0ad\\xff" in result.output.splitlines()
 
 
 async def test_links_are_shown_and_not_entered(around: ToolSurroundings) -> None:

@@ -16,6 +16,10 @@ def test_without_an_equal_line_the_words_decide() -> None:
     assert "     2\ttotal = price + tax" in nearest("total = price * tax", "a = 1\ntotal = price + tax\nb = 2\n")
 
 
+def test_a_difference_that_cannot_be_seen_is_written_out() -> None:
+    assert r"the file has 'e\u0301 x', old_string has '\xe9 x'" in nearest("\xe9 x", "e\u0301 x\n")
+
+
 def test_nothing_is_shown_where_nothing_is_near() -> None:
     assert nearest("quite different", "a\nb\n") == ""
 

@@ -46,6 +46,14 @@ async def test_a_range_behind_the_end_is_an_error(around: ToolSurroundings) -> N
     assert result.error == "'f.txt' has 1 lines; offset 5 is behind its end."
 
 
+async def test_a_range_that_begins_nowhere_is_an_error(around: ToolSurroundings) -> None:
+    (around.workspace / "f.txt").write_text("1\n")
+
+    results = [await _read(around, "f.txt", offset=0), await _read(around, "f.txt", limit=-1)]
+
+    assert ["begin at 1" in (result.error or "") for result in results] == [True, True]
+
+
 async def test_an_empty_file_is_said_to_be_empty(around: ToolSurroundings) -> None:
     (around.workspace / "f.txt").write_text("")
 

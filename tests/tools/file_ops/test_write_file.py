@@ -218,7 +218,7 @@ async def test_content_that_is_there_already_is_not_written_again(around: ToolSu
     assert (around.workspace / "f").stat().st_ino == inode
 
 
-@pytest.mark.parametrize("given", [".", "/dev/null", "a\0b"])
+@pytest.mark.parametrize("given", [".", "/dev/null", "a\0b", "new/", " "])
 async def test_what_can_never_be_written_is_refused_before_anyone_is_asked(
     around: ToolSurroundings, given: str
 ) -> None:

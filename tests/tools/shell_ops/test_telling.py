@@ -12,6 +12,9 @@ from tools.shell_ops.telling import Ending, told
 _START = Path("/w")
 
 
+_OF_SEVERAL = ", that of the last command; earlier ones may have failed"
+
+
 def _told(around: ToolSurroundings, raw: bytes, command: str = "x", **ending: Any) -> ToolResult:
     values: dict[str, Any] = {
         "code": 0,
@@ -32,9 +35,14 @@ def _told(around: ToolSurroundings, raw: bytes, command: str = "x", **ending: An
     [
         ("x", {}, "exit code 0"),
         ("x\n", {"code": 1}, "exit code 1"),
-        ("x | y", {}, "exit code 0, that of the last command; earlier ones may have failed"),
+        ("x | y", {}, f"exit code 0{_OF_SEVERAL}"),
         ("x", {"code": -15}, "killed by signal SIGTERM"),
         ("x", {"code": 137}, "exit code 137, which usually means signal SIGKILL"),
+        (
+            "x; y",
+            {"code": 139},
+            f"exit code 139, which usually means signal SIGSEGV{_OF_SEVERAL}",
+        ),
         ("x", {"code": 255}, "exit code 255"),
         (
             "x",
