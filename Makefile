@@ -11,7 +11,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format docs sweep bench lock clean
+.PHONY: help run test check format docs sweep bench server lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,10 @@ sweep: $(READY) ## run the long forms of the tests (KILLS=N: the kill sweep alon
 bench: $(READY) ## time the program against plain references; a table, and build/bench.json
 	@"$(PY)" -m tests.bench
 
+server: $(READY) ## install LangGraph's development server and test the graph under it
+	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-server.txt
+	@"$(PY)" -m pytest -q tests/graph_agent/app/test_serving.py
+
 clean: ## remove the virtual environment and all caches; ./sandbox and your threads stay
 	rm -rf "$(VENV)" .venv-ci .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -70,9 +74,9 @@ $(READY): requirements-dev.txt pyproject.toml
 LOCK_PYTHON ?= python3.11
 COMPILE = .venv-lock/bin/python -m piptools compile -q --strip-extras --generate-hashes --no-header \
 	--no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host pyproject.toml
-LOCKED = { echo "\# Written by \`make lock\` from pyproject.toml."; cat .venv-lock/locked.txt; }
+LOCKED = { echo "\# Written by \`make lock\` from pyproject.toml."; grep . .venv-lock/locked.txt; }
 
-lock: ## resolve the dependencies anew and write both lock files (needs python3.11 and the network)
+lock: ## resolve the dependencies anew and write the lock files (needs python3.11 and the network)
 	"$(LOCK_PYTHON)" -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q --disable-pip-version-check "pip-tools>=7.5"
 	$(COMPILE) --extra dev -o .venv-lock/locked.txt
@@ -80,4 +84,6 @@ lock: ## resolve the dependencies anew and write both lock files (needs python3.
 	rm .venv-lock/locked.txt
 	$(COMPILE) -c requirements-dev.txt -o .venv-lock/locked.txt
 	$(LOCKED) > requirements.txt
+	$(COMPILE) --allow-unsafe --extra server -c requirements-dev.txt -o .venv-lock/locked.txt
+	$(LOCKED) > requirements-server.txt
 	rm -rf .venv-lock

@@ -23,7 +23,7 @@ from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
 from graph_agent.store.threads import ThreadRow, ThreadTable
 
-__all__ = ["open_session"]
+__all__ = ["existing_folder", "open_session"]
 
 _FLAGS = {"db": "database", "mode": "mode", "model": "model.name", "max_steps": "max_steps"}
 """Flags of the command line and the setting each one gives."""
@@ -55,7 +55,7 @@ async def open_session(
         UsageError: no model is named and the endpoint has not exactly one.
     """
     given = dict(flags or {})
-    folder = await asyncio.to_thread(_existing, workspace)
+    folder = await asyncio.to_thread(existing_folder, workspace)
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
     settings = load_settings(os.environ, flags=_as_settings(given), project=project)
     async with AsyncExitStack() as opened:
@@ -71,7 +71,12 @@ def _tell(project: Project, bus: EventBus) -> None:
         bus.publish(Warned(notice))
 
 
-def _existing(workspace: Path) -> Path:
+def existing_folder(workspace: Path) -> Path:
+    """The folder to work in, resolved.
+
+    Raises:
+        UsageError: it is none.
+    """
     folder = workspace.expanduser().resolve()
     if not folder.is_dir():
         raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it or name another")

@@ -30,7 +30,7 @@ from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
 
-__all__ = ["Store", "open_store", "session_parts"]
+__all__ = ["Store", "graph_parts", "open_store", "session_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,23 @@ async def open_store(path: Path) -> Store:
     return Store(database, clock, blobs, SqliteJournal(database, blobs, clock), ThreadTable(database, clock))
 
 
+async def graph_parts(
+    workspace: Path,
+    settings: Settings,
+    model: OpenedModel,
+    store: Store,
+    bus: EventBus,
+    servers: SessionServers | None = None,
+) -> Parts:
+    """The parts of the graph's nodes; without servers the tools are those that everyone has."""
+    servers = servers or SessionServers(settings, default_registry(workspace), workspace, bus)
+    database, clock = store.database, store.clock
+    storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
+    toolbox = await open_toolbox(workspace, settings, storage, bus, servers)
+    instructions = partial(_instructions, workspace, settings.instructions, clock)
+    return Parts(model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
+
+
 async def session_parts(
     thread: Thread,
     settings: Settings,
@@ -74,25 +91,22 @@ async def session_parts(
     """
     servers = servers or SessionServers(settings, default_registry(thread.workspace), thread.workspace, bus)
     database, clock = store.database, store.clock
-    storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
-    toolbox = await open_toolbox(thread.workspace, settings, storage, bus, servers)
-    instructions = partial(_instructions, thread.workspace, settings.instructions, clock)
+    parts = await graph_parts(thread.workspace, settings, model, store, bus, servers)
     saver = CheckpointSaver(database)
-    parts = Parts(model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),
         lock=FlockThreadLock(database, clock),
         decisions=SqliteDecisions(database),
         journal=store.journal,
-        toolbox=toolbox,
+        toolbox=parts.toolbox,
         blobs=store.blobs,
         inbox=SqliteInbox(database, clock),
         rewinds=SqliteRewinds(database, clock),
         files=RestorableFiles(thread.workspace, store.blobs),
         head=store.head,
         tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
-        instructions=instructions,
+        instructions=parts.instructions,
         clock=clock,
         bus=bus,
         close=partial(_close, servers, model, database),

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["HumanApproval", "question_of"]
 
-Ask = Callable[[dict[str, Any]], Mapping[str, Any]]
+Ask = Callable[[dict[str, Any]], Any]
 """Puts the question and returns the envelope `{by, at, answers: {call_id: answer}}`; LangGraph's `interrupt`.
+
+`by` is the token of the life that applies the answers, which the question names. A client of a server may send
+anything: what is no answer to what was asked is passed over, and the question is put again.
 
 The envelope is never a bare map of call ids: ids of 32 hex digits, or an empty map, are taken for a map of
 interrupt ids and silently dropped. An answer is `{kind, attempt, digest, who, reason?, arguments?, token?}`;
@@ -41,7 +44,7 @@ class HumanApproval:
         if life.stop:
             return Step("stopped", {})
         calls = state["calls"]
-        envelope = self.ask(question_of(calls, life.begun))
+        envelope = _envelope(self.ask({"by": life.token, **question_of(calls, life.begun)}), life, self.clock.now())
         scope = scope_of(state, life, here)
         update: dict[str, Any] = {}
         for call_id, answer in envelope["answers"].items():
@@ -137,7 +140,23 @@ def question_of(calls: Mapping[str, ToolCallInfo], begun: Collection[str] = ()) 
     return {"approve": items("awaiting_approval"), "recover": items("interrupted")}
 
 
+def _envelope(given: Any, life: Life, now: str) -> dict[str, Any]:
+    """The envelope with all that is read of it, holding only what can be an answer."""
+    envelope = given if isinstance(given, Mapping) else {}
+    answers = envelope.get("answers")
+    usable = {
+        call_id: {**answer, **{name: str(answer[name]) for name in ("reason", "who") if name in answer}}
+        for call_id, answer in (answers.items() if isinstance(answers, Mapping) else ())
+        # With this life's own token a call would pass for one that has run, and would run unjudged.
+        if isinstance(answer, Mapping) and answer.get("token") != life.token
+    }
+    return {"by": str(envelope.get("by", "")), "at": str(envelope.get("at") or now), "answers": usable}
+
+
 def _fits(answer: Mapping[str, Any], call: ToolCallInfo) -> bool:
     """Whether the answer is of the right kind and was given to exactly this call with exactly these arguments."""
-    shown = (answer["attempt"], answer["digest"])
-    return answer["kind"] in fitting_answers(call) and shown == (call.get("attempt", 1), call.get("digest", ""))
+    kind, shown = answer.get("kind"), (answer.get("attempt"), answer.get("digest"))
+    is_right_kind = kind in fitting_answers(call)
+    if kind == "edit" and not isinstance(answer.get("arguments"), Mapping):
+        return False
+    return is_right_kind and shown == (call.get("attempt", 1), call.get("digest", ""))

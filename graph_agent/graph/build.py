@@ -30,6 +30,10 @@ __all__ = ["Parts", "build_graph"]
 _Node = Callable[[Any, Life, Here], Awaitable[Step]]
 
 
+async def _held_already(thread_id: str) -> None:
+    """A session holds its thread before it runs the graph."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The concrete parts behind the ports that the nodes need."""
@@ -41,6 +45,8 @@ class Parts:
     clock: Clock
     bus: EventBus
     instructions: Callable[[], str]
+    hold: Callable[[str], Awaitable[None]] = _held_already
+    """Awaited with the thread's id before each node; raises where another process has the thread."""
 
 
 def build_graph(
@@ -58,7 +64,7 @@ def build_graph(
     for name in edges.NODES:
         builder.add_node(
             name,
-            _on_graph(name, nodes[name]),
+            _on_graph(name, nodes[name], parts.hold),
             input_schema=CallTask if name == "tool_execution" else AgentState,
             destinations=tuple(_on_framework(target) for target in edges.targets_of(name)),
         )
@@ -67,11 +73,14 @@ def build_graph(
     return builder.compile(checkpointer=checkpointer)
 
 
-def _on_graph(name: str, node: _Node) -> Callable[..., Awaitable[Command[Any]]]:
+def _on_graph(
+    name: str, node: _Node, hold: Callable[[str], Awaitable[None]]
+) -> Callable[..., Awaitable[Command[Any]]]:
     async def run(state: Any, runtime: Runtime[Life]) -> Command[Any]:
         info = runtime.execution_info
         here = Here(info.thread_id or "", info.checkpoint_id) if info else Here("", "")
         life: Life | None = runtime.context  # None under LangGraph's own server
+        await hold(here.thread_id)
         step = await node(state, life or Life(), here)
         return Command(update=step.update, goto=_destination(name, step))
 

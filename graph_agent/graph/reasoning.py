@@ -45,6 +45,8 @@ class Reasoning:
         turn = state.get("turn") or {}
         if life.stop:
             return Step("stopped", {"turn": {**turn, "outcome": "stopped"}})
+        if turn.get("outcome"):
+            turn = {}  # Of the turn before: a server begins the next with the message alone.
         messages = state["messages"]
         require_valid(messages)
         step = int(turn.get("steps", 0)) + 1

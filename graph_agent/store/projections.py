@@ -35,10 +35,14 @@ WHERE thread_id = :thread_id AND
 _GO_ON = f"{_MOVE} (checkpoint_id IS NULL OR checkpoint_id IN (:parent_id, :checkpoint_id))"
 _LEAVE = f"{_MOVE} checkpoint_id < :checkpoint_id"
 _LISTED = "INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES (:thread_id, :at, :at)"
-_LOG = """
+_NO_HEAD = "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '' WHERE thread_id = ?"
+_NO_TURNS = "UPDATE threads SET branch = 0, turns = 0 WHERE thread_id = ?"
+_STORED = """
 SELECT parent_checkpoint_id, type, checkpoint, CAST(metadata AS TEXT)
-FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY rowid
+FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY
 """
+_LOG = f"{_STORED} rowid"
+_NEWEST = f"{_STORED} checkpoint_id DESC LIMIT 1"
 _OF_A_THREAD = (
     "checkpoints",
     "writes",
@@ -109,18 +113,26 @@ class Projections:
         """Derive the tables again from the stored checkpoints; what the user set (title, workspace, mode) stays."""
         for table in ("transcript", "branches", "ledger"):
             connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
-        connection.execute(
-            "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', branch = 0, turns = 0 "
-            "WHERE thread_id = ?",
-            (thread_id,),
-        )
+        connection.execute(_NO_HEAD, (thread_id,))
+        connection.execute(_NO_TURNS, (thread_id,))
         self.replay(connection, thread_id)
+
+    def find_head(self, connection: sqlite3.Connection, thread_id: str) -> None:
+        """After checkpoints were deleted: the newest that stands is the head. What was said and done stays."""
+        connection.execute(_NO_HEAD, (thread_id,))
+        newest = connection.execute(_NEWEST, (thread_id,)).fetchone()
+        if newest is not None:
+            self._fold_row(connection, thread_id, newest)
 
     def replay(self, connection: sqlite3.Connection, thread_id: str) -> None:
         """Fold every stored checkpoint of the thread again, in the order in which they were stored."""
-        for parent_id, kind, content, metadata in connection.execute(_LOG, (thread_id,)).fetchall():
-            checkpoint = self.loads((kind, content))
-            self.fold(connection, StoredCheckpoint(thread_id, parent_id, checkpoint, json.loads(metadata or "{}")))
+        for row in connection.execute(_LOG, (thread_id,)).fetchall():
+            self._fold_row(connection, thread_id, row)
+
+    def _fold_row(self, connection: sqlite3.Connection, thread_id: str, row: tuple[Any, ...]) -> None:
+        parent_id, kind, content, metadata = row
+        checkpoint = self.loads((kind, content))
+        self.fold(connection, StoredCheckpoint(thread_id, parent_id, checkpoint, json.loads(metadata or "{}")))
 
     def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
         own = stored.values if stored.brings_values else {}

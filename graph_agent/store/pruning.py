@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from graph_agent.store.deltas import Loads, ancestors
 
@@ -24,13 +24,15 @@ def copy_checkpoints(connection: sqlite3.Connection, source: str, target: str) -
         )
 
 
-def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:
-    """Delete the checkpoints whose metadata name one of these runs, with their writes."""
-    wanted = set(run_ids)
+def delete_runs(connection: sqlite3.Connection, run_ids: Iterable[str]) -> set[str]:
+    """Delete the checkpoints whose metadata name one of these runs, with their writes; which threads had some."""
+    wanted = {str(run_id) for run_id in run_ids}
     rows = connection.execute(
         "SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM checkpoints"
     ).fetchall()
-    _delete(connection, [tuple(row[:3]) for row in rows if json.loads(row[3] or b"{}").get("run_id") in wanted])
+    gone = [tuple(row[:3]) for row in rows if json.loads(row[3] or b"{}").get("run_id") in wanted]
+    _delete(connection, gone)
+    return {key[0] for key in gone}
 
 
 def keep_latest(connection: sqlite3.Connection, thread_id: str, loads: Loads) -> None:

@@ -152,8 +152,16 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         await self._database.write(lambda connection: forget(connection, thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints of these runs, also those later ones rest on: prune a thread in use instead."""
-        await self._database.write(lambda connection: delete_runs(connection, run_ids))
+        """Delete the checkpoints of these runs, also those later ones rest on: prune a thread in use instead.
+
+        What was said and done in them stays in transcript, ledger and journal.
+        """
+
+        def delete(connection: sqlite3.Connection) -> None:
+            for thread_id in delete_runs(connection, run_ids):
+                self._projections.find_head(connection, thread_id)
+
+        await self._database.write(delete)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes; the copy gets projections of its own."""
@@ -187,11 +195,14 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         return cut
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """`keep_latest` keeps each namespace's head and every ancestor that its delta channels rest on."""
+        """`keep_latest` keeps each namespace's head and every ancestor that its delta channels rest on.
+
+        `delete` and `delete_all` forget the threads. `cut` is how this program prunes its own threads.
+        """
 
         def prune(connection: sqlite3.Connection) -> None:
             for thread_id in thread_ids:
-                if strategy == "delete":
+                if strategy in ("delete", "delete_all"):
                     forget(connection, thread_id)
                 else:
                     keep_latest(connection, thread_id, self._serializer.loads_typed)

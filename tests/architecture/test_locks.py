@@ -43,7 +43,7 @@ def project() -> dict[str, Any]:
     return table
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-server.txt"])
 def test_a_lock_holds_nothing_but_pins_with_hashes(name: str) -> None:
     assert odd_lines(read(name)) == []
 
@@ -54,6 +54,7 @@ def test_the_locks_meet_what_the_project_asks_for() -> None:
     missing = [
         *unmet(wanted["dependencies"], pins(read("requirements.txt"))),
         *unmet(wanted["optional-dependencies"]["dev"], pins(read("requirements-dev.txt"))),
+        *unmet(wanted["optional-dependencies"]["server"], pins(read("requirements-server.txt"))),
     ]
 
     assert missing == [], "run `make lock`"
@@ -63,6 +64,14 @@ def test_users_get_the_versions_that_were_tested() -> None:
     tested = pins(read("requirements-dev.txt"))
 
     assert {name: tested.get(name) for name in pins(read("requirements.txt"))} == pins(read("requirements.txt"))
+
+
+def test_the_development_server_is_installed_beside_what_was_tested_and_changes_none_of_it() -> None:
+    tested, server = pins(read("requirements-dev.txt")), pins(read("requirements-server.txt"))
+
+    assert {name: server[name] for name in tested.keys() & server.keys()} == {
+        name: tested[name] for name in tested.keys() & server.keys()
+    }
 
 
 def test_what_does_not_belong_in_a_lock_is_noticed() -> None:

@@ -1,5 +1,7 @@
 from typing import Any
 
+from langchain_core.messages import HumanMessage
+
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
 from tests.graph_agent.store.looking import rows
@@ -51,3 +53,23 @@ async def test_deleting_runs_leaves_the_checkpoints_of_others(database: Database
     await saver.adelete_for_runs(["first"])
 
     assert await rows(database, "SELECT checkpoint_id FROM checkpoints") == [("2",)]
+
+
+async def test_when_the_newest_run_is_deleted_the_head_is_what_stood_before_it(database: Database) -> None:
+    saver = CheckpointSaver(database)
+    graph = compile_graph(saver)
+    await play_turn(graph, "t", "one")
+    before = await rows(database, "SELECT checkpoint_id, next_nodes FROM threads")
+    second: Any = {**config_of("t"), "metadata": {"run_id": "second"}}
+    await graph.ainvoke({"messages": [HumanMessage("two", id="message two")]}, second, durability="sync")
+
+    await saver.adelete_for_runs(["second"])
+    after = await rows(database, "SELECT checkpoint_id, next_nodes FROM threads")
+    await play_turn(graph, "t", "three")
+
+    head = await graph.aget_state(config_of("t"))
+    assert after == before
+    assert [message.id for message in head.values["messages"] if message.type == "human"] == [
+        "message one",
+        "message three",
+    ]
