@@ -9,7 +9,8 @@ from dataclasses import replace
 from posixpath import basename
 
 from policy.options import dangerous_options, spelled_out
-from policy.rough import rough_commands
+from policy.programs import COMMANDING, LANGUAGES, RUN_BY_GIT, RUN_LATER, SHELLS, TAKING_CODE, WRAPPERS, WRAPS_AFTER
+from policy.rough import rough_commands, rough_endings
 from policy.simple import SimpleCommand
 
 __all__ = ["assignments_skipped", "everything_run"]
@@ -17,19 +18,6 @@ __all__ = ["assignments_skipped", "everything_run"]
 Read = Callable[[str], tuple[SimpleCommand, ...]]
 """The simple commands of a piece of shell code."""
 
-_WRAPPERS = frozenset(
-    [
-        "builtin", "busybox", "chroot", "chrt", "command", "doas", "env", "exec", "firejail", "flock", "gtime",
-        "ionice", "nice", "nohup", "parallel", "runuser", "script", "setsid", "ssh", "stdbuf", "strace", "sudo",
-        "taskset", "time", "timeout", "unshare", "watch", "xargs",
-    ]
-)  # fmt: skip
-_SHELLS = frozenset(("ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh", "su"))
-_TAKING_CODE = frozenset(("eval", "trap", "alias", "watch", "ssh", "script", "parallel", "env", "flock"))
-"""Programs whose single words may be shell code."""
-_OTHER_LANGUAGES = re.compile(
-    r"(?:python|pypy|perl|ruby|node|deno|bun|php|lua|tclsh|osascript|[gmn]?awk|sed|gsed|expect)[\d.]*"
-)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _MAX_DEPTH = 8
 _GIT_VALUE_OPTIONS = frozenset(
@@ -49,43 +37,72 @@ def everything_run(commands: Iterable[SimpleCommand], read: Read, depth: int = 0
     """Each command without its assignments, under its other names too, and all that it would run in turn."""
     for command in commands:
         words = assignments_skipped(command.words)
+        skipped = len(command.words) - len(words)
+        if depth < _MAX_DEPTH:
+            for code in _in_variables(command.words[:skipped]):
+                yield from everything_run(read(code), read, depth + 1)
         if not words:
             continue
-        skipped = len(command.words) - len(words)
         patterns = frozenset(at - skipped for at in command.patterns if at >= skipped)
         yield from _named(replace(command, words=words, patterns=patterns))
         if depth < _MAX_DEPTH:
             yield from _run_in_turn(words, command.stdin, read, depth + 1)
 
 
+def _in_variables(assignments: tuple[str, ...]) -> Iterator[str]:
+    for assignment in assignments:
+        name, _, value = assignment.partition("=")
+        if RUN_LATER.fullmatch(name.rstrip("+")):
+            yield value
+
+
 def _run_in_turn(words: tuple[str, ...], stdin: str, read: Read, depth: int) -> Iterator[SimpleCommand]:
     program = basename(words[0])
     for code in _code_in(program, words, stdin):
         yield from everything_run(read(code), read, depth)
-    if _OTHER_LANGUAGES.fullmatch(program):
-        for code in (*words[1:], stdin):
-            yield from rough_commands(code)
-    if program in _WRAPPERS:
+    yield from _in_other_languages(program, words, stdin)
+    if program in WRAPPERS:
         yield from _wrapped((*words, *stdin.split()) if program == "xargs" else words, read, depth)
+    elif program in WRAPS_AFTER:
+        at = next((index for index, word in enumerate(words) if word in WRAPS_AFTER[program]), len(words))
+        yield from _wrapped(words[at:], read, depth)
     elif program == "find":
         for index, word in enumerate(words):
             if word in ("-exec", "-execdir", "-ok", "-okdir"):
                 yield from everything_run((SimpleCommand(words[index + 1 :]),), read, depth)
 
 
+def _in_other_languages(program: str, words: tuple[str, ...], stdin: str) -> Iterator[SimpleCommand]:
+    if LANGUAGES.fullmatch(program):
+        for code in (*words[1:], stdin):
+            yield from rough_commands(code)
+    elif program in COMMANDING:
+        for code in (*(word for word in words[1:] if re.search(r"[\s!]", word)), stdin):
+            yield from rough_endings(code)
+
+
 def _code_in(program: str, words: tuple[str, ...], stdin: str) -> Iterator[str]:
     """Words of a command that are shell code themselves."""
-    if program in _SHELLS:
+    if program in SHELLS:
         yield from (*words[1:], stdin)
-    elif program in _TAKING_CODE:
+    elif program in TAKING_CODE:
         yield " ".join(words[1:])
         yield from (_after_option(word) for word in words[1:] if " " in word)
     else:
-        # What `--to-command=…` and its like name is run by a shell.
-        for word in dangerous_options(program, words[1:]):
-            yield word.partition("=")[2].removeprefix("exec=").lstrip("!")
-        if program == "git":
+        yield from _in_options(program, words)
+        if program in ("git", "make", "gmake"):
             yield from (word.partition("=")[2].lstrip("!") for word in words[1:] if "=" in word)
+        if program == "git" and RUN_BY_GIT.intersection(words):
+            yield from (word.lstrip("!") for word in words[1:] if " " in word or word.startswith("!"))
+
+
+def _in_options(program: str, words: tuple[str, ...]) -> Iterator[str]:
+    """What `--to-command=…`, `-P …` and their like name is run by a shell."""
+    options = dangerous_options(program, words[1:])
+    for index, word in enumerate(words):
+        if word in options:
+            yield word.partition("=")[2].removeprefix("exec=").lstrip("!") if "=" in word else word[2:]
+            yield from words[index + 1 : index + 2]
 
 
 def _after_option(word: str) -> str:
@@ -99,7 +116,7 @@ def _wrapped(words: tuple[str, ...], read: Read, depth: int) -> Iterator[SimpleC
         if not rest:
             continue
         yield from _named(SimpleCommand(rest))
-        if basename(rest[0]) not in _WRAPPERS:
+        if basename(rest[0]) not in WRAPPERS:
             yield from _run_in_turn(rest, "", read, depth)
 
 

@@ -8,12 +8,17 @@ __all__ = ["may_meet"]
 _TOKENS = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
 _ANY = "any"
 _MANY = "many"
+_CROSSING = ("**", "**/")
+_STARS = (_MANY, *_CROSSING)
 _MAX_CHARS = 600
 """Of both; what is longer is taken to meet."""
 
 
-def may_meet(one: str, other: str) -> bool:
-    """Whether some path matches both; `**` crosses folders, a bracket stands for any one character."""
+def may_meet(one: str, other: str, *, hides_dots: bool = False) -> bool:
+    """Whether some path matches both; `**` crosses folders, a bracket stands for any one character.
+
+    With `hides_dots` the wild signs that begin a name of `one` stand for no dot, as in a shell.
+    """
     if len(one) + len(other) > _MAX_CHARS:
         return True
     left, right = _tokens(one), _tokens(other)
@@ -21,11 +26,14 @@ def may_meet(one: str, other: str) -> bool:
     @cache
     def meet(i: int, j: int) -> bool:
         if i == len(left) or j == len(right):
-            return all(token in (_MANY, "**") for token in (*left[i:], *right[j:]))
+            return all(token in _STARS for token in (*left[i:], *right[j:]))
         a, b = left[i], right[j]
-        if a in (_MANY, "**"):
-            return meet(i + 1, j) or (_passes(a, b) and meet(i, j + 1))
-        if b in (_MANY, "**"):
+        is_hidden = hides_dots and b == "." and _begins_name(left, i) and _begins_name(right, j)
+        if a in _STARS:
+            return meet(i + 1, j) or (_passes(a, b) and not is_hidden and meet(i, j + 1))
+        if is_hidden and a == _ANY:
+            return False
+        if b in _STARS:
             return meet(i, j + 1) or (_passes(b, a) and meet(i + 1, j))
         return _same(a, b) and meet(i + 1, j + 1)
 
@@ -37,15 +45,19 @@ def _tokens(pattern: str) -> tuple[str, ...]:
 
 
 def _token(text: str) -> str:
-    if text.startswith("**"):
-        return "**"
+    if text in _CROSSING:
+        return text
     if text == "*":
         return _MANY
     return _ANY if text == "?" or len(text) > 1 else text
 
 
 def _passes(star: str, other: str) -> bool:
-    return star == "**" or other != "/"
+    return star in _CROSSING or other != "/"
+
+
+def _begins_name(tokens: tuple[str, ...], at: int) -> bool:
+    return at > 0 and tokens[at - 1] in ("/", "**/")
 
 
 def _same(a: str, b: str) -> bool:

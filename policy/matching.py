@@ -21,6 +21,8 @@ _ALSO_READ = frozenset(("edit_file", "grep", "glob"))
 """Tools that show what is in a file: a deny of reading a path holds for them."""
 
 _MAX_DEPTH = 8
+_SHOWS_DOTS = re.compile("dotglob|GLOBIGNORE")
+"""What lets a star of the shell stand for names that begin with a dot."""
 
 
 def covers_tool(rule: Rule, tool: str) -> bool:
@@ -97,7 +99,8 @@ def _may_name(rule: Rule, facts: CallFacts, settings: PolicySettings, text: Shel
     """Whether the names of files that may take a pattern's place include one the rule covers."""
     words = {command.words[at] for command in text.commands for at in command.patterns}
     wanted = _absolute(rule.pattern or "", facts, settings)
-    return any(may_meet(_absolute(word, facts, settings), wanted) for word in words)
+    hides_dots = not _SHOWS_DOTS.search(facts.command or "")
+    return any(may_meet(_absolute(word, facts, settings), wanted, hides_dots=hides_dots) for word in words)
 
 
 def _allows_commands(rules: list[Rule], facts: CallFacts, text: ShellText) -> Rule | None:

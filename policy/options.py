@@ -115,8 +115,10 @@ def _of_git(arguments: Sequence[str]) -> list[str]:
         options += [word for word in arguments[at + 1 :] if word in _GIT_RUNS]
     if subcommand in ("filter-branch", "config", "difftool", "mergetool", "hook"):
         options.append(subcommand)
-    if arguments[at : at + 1] in (["bisect"], ["submodule"], ["stash"]):
-        options += [word for word in arguments[at + 1 : at + 2] if word in ("run", "foreach")]
+    if subcommand in ("bisect", "submodule"):
+        options += [word for word in arguments[at + 1 :] if word in ("run", "foreach")]
+    if subcommand in ("archive", "format-patch"):
+        options += [word for word in arguments[at + 1 :] if word.startswith("-o")]
     return options
 
 

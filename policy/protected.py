@@ -6,63 +6,45 @@ __all__ = ["is_protected"]
 
 _FOLDERS = frozenset(
     [
-        ".git",
-        ".hg",
-        ".svn",
-        ".graph-agent",
-        ".claude",
-        ".codex",
-        ".cursor",
-        ".gemini",
-        ".vscode",
-        ".idea",
-        ".devcontainer",
-        ".husky",
-        ".ssh",
-        ".gnupg",
-        ".aws",
-        ".kube",
-        ".docker",
+        # repositories
+        ".git", ".hg", ".svn", ".bzr", ".jj",
+        # agents and editors
+        ".graph-agent", ".aider", ".amazonq", ".claude", ".clinerules", ".codeium", ".codex", ".continue",
+        ".cursor", ".devcontainer", ".emacs.d", ".fleet", ".gemini", ".goose", ".idea", ".kiro", ".opencode",
+        ".roo", ".vim", ".vscode", ".windsurf", ".zed",
+        # what starts by itself
+        ".husky", ".cargo", "systemd", "autostart",
+        # keys
+        ".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh",
     ]
-)
+)  # fmt: skip
 _FILES = frozenset(
     [
-        ".bashrc",
-        ".bash_profile",
-        ".bash_login",
-        ".bash_logout",
-        ".profile",
-        ".zshrc",
-        ".zshenv",
-        ".zprofile",
-        ".zlogin",
-        ".zlogout",
-        ".envrc",
-        ".gitconfig",
-        ".gitmodules",
-        ".gitattributes",
-        ".mcp.json",
-        "mcp.json",
-        ".ripgreprc",
-        ".netrc",
-        ".npmrc",
-        ".pypirc",
-        ".inputrc",
-        ".vimrc",
-        ".exrc",
-        ".tmux.conf",
-        "authorized_keys",
-        ".pre-commit-config.yaml",
+        # shells and sessions
+        ".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".cshrc", ".inputrc",
+        ".kshrc", ".login", ".logout", ".mkshrc", ".pam_environment", ".profile", ".screenrc", ".tcshrc",
+        ".tmux.conf", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc", ".zlogin", ".zlogout", ".zprofile",
+        ".zshenv", ".zshrc", "config.fish",
+        # programs that run what their configuration says
+        ".curlrc", ".envrc", ".gdbinit", ".gitattributes", ".gitconfig", ".gitmodules", ".hgrc", ".lldbinit",
+        ".npmrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".ripgreprc", ".wgetrc", ".yarnrc", ".yarnrc.yml",
+        # agents, editors, servers for them
+        ".aider.conf.yml", ".cursorrules", ".dir-locals.el", ".emacs", ".exrc", ".goosehints", ".mcp.json",
+        ".nvim.lua", ".nvimrc", ".vimrc", ".windsurfrules", "mcp.json", "opencode.json",
+        # keys
+        ".git-credentials", ".netrc", ".pgpass", ".pypirc", "authorized_keys", "id_dsa", "id_ecdsa",
+        "id_ed25519", "id_rsa",
     ]
-)
+)  # fmt: skip
+_OTHERS = (".config/fish/", ".config/git/", ".config/nvim/")
 _KEY_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx")
 
 
 def is_protected(path: PurePath) -> bool:
     """Whether a resolved path is, or lies below, a protected name; letter case does not matter on any system."""
     parts = [part.casefold() for part in path.parts]
-    if any(part in _FOLDERS for part in parts):
+    if any(part in _FOLDERS for part in parts) or any(other in "/".join(parts) for other in _OTHERS):
         return True
     name = parts[-1] if parts else ""
-    is_environment = name == ".env" or name.startswith(".env.") or name.endswith(".env")
+    is_environment = name.startswith((".env.", ".envrc.")) or name.endswith(".env")
     return name in _FILES or is_environment or name.endswith(_KEY_ENDINGS)

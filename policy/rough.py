@@ -4,10 +4,13 @@ import re
 
 from policy.simple import SimpleCommand
 
-__all__ = ["rough_commands"]
+__all__ = ["rough_commands", "rough_endings"]
 
 _CUTS = re.compile(r"[;&|\n\r(){}<>`]+|\$\(")
 _QUOTES = re.compile(r"[\"'\\]")
+_BEFORE_A_COMMAND = re.compile(
+    r"!|if|then|elif|else|do|while|until|time|coproc|[A-Za-z_]\w*(?:\[.*\])?\+?=.*", re.DOTALL
+)
 
 
 def rough_commands(text: str) -> tuple[SimpleCommand, ...]:
@@ -15,6 +18,18 @@ def rough_commands(text: str) -> tuple[SimpleCommand, ...]:
     found: dict[tuple[str, ...], None] = {}
     for part in _CUTS.split(text):
         for form in (_QUOTES.sub("", part), *re.split(r"[\"']", part)):
-            if words := tuple(form.split()):
-                found[words] = None
+            words = tuple(form.split())
+            for at in range(len(words)):
+                found[words[at:]] = None
+                if not _BEFORE_A_COMMAND.fullmatch(words[at]):
+                    break
+    return tuple(SimpleCommand(words) for words in found)
+
+
+def rough_endings(text: str) -> tuple[SimpleCommand, ...]:
+    """What is found in a language that puts a sign or a word of its own before a command: every ending."""
+    found: dict[tuple[str, ...], None] = {}
+    for command in rough_commands(text):
+        for at, word in enumerate(command.words):
+            found[(word.lstrip("!:.+-*@"), *command.words[at + 1 :])] = None
     return tuple(SimpleCommand(words) for words in found)

@@ -65,7 +65,9 @@ def read_shell(text: str, parse: Parser) -> ShellText:
 
 def unread(text: str, why: str = "it was not parsed") -> ShellText:
     """A text nothing is known of but its characters."""
-    return ShellText(rough_commands(text), rough_commands(text), not_plain=why, is_read=False)
+    guesses = rough_commands(text)
+    runs = everything_run(guesses, rough_commands) if len(text) <= _MAX_CHARS else guesses
+    return ShellText(guesses, tuple(dict.fromkeys((*guesses, *runs))), not_plain=why, is_read=False)
 
 
 def _doubt_at_sight(text: str) -> str:

@@ -20,8 +20,8 @@ Node = Mapping[str, Any]
 
 _PLAIN_KINDS = frozenset(
     (
-        "File", "CallExpr", "DeclClause", "BinaryCmd", "Subshell", "Block", "IfClause", "WhileClause", "TimeClause",
-        "Lit", "SglQuoted", "DblQuoted", "Word",
+        "File", "CallExpr", "DeclClause", "BinaryCmd", "Subshell", "Block", "IfClause", "WhileClause", "CaseClause",
+        "TimeClause", "Lit", "SglQuoted", "DblQuoted", "Word",
     )
 )  # fmt: skip
 _OF_WORDS = frozenset(("CmdSubst", "ProcSubst", "ParamExp", "ArithmExp", "ExtGlob", "BraceExp"))
@@ -84,6 +84,8 @@ class _Walker:
                 self._call(node, stdin)
             case "DeclClause":
                 self._declaration(node)
+            case "CaseClause":
+                self._choice(node)
             case "TimeClause":
                 self.found.commands.append(SimpleCommand(("time",)))
             case _:
@@ -100,7 +102,13 @@ class _Walker:
             self.found.doubt("a pattern stands for the program's name")
         self._add(assigned, words, stdin)
         if words and basename(words[0].text) in ("cd", "pushd", "popd"):
-            self.found.moves.append(self._folder(words))
+            self.found.moves.append(None if assigned else self._folder(words))
+
+    def _choice(self, node: Node) -> None:
+        """The words of a `case` are compared and not run; an expansion in one may run something all the same."""
+        for item in (node["Word"], *(one for arm in node.get("Items") or () for one in arm["Patterns"])):
+            if why := read_word(item, self._source).doubt:
+                self.found.doubt(why)
 
     def _declaration(self, node: Node) -> None:
         words = [Word(node["Variant"]["Value"])]
@@ -115,13 +123,16 @@ class _Walker:
                 self.found.doubt(word.doubt)
         if words and words[0].text in _EVALUATES and any(_holds_code(word.text) for word in words[1:]):
             self.found.doubt(f"{words[0].text} may run what stands in an index")
+        if any(word.text.startswith("CDPATH") for word in every):
+            # It sends every later `cd` elsewhere.
+            self.found.moves.append(None)
         patterns = frozenset(at for at, word in enumerate(every) if word.is_pattern)
         if every:
             self.found.commands.append(SimpleCommand(tuple(word.text for word in every), stdin, patterns))
 
     def _assignment(self, node: Node) -> Word:
         name = (node.get("Name") or {}).get("Value", "")
-        value = read_word(node["Value"], self._source) if node.get("Value") else Word("")
+        value = read_word(node["Value"], self._source, is_value=True) if node.get("Value") else Word("")
         if node.get("Index") or node.get("Array"):
             self.found.doubt("it assigns to an array")
         if node.get("Naked"):
@@ -147,17 +158,17 @@ class _Walker:
                 self.found.doubt("the target of a redirection is not known before it runs")
             if target.text.startswith(_NETWORK):
                 self.found.doubt("a redirection opens a connection")
-            fed += self._one_redirection(item, target)
+            self._one_redirection(item, target)
+            fed += self._fed(item)
         return fed
 
-    def _one_redirection(self, item: Node, target: Word) -> str:
+    def _one_redirection(self, item: Node, target: Word) -> None:
         match item["Op"]:
             case "<<" | "<<-":
                 if not _PLAIN_DELIMITER.fullmatch(target.text):
                     self.found.doubt("a here-document has an odd delimiter")
-                return _document(item.get("Hdoc") or {}, self._source)
             case "<<<":
-                return target.text
+                pass
             case "<":
                 self.found.read.append(target.text)
             case ">&" | "<&" if _is_descriptor(item["Word"]):
@@ -168,15 +179,27 @@ class _Walker:
                     self.found.doubt(f"a file stands after {operator}")
                 if target.text != "/dev/null":
                     self.found.written.append(target.text)
-        return ""
 
     def _said(self, node: Node) -> str:
-        """What the left side of a pipe says, where it does nothing but say it."""
+        """What flows through a pipe, as far as that stands in the text: what is echoed, and what is fed."""
         if node.get("Type") != "BinaryCmd" or node.get("Op") not in ("|", "|&"):
             return ""
-        call = node["X"].get("Cmd") or {}
+        left = node["X"]
+        fed = "".join(map(self._fed, left.get("Redirs") or ()))
+        call = left.get("Cmd") or {}
         words = [read_word(item, self._source).text for item in call.get("Args") or ()]
-        return " ".join(words[1:]) if words and basename(words[0]) in ("echo", "printf") else ""
+        echoed = " ".join(words[1:]) if words and basename(words[0]) in ("echo", "printf") else ""
+        return fed + echoed + self._said(call)
+
+    def _fed(self, redirection: Node) -> str:
+        """The text of a here-document or here-string."""
+        match redirection["Op"]:
+            case "<<" | "<<-":
+                return _document(redirection.get("Hdoc") or {}, self._source)
+            case "<<<":
+                return read_word(redirection["Word"], self._source).text
+            case _:
+                return ""
 
 
 def _document(node: Node, source: bytes) -> str:

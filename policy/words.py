@@ -22,8 +22,13 @@ _ANSI_LETTERS = {
     "t": "\t",
     "v": "\v",
 }
-_GLOB = re.compile(r"[*?\[]")
-_BRACES = re.compile(r"\{.*(?:,|\.\.)", re.DOTALL)
+_GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)
+_TILDE = re.compile(r"~|[A-Za-z_]\w*(?:\[.*\])?\+?=(?:.*:)?~", re.DOTALL)
+_TILDE_IN_VALUE = re.compile(r"(?:.*:)?~", re.DOTALL)
+_MARKS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0e\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
+"""What Unicode calls letters or marks, and no terminal shows."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,15 @@ class Word:
 
 def is_invisible(char: str) -> bool:
     """Whether a character is a control or invisible one, newline and tab excepted."""
-    return char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    is_control = unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    return char not in "\n\t" and (is_control or _MARKS.match(char) is not None)
 
 
-def read_word(node: Mapping[str, Any], source: bytes) -> Word:
-    """Read a word of the syntax tree; `source` is the text the tree was made from."""
+def read_word(node: Mapping[str, Any], source: bytes, *, is_value: bool = False) -> Word:
+    """Read a word of the syntax tree; `source` is the text the tree was made from.
+
+    `is_value`: it stands behind the `=` of an assignment, where each part between colons may begin with `~`.
+    """
     pieces: list[str] = []
     bare: list[str] = []
     doubt = ""
@@ -52,14 +61,29 @@ def read_word(node: Mapping[str, Any], source: bytes) -> Word:
         text, why = _part(part, source)
         pieces.append(text)
         # Quoted text keeps its place here: `{a,"b"}` is expanded too.
-        bare.append(_ESCAPED.sub("_", part["Value"]) if part.get("Type") == "Lit" else "_")
+        bare.append(_ESCAPED.sub("'", part["Value"]) if part.get("Type") == "Lit" else "'")
         doubt = doubt or why
     unquoted = "".join(bare)
-    if not doubt and unquoted.startswith("~"):
+    if not doubt and (_TILDE_IN_VALUE if is_value else _TILDE).match(unquoted):
         doubt = "the shell would expand '~'"
-    if not doubt and _BRACES.search(unquoted):
+    if not doubt and _expands_braces(unquoted):
         doubt = "the shell would expand '{'"
     return Word("".join(pieces), doubt, is_pattern=_GLOB.search(unquoted) is not None)
+
+
+def _expands_braces(text: str) -> bool:
+    """Whether a comma or `..` stands in a pair of braces; one that is never closed is taken to be."""
+    opened: list[int] = []
+    for at, char in enumerate(text):
+        if char == "{":
+            opened.append(at)
+        elif char == "}" and opened and _has_choice(text[opened.pop() : at]):
+            return True
+    return bool(opened) and _has_choice(text[opened[0] :])
+
+
+def _has_choice(text: str) -> bool:
+    return "," in text or ".." in text
 
 
 def _part(part: Mapping[str, Any], source: bytes) -> tuple[str, str]:

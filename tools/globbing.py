@@ -6,7 +6,7 @@ A set also stands for itself: routers of web pages name folders `[id]`, and mode
 import re
 from dataclasses import dataclass
 
-__all__ = ["Anchored", "BadGlob", "GlobPattern", "anchored"]
+__all__ = ["Anchored", "BadGlob", "GlobPattern", "anchored", "literal_start"]
 
 _MAX_ALTERNATIVES = 256
 _WILD = re.compile(r"[*?\[{]")
@@ -58,6 +58,13 @@ def anchored(folder: str, pattern: str) -> Anchored:
     start = "/".join(parts[:wild]) or "/"
     base = f"{folder.rstrip('/')}/{start}" if pattern.startswith("../") and folder != "." else start
     return Anchored(base, "./" + "/".join(parts[wild:]))
+
+
+def literal_start(pattern: str) -> str:
+    """The folders a pattern names before its first wild part; the whole of a pattern without any."""
+    parts = pattern.split("/")
+    wild = next((at for at, part in enumerate(parts) if _WILD.search(part) or "\\" in part), len(parts))
+    return "/".join(parts[:wild])
 
 
 def _relative(text: str) -> str:

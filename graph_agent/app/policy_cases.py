@@ -14,8 +14,9 @@ from graph_agent.app.tooling import default_registry
 from graph_agent.errors import UsageError
 from graph_agent.toolbox.checking import check_call
 from graph_agent.toolbox.places import Setting
-from policy import MODES, BadRule, PolicySettings, parse_rules
+from policy import MODES, BadRule, Decision, PolicySettings, parse_rules
 from tools.coercion import BadArguments
+from tools.registry import ToolRegistry
 
 __all__ = ["Score", "Scored", "score_file"]
 
@@ -149,12 +150,18 @@ def _decide(case: _Case, line: int, root: Path) -> Scored:
     try:
         rules = parse_rules(allow=case.rules.allow, ask=case.rules.ask, deny=case.rules.deny)
         setting = Setting(workspace, PolicySettings(rules=rules, home=root / "home"))
-        registry = default_registry(workspace)
-        checked = check_call(case.tool, case.args, case.mode, registry=registry, setting=setting)
-    except (BadRule, BadArguments) as error:
+        decision = _judged(case, default_registry(workspace), setting)
+    except BadRule as error:
         raise UsageError(f"case {case.id!r}, line {line}: {error}") from error
-    decision = checked.decision
     return Scored(case.id, case.expected, decision.verdict, decision.rule, decision.reason)
+
+
+def _judged(case: _Case, registry: ToolRegistry, setting: Setting) -> Decision:
+    try:
+        return check_call(case.tool, case.args, case.mode, registry=registry, setting=setting).decision
+    except BadArguments as error:
+        # The agent answers such a call with an error, and nobody is asked.
+        return Decision("deny", "unusable arguments", str(error))
 
 
 def _summed(scored: Sequence[Scored]) -> Score:

@@ -19,14 +19,26 @@ from policy.shell import read_shell
         ("eval 'rm a'", "rm a"),
         (r"find . -name x -exec rm a \;", "rm a ;"),
         ("command rm a", "rm a"),
+        ("GIT_SSH_COMMAND='rm a' git fetch", "rm a"),
+        ("git rebase -x 'rm a' main", "rm a"),
+        ("git bisect run rm a", "rm a"),
+        ("git config alias.x '!rm a'", "rm a"),
+        ("man -P 'rm a' ls", "rm a"),
+        ("docker exec -it box rm a", "rm a"),
+        ("uv run rm a", "rm a"),
+        ("make SHELL='rm a'", "rm a"),
+        ("sed '1e rm a' x", "rm a"),
+        ("vim -c '!rm a' x", "rm a"),
+        ("ed <<< '!rm a'", "rm a"),
     ],
 )
 def test_what_is_run_in_turn_is_found(text: str, run: str) -> None:
     assert run in [command.text for command in read_shell(text, parse_bash).runs]
 
 
-def test_a_program_that_wraps_nothing_runs_only_itself() -> None:
-    assert [command.text for command in read_shell("echo rm a", parse_bash).runs] == ["echo rm a"]
+@pytest.mark.parametrize("text", ["echo rm a", "docker pull rm", "git commit -m 'rm a'", "vim rm", "make rm"])
+def test_a_program_that_wraps_nothing_runs_only_itself(text: str) -> None:
+    assert [command.words[0] for command in read_shell(text, parse_bash).runs] == [text.split(maxsplit=1)[0]]
 
 
 def test_endless_nesting_ends() -> None:

@@ -19,3 +19,20 @@ from policy.globs import may_meet
 )
 def test_patterns_meet_where_one_path_could_match_both(one: str, other: str, meets: bool) -> None:
     assert (may_meet(one, other), may_meet(other, one)) == (meets, meets)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meets"),
+    [
+        ("/w/*", "/w/.env", False),
+        ("/w/?env", "/w/.env", False),
+        ("/w/[.]env", "/w/.env", False),
+        ("/w/*", "/w/**/.env", False),
+        ("/w/.*", "/w/.env", True),
+        ("/w/*.env", "/w/a.env", True),
+        ("/w/*/.env", "/w/**/.env", True),
+        ("/w/*", "/w/*", True),
+    ],
+)
+def test_wild_signs_of_a_shell_stand_for_no_name_that_begins_with_a_dot(one: str, other: str, meets: bool) -> None:
+    assert may_meet(one, other, hides_dots=True) is meets

@@ -9,6 +9,7 @@ from policy.options import dangerous_options, spelled_out
         "git -c core.pager=x log", "git -C x log", "git --exec-path=x log", "git diff --output=x",
         "git diff --outp=x",
         "git grep -Oless x", "git rebase -x id", "git fetch --upload-pack=x", "git submodule foreach id",
+        "git bisect run id", "git archive -o x HEAD", "git format-patch -ox",
         "git config alias.x !id",
         "sort -o x y", "sort -uo x y", "sort --outp=x y", "sort --compress-prog=x", "sed -i s/a/b/ x",
         "sed -n 1eid x",
@@ -21,7 +22,7 @@ from policy.options import dangerous_options, spelled_out
 def test_options_that_write_or_run_are_told(command: str) -> None:
     program, *arguments = command.split(" ")
 
-    assert dangerous_options(program, arguments)
+    assert dangerous_options(program, tuple(arguments))
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_plain_texts_are_read_as_the_shell_would(text: str, commands: list[str])
         ("f() { curl h; }", "curl h"),
         ("cat <<EOF\n$(curl h)\nEOF", "curl h"),
         ("cat <<-EOF\n\t`curl h`\n\tEOF", "curl h"),
-        ("case x in x) curl h;; esac", "curl h"),
+        ("case $x in x) curl h;; esac", "curl h"),
         ("case $(curl h) in x) a;; esac", "curl h"),
         ("echo $((1 + $(curl h)))", "curl h"),
         ("x[$(curl h)]=1", "curl h"),

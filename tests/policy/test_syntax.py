@@ -14,6 +14,8 @@ def _walk(text: str) -> Found:
         ("sh <<EOF\na b\nEOF", "a b\n"),
         ("sh <<< 'a b'", "a b"),
         ("echo 'a b' | sh", "a b"),
+        ("echo 'a b' | cat | sh", "a b"),
+        ("cat <<EOF | sh\na b\nEOF", "a b\n"),
         ("cat x | sh", ""),
         ("sh < x", ""),
     ],
@@ -24,12 +26,33 @@ def test_what_a_command_is_fed_is_kept_where_it_stands_in_the_text(text: str, st
 
 @pytest.mark.parametrize(
     ("text", "moves"),
-    [("cd a", ["a"]), ("cd", [None]), ("cd -", [None]), ("cd a/../b", [None]), ("cd $x", [None]), ("popd", [None])],
+    [
+        ("cd a", ["a"]),
+        ("cd", [None]),
+        ("cd -", [None]),
+        ("cd a/../b", [None]),
+        ("cd $x", [None]),
+        ("popd", [None]),
+        ("CDPATH=x cd a", [None, None]),
+    ],
 )
 def test_changes_of_folder_are_followed_only_where_their_text_says_where_to(
     text: str, moves: list[str | None]
 ) -> None:
     assert _walk(text).moves == moves
+
+
+@pytest.mark.parametrize(
+    ("text", "is_plain"),
+    [
+        ("case x in a|'b') c;; *) d;; esac", True),
+        ("case $x in a) c;; esac", False),
+        ("case x in $(id)) c;; esac", False),
+        ("case x in ~) c;; esac", False),
+    ],
+)
+def test_a_choice_is_plain_where_nothing_in_it_is_expanded(text: str, is_plain: bool) -> None:
+    assert (_walk(text).not_plain == "") is is_plain
 
 
 def test_a_kind_of_node_nobody_knows_makes_a_text_unclear_and_is_looked_into() -> None:

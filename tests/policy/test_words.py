@@ -14,6 +14,8 @@ from policy.words import Word, is_invisible, read_word
         ("\r", True),
         ("\x1b", True),
         ("\u202e", True),
+        ("\u3164", True),
+        ("\U000e0041", True),
         ("é", False),
     ],
 )
@@ -30,6 +32,15 @@ def test_controls_and_invisible_characters_are_told_from_the_rest(char: str, inv
         (r'"a\"\x"', Word(r'a"\x')),
         ("HEAD~1", Word("HEAD~1")),
         ("stash@{0}", Word("stash@{0}")),
+        ("main@{u}..", Word("main@{u}..")),
+        ("{a{b}c,d}", Word("{a{b}c,d}", "the shell would expand '{'")),
+        ("{a,b", Word("{a,b", "the shell would expand '{'")),
+        ("[", Word("[")),
+        ("[a]", Word("[a]", is_pattern=True)),
+        ("of=~/x", Word("of=~/x", "the shell would expand '~'")),
+        ("PATH=a:~/x", Word("PATH=a:~/x", "the shell would expand '~'")),
+        ("--opt=~/x", Word("--opt=~/x")),
+        ("'of'=~/x", Word("of=~/x")),
         ("'{a,b}'", Word("{a,b}")),
         ("*.py", Word("*.py", is_pattern=True)),
         ("'*'", Word("*")),
@@ -43,6 +54,14 @@ def test_controls_and_invisible_characters_are_told_from_the_rest(char: str, inv
     ],
 )
 def test_a_word_is_what_the_shell_will_see_or_says_why_it_may_not_be(text: str, word: Word) -> None:
+    text = f"x {text}"
     tree = parse_bash(text)
 
-    assert read_word(tree["Stmts"][0]["Cmd"]["Args"][0], text.encode()) == word
+    assert read_word(tree["Stmts"][0]["Cmd"]["Args"][1], text.encode()) == word
+
+
+def test_in_the_value_of_an_assignment_a_tilde_may_stand_behind_each_colon() -> None:
+    tree = parse_bash("X=a:~/b")
+    value = tree["Stmts"][0]["Cmd"]["Assigns"][0]["Value"]
+
+    assert read_word(value, b"X=a:~/b", is_value=True) == Word("a:~/b", "the shell would expand '~'")

@@ -17,7 +17,7 @@ from tools.base import (
     failure,
 )
 from tools.blocking import in_thread
-from tools.globbing import BadGlob, GlobPattern, anchored
+from tools.globbing import BadGlob, GlobPattern, anchored, literal_start
 from tools.paths import PathRefused, resolve
 from tools.walking import Walk, shown_name, walk
 
@@ -47,8 +47,11 @@ class GlobTool(BaseTool):
     args_schema = GlobArgs
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
-        """The folder that is searched, wherever the pattern puts it."""
-        return [PathTarget(anchored(str(args.get("path", ".")), str(args.get("pattern", ""))).folder)]
+        """The folder that is searched, wherever the pattern puts it, and the one below that the pattern names."""
+        place = anchored(str(args.get("path", ".")), str(args.get("pattern", "")))
+        named = literal_start(place.pattern)
+        below = f"{place.folder.rstrip('/')}/{named}"
+        return [PathTarget(place.folder), *([PathTarget(below)] if named not in ("", ".") else [])]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
         """What is looked for, and where."""
