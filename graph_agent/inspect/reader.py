@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from graph_agent.errors import UnknownId
+from graph_agent.inspect.agreement import disagreements, stored_threads
 from graph_agent.inspect.attempts import read_attempts, read_done
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
@@ -169,6 +170,14 @@ class Reader:
     def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
         """The conversation at the thread's head, in order; on request the messages of every other branch too."""
         return read_transcript(self._database, thread_id, all_branches=all_branches)
+
+    def stored_threads(self) -> list[str]:
+        """Every thread that has a checkpoint, also one that the list has lost; the last at work first."""
+        return stored_threads(self._database)
+
+    def disagreements(self, thread_id: str) -> list[str]:
+        """Where list, transcript and ledger of a thread say otherwise than its checkpoints; empty: nowhere."""
+        return disagreements(self._database, thread_id)
 
     def _open_calls(self, status: str) -> list[CallView]:
         open_calls = read_calls(self._database, read_lives(self._database), f"{OPEN} AND t.next_nodes <> '[]'")

@@ -6,7 +6,7 @@ up again. Derived from the checkpoints alone: nothing has to be noted beforehand
 
 import sqlite3
 
-__all__ = ["VISIBLE", "begin_branch"]
+__all__ = ["VISIBLE", "begin_branch", "count_turns"]
 
 VISIBLE = """
 WITH RECURSIVE line (branch, upto) AS (
@@ -61,4 +61,9 @@ def begin_branch(
     parent_branch, from_seq = connection.execute(_LEFT, named).fetchone() or (0, 0)
     connection.execute(_BEGIN, {**named, "parent_branch": parent_branch, "from_seq": from_seq})
     connection.execute(_ENTER, named)
-    connection.execute(_COUNT_TURNS, named)
+    count_turns(connection, thread_id)
+
+
+def count_turns(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Count the turns that the thread shows."""
+    connection.execute(_COUNT_TURNS, {"thread_id": thread_id})

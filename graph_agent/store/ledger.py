@@ -11,7 +11,7 @@ from typing import Any
 from graph_agent.calls import NEW_MESSAGE, merge_calls
 from graph_agent.store.jsontext import json_text, storable
 
-__all__ = ["fold_calls", "start_again"]
+__all__ = ["fold_calls", "hold_against", "leave_behind", "start_again"]
 
 _INSERT = """
 INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
@@ -32,6 +32,11 @@ _LEAVE = """
 UPDATE ledger SET left_behind = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
 """
 
+_TOLD = """
+SELECT status, coalesce(json_extract(record, '$.attempt'), 1) FROM ledger WHERE thread_id = ? AND call_id = ?
+"""
+_WAITS = "UPDATE ledger SET left_behind = 0 WHERE thread_id = ? AND call_id = ?"
+
 
 def fold_calls(connection: sqlite3.Connection, place: tuple[str, str, str], write: Mapping[Any, Any]) -> None:
     """Lay each change of the write over the stored record.
@@ -49,10 +54,25 @@ def start_again(connection: sqlite3.Connection, place: tuple[str, str, str], wri
 
     Each call of that state gets the record that it has there; what is open elsewhere is left behind.
     """
-    connection.execute(_LEAVE, place[:1])
+    leave_behind(connection, place[0])
     sound = [_sound(write) for write in writes if isinstance(write, Mapping)]
     for call_id, record in merge_calls({}, sound).items():
         _fold_one(connection, place, (call_id, record), is_whole=True)
+
+
+def leave_behind(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Mark what is open: the thread goes elsewhere."""
+    connection.execute(_LEAVE, (thread_id,))
+
+
+def hold_against(connection: sqlite3.Connection, place: tuple[str, str, str], calls: Mapping[Any, Any]) -> None:
+    """Correct what the ledger tells otherwise than the calls of a state; what it tells alike stays as it is."""
+    for call_id, record in _changes(calls):
+        row = connection.execute(_TOLD, (place[0], call_id)).fetchone()
+        if row == (record.get("status"), _attempt(record)):
+            connection.execute(_WAITS, (place[0], call_id))
+        else:
+            _fold_one(connection, place, (call_id, record), is_whole=True)
 
 
 def _sound(write: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:

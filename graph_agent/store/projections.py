@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage
 
 from graph_agent.store.branches import begin_branch
 from graph_agent.store.deltas import Loads, delta_history
-from graph_agent.store.ledger import fold_calls, start_again
+from graph_agent.store.ledger import fold_calls, hold_against, leave_behind, start_again
 from graph_agent.store.listing import next_nodes, outcome, timestamp
 from graph_agent.store.transcript import fold_messages
 
@@ -109,30 +109,41 @@ class Projections:
             elif isinstance(value, Mapping) and not is_branch:
                 fold_calls(connection, place, value)
 
-    def rebuild(self, connection: sqlite3.Connection, thread_id: str) -> None:
-        """Derive the tables again from the stored checkpoints; what the user set (title, workspace, mode) stays."""
-        for table in ("transcript", "branches", "ledger"):
-            connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
-        connection.execute(_NO_HEAD, (thread_id,))
-        connection.execute(_NO_TURNS, (thread_id,))
-        self.replay(connection, thread_id)
+    def take_up(self, connection: sqlite3.Connection, stored: StoredCheckpoint, branch: int) -> None:
+        """Fold a checkpoint whose ancestors are gone: it stands on a branch that is known, and brings its values."""
+        thread_id, at = stored.thread_id, timestamp(stored.checkpoint.get("ts"))
+        place = (thread_id, str(stored.checkpoint["id"]), at)
+        connection.execute(_LISTED, {"thread_id": thread_id, "at": at})
+        head = {**_head(place, stored), "branch": branch}
+        if not connection.execute(f"{_MOVE} checkpoint_id IS NULL", head).rowcount:
+            connection.execute(f"{_MOVE} 1", head)
+            leave_behind(connection, thread_id)
+        connection.execute("UPDATE threads SET branch = :branch WHERE thread_id = :thread_id", head)
+        own = {name: self._whole_value(value) for name, value in stored.values.items()}
+        fold_messages(connection, place, _messages(own.get("messages", ())))
+        if isinstance(calls := own.get("calls"), Mapping):
+            hold_against(connection, place, calls)
 
     def find_head(self, connection: sqlite3.Connection, thread_id: str) -> None:
         """After checkpoints were deleted: the newest that stands is the head. What was said and done stays."""
         connection.execute(_NO_HEAD, (thread_id,))
         newest = connection.execute(_NEWEST, (thread_id,)).fetchone()
         if newest is not None:
-            self._fold_row(connection, thread_id, newest)
+            self.fold(connection, self._stored(thread_id, newest))
 
     def replay(self, connection: sqlite3.Connection, thread_id: str) -> None:
         """Fold every stored checkpoint of the thread again, in the order in which they were stored."""
-        for row in connection.execute(_LOG, (thread_id,)).fetchall():
-            self._fold_row(connection, thread_id, row)
+        for stored in self.stored(connection, thread_id):
+            self.fold(connection, stored)
 
-    def _fold_row(self, connection: sqlite3.Connection, thread_id: str, row: tuple[Any, ...]) -> None:
+    def stored(self, connection: sqlite3.Connection, thread_id: str) -> Iterator[StoredCheckpoint]:
+        """The checkpoints of the thread's root graph, in the order in which they were stored."""
+        for row in connection.execute(_LOG, (thread_id,)).fetchall():
+            yield self._stored(thread_id, row)
+
+    def _stored(self, thread_id: str, row: tuple[Any, ...]) -> StoredCheckpoint:
         parent_id, kind, content, metadata = row
-        checkpoint = self.loads((kind, content))
-        self.fold(connection, StoredCheckpoint(thread_id, parent_id, checkpoint, json.loads(metadata or "{}")))
+        return StoredCheckpoint(thread_id, parent_id, self.loads((kind, content)), json.loads(metadata or "{}"))
 
     def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
         own = stored.values if stored.brings_values else {}
@@ -162,18 +173,22 @@ def forget(connection: sqlite3.Connection, thread_id: str) -> None:
 
 def _move_head(connection: sqlite3.Connection, place: tuple[str, str, str], stored: StoredCheckpoint) -> bool:
     """Make the checkpoint the head unless a newer one is; whether it leaves the line of the head so far."""
-    head = {
-        **dict(zip(("thread_id", "checkpoint_id", "at"), place, strict=True)),
-        "parent_id": stored.parent_id,
-        "next_nodes": next_nodes(stored.checkpoint),
-        "outcome": outcome(stored.checkpoint),
-    }
+    head = _head(place, stored)
     if connection.execute(_GO_ON, head).rowcount:
         return False
     if connection.execute(_LISTED, head).rowcount:
         connection.execute(_GO_ON, head)
         return False
     return connection.execute(_LEAVE, head).rowcount == 1
+
+
+def _head(place: tuple[str, str, str], stored: StoredCheckpoint) -> dict[str, Any]:
+    return {
+        **dict(zip(("thread_id", "checkpoint_id", "at"), place, strict=True)),
+        "parent_id": stored.parent_id,
+        "next_nodes": next_nodes(stored.checkpoint),
+        "outcome": outcome(stored.checkpoint),
+    }
 
 
 def _messages(value: Any) -> list[BaseMessage]:

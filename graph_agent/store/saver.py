@@ -31,6 +31,7 @@ from graph_agent.store.deltas import delta_history
 from graph_agent.store.forking import Fork, fork_thread
 from graph_agent.store.projections import Projections, StoredCheckpoint, forget
 from graph_agent.store.pruning import copy_checkpoints, delete_runs, keep_latest
+from graph_agent.store.rebuilding import rebuild_thread
 from graph_agent.store.search import matching
 from graph_agent.store.serde import StrictSerializer, snapshot_of, whole_value
 from graph_agent.store.words import index_words
@@ -168,7 +169,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         def copy(connection: sqlite3.Connection) -> None:
             copy_checkpoints(connection, source_thread_id, target_thread_id)
-            self._projections.rebuild(connection, target_thread_id)
+            rebuild_thread(connection, target_thread_id, self._projections)
 
         await self._database.write(copy)
 
@@ -226,7 +227,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
     async def rebuild_projections(self, thread_id: str) -> None:
         """Derive transcript, ledger and list entry of a thread again from its checkpoints."""
-        await self._database.write(lambda connection: self._projections.rebuild(connection, thread_id))
+        await self._database.write(lambda connection: rebuild_thread(connection, thread_id, self._projections))
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - the name is the framework's
         """A version that sorts after the current one. Short: every checkpoint holds some twenty of them."""

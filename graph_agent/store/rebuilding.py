@@ -1,0 +1,56 @@
+"""Deriving a thread's tables again from the checkpoints that stand. Knows where a line of checkpoints was cut.
+
+What rests on a checkpoint that is gone cannot be derived any more: those rows are kept as they are. A checkpoint
+whose parent is gone brings what its own snapshot holds.
+"""
+
+import sqlite3
+
+from graph_agent.store.branches import count_turns
+from graph_agent.store.jsontext import json_text
+from graph_agent.store.projections import Projections
+
+__all__ = ["rebuild_thread"]
+
+_EDGES = """
+SELECT c.checkpoint_id, coalesce(
+    (SELECT branch FROM branches b WHERE b.thread_id = c.thread_id AND b.checkpoint_id = c.checkpoint_id),
+    (SELECT branch FROM cuts WHERE cuts.thread_id = c.thread_id AND cuts.checkpoint_id = c.checkpoint_id), 0)
+FROM checkpoints c WHERE c.thread_id = ? AND c.checkpoint_ns = '' AND c.parent_checkpoint_id IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.thread_id = c.thread_id AND p.checkpoint_ns = ''
+        AND p.checkpoint_id = c.parent_checkpoint_id)
+"""
+_DERIVED = """
+thread_id = :thread_id AND checkpoint_id NOT IN (SELECT value FROM json_each(:edges)) AND checkpoint_id IN (
+    SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread_id AND checkpoint_ns = '')
+"""
+_RESET = """
+UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', branch = 0, turns = 0
+WHERE thread_id = ?
+"""
+
+
+def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: Projections) -> None:
+    """Derive list entry, transcript, branches and ledger again; what the user set (title, workspace, mode) stays."""
+    edges: dict[str, int] = dict(connection.execute(_EDGES, (thread_id,)).fetchall())
+    _clear(connection, thread_id, edges)
+    connection.execute(_RESET, (thread_id,))
+    for stored in projections.stored(connection, thread_id):
+        branch = edges.get(str(stored.checkpoint["id"]))
+        if branch is None:
+            projections.fold(connection, stored)
+        else:
+            projections.take_up(connection, stored, branch)
+    if edges:
+        count_turns(connection, thread_id)
+
+
+def _clear(connection: sqlite3.Connection, thread_id: str, edges: dict[str, int]) -> None:
+    if not edges:
+        for table in ("transcript", "branches", "ledger"):
+            connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
+        return
+    named = {"thread_id": thread_id, "edges": json_text(list(edges))}
+    # Of a call it cannot be told whether all that was written about it stands: records are laid over what is there.
+    for table in ("transcript", "branches"):
+        connection.execute(f"DELETE FROM {table} WHERE {_DERIVED}", named)  # noqa: S608 - names only
