@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from graph_agent.app.project import settings_at
 from graph_agent.config.paths import data_dir
+from graph_agent.config.private import make_private_folder
 from graph_agent.config.settings import McpServer, Settings
 from graph_agent.config.tightening import item_key
 from graph_agent.config.trust import trust_file
@@ -162,7 +163,7 @@ def _fleet(
     fleet = importlib.import_module("graph_agent.mcp.fleet")
     around = importlib.import_module("graph_agent.mcp.server")
     logs = data_dir(os.environ) / "logs"
-    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(logs)
     return cast("Fleet", fleet.Fleet(servers, registry, around.Surroundings(workspace, logs, warn)))
 
 

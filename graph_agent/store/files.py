@@ -7,19 +7,20 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, fcntl, flock
 from pathlib import Path
 
+from graph_agent.config.private import make_private_folder
+
 if sys.platform == "darwin":
     from fcntl import F_FULLFSYNC
 
-__all__ = ["create_private_file", "exclusive", "make_private_folder", "open_private_file", "sync", "sync_folder"]
-
-
-def make_private_folder(folder: Path) -> None:
-    """Create the folder and what is missing above it, each 0700."""
-    if folder.is_dir():
-        return
-    make_private_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    sync_folder(folder.parent)
+__all__ = [
+    "create_private_file",
+    "exclusive",
+    "make_private_folder",
+    "open_private_file",
+    "sync",
+    "sync_file",
+    "sync_folder",
+]
 
 
 def open_private_file(path: Path) -> int:
@@ -36,7 +37,12 @@ def create_private_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make new names in the folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    sync_file(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Bring the content of a file to the medium itself; of a folder, the names in it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         sync(descriptor)
     finally:

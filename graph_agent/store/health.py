@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
+from graph_agent.store.files import sync_file, sync_folder
 from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
 from graph_agent.store.words import has_word_index
 
@@ -67,8 +68,8 @@ def back_up(path: Path, target: Path) -> int:
             # The copy is one file: no log beside it that could be left behind.
             copy.execute("PRAGMA journal_mode = DELETE")
             _require_sound(copy, path)
-        _on_disk(target)
-        _on_disk(target.parent)
+        sync_file(target)
+        sync_folder(target.parent)
     except (sqlite3.Error, OSError) as error:
         target.unlink(missing_ok=True)
         raise StorageError(f"{path} could not be copied: {error}; no copy was left") from error
@@ -87,14 +88,6 @@ def exposed_files(path: Path) -> list[Path]:
 def _require_sound(copy: sqlite3.Connection, path: Path) -> None:
     if copy.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         raise DamagedDatabase(f"{path} is damaged; no copy was left, as it would be as damaged")
-
-
-def _on_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -110,7 +110,7 @@ class Projections:
                 fold_calls(connection, place, value)
 
     def take_up(self, connection: sqlite3.Connection, stored: StoredCheckpoint, branch: int) -> None:
-        """Fold a checkpoint whose ancestors are gone: it stands on a branch that is known, and brings its values."""
+        """Fold a checkpoint whose ancestors are gone: its branch is known, and it brings its values."""
         thread_id, at = stored.thread_id, timestamp(stored.checkpoint.get("ts"))
         place = (thread_id, str(stored.checkpoint["id"]), at)
         connection.execute(_LISTED, {"thread_id": thread_id, "at": at})

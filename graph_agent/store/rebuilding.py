@@ -24,6 +24,13 @@ _DERIVED = """
 thread_id = :thread_id AND checkpoint_id NOT IN (SELECT value FROM json_each(:edges)) AND checkpoint_id IN (
     SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread_id AND checkpoint_ns = '')
 """
+_BEGUN = """
+SELECT thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at,
+    status NOT IN ('success', 'error', 'cancelled') FROM ledger
+WHERE thread_id = ?1 AND call_id IN (SELECT call_id FROM journal WHERE thread_id = ?1)
+"""
+_PUT_BACK = "INSERT OR IGNORE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ANY = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
 _RESET = """
 UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', branch = 0, turns = 0
 WHERE thread_id = ?
@@ -31,8 +38,9 @@ WHERE thread_id = ?
 
 
 def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: Projections) -> None:
-    """Derive list entry, transcript, branches and ledger again; what the user set (title, workspace, mode) stays."""
+    """Derive list entry, transcript, branches and ledger again; what the user set (title, mode, ...) stays."""
     edges: dict[str, int] = dict(connection.execute(_EDGES, (thread_id,)).fetchall())
+    begun = connection.execute(_BEGUN, (thread_id,)).fetchall()
     _clear(connection, thread_id, edges)
     connection.execute(_RESET, (thread_id,))
     for stored in projections.stored(connection, thread_id):
@@ -41,11 +49,14 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
             projections.fold(connection, stored)
         else:
             projections.take_up(connection, stored, branch)
-    if edges:
-        count_turns(connection, thread_id)
+    count_turns(connection, thread_id)
+    # What the journal knows is a fact, also where every checkpoint that told of it is gone.
+    connection.executemany(_PUT_BACK, begun)
 
 
 def _clear(connection: sqlite3.Connection, thread_id: str, edges: dict[str, int]) -> None:
+    if not connection.execute(_ANY, (thread_id,)).fetchone():
+        return
     if not edges:
         for table in ("transcript", "branches", "ledger"):
             connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
