@@ -2,47 +2,33 @@
 
 import os
 import platform
-import shlex
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import httpx
 
+from graph_agent.app.check import Check
+from graph_agent.app.disk import examine_disk
 from graph_agent.app.project import notices, project_at
 from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import ModelSettings
-from graph_agent.errors import ConfigError, StorageError
-from graph_agent.inspect import Reader
-from graph_agent.store.health import back_up, database_health, exposed_files
-from graph_agent.toolbox.shfmt import find_shfmt
+from graph_agent.errors import ConfigError
+from graph_agent.store.health import back_up
+from graph_agent.toolbox.shfmt import find_shfmt, parse_bash
+from policy import Unparsable
 from tools.file_ops.narrowing import ripgrep
 
 __all__ = ["Check", "back_up", "examine"]
 
 _MODEL_WAIT_S = 5.0
 _PROGRAM_WAIT_S = 5.0
-_LEAST_FREE_BYTES = 100 * 1024 * 1024
 _SANDBOX = ("bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--unshare-net", "--", "true")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at."""
-
-    name: str
-    ok: bool
-    detail: str
-    hint: str = ""
-    """What to do; empty where nothing is to be done."""
-    matters: bool = True
-    """Whether the agent cannot do its work without it."""
 
 
 def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
@@ -53,15 +39,11 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
         _trust,
         lambda: _model(environment),
         lambda: _program("search", ripgrep(), "searching falls back to a slower way with the same results"),
-        lambda: _program("parser", find_shfmt(), "without it every shell command asks"),
+        _parser,
         lambda: _program("git", shutil.which("git"), "install git; the agent works without it"),
         _sandbox,
-        lambda: _database(database),
-        lambda: _privacy(database),
-        lambda: _space(database),
-        _terminal,
     )
-    return [check() for check in checks]
+    return [*(check() for check in checks), *examine_disk(database, environment), _terminal()]
 
 
 def _versions() -> Check:
@@ -139,6 +121,21 @@ def _program(name: str, program: str | None, without: str) -> Check:
     return Check(name, ok=done.returncode == 0, detail=f"{program}: {first}", matters=False)
 
 
+def _parser() -> Check:
+    """A text is really parsed: a program of the same name that is another one would be noticed."""
+    without = "without it every shell command asks"
+    found = _program("parser", find_shfmt(), without)
+    try:
+        tree = parse_bash("echo one && cat < two > three") if found.ok else {}
+    except Unparsable as error:
+        detail = f"{found.detail}, which cannot read a command: {error}"
+        return Check("parser", ok=False, detail=detail, hint=without, matters=False)
+    if found.ok and not tree.get("Stmts"):
+        detail = f"{found.detail}, whose syntax trees are none that this program reads"
+        return Check("parser", ok=False, detail=detail, hint=without, matters=False)
+    return found
+
+
 def _sandbox() -> Check:
     if shutil.which(_SANDBOX[0]) is None:
         detail = "none used: bubblewrap (bwrap) is not installed"
@@ -155,35 +152,6 @@ def _probed() -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"does not work here: {type(error).__name__}"
     return "works here" if probe.returncode == 0 else f"does not work here: {probe.stderr.strip()[:120]}"
-
-
-def _database(path: Path) -> Check:
-    try:
-        told = database_health(path)
-        if told is not None:
-            Reader.open(path).close()  # It sees pages that are missing at the end.
-    except StorageError as error:
-        hint = "a copy made by `doctor --backup FILE` can be put in its place"
-        return Check("database", ok=False, detail=str(error), hint=hint)
-    if told is None:
-        return Check("database", ok=True, detail=f"{path} does not exist yet; the first chat makes it")
-    return Check("database", ok=True, detail=f"{path}: {told}")
-
-
-def _privacy(path: Path) -> Check:
-    exposed = exposed_files(path)
-    if not exposed:
-        return Check("privacy", ok=True, detail="nobody else can read what the agent keeps")
-    named = " ".join(shlex.quote(str(found)) for found in exposed)
-    hint = f"chmod go= {named}"
-    return Check("privacy", ok=False, detail=f"others can read {named}", hint=hint, matters=False)
-
-
-def _space(path: Path) -> Check:
-    place = next((folder for folder in (path.parent, *path.parents) if folder.is_dir()), Path("/"))
-    free = shutil.disk_usage(place).free
-    detail = f"{free // (1024 * 1024)} MB free at {place}"
-    return Check("space", free >= _LEAST_FREE_BYTES, detail, "" if free >= _LEAST_FREE_BYTES else "make room")
 
 
 def _terminal() -> Check:

@@ -15,6 +15,10 @@ def doctor_command(
         Path | None,
         typer.Option("--backup", metavar="FILE", help="Copy the database there, whole, also while others write."),
     ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Mend what can be mended, saying what is done; a damaged file is kept."),
+    ] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -24,5 +28,9 @@ def doctor_command(
 
     if backup is not None:
         copy_database(database_of(db), backup, as_json=as_json)
-    else:
+    if repair:
+        from graph_agent.cli.views.repairs import mend
+
+        mend(database_of(db), as_json=as_json)
+    elif backup is None:
         tell_health(database_of(db), as_json=as_json)

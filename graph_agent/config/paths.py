@@ -1,11 +1,19 @@
 """Where the agent keeps its own files. Standard library only: read-only commands use no more of the settings."""
 
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["blob_dir", "config_dir", "data_dir", "database_path", "lock_dir", "memory_file"]
+__all__ = ["blob_dir", "config_dir", "data_dir", "database_path", "lock_dir", "memory_file", "odd_kind"]
 
 _NAME = "graph-agent"
+_ODD_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 def config_dir(env: Mapping[str, str]) -> Path:
@@ -41,6 +49,14 @@ def blob_dir(database: Path) -> Path:
 def lock_dir(database: Path) -> Path:
     """Folder of the thread locks that belong to a database file; it lies beside it."""
     return database.with_name(f"{database.name}.locks")
+
+
+def odd_kind(path: Path) -> str | None:
+    """What stands there in place of a plain file, which reading it might wait for without end."""
+    try:
+        return _ODD_KINDS.get(stat.S_IFMT(path.stat().st_mode))
+    except OSError:
+        return None
 
 
 def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:

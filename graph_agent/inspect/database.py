@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from graph_agent.config.paths import odd_kind
 from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, NothingYet, StorageError
 
 __all__ = ["APPLICATION_ID", "READABLE_VERSION", "ReadOnlyDatabase"]
@@ -39,6 +40,8 @@ class ReadOnlyDatabase:
             DamagedDatabase: it is not a database of this program, or torn.
             StorageError: it cannot be opened.
         """
+        if kind := odd_kind(path):
+            raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB.")
         if not path.exists() or (path.is_file() and path.stat().st_size == 0):
             if path.exists() and any(path.with_name(f"{path.name}.locks").glob("[0-9a-f]*.lock")):
                 raise DamagedDatabase(
@@ -46,8 +49,6 @@ class ReadOnlyDatabase:
                     "Put back a backup, or name another with --db."
                 )
             raise _nothing_yet(path)
-        if path.is_dir():
-            raise StorageError(f"{path} is a folder; name the database file in it with --db or GRAPH_AGENT_DB.")
         if _is_cut_short(path):
             raise DamagedDatabase(
                 f"{path} is damaged (it ends before its last page); nothing was changed. "

@@ -16,7 +16,7 @@ from pathlib import Path
 from graph_agent.errors import StorageError
 from graph_agent.store.blobs import FileBlobs
 
-__all__ = ["Collected", "collect", "referenced"]
+__all__ = ["Collected", "collect", "collectable", "referenced"]
 
 _YOUNG_S = 3600.0
 _NAMED = re.compile(rb"blob:sha256:([0-9a-f]{64})")
@@ -62,17 +62,33 @@ def referenced(connection: sqlite3.Connection, blobs: FileBlobs) -> set[str]:
     return found
 
 
-def collect(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> Collected:
-    """Remove what nothing names and nobody has just written."""
-    until = (time.time() if now is None else now) - _YOUNG_S
+def collectable(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> list[Path]:
+    """What nothing names and nobody has just written."""
+    until = _until(now)
     kept = referenced(connection, blobs)
     running = {blobs.spool_name(*row) for row in connection.execute(_UNSETTLED)}
+    return [path for path, is_kept in _files(blobs.folder, kept, running) if not is_kept and _is_old(path, until)]
+
+
+def collect(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> Collected:
+    """Remove it."""
     removed = [
         size
-        for path, is_kept in _files(blobs.folder, kept, running)
-        if not is_kept and (size := blobs.remove(path, until)) is not None
+        for path in collectable(connection, blobs, now)
+        if (size := blobs.remove(path, _until(now))) is not None
     ]
     return Collected(len(removed), sum(removed))
+
+
+def _until(now: float | None) -> float:
+    return (time.time() if now is None else now) - _YOUNG_S
+
+
+def _is_old(path: Path, until: float) -> bool:
+    try:
+        return path.lstat().st_mtime <= until
+    except OSError:
+        return False
 
 
 def _files(folder: Path, kept: set[str], running: set[str]) -> Iterator[tuple[Path, bool]]:

@@ -2,23 +2,36 @@
 
 import os
 import sqlite3
-import stat
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
+from graph_agent.config.paths import odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
+from graph_agent.store.faults import storage_fault
 from graph_agent.store.files import sync_file, sync_folder
-from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
+from graph_agent.store.migrations import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from graph_agent.store.words import has_word_index
 
-__all__ = ["back_up", "database_health", "exposed_files"]
+__all__ = ["Health", "back_up", "database_health"]
 
 _BUSY_S = 30.0
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def database_health(path: Path) -> str | None:
-    """What there is to say about a sound database: version, threads, sizes; None where there is none yet.
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A sound database."""
+
+    version: int
+    threads: int
+    foreign_tables: tuple[str, ...]
+    """Tables that are none of this program's. They are left alone."""
+    has_word_index: bool
+    """Whether this SQLite can search by an index; without FTS5 every message is scanned."""
+
+
+def database_health(path: Path) -> Health | None:
+    """What there is to say about a sound database; None where there is none yet.
 
     Raises:
         DamagedDatabase: it is torn, or not one of this program.
@@ -27,6 +40,8 @@ def database_health(path: Path) -> str | None:
     """
     if not path.exists():
         return None
+    if kind := odd_kind(path):
+        raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
     try:
         with closing(_opened(path)) as database:
             identity = int(database.execute("PRAGMA application_id").fetchone()[0])
@@ -36,13 +51,36 @@ def database_health(path: Path) -> str | None:
             # "pruned" does, SQLite 3.40 has that complain of a NULL in every row.
             found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
             indexes = has_word_index(database)
+            foreign = _foreign_tables(path, database, number)
             threads = int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
+    except sqlite3.OperationalError as error:
+        raise storage_fault(path, error) from error
     except sqlite3.DatabaseError as error:
         raise DamagedDatabase(f"{path} cannot be read: {error}") from error
     if found != ["ok"]:
         raise DamagedDatabase(f"{path} is damaged: {'; '.join(found)}")
     scanned = "" if indexes else "; this SQLite has no FTS5, so `threads search` scans every message"
     return f"sound, schema {number}, {threads} threads, {_megabytes(path)}{scanned}"
+    return Health(number, threads, foreign, indexes)
+
+
+def _foreign_tables(path: Path, database: sqlite3.Connection, version: int) -> tuple[str, ...]:
+    """The tables beside those of its version, of which none may be missing."""
+    with closing(sqlite3.connect(":memory:")) as model:
+        for migration in MIGRATIONS[:version]:
+            model.executescript(migration.sql)
+        ours = _tables(model)
+    there = _tables(database)
+    if missing := ours - there:
+        raise DamagedDatabase(f"{path} lacks the tables {', '.join(sorted(missing))}")
+    return tuple(sorted(there - ours))
+
+
+def _tables(database: sqlite3.Connection) -> set[str]:
+    rows = database.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@'"
+    )
+    return {str(name) for (name,) in rows}
 
 
 def back_up(path: Path, target: Path) -> int:
@@ -56,6 +94,8 @@ def back_up(path: Path, target: Path) -> int:
     """
     if not path.exists():
         raise UsageError(f"{path} does not exist: there is nothing to copy")
+    if kind := odd_kind(path):
+        raise UsageError(f"{path} is {kind}, not a file: there is nothing to copy")
     try:
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError as error:
@@ -79,12 +119,6 @@ def back_up(path: Path, target: Path) -> int:
     return target.stat().st_size
 
 
-def exposed_files(path: Path) -> list[Path]:
-    """Of the database and what belongs to it, what others than its owner may read or enter."""
-    beside = [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm", ".blobs", ".locks")]
-    return [one for one in beside if one.exists() and stat.S_IMODE(one.stat().st_mode) & _OTHERS]
-
-
 def _require_sound(copy: sqlite3.Connection, path: Path) -> None:
     if copy.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         raise DamagedDatabase(f"{path} is damaged; no copy was left, as it would be as damaged")
@@ -104,11 +138,3 @@ def _require_ours(path: Path, identity: int, number: int) -> None:
         raise NewerSchema(
             f"{path} has schema {number}, written by a newer version; this one knows {SCHEMA_VERSION}. Update it."
         )
-
-
-def _megabytes(path: Path) -> str:
-    log, blobs = path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}.blobs")
-    files = [path, *([log] if log.exists() else [])]
-    kept = sum(file.stat().st_size for file in files) / 1e6
-    stored = sum(file.stat().st_size for file in blobs.rglob("*") if file.is_file()) / 1e6
-    return f"{kept:.1f} MB, blobs {stored:.1f} MB"

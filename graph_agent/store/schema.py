@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from graph_agent.config.paths import lock_dir
-from graph_agent.errors import DamagedDatabase, NewerSchema
+from graph_agent.config.paths import lock_dir, odd_kind
+from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError
 from graph_agent.store.faults import BUSY_TIMEOUT_S
 from graph_agent.store.files import create_private_file, exclusive, make_private_folder
 from graph_agent.store.migrations import APPLICATION_ID, Migration
@@ -72,6 +72,8 @@ def _read_header(path: Path) -> _Header | None:
     """What the first 100 bytes say; None where there is no file yet, or an empty one."""
     if not path.exists():
         return None
+    if kind := odd_kind(path):
+        raise StorageError(f"{str(path)!r} is {kind}, not a file; name the database file with --db")
     with path.open("rb") as file:
         raw = file.read(100)
     if not raw:

@@ -1,27 +1,48 @@
 """What the `doctor` command prints."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from graph_agent.app.health import Check, back_up, examine
+from graph_agent.app.check import Check
+from graph_agent.app.health import back_up, examine
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import print_json, print_lines
 
-__all__ = ["copy_database", "tell_health"]
+__all__ = ["check_lines", "checks_json", "copy_database", "is_well", "tell_health"]
 
 
 def tell_health(database: Path, *, as_json: bool) -> None:
     """Every check with its result; exit code 1 when one fails that matters."""
     checks = examine(database, os.environ)
     if as_json:
-        shown = [{"name": one.name, "ok": one.ok, "detail": one.detail, "hint": one.hint} for one in checks]
-        print_json({"checks": shown})
+        print_json(checks_json(checks))
     else:
-        print_lines(line for check in checks for line in _lines(check))
-    if any(check.matters and not check.ok for check in checks):
+        print_lines(line for check in checks for line in check_lines(check))
+    if not is_well(checks):
         raise typer.Exit(1)
+
+
+def checks_json(checks: Sequence[Check]) -> dict[str, Any]:
+    """The object that scripts read."""
+    shown = [{"name": one.name, "ok": one.ok, "detail": one.detail, "hint": one.hint} for one in checks]
+    return {"checks": shown}
+
+
+def is_well(checks: Sequence[Check]) -> bool:
+    """Whether everything that matters works."""
+    return not any(check.matters and not check.ok for check in checks)
+
+
+def check_lines(check: Check) -> list[str]:
+    """What a person is shown of a check."""
+    mark = "ok  " if check.ok else ("FAIL" if check.matters else "note")
+    hint = f"{'':19}{escape(check.hint)}"
+    first = f"{mark}  {check.name:<12} {escape(check.detail)}"
+    return [first, hint] if check.hint else [first]
 
 
 def copy_database(database: Path, target: Path, *, as_json: bool) -> None:
@@ -31,10 +52,3 @@ def copy_database(database: Path, target: Path, *, as_json: bool) -> None:
         print_json({"file": str(target), "bytes": size})
     else:
         print_lines([escape(f"{target}: a checked copy of {database}, {size} bytes")])
-
-
-def _lines(check: Check) -> list[str]:
-    mark = "ok  " if check.ok else ("FAIL" if check.matters else "note")
-    hint = f"{'':16}{escape(check.hint)}"
-    first = f"{mark}  {check.name:<10}{escape(check.detail)}"
-    return [first, hint] if check.hint else [first]

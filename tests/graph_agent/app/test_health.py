@@ -16,8 +16,12 @@ _NAMES = [
     "git",
     "sandbox",
     "database",
+    "schema",
+    "projections",
+    "size",
     "privacy",
     "space",
+    "filesystem",
     "terminal",
 ]
 

@@ -78,7 +78,7 @@ def test_text_that_is_no_text_is_named_as_damage(rows: Rows) -> None:
 
 
 def test_a_folder_is_told_as_one(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="is a folder; name the database file in it"):
+    with pytest.raises(StorageError, match="is a folder, not a file; name the database file"):
         Reader.open(tmp_path)
 
 
