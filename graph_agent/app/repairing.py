@@ -5,11 +5,10 @@ to do says nothing: done twice, nothing happens the second time. A thread that a
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
+from graph_agent.app.check import Said
 from graph_agent.app.disk import own_folders
 from graph_agent.config.load import load_settings
 from graph_agent.config.paths import blob_dir
@@ -28,17 +27,7 @@ from graph_agent.store.privacy import exposed_files, tighten
 from graph_agent.store.salvage import Salvaged, salvage
 from graph_agent.store.saver import CheckpointSaver
 
-__all__ = ["Said", "repair"]
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a step says."""
-
-    step: str
-    stage: Literal["will", "done", "left"]
-    """`left`: it could not be done, and why."""
-    text: str
+__all__ = ["repair"]
 
 
 _ALL_TURNS = 2**32

@@ -29,8 +29,9 @@ def doctor_command(
     if backup is not None:
         copy_database(database_of(db), backup, as_json=as_json)
     if repair:
+        from graph_agent.app.repairing import repair as carry_out
         from graph_agent.cli.views.repairs import mend
 
-        mend(database_of(db), as_json=as_json)
+        mend(database_of(db), carry_out, as_json=as_json)
     elif backup is None:
         tell_health(database_of(db), as_json=as_json)

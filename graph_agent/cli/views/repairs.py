@@ -2,22 +2,25 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import typer
 
+from graph_agent.app.check import Said
 from graph_agent.app.health import examine
-from graph_agent.app.repairing import Said, repair
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.doctor import check_lines, checks_json, is_well
 from graph_agent.cli.views.screen import print_json, print_lines
 
 __all__ = ["mend"]
 
+Repair = Callable[[Path, Mapping[str, str]], AsyncIterator[Said]]
 
-def mend(database: Path, *, as_json: bool) -> None:
+
+def mend(database: Path, repair: Repair, *, as_json: bool) -> None:
     """Repair, then examine; exit code 1 when something that matters is still amiss."""
-    said = asyncio.run(_repair(database, is_shown=not as_json))
+    said = asyncio.run(_told(database, repair, is_shown=not as_json))
     checks = examine(database, os.environ)
     if as_json:
         repairs = [{"name": one.step, "stage": one.stage, "detail": one.text} for one in said]
@@ -29,7 +32,7 @@ def mend(database: Path, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-async def _repair(database: Path, *, is_shown: bool) -> list[Said]:
+async def _told(database: Path, repair: Repair, *, is_shown: bool) -> list[Said]:
     said = []
     async for one in repair(database, os.environ):
         said.append(one)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.repairing import Said, repair
+from graph_agent.app.check import Said
+from graph_agent.app.repairing import repair
 from graph_agent.config.paths import blob_dir
 from graph_agent.inspect import Reader
 from graph_agent.ports import SystemClock

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from graph_agent.app.repairing import repair
 from graph_agent.cli.views.repairs import mend
 
 
@@ -18,8 +19,8 @@ def test_what_is_done_is_said_before_and_after_and_then_everything_is_examined(
 ) -> None:
     path.parent.mkdir(mode=0o755)
 
-    mend(path, as_json=False)
-    mend(path, as_json=False)
+    mend(path, repair, as_json=False)
+    mend(path, repair, as_json=False)
 
     lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
     assert lines[:2] == [["will", "privacy"], ["done", "privacy"]]
@@ -35,7 +36,7 @@ def test_in_json_the_repairs_stand_beside_the_checks_and_what_is_still_amiss_giv
     path.chmod(0o600)
 
     with pytest.raises(typer.Exit) as left:
-        mend(path, as_json=True)
+        mend(path, repair, as_json=True)
 
     told = json.loads(capsys.readouterr().out)
     assert (left.value.exit_code, [one["stage"] for one in told["repairs"]]) == (1, ["will", "left"])
