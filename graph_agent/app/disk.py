@@ -87,6 +87,8 @@ def _schema(told: Health | None) -> Check:
     if told is None:
         return Check("schema", ok=True, detail=f"this program writes version {SCHEMA_VERSION}")
     detail = f"version {told.version} of {SCHEMA_VERSION}"
+    if not told.has_word_index:
+        detail += "; this SQLite has no FTS5, so `threads search` scans every message"
     if told.foreign_tables:
         detail += f"; tables of another program: {', '.join(told.foreign_tables)}"
         return Check("schema", ok=False, detail=detail, hint="they are left alone and take room", matters=False)

@@ -18,7 +18,7 @@ from graph_agent.app.project import notices, project_at
 from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import ModelSettings
-from graph_agent.errors import ConfigError
+from graph_agent.errors import ConfigError, StorageError
 from graph_agent.store.health import back_up
 from graph_agent.toolbox.shfmt import find_shfmt, parse_bash
 from policy import Unparsable

@@ -10,7 +10,8 @@ from graph_agent.config.paths import odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
 from graph_agent.store.faults import storage_fault
 from graph_agent.store.files import sync_file, sync_folder
-from graph_agent.store.migrations import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
+from graph_agent.store.outline import table_names, tables_of_version
 from graph_agent.store.words import has_word_index
 
 __all__ = ["Health", "back_up", "database_health"]
@@ -59,28 +60,15 @@ def database_health(path: Path) -> Health | None:
         raise DamagedDatabase(f"{path} cannot be read: {error}") from error
     if found != ["ok"]:
         raise DamagedDatabase(f"{path} is damaged: {'; '.join(found)}")
-    scanned = "" if indexes else "; this SQLite has no FTS5, so `threads search` scans every message"
-    return f"sound, schema {number}, {threads} threads, {_megabytes(path)}{scanned}"
     return Health(number, threads, foreign, indexes)
 
 
 def _foreign_tables(path: Path, database: sqlite3.Connection, version: int) -> tuple[str, ...]:
     """The tables beside those of its version, of which none may be missing."""
-    with closing(sqlite3.connect(":memory:")) as model:
-        for migration in MIGRATIONS[:version]:
-            model.executescript(migration.sql)
-        ours = _tables(model)
-    there = _tables(database)
+    ours, there = tables_of_version(version), table_names(database)
     if missing := ours - there:
         raise DamagedDatabase(f"{path} lacks the tables {', '.join(sorted(missing))}")
     return tuple(sorted(there - ours))
-
-
-def _tables(database: sqlite3.Connection) -> set[str]:
-    rows = database.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@'"
-    )
-    return {str(name) for (name,) in rows}
 
 
 def back_up(path: Path, target: Path) -> int:

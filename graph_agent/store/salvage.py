@@ -16,11 +16,14 @@ from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.store.alone import alone_with
 from graph_agent.store.files import create_private_file, sync_file, sync_folder
 from graph_agent.store.migrations import APPLICATION_ID, MIGRATIONS
+from graph_agent.store.outline import lay_out, table_names
 from graph_agent.store.readable import ReadableRows
 
 __all__ = ["Salvaged", "salvage"]
 
 _BESIDE = ("-wal", "-shm")
+_DERIVED = {"searched", "unsearched"}
+"""Of the index of words, which is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +87,16 @@ def _copy(path: Path, target: Path) -> tuple[int, dict[str, int | None]]:
     create_private_file(target)
     with closing(_damaged(path)) as source, closing(sqlite3.connect(target, isolation_level=None)) as copy:
         version, tables = _outline(path, source)
-        _lay_out(copy, version)
+        copy.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        copy.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        lay_out(copy, version)
+        wanted = sorted(table_names(copy) - _DERIVED)
         copy.execute("BEGIN")
-        taken = {table: _take(source, copy, table) for table in _tables(copy) if table in tables}
+        taken = {table: _take(source, copy, table) for table in wanted if table in tables}
         copy.execute("COMMIT")
         if copy.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
             raise DamagedDatabase(f"what could be read of {path} makes no sound file; it was left as it is")
-        gone: dict[str, int | None] = {table: None for table in _tables(copy) if table not in tables}
+        gone: dict[str, int | None] = {table: None for table in wanted if table not in tables}
     sync_file(target)
     lost = gone | {table: missing for table, (_, missing) in taken.items() if missing != 0}
     return sum(rows for rows, _ in taken.values()), lost
@@ -106,7 +112,7 @@ def _outline(path: Path, source: sqlite3.Connection) -> tuple[int, frozenset[str
     try:
         identity = source.execute("PRAGMA application_id").fetchone()[0]
         version = int(source.execute("PRAGMA user_version").fetchone()[0])
-        tables = frozenset(_tables(source))
+        tables = table_names(source)
     except sqlite3.DatabaseError as error:
         raise DamagedDatabase(
             f"nothing can be read of {path} ({error}); put back a backup, such as one of {_backups(path)}"
@@ -119,21 +125,6 @@ def _outline(path: Path, source: sqlite3.Connection) -> tuple[int, frozenset[str
 def _backups(path: Path) -> str:
     found = sorted(path.parent.glob(f"{path.name}.*backup"))
     return ", ".join(map(str, found)) or "those made by `doctor --backup FILE`"
-
-
-def _lay_out(copy: sqlite3.Connection, version: int) -> None:
-    copy.execute("PRAGMA auto_vacuum=INCREMENTAL")
-    copy.execute(f"PRAGMA application_id={APPLICATION_ID}")
-    for migration in MIGRATIONS[:version]:
-        copy.executescript(migration.sql)
-    copy.execute(f"PRAGMA user_version={version}")
-
-
-def _tables(database: sqlite3.Connection) -> list[str]:
-    rows = database.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    )
-    return sorted(str(name) for (name,) in rows)
 
 
 def _take(source: sqlite3.Connection, copy: sqlite3.Connection, table: str) -> tuple[int, int | None]:

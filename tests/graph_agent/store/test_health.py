@@ -22,7 +22,7 @@ async def path(tmp_path: Path) -> Path:
 def test_a_sound_database_is_told_with_its_version_and_size(path: Path, tmp_path: Path) -> None:
     told = database_health(path)
 
-    assert told == Health(SCHEMA_VERSION, 0, ())
+    assert told == Health(SCHEMA_VERSION, 0, (), has_word_index=True)
     assert database_health(tmp_path / "none.db") is None
 
 
@@ -32,7 +32,7 @@ async def test_a_database_that_was_pruned_is_sound(path: Path, tmp_path: Path) -
 
     back_up(path, tmp_path / "copy.db")
 
-    assert database_health(path) == Health(SCHEMA_VERSION, 0, ())
+    assert database_health(path) == Health(SCHEMA_VERSION, 0, (), has_word_index=True)
 
 
 def test_tables_of_another_program_are_named_and_tables_of_ours_that_are_gone_are_damage(path: Path) -> None:
@@ -41,7 +41,7 @@ def test_tables_of_another_program_are_named_and_tables_of_ours_that_are_gone_ar
         told = database_health(path)
         database.execute("DROP TABLE ledger")
 
-    assert told == Health(SCHEMA_VERSION, 0, ("theirs",))
+    assert told == Health(SCHEMA_VERSION, 0, ("theirs",), has_word_index=True)
     with pytest.raises(DamagedDatabase, match="lacks the tables ledger"):
         database_health(path)
 
@@ -89,7 +89,7 @@ async def test_a_copy_is_private_whole_and_one_file_also_while_others_write(path
 
     assert (size, stat.S_IMODE(target.stat().st_mode)) == (target.stat().st_size, 0o600)
     assert sorted(file.name for file in tmp_path.glob("copy.db*")) == ["copy.db"]
-    assert database_health(target) == Health(SCHEMA_VERSION, 0, ())
+    assert database_health(target) == Health(SCHEMA_VERSION, 0, (), has_word_index=True)
 
 
 def test_a_copy_never_replaces_anything_and_needs_something_to_copy(path: Path, tmp_path: Path) -> None:
