@@ -36,7 +36,6 @@ _GO_ON = f"{_MOVE} (checkpoint_id IS NULL OR checkpoint_id IN (:parent_id, :chec
 _LEAVE = f"{_MOVE} checkpoint_id < :checkpoint_id"
 _LISTED = "INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES (:thread_id, :at, :at)"
 _NO_HEAD = "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '' WHERE thread_id = ?"
-_NO_TURNS = "UPDATE threads SET branch = 0, turns = 0 WHERE thread_id = ?"
 _STORED = """
 SELECT parent_checkpoint_id, type, checkpoint, CAST(metadata AS TEXT)
 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY
