@@ -26,6 +26,7 @@ from graph_agent.store.migrations import SCHEMA_VERSION
 from graph_agent.store.privacy import exposed_files, tighten
 from graph_agent.store.salvage import Salvaged, salvage
 from graph_agent.store.saver import CheckpointSaver
+from graph_agent.store.wholeness import drop_what_is_not_whole
 
 __all__ = ["repair"]
 
@@ -93,7 +94,7 @@ def _listed_losses(done: Salvaged) -> str:
 async def _stand_on_what_is_whole(path: Path) -> AsyncIterator[Said]:
     async with await Database.open(path) as database:
         saver = CheckpointSaver(database)
-        dropped = await saver.drop_what_is_not_whole()
+        dropped = await database.write(drop_what_is_not_whole)
         for thread_id, count in dropped.items():
             await saver.rebuild_projections(thread_id)
             gone = f"thread {thread_id}: {count} checkpoints rested on what is lost"

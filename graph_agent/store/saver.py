@@ -34,7 +34,6 @@ from graph_agent.store.pruning import copy_checkpoints, delete_runs, keep_latest
 from graph_agent.store.rebuilding import rebuild_thread
 from graph_agent.store.search import matching
 from graph_agent.store.serde import StrictSerializer, snapshot_of, whole_value
-from graph_agent.store.wholeness import drop_what_is_not_whole
 from graph_agent.store.words import index_words
 
 __all__ = ["CheckpointSaver"]
@@ -229,11 +228,6 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     async def rebuild_projections(self, thread_id: str) -> None:
         """Derive transcript, ledger and list entry of a thread again from its checkpoints."""
         await self._database.write(lambda connection: rebuild_thread(connection, thread_id, self._projections))
-
-    async def drop_what_is_not_whole(self) -> dict[str, int]:
-        """Take away checkpoints whose state cannot be told any more; how many, by thread."""
-        loads = self._serializer.loads_typed
-        return await self._database.write(lambda connection: drop_what_is_not_whole(connection, loads))
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - the name is the framework's
         """A version that sorts after the current one. Short: every checkpoint holds some twenty of them."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from graph_agent.errors import DamagedDatabase
 from graph_agent.store.deltas import Loads
+from graph_agent.store.serde import StrictSerializer
 
 __all__ = ["drop_what_is_not_whole"]
 
@@ -35,8 +36,9 @@ class _Whole(NamedTuple):
     """The channels that were written at it; None where a write cannot be read."""
 
 
-def drop_what_is_not_whole(connection: sqlite3.Connection, loads: Loads) -> dict[str, int]:
+def drop_what_is_not_whole(connection: sqlite3.Connection) -> dict[str, int]:
     """Take away the checkpoints whose state cannot be told any more; how many, by thread."""
+    loads = StrictSerializer().loads_typed
     whole: dict[Key, _Whole] = {}
     dropped: dict[str, int] = {}
     for thread_id, namespace, checkpoint_id, parent_id, *stored in connection.execute(_ALL).fetchall():

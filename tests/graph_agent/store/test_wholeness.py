@@ -4,6 +4,7 @@ import pytest
 
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
+from graph_agent.store.wholeness import drop_what_is_not_whole
 from tests.fakes.scripted_model import ScriptedModel
 from tests.graph_agent.store.looking import content_of, rows
 from tests.scenarios.stage import THREAD, Stage
@@ -25,7 +26,7 @@ async def _dropped(stage: Stage, harm: str = "") -> dict[str, int]:
     async with await Database.open(stage.database) as database:
         if harm:
             assert await database.write(lambda connection: connection.execute(harm).rowcount) == 1
-        return await CheckpointSaver(database).drop_what_is_not_whole()
+        return await database.write(drop_what_is_not_whole)
 
 
 async def test_of_a_sound_database_nothing_goes_also_where_threads_were_pruned(stage: Stage) -> None:
@@ -76,7 +77,7 @@ async def test_a_call_that_ran_stays_in_the_ledger_when_the_checkpoints_that_tol
         )
         await database.write(lambda one: one.execute("DELETE FROM checkpoints WHERE rowid > 1"))
         saver = CheckpointSaver(database)
-        await saver.drop_what_is_not_whole()
+        await database.write(drop_what_is_not_whole)
         await saver.rebuild_projections(THREAD)
 
         assert await rows(database, "SELECT call_id, status FROM ledger ORDER BY 1") == before
