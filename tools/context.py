@@ -141,6 +141,8 @@ class ToolContext:
 
     workspace: Path
     """Absolute and resolved."""
+    roots: tuple[Path, ...] = ()
+    """Further folders to work in, resolved too; relative paths start at the workspace all the same."""
     thread_id: str = ""
     call_id: str = ""
     attempt: int = 1

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 from tools.kinds import ToolErrorType
 from tools.result import ToolResult, failure
 
-__all__ = ["PathRefused", "ResolvedPath", "contains", "open_directory", "open_regular", "resolve"]
+__all__ = ["PathRefused", "ResolvedPath", "contains", "holder", "open_directory", "open_regular", "resolve"]
 
 _MAX_LINKS = 40
 _MAX_PATH_BYTES = 4096
@@ -48,13 +48,15 @@ class ResolvedPath:
     path: Path
     """Absolute, free of links; the last parts need not exist."""
     inside: bool
-    """Whether it lies in the workspace."""
+    """Whether it lies in the workspace, or in another of the folders that were given."""
     reaches_process: bool
     """Whether the way leads through the insides of a process (its environment, memory, descriptors)."""
 
 
-def resolve(given: str, *, workspace: Path, base: Path | None = None) -> ResolvedPath:
-    """Follow a path; relative ones start at `base`, else at the workspace, which must be resolved itself.
+def resolve(given: str, *, workspace: Path, base: Path | None = None, roots: Sequence[Path] = ()) -> ResolvedPath:
+    """Follow a path; relative ones start at `base`, else at the workspace. `roots` are further folders to be in.
+
+    Workspace and roots must be resolved themselves.
 
     Raises:
         PathRefused: the text is no path, a link loops, or a folder on the way may not be looked into.
@@ -63,7 +65,12 @@ def resolve(given: str, *, workspace: Path, base: Path | None = None) -> Resolve
     text = os.path.expanduser(given) if given.startswith("~") else given  # noqa: PTH111 - Path() would drop a trailing "/.."
     start = os.path.join(base or workspace, text)  # noqa: PTH118 - same
     path, reaches_process = _follow(given, start)
-    return ResolvedPath(given, path, contains(workspace, path), reaches_process)
+    return ResolvedPath(given, path, holder((workspace, *roots), path) is not None, reaches_process)
+
+
+def holder(roots: Iterable[Path], path: Path) -> Path | None:
+    """The first of these resolved folders that a resolved path lies in."""
+    return next((root for root in roots if contains(root, path)), None)
 
 
 def contains(root: Path, path: Path) -> bool:

@@ -29,7 +29,7 @@ async def allow_always(
     if call.view is None:
         return await give(database, call.name, answer), Always(scope, ())
     record = call.view.record
-    async with judging(database, call.workspace, clock) as toolbox:
+    async with judging(database, call, clock) as toolbox:
         proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope)
     if not proposal.rules:
         raise AnswerRefused(

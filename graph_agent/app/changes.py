@@ -12,7 +12,7 @@ from graph_agent.session.changes import by_path, objection
 from graph_agent.store.blobs import FileBlobs
 from tools.diff import diff_of
 from tools.files import digest
-from tools.paths import PathRefused
+from tools.paths import PathRefused, holder
 from tools.restoring import look_again
 from tools.text import decode, is_binary
 
@@ -24,7 +24,7 @@ class ChangedFile:
     """One file."""
 
     path: str
-    """Relative to the workspace; whole where the file cannot be looked at."""
+    """Relative to the workspace; whole where it lies elsewhere or cannot be looked at."""
     status: Literal["created", "modified", "removed", "unreadable"]
     diff: str = ""
     """Unified; for binary content one line that says so."""
@@ -53,22 +53,23 @@ def changes_of(database: Path, text: str, here: str | None) -> Changes:
     with Reader.open(database) as reader:
         thread = reader.thread(reader.resolve(text, here).thread_id)
         done = reader.done(thread.thread_id)
+        roots = tuple(Path(root).resolve() for root in reader.roots(thread.thread_id))
     workspace = Path(thread.workspace).resolve()
     blobs = FileBlobs(blob_dir(database))
-    found = [_changed(Path(path), changes, workspace, blobs) for path, changes in by_path(done).items()]
+    found = [_changed(Path(path), changes, (workspace, *roots), blobs) for path, changes in by_path(done).items()]
     return Changes(thread.thread_id, thread.workspace, tuple(file for file in found if file is not None))
 
 
-def _changed(path: Path, changes: list[Done], workspace: Path, blobs: FileBlobs) -> ChangedFile | None:
+def _changed(path: Path, changes: list[Done], roots: tuple[Path, ...], blobs: FileBlobs) -> ChangedFile | None:
     intent = changes[0].intent
     try:
-        now = look_again(path, workspace).data
+        now = look_again(path, holder(roots, path) or roots[0]).data
         before = blobs.get(intent.before_blob) if intent and intent.before_blob else None
     except (PathRefused, StorageError) as refused:
         return ChangedFile(str(path), "unreadable", by_others=str(refused))
     if now == before:
         return None
-    shown = str(path.relative_to(workspace))
+    shown = str(path.relative_to(roots[0]) if path.is_relative_to(roots[0]) else path)
     diff, added, removed = _diff(shown, before, now)
     status: Literal["created", "modified", "removed"] = (
         "created" if before is None else "removed" if now is None else "modified"

@@ -26,7 +26,7 @@ async def edit_approval(
     call = look_up(database, text)
     # A server's tool is known only where its server runs: there it is judged, when the answer is applied.
     if call.view is not None and not call.view.record["tool_name"].startswith(MCP_PREFIX):
-        async with judging(database, call.workspace, clock) as toolbox:
+        async with judging(database, call, clock) as toolbox:
             plan = await toolbox.plan(call.view.record["tool_name"], arguments, call.scope)
         if plan.verdict in ("unusable", "deny"):
             raise AnswerRefused(f"the arguments were not taken, call {call.call_id!r} still waits: {plan.reason}")

@@ -2,6 +2,7 @@
 
 import logging
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 __all__ = ["instructions_for", "remembered"]
@@ -29,13 +30,16 @@ Calls:
 Answers: short, plain, truthful; say what was done, what was not, and what failed."""
 
 
-def instructions_for(workspace: Path, today: str, memories: str = "", of_project: str = "") -> str:
+def instructions_for(
+    workspace: Path, today: str, memories: str = "", of_project: str = "", roots: Sequence[Path] = ()
+) -> str:
     """The system prompt of a new thread.
 
     `today` is an ISO date, `memories` what the user's context file says, `of_project` what a trusted
     project's files say.
     """
-    where = f"Workspace: {workspace}\nPlatform: {platform.system()} {platform.machine()}\nDate: {today}"
+    also = "".join(f"\nAlso yours to work in, by absolute paths: {root}" for root in roots)
+    where = f"Workspace: {workspace}{also}\nPlatform: {platform.system()} {platform.machine()}\nDate: {today}"
     kept = f"What the user, and earlier conversations, want you to know:\n\n{memories}" if memories else ""
     project = f"What the files of this project say about working on it:\n\n{_cut(of_project)}" if of_project else ""
     return "\n\n".join(part for part in (_STABLE, kept, project, where) if part)

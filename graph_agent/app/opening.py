@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from graph_agent.app.models import open_model
 from graph_agent.app.project import notices, project_at
+from graph_agent.app.roots import roots_of, wished_roots
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import default_registry
 from graph_agent.app.wiring import open_store, session_parts
@@ -41,8 +42,8 @@ async def open_session(
     Args:
         workspace: the folder the thread works in; an existing thread moves there.
         thread_id: the whole id.
-        flags: `db`, `mode`, `model`, `max_steps`, `no_stream`; the rest comes from environment and config file.
-            `checkpoint_id` is an older checkpoint of the thread to go on from, as a new branch. With
+        flags: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `no_stream`; the rest comes from environment and
+            config files. `checkpoint_id` is an older checkpoint of the thread to go on from, as a new branch. With
             `may_choose_model` a model that is not clear is left to `Session.switch_model`. With `awaits_servers`
             the tools of MCP servers are waited for, as long as the setting `mcp_wait` says. With `trust` the
             workspace's project files count in this session, whatever the user answered about them.
@@ -93,6 +94,8 @@ class _Wish:
     may_choose_model: bool
     """Whether somebody can be asked for the model; else one that is not clear is an error."""
     awaits_servers: bool
+    add_dirs: tuple[str, ...]
+    """Folders asked for now, beside those the thread has."""
 
 
 def _wish(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _Wish:
@@ -103,6 +106,7 @@ def _wish(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _Wis
         given.get("checkpoint_id"),
         bool(given.get("may_choose_model")),
         bool(given.get("awaits_servers")),
+        tuple(given.get("add_dirs") or ()),
     )
 
 
@@ -111,7 +115,10 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     opened.push_async_callback(store.database.close)
     model = await open_model(settings, may_choose_later=wish.may_choose_model)
     opened.push_async_callback(model.close)
+    wished = await asyncio.to_thread(wished_roots, wish.add_dirs, settings)
     row = await _thread_row(wish, settings, model.label, store.threads)
+    stored = tuple(dict.fromkeys((*row.roots, *wished)))
+    roots = await asyncio.to_thread(roots_of, wish.workspace, stored, settings)
     mode = settings.mode if wish.names_mode else row.mode
     thread = Thread(
         row.thread_id,
@@ -120,6 +127,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         f"pid {os.getpid()}",
         settings.max_steps,
         wish.from_checkpoint,
+        roots.usable,
     )
     servers = SessionServers(settings, default_registry(wish.workspace), wish.workspace, bus)
     session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))
@@ -128,6 +136,10 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     if wish.awaits_servers:
         await servers.wait(settings.mcp_wait)
     await _note_wish(wish, mode, row, store.threads)
+    if stored != row.roots:
+        await store.threads.set_roots(row.thread_id, stored)
+    for folder in roots.gone:
+        bus.publish(Warned(f"the folder {folder} that was added is not there any more; it is left out"))
     return session
 
 

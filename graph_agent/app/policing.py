@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from graph_agent.app.roots import roots_of
 from graph_agent.app.tooling import default_registry, policy_of
 from graph_agent.config.settings import Settings
 from graph_agent.config.tightening import item_key
@@ -46,7 +47,7 @@ def report_on(tool: str, arguments: Mapping[str, Any], settings: Settings, works
         ConfigError: a rule of the settings cannot be read.
         UsageError: the arguments are not what the tool takes.
     """
-    setting = Setting(workspace, policy_of(settings))
+    setting = Setting(workspace, policy_of(settings), roots_of(workspace, (), settings).usable)
     try:
         checked = check_call(tool, arguments, settings.mode, registry=default_registry(workspace), setting=setting)
     except BadArguments as error:

@@ -2,10 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from graph_agent.app.roots import roots_of
 from graph_agent.app.wiring import open_store, session_parts
 from graph_agent.config.load import load_settings
 from graph_agent.errors import UsageError
@@ -61,6 +62,7 @@ async def rewind(database: Path, order: Order, consents: Callable[[Survey], bool
     with Reader.open(database) as reader:
         target = reader.resolve(order.text, order.here, ("thread", "checkpoint"))
         row = reader.thread(target.thread_id)
+        stored = reader.roots(target.thread_id)
     if target.kind == "thread" and not order.is_undo:
         raise UsageError(
             f"{order.text!r} is a thread; name the checkpoint to go back to, which `graph-agent inspect` and every "
@@ -69,7 +71,7 @@ async def rewind(database: Path, order: Order, consents: Callable[[Survey], bool
     workspace = Path(row.workspace)
     if not await asyncio.to_thread(workspace.is_dir):
         raise UsageError(f"the folder {row.workspace!r} of thread {row.thread_id} is not there any more")
-    parts = await _parts(database, Thread(row.thread_id, workspace, row.mode, "rewind", 1))
+    parts = await _parts(database, Thread(row.thread_id, workspace, row.mode, "rewind", 1), stored)
     try:
         await parts.lock.acquire(row.thread_id, new_token())
         try:
@@ -97,8 +99,10 @@ async def _rewind(
     return Rewound(seen, is_done, await parts.head(thread_id), tuple(left), finished)
 
 
-async def _parts(database: Path, thread: Thread) -> SessionParts:
+async def _parts(database: Path, thread: Thread, stored: Sequence[str]) -> SessionParts:
     settings = load_settings(os.environ, flags={"database": str(database)})
+    roots = await asyncio.to_thread(roots_of, thread.workspace, stored, settings)
+    thread = replace(thread, roots=roots.usable)
     store = await open_store(database)
     try:
         return await session_parts(thread, settings, OfflineModel(), store, EventBus())

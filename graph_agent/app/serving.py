@@ -16,6 +16,7 @@ from typing import Any
 from graph_agent.app.models import open_model
 from graph_agent.app.opening import existing_folder
 from graph_agent.app.project import settings_at
+from graph_agent.app.roots import Place, roots_of
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import default_registry
 from graph_agent.app.wiring import Store, graph_parts, open_store
@@ -74,7 +75,8 @@ class _Served:
         bus = EventBus()
         servers = SessionServers(settings, default_registry(workspace), workspace, bus)
         await servers.start()
-        parts = await graph_parts(workspace, settings, model, store, bus, servers)
+        roots = await asyncio.to_thread(roots_of, workspace, (), settings)
+        parts = await graph_parts(Place(workspace, roots.usable), settings, model, store, bus, servers)
         return replace(parts, hold=lambda thread_id: self._hold(store, thread_id))
 
     async def _hold(self, store: Store, thread_id: str) -> None:

@@ -1,6 +1,7 @@
 """Joins tools, policy and their ports into the toolbox of a session."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -50,9 +51,15 @@ class Servers(Protocol):
 
 
 async def open_toolbox(
-    workspace: Path, settings: Settings, storage: ToolStorage, bus: EventBus, servers: Servers | None = None
+    workspace: Path,
+    settings: Settings,
+    storage: ToolStorage,
+    bus: EventBus,
+    servers: Servers | None = None,
+    *,
+    roots: Sequence[Path] = (),
 ) -> GraphToolbox:
-    """The tools in this workspace, judged by the user's rules and by what was allowed always.
+    """The tools in this workspace and these further folders, judged by the rules and by what was allowed always.
 
     Without servers they are those that everyone has.
 
@@ -71,6 +78,7 @@ async def open_toolbox(
         workspace=workspace,
         policy=policy_of(settings),
         ports=replace(ports, servers_settled=servers.settled) if servers else ports,
+        roots=roots,
     )
     await toolbox.prepare()
     return toolbox

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graph_agent.app.project import settings_at
+from graph_agent.app.roots import roots_of
 from graph_agent.app.tooling import ToolStorage, open_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import EventBus
@@ -30,6 +31,8 @@ class Waiting:
     view: CallView | None
     """None: it does not wait for an approval (any more)."""
     workspace: Path
+    roots: tuple[str, ...]
+    """Folders beside the workspace that the thread may work in."""
     scope: Scope
 
     @property
@@ -48,10 +51,10 @@ def look_up(database: Path, text: str) -> Waiting:
         waiting = [view for view in reader.approvals() if view.is_waiting]
         thread_id, call_id = _named(reader, waiting, text)
         view = next((v for v in waiting if (v.thread_id, v.record["call_id"]) == (thread_id, call_id)), None)
-        thread = reader.thread(thread_id)
+        thread, roots = reader.thread(thread_id), reader.roots(thread_id)
         values = reader.inspection(thread_id).state.values if view else {}
     scope = Scope(thread_id, thread.mode, str(values.get("cwd") or ""))
-    return Waiting(thread_id, call_id, view, Path(thread.workspace).resolve(), scope)
+    return Waiting(thread_id, call_id, view, Path(thread.workspace).resolve(), roots, scope)
 
 
 def _named(reader: Reader, waiting: list[CallView], text: str) -> tuple[str, str]:
@@ -63,11 +66,12 @@ def _named(reader: Reader, waiting: list[CallView], text: str) -> tuple[str, str
 
 
 @asynccontextmanager
-async def judging(database: Path, workspace: Path, clock: Clock) -> AsyncIterator[GraphToolbox]:
-    """The tools in a workspace, judged by the rules and grants of now; nothing is run with them."""
-    settings = settings_at(workspace, {"database": str(database)})
+async def judging(database: Path, call: Waiting, clock: Clock) -> AsyncIterator[GraphToolbox]:
+    """The tools where a call would run, judged by the rules and grants of now; nothing is run with them."""
+    settings = settings_at(call.workspace, {"database": str(database)})
     async with await Database.open(database) as opened:
         blobs = FileBlobs(blob_dir(database))
         journal, states = SqliteJournal(opened, blobs, clock), SqliteFileStates(opened, clock)
         storage = ToolStorage(blobs, states, journal, SqliteGrants(opened))
-        yield await open_toolbox(workspace, settings, storage, EventBus())
+        roots = roots_of(call.workspace, call.roots, settings).usable
+        yield await open_toolbox(call.workspace, settings, storage, EventBus(), roots=roots)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from graph_agent.app.instructions import instructions_for, remembered
 from graph_agent.app.models import NotedModels, OpenedModel
+from graph_agent.app.roots import Place
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import ToolStorage, default_registry, open_toolbox
 from graph_agent.config.paths import blob_dir, memory_file
@@ -61,7 +62,7 @@ async def open_store(path: Path) -> Store:
 
 
 async def graph_parts(
-    workspace: Path,
+    place: Place,
     settings: Settings,
     model: OpenedModel,
     store: Store,
@@ -69,11 +70,12 @@ async def graph_parts(
     servers: SessionServers | None = None,
 ) -> Parts:
     """The parts of the graph's nodes; without servers the tools are those that everyone has."""
+    workspace = place.workspace
     servers = servers or SessionServers(settings, default_registry(workspace), workspace, bus)
     database, clock = store.database, store.clock
     storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
-    toolbox = await open_toolbox(workspace, settings, storage, bus, servers)
-    instructions = partial(_instructions, workspace, settings.instructions, clock)
+    toolbox = await open_toolbox(workspace, settings, storage, bus, servers, roots=place.roots)
+    instructions = partial(_instructions, place, settings.instructions, clock)
     return Parts(model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
 
 
@@ -91,7 +93,7 @@ async def session_parts(
     """
     servers = servers or SessionServers(settings, default_registry(thread.workspace), thread.workspace, bus)
     database, clock = store.database, store.clock
-    parts = await graph_parts(thread.workspace, settings, model, store, bus, servers)
+    parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
     saver = CheckpointSaver(database)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
@@ -103,7 +105,7 @@ async def session_parts(
         blobs=store.blobs,
         inbox=SqliteInbox(database, clock),
         rewinds=SqliteRewinds(database, clock),
-        files=RestorableFiles(thread.workspace, store.blobs),
+        files=RestorableFiles(thread.workspace, store.blobs, thread.roots),
         head=store.head,
         tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
         instructions=parts.instructions,
@@ -113,8 +115,9 @@ async def session_parts(
     )
 
 
-def _instructions(workspace: Path, of_project: str, clock: SystemClock) -> str:
-    return instructions_for(workspace, clock.now()[:10], remembered(memory_file(os.environ)), of_project)
+def _instructions(place: Place, of_project: str, clock: SystemClock) -> str:
+    memories = remembered(memory_file(os.environ))
+    return instructions_for(place.workspace, clock.now()[:10], memories, of_project, place.roots)
 
 
 async def _close(servers: SessionServers, model: OpenedModel, database: Database) -> None:

@@ -90,7 +90,7 @@ def _seen_from(target: Target, thread: str | None, left: "Conversation") -> Targ
         UnknownId: there is no such thread.
         UsageError: it is the one that is left.
     """
-    kept = ("db", "no_stream", "max_steps")
+    kept = ("db", "no_stream", "max_steps", "add_dirs")
     flags = {name: target.flags[name] for name in kept if name in target.flags}
     if left.model_name:
         flags["model"] = left.model_name

@@ -51,6 +51,10 @@ NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for w
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Model requests a turn may make.")]
 
 
+AddDir = Annotated[
+    list[str] | None,
+    typer.Option("--add-dir", metavar="DIR", help="Work in this folder too, now and whenever resumed; repeatable."),
+]
 Approve = Annotated[
     list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a waiting call; repeatable.")
 ]
@@ -74,13 +78,14 @@ def chat(
     mode: Mode = None,
     skip_permissions: Bypass = False,
     workspace: Workspace = None,
+    add_dir: AddDir = None,
     db: Database = None,
     no_stream: NoStream = False,
 ) -> None:
     """Talk with the agent in this terminal."""
-    from graph_agent.cli.opening import aim
+    from graph_agent.cli.opening import absolute, aim
 
-    flags = _flags(model, mode, db, skip_permissions, no_stream, None)
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute(add_dir)}
     _chat(aim(flags, workspace=workspace, thread=thread, resume=None), message)
 
 
@@ -93,13 +98,14 @@ def resume(
     mode: Mode = None,
     skip_permissions: Bypass = False,
     workspace: Workspace = None,
+    add_dir: AddDir = None,
     db: Database = None,
     no_stream: NoStream = False,
 ) -> None:
     """Open the chat where a thread was left: what broke off and what waits comes first."""
-    from graph_agent.cli.opening import aim
+    from graph_agent.cli.opening import absolute, aim
 
-    flags = _flags(model, mode, db, skip_permissions, no_stream, None)
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute(add_dir)}
     _chat(aim(flags, workspace=workspace, thread=None, resume=identifier), None)
 
 
@@ -120,17 +126,18 @@ def run(
     skip_permissions: Bypass = False,
     no_stream: NoStream = False,
     workspace: Workspace = None,
+    add_dir: AddDir = None,
     trust: Trust = False,
     db: Database = None,
 ) -> None:
     """Run one turn without asking anybody; the exit code says how it ended."""
-    from graph_agent.cli.opening import aim
+    from graph_agent.cli.opening import absolute, aim
     from graph_agent.cli.run import RunOrder
     from graph_agent.cli.settle import Settlement
     from graph_agent.cli.views.place import database_of
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
-    flags["trust"] = trust
+    flags |= {"trust": trust, "add_dirs": absolute(add_dir)}
     target = aim(flags, workspace=workspace, thread=thread, resume=resume)
     text = _prompt(prompt, may_be_absent=target.exists)
     settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)

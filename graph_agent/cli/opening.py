@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graph_agent.cli.conversation import Conversation
     from graph_agent.events import EventBus
 
-__all__ = ["Target", "aim", "open_target"]
+__all__ = ["Target", "absolute", "aim", "open_target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,11 @@ class Target:
     """Only what was given on the command line."""
     last_life: str = ""
     """Who held an unfinished thread last, in words."""
+
+
+def absolute(folders: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Folders as they were named on the command line, wherever the process goes from here; None for none."""
+    return tuple(str(Path(folder).expanduser().absolute()) for folder in folders) if folders else None
 
 
 def aim(flags: Mapping[str, Any], *, workspace: str | None, thread: str | None, resume: str | None) -> Target:

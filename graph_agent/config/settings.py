@@ -132,6 +132,8 @@ class Settings(_Section):
     """Model requests per turn; reaching it pauses the turn, resumable."""
     keep_turns: int = Field(default=50, ge=1)
     """Turns of a thread that stay travelable: older checkpoints go when it is pruned, by itself at rest."""
+    add_dirs: tuple[Path, ...] = ()
+    """Further folders every thread may read and write in as in its workspace; absolute, or with `~`."""
     mcp_servers: dict[str, McpServer] = {}
     """Servers of the Model Context Protocol by name, each a table `[mcp_servers.NAME]`."""
     mcp_wait: float = Field(default=10.0, ge=0)

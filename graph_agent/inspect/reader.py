@@ -19,6 +19,7 @@ from graph_agent.inspect.history import HistoryEntry, read_history
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
 from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
 from graph_agent.inspect.lives import Lives, read_lives
+from graph_agent.inspect.roots import read_roots
 from graph_agent.inspect.search import Hit, read_hits
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
@@ -38,6 +39,8 @@ class Inspection:
     status: ThreadStatus
     """Of the thread at its head; of an older checkpoint, what would be left to do from there."""
     calls: tuple[CallView, ...]
+    roots: tuple[str, ...] = ()
+    """Folders the thread may work in beside its workspace, as it is now."""
 
 
 class Reader:
@@ -89,6 +92,10 @@ class Reader:
             UnknownId: there is none.
         """
         return self._thread(thread_id, read_lives(self._database))
+
+    def roots(self, thread_id: str) -> tuple[str, ...]:
+        """The folders a thread may work in beside its workspace."""
+        return read_roots(self._database, thread_id)
 
     def calls(self, thread_id: str | None = None) -> list[CallView]:
         """The ledger, of one thread or of all: newest thread first, in each as the model asked."""
@@ -199,7 +206,7 @@ class Reader:
         is_held = is_head and thread.holder is not None
         calls = self._calls_of(state, is_held=is_held)
         status = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held)
-        return Inspection(state, status, tuple(calls))
+        return Inspection(state, status, tuple(calls), self.roots(thread_id))
 
     def _calls_of(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
         records: Mapping[str, Any] = state.values.get("calls") or {}

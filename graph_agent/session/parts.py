@@ -34,6 +34,8 @@ class Thread:
     max_steps: int
     from_checkpoint: str | None = None
     """An older checkpoint to go on from, as a new branch of the thread; None: from its newest."""
+    roots: tuple[Path, ...] = ()
+    """Folders beside the workspace that it may work in; resolved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ WITH RECURSIVE line (id) AS (
 )
 """
 _THREAD = """
-INSERT INTO threads (thread_id, title, workspace, model, mode, created_at, updated_at, parent_thread)
-SELECT :target, title, workspace, model, mode, :at, :at, thread_id FROM threads WHERE thread_id = :source
+INSERT INTO threads (thread_id, title, workspace, add_dirs, model, mode, created_at, updated_at, parent_thread)
+SELECT :target, title, workspace, add_dirs, model, mode, :at, :at, thread_id FROM threads WHERE thread_id = :source
 """
 _CHECKPOINTS = f"""
 INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)

@@ -241,6 +241,7 @@ CREATE TABLE imported (                      -- checkpoints out of a file: nobod
     PRIMARY KEY (thread_id, checkpoint_id)
 ) WITHOUT ROWID;
 """
+_ROOTS = "ALTER TABLE threads ADD COLUMN add_dirs TEXT NOT NULL DEFAULT '[]'"  # JSON list of folders
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("spine", _SPINE),
@@ -249,6 +250,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("room", _ROOM, gives_space_back=True),
     Migration("search", _SEARCH, fill=index_words),
     Migration("import", _IMPORT),
+    Migration("roots", _ROOTS),
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

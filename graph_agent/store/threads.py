@@ -1,11 +1,13 @@
 """The list of threads: what the user chose for each. What its checkpoints say is written by the projections."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from graph_agent.errors import UnknownId
 from graph_agent.ports import Clock
 from graph_agent.store.database import Database
-from graph_agent.store.jsontext import storable
+from graph_agent.store.jsontext import json_text, storable
 
 __all__ = ["ThreadRow", "ThreadTable"]
 
@@ -27,6 +29,13 @@ class ThreadRow:
     outcome: str
     """How the last turn ended; empty while one is under way."""
     parent_thread: str | None
+    add_dirs: str = "[]"
+    """JSON list of the folders it may work in beside its workspace."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """These folders."""
+        return tuple(json.loads(self.add_dirs))
 
 
 _SELECT = f"SELECT {', '.join(field.name for field in fields(ThreadRow))} FROM threads"  # noqa: S608 - names only
@@ -76,6 +85,10 @@ class ThreadTable:
     async def set_workspace(self, thread_id: str, workspace: str) -> None:
         """Note where the thread works from now on."""
         await self._set("UPDATE threads SET workspace = ? WHERE thread_id = ?", workspace, thread_id)
+
+    async def set_roots(self, thread_id: str, folders: Sequence[str]) -> None:
+        """Note the folders it may work in beside its workspace from now on."""
+        await self._set("UPDATE threads SET add_dirs = ? WHERE thread_id = ?", json_text(list(folders)), thread_id)
 
     async def _set(self, statement: str, value: str, thread_id: str) -> None:
         values = (storable(value), thread_id)

@@ -68,9 +68,10 @@ class GraphToolbox:
         policy: PolicySettings,
         ports: ToolboxPorts,
         limits: Limits | None = None,
+        roots: Sequence[Path] = (),
     ) -> None:
         self._registry = registry
-        self._setting = Setting(workspace.resolve(), policy)
+        self._setting = Setting(workspace.resolve(), policy, tuple(roots))
         self._ports = ports
         self._limits = limits or Limits()
         self._blobs = StoredBlobs(ports.blobs)
@@ -198,6 +199,7 @@ class GraphToolbox:
             return None
         context = ToolContext(
             self._setting.workspace,
+            roots=self._setting.roots,
             thread_id=scope.thread_id,
             cwd=Path(scope.cwd) if scope.cwd else None,
             file_states=self._ports.file_states,
@@ -215,6 +217,7 @@ class GraphToolbox:
 
         return ToolContext(
             workspace=self._setting.workspace,
+            roots=self._setting.roots,
             thread_id=scope.thread_id,
             call_id=call_id,
             attempt=call.get("attempt", 1),

@@ -15,6 +15,8 @@ class Setting(NamedTuple):
 
     workspace: Path
     policy: PolicySettings
+    roots: tuple[Path, ...] = ()
+    """Folders beside the workspace that count as inside."""
 
 
 def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) -> PathFact:
@@ -23,7 +25,7 @@ def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) ->
     Raises:
         PathRefused: it cannot be resolved.
     """
-    found = resolve(target.text, workspace=setting.workspace, base=base)
+    found = resolve(target.text, workspace=setting.workspace, base=base, roots=setting.roots)
     policy = setting.policy
     return PathFact(
         given=target.text,

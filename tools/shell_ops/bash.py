@@ -29,7 +29,7 @@ from tools.base import (
     failure,
 )
 from tools.blocking import in_thread
-from tools.paths import PathRefused, contains, resolve
+from tools.paths import PathRefused, holder, resolve
 from tools.shell_ops.child import Child
 from tools.shell_ops.environment import child_environment
 from tools.shell_ops.processes import MARK
@@ -128,7 +128,7 @@ class BashTool(BaseTool):
 
 def _start_folder(given: str, context: ToolContext) -> Path:
     current = context.cwd or context.workspace
-    resolved = resolve(given or str(current), workspace=context.workspace)
+    resolved = resolve(given or str(current), workspace=context.workspace, roots=context.roots)
     if not resolved.inside:
         raise PathRefused(
             ToolErrorType.PERMISSION,
@@ -160,7 +160,7 @@ async def _run(run: _Run) -> ToolResult:
             timeout_s=run.timeout,
             seconds=time.monotonic() - began,
             folder=_kept_folder(folder, run),
-            outside=folder if folder is not None and not contains(context.workspace, folder) else None,
+            outside=folder if folder is not None and not _is_in(context, folder) else None,
             start=run.start,
             left=left,
             prologue=_prologue(sink),
@@ -236,6 +236,10 @@ def _reported(source: int) -> Path | None:
 
 def _kept_folder(folder: Path | None, run: _Run) -> Path | None:
     """Where the shell stands from now on, when that changes: only folders that exist, in the workspace."""
-    if folder is None or folder == run.start or not folder.is_dir() or not contains(run.context.workspace, folder):
+    if folder is None or folder == run.start or not folder.is_dir() or not _is_in(run.context, folder):
         return None
     return folder
+
+
+def _is_in(context: ToolContext, folder: Path) -> bool:
+    return holder((context.workspace, *context.roots), folder) is not None

@@ -88,6 +88,7 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
         "pending_writes": [asdict(write) for write in state.pending_writes],
         "calls": [call_json(view) for view in found.calls],
         "usage": state.values.get("usage") or {},
+        "add_dirs": list(found.roots),
         "values": dict(state.values),
         "parent_id": state.parent_id,
         "created_at": state.created_at,
@@ -106,6 +107,7 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
             "created": f"{local_time(state.created_at)}, step {state.metadata.get('step')}",
             "status": found.status,
             "next": ", ".join(state.next) or "nothing",
+            "also in": ", ".join(found.roots),
             "usage": ", ".join(f"{value} {name}" for name, value in usage.items()),
         }
     )

@@ -53,18 +53,20 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
         target = reader.resolve(text, workspace)
         thread = reader.thread(target.thread_id)
         calls, shared = reader.calls(target.thread_id), reader.shared_call_ids()
+        roots = reader.roots(target.thread_id)
         transcript = reader.transcript(target.thread_id, all_branches=view.all_branches)
     if view.as_json:
         print_json(
             {
                 **thread_json(thread),
+                "add_dirs": list(roots),
                 "tokens": tokens_of(transcript),
                 "calls": [call_json(view) for view in calls],
                 "transcript": [asdict(entry) for entry in transcript],
             }
         )
     else:
-        print_lines(_thread_lines(thread, (calls, shared), transcript, full=view.full))
+        print_lines(_thread_lines(thread, roots, (calls, shared), transcript, full=view.full))
 
 
 def thread_json(thread: ThreadSummary) -> dict[str, Any]:
@@ -110,6 +112,7 @@ def _open_of(thread: ThreadSummary) -> str:
 
 def _thread_lines(
     thread: ThreadSummary,
+    roots: tuple[str, ...],
     ledger: tuple[list[CallView], frozenset[str]],
     transcript: list[TranscriptEntry],
     *,
@@ -125,6 +128,7 @@ def _thread_lines(
             "status": thread.status,
             "held by": _lease_text(thread),
             "workspace": thread.workspace,
+            "also in": ", ".join(roots),
             "model": thread.model,
             "mode": thread.mode,
             "created": local_time(thread.created_at),

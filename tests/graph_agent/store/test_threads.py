@@ -79,3 +79,12 @@ async def test_threads_of_sub_agents_are_not_the_newest(threads: ThreadTable, da
 async def test_setting_something_of_an_unknown_thread_is_refused(threads: ThreadTable, method: str) -> None:
     with pytest.raises(UnknownId, match="there is no thread 't'"):
         await getattr(threads, method)("t", "x")
+
+
+async def test_the_folders_of_a_thread_stay_with_it(threads: ThreadTable) -> None:
+    created = await threads.create("t", "/w", "gpt-5", "default")
+    await threads.set_roots("t", ("/lib", "/srv/ü"))
+    row = await threads.get("t")
+
+    assert row is not None
+    assert (created.roots, row.roots) == ((), ("/lib", "/srv/ü"))

@@ -34,3 +34,19 @@ async def test_what_cannot_be_put_back_is_told_in_a_sentence(tmp_path: Path) -> 
     assert "outside the workspace" in str(await files.image(str(tmp_path / "elsewhere")))
     assert "is gone" in await files.put_back(gone)
     assert await files.image(str(workspace / "nothing")) == FileImage()
+
+
+async def test_files_of_a_further_folder_of_the_thread_come_back_too(tmp_path: Path) -> None:
+    for name in ("ws", "lib"):
+        (tmp_path / name).mkdir()
+    file = tmp_path / "lib" / "a.txt"
+    file.write_bytes(b"one")
+    files = RestorableFiles(tmp_path / "ws", FileBlobs(tmp_path / "blobs"), (tmp_path / "lib",))
+
+    before = await files.image(str(file))
+    file.write_bytes(b"two")
+    after = await files.image(str(file))
+    assert isinstance(before, FileImage)
+    assert isinstance(after, FileImage)
+
+    assert (await files.put_back(Restoration(str(file), after, before)), file.read_bytes()) == ("", b"one")

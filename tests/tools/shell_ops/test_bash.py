@@ -338,3 +338,17 @@ async def test_of_many_processes_left_some_are_named_and_all_are_ended(around: T
     assert told.endswith(" and 3 more]")
     for pid in (around.workspace / "pids").read_text().split():
         assert await _gone(int(pid))
+
+
+async def test_the_shell_may_stand_in_a_further_folder_of_the_thread(
+    around: ToolSurroundings, tmp_path: Path
+) -> None:
+    lib = tmp_path.resolve() / "lib"
+    lib.mkdir()
+
+    stays = await _bash(around, f"cd {lib}", roots=(lib,))
+    starts = await _bash(around, "pwd", working_directory=str(lib), roots=(lib,))
+    refused = await _bash(around, "pwd", working_directory=str(lib))
+
+    assert (stays.metadata["cwd"], starts.output.splitlines()[0]) == (str(lib), str(lib))
+    assert "is outside the workspace" in str(refused.error)
