@@ -145,6 +145,10 @@ def _thread_lines(
     if open_calls:
         yield ""
         yield from call_table(open_calls, shared)
+    yield from _last_messages(transcript, full=full)
+
+
+def _last_messages(transcript: list[TranscriptEntry], *, full: bool) -> Iterator[str]:
     left_out = 0 if full else max(len(transcript) - _LAST_MESSAGES, 0)
     if transcript:
         yield ""
