@@ -6,6 +6,7 @@ from policy.grants import Grant
 from policy.matching import hidden_tools
 from policy.proposing import Proposal, propose
 from policy.protected import is_protected
+from policy.reaching import reach_of
 from policy.reading import may_read
 from policy.reserved import is_reserved
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
@@ -42,6 +43,7 @@ __all__ = [
     "parse_rule",
     "parse_rules",
     "propose",
+    "reach_of",
     "read_shell",
     "risk_of",
     "tool_named",

@@ -59,7 +59,8 @@ def loopback_only() -> Iterator[list[str]]:
         return connect_ex(self, address)
 
     def guarded_look_up(host: Any, *args: Any, **options: Any) -> Any:
-        guard(host)
+        if not _is_number(host):
+            guard(host)
         return look_up(host, *args, **options)
 
     with (
@@ -68,6 +69,15 @@ def loopback_only() -> Iterator[list[str]]:
         patch.object(socket, "getaddrinfo", guarded_look_up),
     ):
         yield refused
+
+
+def _is_number(host: Any) -> bool:
+    """Whether looking the host up asks nobody: it is an address, in any spelling the system reads as one."""
+    try:
+        socket.inet_aton(str(host))
+    except OSError:
+        return ":" in str(host)
+    return True
 
 
 def _is_local(host: Any) -> bool:

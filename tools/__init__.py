@@ -14,6 +14,7 @@ from tools.file_ops.ls import LsTool
 from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
 from tools.shell_ops.bash import BashTool
+from tools.web_ops.web_fetch import WebFetchTool
 
 __all__ = ["create_default_tools"]
 
@@ -31,6 +32,7 @@ def create_default_tools(*, workspace: str | Path, memory_file: Path | None = No
         GlobTool(workspace=workspace),
         GrepTool(workspace=workspace),
         BashTool(workspace=workspace),
+        WebFetchTool(workspace=workspace),
         TodoWriteTool(workspace=workspace),
         TodoReadTool(workspace=workspace),
         SaveMemoryTool(workspace=workspace, memory_file=memory_file),

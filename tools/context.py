@@ -11,6 +11,7 @@ __all__ = [
     "BytesFetched",
     "FileStates",
     "FilesSearched",
+    "HostLeave",
     "Limits",
     "McpProgress",
     "MemoryFileStates",
@@ -127,6 +128,21 @@ class Limits:
     """A command that writes more is stopped."""
 
 
+@dataclass(frozen=True)
+class HostLeave:
+    """What the user's rules say to a network host."""
+
+    is_denied: bool = False
+    may_follow: bool = False
+    """A redirection may lead there unasked."""
+    may_be_private: bool = False
+    """It may lie in a private network, or be this machine."""
+
+
+def _no_host(_: str) -> HostLeave:
+    return HostLeave()
+
+
 def _any_path(_: Path) -> bool:
     return True
 
@@ -163,5 +179,7 @@ class ToolContext:
     """Set when the call is being stopped; for work in threads, which cannot be cancelled."""
     may_read: Callable[[Path], bool] = _any_path
     """Whether a tool that searches may show what a resolved path is called and holds."""
+    host_leave: Callable[[str], HostLeave] = _no_host
+    """What the rules say to a host, written as they name it: with its port where that is not the usual one."""
     seen: Mapping[str, Any] | None = None
     """What the preview that was consented to had seen; see `Preview.seen`."""

@@ -12,6 +12,7 @@ from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, Outcom
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
 from graph_agent.toolbox.granting import NoGrants, with_grants
+from graph_agent.toolbox.hosts import host_leave
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.values import as_outcome, as_preview
 from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge, may_read, propose
@@ -231,6 +232,7 @@ class GraphToolbox:
             limits=self._limits,
             progress=report,
             may_read=self._may_read,
+            host_leave=lambda host: host_leave(host, scope, self._setting),
             seen=(call.get("preview") or {}).get("seen"),
         )
 

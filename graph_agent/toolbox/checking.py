@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from graph_agent.ports import Scope
 from graph_agent.toolbox.facts import call_facts
 from graph_agent.toolbox.places import Setting, path_fact
 from policy import ARGUMENT_ALIASES, CallFacts, Decision, judge, risk_of, tool_named
 from tools.base import BaseTool
-from tools.coercion import BadArguments
 from tools.finding import resolve_name
 from tools.paths import PathRefused
 from tools.registry import ToolRegistry
@@ -20,7 +18,6 @@ __all__ = ["Checked", "check_call"]
 
 _READERS = frozenset(("read_file", "ls", "glob", "grep"))
 _WRITERS = frozenset(("write_file", "edit_file"))
-_PORTS = {"http": 80, "https": 443}
 
 
 class Checked(NamedTuple):
@@ -76,16 +73,4 @@ def _foreign_facts(name: str, arguments: Mapping[str, Any], mode: str, setting: 
         workspace=setting.workspace,
         plans=is_reader,
         paths=tuple(path_fact(target, setting) for target in paths),
-        hosts=_hosts(arguments) if name == "web_fetch" else (),
     )
-
-
-def _hosts(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    try:
-        parts = urlsplit(str(arguments.get("url", "")))
-        port = parts.port
-    except ValueError as error:
-        raise BadArguments(f"url: {error}") from error
-    host = parts.hostname or ""
-    is_usual = port is None or port == _PORTS.get(parts.scheme)
-    return (host if is_usual else f"{host}:{port}",)

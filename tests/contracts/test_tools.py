@@ -1,7 +1,7 @@
 """What holds for every tool that `create_default_tools` makes. A new tool adds its calls here and its schema."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,9 @@ import pytest
 
 from policy import DEFAULT_TOOL_RISK
 from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
-from tools.base import BaseTool, PathTarget, ToolErrorType, ToolKind, ToolResult
+from tools.base import BaseTool, HostLeave, PathTarget, ToolContext, ToolErrorType, ToolKind, ToolResult
 from tools.coercion import BadArguments
 from tools.registry import ToolRegistry
 from tools.running import execute, parsed
@@ -28,6 +29,7 @@ _GOOD: Mapping[str, dict[str, Any]] = {
     "todo_write": {"items": [{"content": "look", "status": "in_progress"}, {"content": "act"}]},
     "todo_read": {},
     "save_memory": {"fact": "likes tabs"},
+    "web_fetch": {"url": "http://127.0.0.1/"},
     "ask_user": {"question": "Which port?", "options": ["8080", "9090"]},
     "attempt_completion": {"result": "All done."},
 }
@@ -41,13 +43,16 @@ _BAD: Mapping[str, dict[str, Any]] = {
     "bash": {"command": "exit 1"},
     "todo_write": {"items": [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]},
     "save_memory": {"fact": " "},
+    "web_fetch": {"url": "http://127.0.0.1:9/"},
     "ask_user": {"question": " "},
     "attempt_completion": {"result": " "},
 }
 _CANNOT_FAIL = {"todo_read"}
 _ELSEWHERE = {"save_memory": "memory/"}
 """Where a tool writes that does not write in the workspace."""
-_TOUCHES_NO_FILE = {"bash", "todo_write", "todo_read", "ask_user", "attempt_completion"}
+_TOUCHES_NO_FILE = {"bash", "todo_write", "todo_read", "ask_user", "attempt_completion", "web_fetch"}
+_NEEDS_MORE = {"ask_user", "web_fetch"}
+"""A user who answers, and a rule that lets a page of this very machine be fetched."""
 _ERROR_TYPES = {kind.value for kind in ToolErrorType}
 
 
@@ -67,6 +72,22 @@ def failing_tool(request: pytest.FixtureRequest, around: ToolSurroundings) -> Ba
 @pytest.fixture(params=sorted(_TOOLS))
 def tool(request: pytest.FixtureRequest, around: ToolSurroundings) -> BaseTool:
     return _made(around)[str(request.param)]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[WebSite]:
+    with WebSite({"/": Answer(b"a page")}) as site:
+        yield site
+
+
+@pytest.fixture
+def good(tool: BaseTool, site: WebSite) -> dict[str, Any]:
+    """Arguments with which the tool does what it is there for."""
+    return {"url": site.url()} if tool.name == "web_fetch" else _GOOD[tool.name]
+
+
+def _around_a_call(around: ToolSurroundings) -> ToolContext:
+    return around.context(answer="9090", host_leave=lambda _: HostLeave(may_be_private=True))
 
 
 def _made(around: ToolSurroundings) -> dict[str, BaseTool]:
@@ -97,8 +118,10 @@ def test_every_argument_is_described_and_the_tool_is_known_to_policy(tool: BaseT
     assert DEFAULT_TOOL_RISK[tool.name] == tool.risk_level.value
 
 
-async def test_a_good_call_succeeds_and_its_result_survives_json(tool: BaseTool, around: ToolSurroundings) -> None:
-    result = await execute(tool, parsed(tool, _GOOD[tool.name]), around.context(answer="9090"))
+async def test_a_good_call_succeeds_and_its_result_survives_json(
+    tool: BaseTool, good: dict[str, Any], around: ToolSurroundings
+) -> None:
+    result = await execute(tool, parsed(tool, good), _around_a_call(around))
 
     assert result.error is None
     assert result.output
@@ -129,9 +152,9 @@ async def test_a_call_without_its_arguments_is_refused_or_has_defaults(tool: Bas
 
 
 async def test_planning_a_call_changes_nothing_anywhere(
-    tool: BaseTool, around: ToolSurroundings, tmp_path: Path
+    tool: BaseTool, good: dict[str, Any], around: ToolSurroundings, tmp_path: Path
 ) -> None:
-    arguments = parsed(tool, _GOOD[tool.name])
+    arguments = parsed(tool, good)
     before = _world(tmp_path)
 
     tool.validate(arguments)
@@ -146,23 +169,19 @@ async def test_planning_a_call_changes_nothing_anywhere(
 
 
 async def test_a_read_only_tool_writes_nothing_and_no_tool_writes_outside(
-    tool: BaseTool, around: ToolSurroundings, tmp_path: Path
+    tool: BaseTool, good: dict[str, Any], around: ToolSurroundings, tmp_path: Path
 ) -> None:
     before = _world(tmp_path)
 
-    await execute(tool, parsed(tool, _GOOD[tool.name]), around.context())
+    await execute(tool, parsed(tool, good), _around_a_call(around))
 
     changed = {name for name, data in _world(tmp_path).items() if before.get(name) != data}
     allowed = _ELSEWHERE.get(tool.name, "spools/" if tool.kind is ToolKind.EXECUTE else "ws/")
-    assert (
-        changed == set()
-        if tool.is_read_only(_GOOD[tool.name])
-        else all(name.startswith(allowed) for name in changed)
-    )
+    assert changed == set() if tool.is_read_only(good) else all(name.startswith(allowed) for name in changed)
 
 
-def test_a_tool_that_touches_files_says_which(tool: BaseTool) -> None:
-    arguments = parsed(tool, _GOOD[tool.name])
+def test_a_tool_that_touches_files_says_which(tool: BaseTool, good: dict[str, Any]) -> None:
+    arguments = parsed(tool, good)
 
     targets = [target for target in tool.targets(arguments) if isinstance(target, PathTarget)]
 
@@ -170,12 +189,12 @@ def test_a_tool_that_touches_files_says_which(tool: BaseTool) -> None:
     assert [target.access for target in targets] == ([] if tool.name in _TOUCHES_NO_FILE else [wanted])
 
 
-async def test_a_tool_works_without_a_context_unless_it_needs_a_user(
-    tool: BaseTool, around: ToolSurroundings
+async def test_a_tool_works_without_a_context_unless_it_needs_more(
+    tool: BaseTool, good: dict[str, Any], around: ToolSurroundings
 ) -> None:
     made = _made(around)[tool.name]
 
-    result = await made.execute(**_GOOD[tool.name])
+    result = await made.execute(**good)
 
     assert isinstance(result, ToolResult)
-    assert (result.error is not None) is tool.wants_answer
+    assert (result.error is not None) is (tool.name in _NEEDS_MORE)

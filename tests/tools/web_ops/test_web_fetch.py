@@ -1,0 +1,223 @@
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.web_site import Answer, WebSite, packed
+from tools.base import HostLeave, ToolContext, ToolResult
+from tools.coercion import BadArguments
+from tools.running import execute, parsed
+from tools.web_ops import fetching
+from tools.web_ops.web_fetch import WebFetchTool
+
+_PAGE = b"""<!doctype html><html><head><title> A  page </title><style>b{}</style></head><body>
+<h1>Head</h1><script>alert(1)</script><p>Some <b>bold</b> text with a <a href="/x">link</a>.</p>
+<ul><li>one</li><li>two</li></ul></body></html>"""
+
+
+def _open(host: str) -> HostLeave:
+    return HostLeave(may_follow=True, may_be_private=True)
+
+
+def _home(host: str) -> HostLeave:
+    """Only this machine by its number: other names of it are other hosts."""
+    return HostLeave(may_be_private=True, may_follow=host.startswith("127.0.0.1"))
+
+
+async def _fetched(
+    url: str, leave: Callable[[str], HostLeave] = _open, tool: WebFetchTool | None = None, **more: Any
+) -> ToolResult:
+    tool = tool or WebFetchTool()
+    return await execute(tool, parsed(tool, {"url": url, **more}), ToolContext(Path("/w"), host_leave=leave))
+
+
+async def test_a_page_comes_as_markdown_without_what_nobody_sees() -> None:
+    with WebSite({"/": Answer(_PAGE, "text/html; charset=utf-8")}) as site:
+        result = await _fetched(site.url(), prompt="what is it about?")
+
+    assert result.output == (
+        f"{site.url()} (status 200, text/html)\nTitle: A page\nWanted: what is it about?\n\n"
+        "# Head\n\nSome **bold** text with a [link](/x).\n\n- one\n- two"
+    )
+    assert result.metadata == {"url": site.url(), "status": 200, "bytes": len(_PAGE), "title": "A page"}
+    assert site.asked == [("/", f"127.0.0.1:{site.port}")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (Answer(b"plain <b>text</b>"), "plain <b>text</b>"),
+        (Answer(b'{"a": 1}', "application/vnd.api+json"), '{"a": 1}'),
+        (Answer("中文".encode("gb18030"), "text/plain; charset=gb18030"), "中文"),
+        (Answer("é".encode("latin-1"), "text/plain; charset=nonsense"), "\N{REPLACEMENT CHARACTER}"),
+        (Answer(b'<meta charset="gbk"><p>' + "中".encode("gbk"), "text/html"), "中"),
+        (Answer(b"<html><p>untyped", ""), "untyped"),
+        (packed(b"packed words"), "packed words"),
+        (Answer(b""), "(no text)"),
+    ],
+)
+async def test_text_comes_as_text_in_whatever_encoding(answer: Answer, text: str) -> None:
+    with WebSite({"/": answer}) as site:
+        result = await _fetched(site.url())
+
+    assert result.error is None
+    assert result.output.partition("\n\n")[2] == text
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (Answer(b"\x89PNG\r\n", "image/png"), "is image/png, 6 bytes, and no text"),
+        (Answer(b"MZ\0\0", "text/plain"), "is text/plain, 4 bytes, and no text"),
+        (Answer(b"x", headers={"Content-Encoding": "br"}), "it is packed as 'br', which was not asked for"),
+        (Answer(b"no gzip", headers={"Content-Encoding": "gzip"}), "could not be fetched"),
+        (Answer(status=302, headers={"Location": "/"}), "was redirected 10 times"),
+        (Answer(status=302, headers={"Location": "file:/etc/passwd"}), "It leads nowhere"),
+    ],
+)
+async def test_what_is_no_page_of_text_is_an_error_that_says_what_it_is(answer: Answer, complaint: str) -> None:
+    with WebSite({"/": answer}) as site:
+        result = await _fetched(site.url())
+
+    assert result.error is not None
+    assert complaint in result.error
+
+
+async def test_an_error_page_is_an_error_and_is_shown() -> None:
+    with WebSite({}) as site:
+        result = await _fetched(site.url("/missing"))
+
+    assert result.error == "The server answered with status 404."
+    assert result.output.endswith("nothing here")
+
+
+async def test_a_page_is_cut_at_its_limit_and_says_so() -> None:
+    with WebSite({"/": Answer(b"a" * 5_000_000)}) as site:
+        result = await _fetched(site.url())
+
+    assert result.metadata["bytes"] == fetching.MAX_BYTES
+    assert result.output.endswith(
+        f"[the page is longer; what came after {fetching.MAX_BYTES} bytes was not fetched]"
+    )
+
+
+async def test_few_packed_bytes_do_not_become_many() -> None:
+    with WebSite({"/": packed(b"a" * 50_000_000)}) as site:
+        result = await _fetched(site.url())
+
+    assert result.metadata["bytes"] == fetching.MAX_BYTES
+
+
+async def test_a_page_nested_too_deep_for_its_layout_still_gives_its_words() -> None:
+    with WebSite({"/": Answer(b"<div>" * 5_000 + b"deep", "text/html")}) as site:
+        result = await _fetched(site.url())
+
+    assert result.output.endswith("deep")
+
+
+async def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_SECONDS", 0.2)
+    with WebSite({"/": Answer(b"late", delay_s=10)}) as site:
+        result = await _fetched(site.url())
+
+    assert (result.error, result.metadata) == (
+        f"{site.url()} did not answer in 0.2 seconds.",
+        {"error_type": "timeout"},
+    )
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
+async def test_this_machine_is_not_asked_unless_a_rule_names_it(host: str) -> None:
+    with WebSite({"/": Answer(b"secret")}) as site:
+        result = await _fetched(site.url(host=host), lambda _: HostLeave(may_follow=True))
+
+    assert result.error is not None
+    assert "is not an address of the public internet; that needs a rule" in result.error
+    assert (result.metadata, site.asked) == ({"error_type": "permission"}, [])
+
+
+async def test_a_redirection_to_another_host_is_told_and_not_followed() -> None:
+    with (
+        WebSite({}) as other,
+        WebSite({"/": Answer(status=301, headers={"Location": other.url("/x", "localhost")})}) as site,
+    ):
+        result = await _fetched(site.url(), _home)
+
+    assert result.error == (
+        f"It leads to another host: {other.url('/x', 'localhost')}. "
+        "Call web_fetch with that address if it is the page you want."
+    )
+    assert other.asked == []
+
+
+async def test_a_redirection_into_a_private_network_is_refused_though_the_host_may_be_followed() -> None:
+    def leave(host: str) -> HostLeave:
+        return HostLeave(may_follow=True, may_be_private=host.startswith("127.0.0.1"))
+
+    with WebSite({"/": Answer(status=307, headers={"Location": "http://169.254.169.254/latest"})}) as site:
+        result = await _fetched(site.url(), leave)
+
+    assert result.error is not None
+    assert "169.254.169.254, which is not an address of the public internet" in result.error
+
+
+async def test_a_redirection_to_a_denied_host_is_refused() -> None:
+    def leave(host: str) -> HostLeave:
+        return HostLeave(is_denied=host.startswith("localhost"), may_be_private=True, may_follow=True)
+
+    with (
+        WebSite({}) as other,
+        WebSite({"/": Answer(status=302, headers={"Location": other.url("/x", "localhost")})}) as site,
+    ):
+        result = await _fetched(site.url(), leave)
+
+    assert result.error == f"It leads to {other.url('/x', 'localhost')}, which a rule denies."
+    assert other.asked == []
+
+
+async def test_a_redirection_within_the_host_and_to_one_that_may_be_followed_is_followed() -> None:
+    with WebSite({"/x": Answer(b"there")}) as other:
+        to_other = Answer(status=302, headers={"Location": other.url("/x", "localhost")})
+        with WebSite({"/": Answer(status=302, headers={"Location": "/next"}), "/next": to_other}) as site:
+            result = await _fetched(site.url())
+
+    assert result.output == f"{other.url('/x', 'localhost')} (status 200, text/plain)\n\nthere"
+    assert other.asked == [("/x", f"localhost:{other.port}")]
+
+
+async def test_a_page_is_kept_for_a_while_but_neither_an_error_nor_what_came_from_another_host() -> None:
+    with WebSite({"/x": Answer(b"there")}) as other:
+        moved = Answer(status=302, headers={"Location": other.url("/x", "localhost")})
+        with WebSite({"/": Answer(b"here"), "/moved": moved}) as site:
+            tool = WebFetchTool()
+            for path, _ in itertools.product(("/", "/gone", "/moved"), range(2)):
+                await _fetched(site.url(path), tool=tool)
+
+    assert [path for path, _ in site.asked] == ["/", "/gone", "/gone", "/moved", "/moved"]
+
+
+async def test_a_proxy_of_the_environment_is_asked_and_private_hosts_stay_refused(
+    monkeypatch: pytest.MonkeyPatch, isolated: list[str]
+) -> None:
+    with WebSite({"http://page.invalid/": Answer(b"by proxy")}) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url())
+        result = await _fetched("http://page.invalid/", lambda _: HostLeave())
+        refused = await _fetched("http://10.0.0.1/", lambda _: HostLeave())
+
+    assert result.output.endswith("by proxy")
+    assert refused.metadata == {"error_type": "permission"}
+    assert proxy.asked == [("http://page.invalid/", "page.invalid")]
+    assert isolated == ["page.invalid"]
+    isolated.clear()
+
+
+@pytest.mark.parametrize("url", ["file:/etc/passwd", "http://u:p@h/"])
+def test_an_address_that_cannot_be_fetched_is_refused_before_anyone_is_asked(url: str) -> None:
+    with pytest.raises(BadArguments, match="url"):
+        parsed(WebFetchTool(), {"url": url})
+
+
+def test_the_host_is_what_rules_are_about() -> None:
+    assert WebFetchTool().suggest_rule({"url": "https://h:8443/secret?q=1"}) == "web_fetch(h:8443)"

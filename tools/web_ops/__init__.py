@@ -1,0 +1,3 @@
+"""Tools that talk to the web."""
+
+__all__: list[str] = []
