@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs._generate import commands, configuration, drawing, events, schema, state_machine
+from docs._generate import commands, configuration, drawing, events, schema, state_machine, thread_schema
 
 __all__ = ["PAGES", "write_pages"]
 
@@ -14,6 +14,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/events.schema.json": schema.schema,
     "docs/graph.svg": drawing.picture,
     "docs/state-machine.md": state_machine.page,
+    "docs/thread.schema.json": thread_schema.schema,
 }
 """Path from the top of the checkout to what renders it."""
 

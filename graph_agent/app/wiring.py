@@ -107,6 +107,7 @@ async def session_parts(
         rewinds=SqliteRewinds(database, clock),
         files=RestorableFiles(thread.workspace, store.blobs, thread.roots),
         head=store.head,
+        is_imported=store.threads.is_imported,
         tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
         instructions=parts.instructions,
         clock=clock,

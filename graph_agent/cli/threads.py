@@ -1,5 +1,6 @@
 """The `threads` commands."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,8 +10,15 @@ from graph_agent.cli.plain import PlainCommand, PlainGroup
 
 __all__ = ["threads_app"]
 
+
+class Format(StrEnum):
+    """What `export` writes."""
+
+    json = "json"
+
+
 threads_app = typer.Typer(
-    help="List, show, search, rename, delete and prune threads.",
+    help="List, show, search, export, import, rename, delete and prune threads.",
     cls=PlainGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -151,3 +159,38 @@ def delete_command(
     tell_deleted(done, as_json=as_json)
     if not done.threads:
         raise typer.Exit(1)
+
+
+@threads_app.command("export", cls=PlainCommand)
+def export_command(
+    thread: Annotated[str, typer.Argument(help="Thread, or part of its id; else the newest here.")] = "",
+    *,
+    form: Annotated[Format, typer.Option("--format", help="json is whole and can be imported.")] = Format.json,
+    output: Annotated[str, typer.Option("--output", metavar="FILE", help="Where to; - is stdout.")] = "-",
+    db: Database = None,
+) -> None:
+    """Write a thread to a file, without the keys that are known here."""
+    from graph_agent.cli.views.exported import export_thread
+    from graph_agent.cli.views.place import database_of, workspace_of
+
+    export_thread(database_of(db), thread, workspace_of(db), form.value, output)
+
+
+@threads_app.command("import", cls=PlainCommand)
+def import_command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What `threads export` wrote; - is stdin.")],
+    *,
+    as_id: Annotated[
+        str | None, typer.Option("--as", metavar="ID", help="Id of the thread here; else the one it had.")
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take an exported thread in; its open calls are judged and asked about anew."""
+    from asyncio import run
+
+    from graph_agent.app.importing import import_thread
+    from graph_agent.cli.views.exported import tell_imported
+    from graph_agent.cli.views.place import database_of
+
+    tell_imported(run(import_thread(database_of(db), file, as_id=as_id)), as_json=as_json)

@@ -4,7 +4,7 @@ Shares nothing with the writing side but the file format, whose identity is repe
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class ReadOnlyDatabase:
         """
         return list(self.stream(sql, parameters))
 
-    def stream(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Iterator[tuple[Any, ...]]:
+    def stream(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Generator[tuple[Any, ...]]:
         """The rows of one SELECT one by one; what is not asked for is not computed. Fails as `rows` does."""
         try:
             yield from self._connection.execute(sql, parameters)

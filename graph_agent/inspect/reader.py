@@ -3,7 +3,7 @@
 Plain and synchronous, standard library and a msgpack decoder only. Shares only the file format with the graph.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ from graph_agent.inspect.agreement import disagreements, stored_threads
 from graph_agent.inspect.attempts import read_attempts, read_done
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
+from graph_agent.inspect.export import export_thread
 from graph_agent.inspect.grants import read_grants
 from graph_agent.inspect.history import HistoryEntry, read_history
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
@@ -122,6 +123,10 @@ class Reader:
     def search(self, text: str) -> Iterator[Hit]:
         """Messages of all threads that hold every word of the text, newest first; looked for as they are taken."""
         return read_hits(self._database, text)
+
+    def export(self, thread_id: str, blob: Callable[[str], bytes], secrets: Sequence[str] = ()) -> Iterator[str]:
+        """The lines of a file that holds the thread whole; see `export_thread`."""
+        return export_thread(self._database, thread_id, blob, secrets)
 
     def approvals(self) -> list[CallView]:
         """Every call of every thread that asks for an approval: answered ones too, see `CallView.is_waiting`."""

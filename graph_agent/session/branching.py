@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graph_agent.calls import FINAL
-from graph_agent.errors import UnknownId
+from graph_agent.errors import UnknownId, UsageError
 from graph_agent.ports import Journal
 from graph_agent.session.parts import SessionParts
+from graph_agent.session.run import Position
 
-__all__ = ["Earlier", "found_earlier", "go_back"]
+__all__ = ["Earlier", "found_earlier", "go_back", "judge_anew"]
+
+_BEFORE_CALLS = frozenset(("__start__", "reasoning", "tool_routing"))
+"""Nodes that may be open while none of the newest calls has been judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +41,55 @@ async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> No
     """
     if checkpoint_id == await parts.head(thread_id):
         return
-    there = await parts.run.position(checkpoint_id)
+    there = await _known_beginning(thread_id, await parts.run.position(checkpoint_id), parts)
     if not there.exists:
         raise UnknownId(
             f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); `graph-agent inspect`"
         )
     await parts.decisions.supersede(thread_id, _open_calls(there.values), parts.clock.now())
-    await parts.run.branch(checkpoint_id)
+    await parts.run.branch(there.checkpoint_id)
+
+
+async def judge_anew(thread_id: str, parts: SessionParts) -> None:
+    """Let what is open at the head of a held thread be judged and asked from the start, if it came out of a file.
+
+    Raises:
+        UsageError: the thread says nowhere how these calls were asked for.
+    """
+    head = await parts.run.position()
+    if head.at_rest or not await parts.is_imported(thread_id, head.checkpoint_id):
+        return
+    there = await _known_beginning(thread_id, head, parts)
+    await parts.decisions.supersede(thread_id, _open_calls(head.values), parts.clock.now())
+    # Also where that is the head itself: what was stored of the step after it does not come along.
+    await parts.run.branch(there.checkpoint_id)
+
+
+async def _known_beginning(thread_id: str, there: Position, parts: SessionParts) -> Position:
+    """The checkpoint itself; of one that came out of a file the last before any of its open calls was let through.
+
+    Its records are somebody else's word. Taken up before there were any, the calls are judged by the rules here.
+    """
+    start = there.checkpoint_id
+    while there.exists and await parts.is_imported(thread_id, there.checkpoint_id):
+        if there.at_rest or (set(there.open_nodes) <= _BEFORE_CALLS and _is_unjudged(there.values)):
+            return there
+        there = await parts.run.position(there.parent_id) if there.parent_id else Position(exists=False)
+    if not there.exists and start:
+        raise UsageError(
+            f"checkpoint {start!r} of thread {thread_id!r} came out of a file that does not say how its open calls "
+            f"were asked for; go on from one before them: `graph-agent history {thread_id}` lists them"
+        )
+    return there
+
+
+def _is_unjudged(values: Mapping[str, Any]) -> bool:
+    """Whether no open call has a record yet."""
+    records = values.get("calls") or {}
+    messages = values.get("messages") or []
+    newest = messages[-1].tool_calls if messages and messages[-1].type == "ai" else []
+    is_any_open = any(call["status"] not in FINAL for call in records.values())
+    return not is_any_open and not any(call["id"] in records for call in newest)
 
 
 async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Journal) -> Earlier:

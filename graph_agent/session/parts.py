@@ -54,6 +54,8 @@ class SessionParts:
     files: WorkspaceFiles
     head: Callable[[str], Awaitable[str]]
     """The newest checkpoint id of a thread; empty when it has none."""
+    is_imported: Callable[[str, str], Awaitable[bool]]
+    """Whether a checkpoint of a thread came out of a file."""
     tidy: Callable[[], Awaitable[object]]
     """Forgets what of the thread need not stay, at the end of a turn."""
     instructions: Callable[[], str]

@@ -33,6 +33,8 @@ class Position:
     """Nodes with a task that has no result yet; empty while `at_rest` is false means only results to take in."""
     at_rest: bool = True
     values: Mapping[str, Any] = field(default_factory=dict)
+    parent_id: str = ""
+    """The checkpoint before; empty for the first one."""
     created_at: str = ""
     """When the checkpoint was made, in the form of `Clock.now`."""
 
@@ -76,6 +78,7 @@ class GraphRun:
             open_nodes=tuple(task.name for task in snapshot.tasks if task.result is None),
             at_rest=snapshot.tasks == (),
             values=snapshot.values,
+            parent_id=(snapshot.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""),
             created_at=clock_time(snapshot.created_at),
         )
 

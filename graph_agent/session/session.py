@@ -13,7 +13,7 @@ from graph_agent.graph.history import printable
 from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
 from graph_agent.session.answering import Answering
 from graph_agent.session.api import OpenQuestion, Rest
-from graph_agent.session.branching import found_earlier, go_back
+from graph_agent.session.branching import found_earlier, go_back, judge_anew
 from graph_agent.session.drive import Drive
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.rewinding import finish_broken_off, told_finished
@@ -45,6 +45,7 @@ class Session:
                 parts.bus.publish(Warned(told_finished(*broken_off)))
             if thread.from_checkpoint is not None:
                 await go_back(thread.thread_id, thread.from_checkpoint, parts)
+            await judge_anew(thread.thread_id, parts)
         except BaseException:
             await parts.lock.release()
             raise

@@ -39,6 +39,11 @@ INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path,
 WHERE thread_id = :source AND checkpoint_ns = '' AND checkpoint_id IN (SELECT id FROM line)
     AND checkpoint_id <> :checkpoint_id ORDER BY rowid
 """  # noqa: S608 - names only
+_IMPORTED = f"""
+INSERT INTO imported (thread_id, checkpoint_id)
+{_LINE} SELECT :target, checkpoint_id FROM imported
+WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
+"""  # noqa: S608 - names only
 _CUTS = f"""
 INSERT INTO cuts (thread_id, checkpoint_id, branch, seq)
 {_LINE} SELECT :target, checkpoint_id, 0, (SELECT count(*) FROM transcript WHERE thread_id = :target) FROM cuts
@@ -107,6 +112,7 @@ def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Project
     connection.execute(_THREAD, named)
     connection.execute(_CHECKPOINTS, named)
     connection.execute(_WRITES, named)
+    connection.execute(_IMPORTED, named)
     shown = connection.execute(_SHOWN_AT_THE_CUT, named).fetchone()
     if shown is not None:
         # What was there before the cut stands in these tables only; the checkpoints tell the rest.

@@ -10,7 +10,7 @@ from graph_agent.ports import Clock, Done, FileImage, Intent, Restoration, Rewin
 from graph_agent.store.database import Database
 from graph_agent.store.jsontext import json_text, storable
 
-__all__ = ["SqliteRewinds"]
+__all__ = ["SqliteRewinds", "read_rewind"]
 
 _DONE_SINCE = """
 SELECT j.call_id, j.attempt, j.status, j.intent, j.started_at, l.record FROM journal j
@@ -84,7 +84,7 @@ class SqliteRewinds:
 
     async def _first(self, statement: str, thread_id: str) -> Rewind | None:
         row = await self._database.run(lambda connection: connection.execute(statement, (thread_id,)).fetchone())
-        return None if row is None else _rewind(row)
+        return None if row is None else read_rewind(row)
 
 
 def _done(row: Sequence[Any]) -> Done:
@@ -103,7 +103,8 @@ def _done(row: Sequence[Any]) -> Done:
     )
 
 
-def _rewind(row: Sequence[Any]) -> Rewind:
+def read_rewind(row: Sequence[Any]) -> Rewind:
+    """A rewind out of number, thread, checkpoint, head, scope and plan."""
     number, thread_id, checkpoint_id, head, scope, text = row
     plan = json.loads(text)
     files = tuple(

@@ -70,6 +70,12 @@ class ThreadTable:
             storable(workspace),
         )
 
+    async def is_imported(self, thread_id: str, checkpoint_id: str) -> bool:
+        """Whether a checkpoint came out of a file, so that nobody here let a call through that is open in it."""
+        statement = "SELECT 1 FROM imported WHERE thread_id = ? AND checkpoint_id = ?"
+        key = (thread_id, checkpoint_id)
+        return await self._database.run(lambda c: c.execute(statement, key).fetchone() is not None)
+
     async def set_title(self, thread_id: str, title: str) -> None:
         """Rename; the first message no longer gives the title."""
         await self._set("UPDATE threads SET title = ? WHERE thread_id = ?", title, thread_id)

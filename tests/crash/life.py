@@ -214,6 +214,7 @@ class _Life:
             rewinds=deadly(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
             files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("put_back",), points),
             head=head,
+            is_imported=threads.is_imported,
             tidy=points.around("tidy", tidy),
             instructions=lambda: "system",
             clock=clock,

@@ -88,6 +88,7 @@ class Stage:
             rewinds=SqliteRewinds(database, clock),
             files=RestorableFiles(self.database.parent, blobs),
             head=head,
+            is_imported=threads.is_imported,
             tidy=tidy,
             instructions=lambda: "system",
             clock=clock,

@@ -1,0 +1,75 @@
+"""`threads export` and `threads import`: where a file goes, and what came out of one."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graph_agent.app.exporting import exported
+from graph_agent.cli.escape import escape
+from graph_agent.cli.views.screen import print_json, print_lines
+from graph_agent.cli.views.threads import thread_json
+from graph_agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from graph_agent.app.importing import Imported
+
+__all__ = ["export_thread", "tell_imported"]
+
+
+def export_thread(database: Path, text: str, here: str | None, form: str, output: str) -> None:
+    """Write the thread that the text names, in one of the forms.
+
+    Raises:
+        UsageError: the file cannot be written, or the thread not exported now.
+    """
+    with exported(database, text, here, form) as lines:
+        _write_out(lines, output)
+
+
+def _write_out(lines: Iterable[str], output: str) -> None:
+    """Write to a file, which is there whole or not at all and for nobody else to read, or with `-` to stdout."""
+    if output == "-":
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        return
+    path = Path(output)
+    try:
+        _write_whole(lines, path)
+    except OSError as error:
+        raise UsageError(f"--output {output!r} cannot be written: {error.strerror}") from error
+    sys.stderr.write(f"wrote {escape(output)}\n")
+
+
+def _write_whole(lines: Iterable[str], path: Path) -> None:
+    # A temporary file is its owner's alone: what was said and done may be nobody else's business.
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def tell_imported(done: "Imported", *, as_json: bool) -> None:
+    """Tell what the thread is called here and how to go on with it."""
+    thread = done.thread
+    if as_json:
+        told = {"exported_as": done.exported_as, "missing_contents": done.missing}
+        print_json({**thread_json(thread), **told})
+        return
+    renamed = "" if thread.thread_id == done.exported_as else f" (it was {done.exported_as})"
+    turns = f"{thread.turns} turn{'s' * (thread.turns != 1)}"
+    lines = [f"imported: {thread.thread_id}{renamed}  {turns}, {thread.status}  {thread.title}"]
+    lines.append(f"it works in {thread.workspace}; another folder is given with resume --workspace DIR")
+    if done.missing:
+        lines.append(f"{done.missing} contents of files were gone already where it comes from")
+    if thread.status != "at_rest":
+        lines.append("its open calls are judged and asked about anew; no answer comes along")
+    lines.append(f"go on with: graph-agent resume {thread.thread_id}")
+    print_lines(escape(line) for line in lines)

@@ -1,0 +1,165 @@
+"""The form of an exported thread: which rows it holds, how each value is written, and the seal at its end.
+
+What writes such a file and what reads one share this page and nothing else. The number of a row in its table is
+not written unless something refers to it, nor is the thread's id, which stands once at the top; what belongs to a
+machine (processes, locks) or is a permission (grants, standing answers, a permissive mode) does not travel.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+__all__ = ["FORMAT", "KINDS", "TABLES", "VERSION", "Column", "Seal", "Unfit", "written", "wrote"]
+
+FORMAT = "graph-agent thread"
+VERSION = 1
+"""Raised when an older program could no longer read what is written."""
+
+Kind = Literal["text", "number", "bytes", "json", "json bytes"]
+KINDS: Mapping[str, str] = {
+    "text": "text",
+    "number": "a whole number",
+    "bytes": "bytes in Base64",
+    "json": "an object or a list",
+    "json bytes": "an object or a list",
+}
+_NUMBERS = range(-(2**63), 2**63)
+
+
+class Column(NamedTuple):
+    """One value of a row."""
+
+    name: str
+    kind: Kind = "text"
+    may_be_null: bool = False
+
+
+class Unfit(Exception):
+    """A value is not of its kind; the message is the rest of a sentence about it."""
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """Columns from words such as `seq:number` or `args:json?`."""
+    found = []
+    for word in text.split():
+        name, _, kind = word.rstrip("?").partition(":")
+        column: Kind = "text"
+        match kind:
+            case "number" | "bytes" | "json":
+                column = kind
+            case "json-bytes":
+                column = "json bytes"
+        found.append(Column(name, column, word.endswith("?")))
+    return tuple(found)
+
+
+TABLES: Mapping[str, tuple[Column, ...]] = {
+    "threads": _columns(
+        "title workspace model mode created_at updated_at checkpoint_id? next_nodes:json branch:number "
+        "turns:number outcome parent_thread? parent_call?"
+    ),
+    "checkpoints": _columns(
+        "checkpoint_ns checkpoint_id parent_checkpoint_id? type checkpoint:bytes metadata:json-bytes"
+    ),
+    "writes": _columns("checkpoint_ns checkpoint_id task_id task_path idx:number channel type value:bytes"),
+    "transcript": _columns("seq:number branch:number message_id role body:json checkpoint_id at"),
+    "branches": _columns("branch:number parent_branch:number from_seq:number checkpoint_id at"),
+    "ledger": _columns(
+        "call_id seq:number tool_name status risk record:json checkpoint_id updated_at left_behind:number"
+    ),
+    "journal": _columns(
+        "call_id attempt:number owner status started_at ended_at? intent:json? outcome:json? undone:number"
+    ),
+    "decisions": _columns(
+        "call_id attempt:number question args_digest kind args:json? reason by at applied_at? superseded_at"
+    ),
+    "inbox": _columns("id:number text queued_by queued_at taken_at?"),
+    "file_states": _columns("path sha256 at"),
+    "rewinds": _columns("id:number checkpoint_id head scope plan:json status at ended_at?"),
+    "cuts": _columns("checkpoint_id branch:number seq:number"),
+    "pruned": _columns("checkpoint_id"),
+}
+"""The rows of a thread by table, in the order in which a file holds them."""
+
+
+def written(column: Column, stored: Any) -> Any:
+    """A stored value as a file holds it.
+
+    Raises:
+        Unfit: the database holds something else there.
+    """
+    if stored is None and column.may_be_null:
+        return None
+    try:
+        match column.kind:
+            case "bytes":
+                return base64.b64encode(bytes(stored)).decode()
+            case "json" | "json bytes":
+                return json.loads(stored)
+            case _:
+                return stored
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Unfit(f"{column.name} is not {KINDS[column.kind]}") from error
+
+
+def wrote(column: Column, value: Any) -> Any:
+    """What a file holds, as it is stored.
+
+    Raises:
+        Unfit: it is not what such a column holds.
+    """
+    if value is None and column.may_be_null:
+        return None
+    if not _fits(column.kind, value):
+        raise Unfit(f"{column.name} is not {KINDS[column.kind]}")
+    match column.kind:
+        case "bytes":
+            try:
+                return base64.b64decode(value, validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise Unfit(f"{column.name} is not {KINDS[column.kind]}") from error
+        case "json":
+            return _storable(column, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        case "json bytes":
+            return _storable(column, json.dumps(value, ensure_ascii=False)).encode()
+        case "number":
+            return value
+        case _:
+            return _storable(column, value)
+
+
+class Seal:
+    """The digest over everything in a file, whatever blanks and line ends it is laid out with."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, value: Any) -> None:
+        """Take one part in: the top, a row, a blob; in the order of the file."""
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        self._digest.update(text.encode() + b"\n")
+
+    def text(self) -> str:
+        """The digest of all so far."""
+        return self._digest.hexdigest()
+
+
+def _fits(kind: Kind, value: Any) -> bool:
+    match kind:
+        case "number":
+            return type(value) is int and value in _NUMBERS
+        case "json" | "json bytes":
+            return isinstance(value, dict | list)
+        case _:
+            return isinstance(value, str)
+
+
+def _storable(column: Column, text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Unfit(f"{column.name} holds half a character") from error
+    return text

@@ -1,0 +1,170 @@
+"""Takes an exported thread in: all of its rows in one transaction, once what they name is stored. Trusts no row.
+
+Permissions do not travel. No answer of a file stands, no permissive mode, nothing that was allowed "always"; and
+its checkpoints are noted as imported, so that a call which was open in one is judged and asked about anew.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, get_args
+
+from graph_agent.calls import STATUSES
+from graph_agent.errors import AgentError, UsageError
+from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
+from graph_agent.ports.thread_file import TABLES
+from graph_agent.store.deltas import Loads
+from graph_agent.store.file_reading import Row, unfit
+from graph_agent.store.jsontext import json_text
+from graph_agent.store.rewinds import read_rewind
+from graph_agent.store.words import index_words
+
+__all__ = ["import_rows", "require_free"]
+
+_NUMBER_BELOW = 10**12
+"""Numbers beyond it are not kept: they would leave none for what comes after."""
+_FREE_NUMBER = {
+    table: f"""
+SELECT CASE WHEN :id BETWEEN 1 AND {_NUMBER_BELOW} AND NOT EXISTS (SELECT 1 FROM {table} WHERE id = :id)
+    THEN :id ELSE (SELECT coalesce(max(id), 0) + 1 FROM {table}) END
+"""  # noqa: S608 - names from here
+    for table in ("inbox", "rewinds")
+}
+_NOTE = """
+INSERT OR IGNORE INTO imported SELECT thread_id, checkpoint_id FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = ''
+"""
+_HEAD = """
+SELECT (SELECT count(*) FROM threads WHERE thread_id = :id),
+    (SELECT count(*) FROM checkpoints WHERE thread_id = :id AND checkpoint_ns = ''),
+    EXISTS (SELECT 1 FROM checkpoints c JOIN threads t USING (thread_id, checkpoint_id)
+        WHERE t.thread_id = :id AND c.checkpoint_ns = '')
+"""
+_ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("threads", "mode"): ("default", "plan", "dontAsk"),
+    ("ledger", "status"): STATUSES,
+    ("journal", "status"): get_args(RowStatus),
+    ("decisions", "question"): get_args(QuestionKind),
+    ("decisions", "kind"): get_args(AnswerKind),
+    ("rewinds", "scope"): get_args(RewindScope),
+    ("rewinds", "status"): ("done", "undone"),
+}
+
+
+def require_free(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Refuse an id that anything in the database goes by.
+
+    Raises:
+        UsageError: it is taken.
+    """
+    for table in TABLES:
+        if connection.execute(f"SELECT 1 FROM {table} WHERE thread_id = ? LIMIT 1", (thread_id,)).fetchone():  # noqa: S608 - names from here
+            raise UsageError(f"there is a thread {thread_id!r} already; choose another id with --as")
+
+
+def import_rows(
+    connection: sqlite3.Connection, thread_id: str, rows: Iterable[Row], blobs: Blobs, loads: Loads
+) -> None:
+    """Store the rows under an id, within the transaction of the caller, who undoes it when this raises.
+
+    Raises:
+        UsageError: the id is taken, or a row is none that this program writes.
+    """
+    require_free(connection, thread_id)
+    numbers: dict[int, int] = {}
+    for row in rows:
+        _require_sound(row, blobs, loads)
+        try:
+            _insert(connection, thread_id, row, numbers)
+        except sqlite3.IntegrityError as error:
+            raise unfit(f"two rows of {row.table} exclude each other ({error})") from error
+    threads, checkpoints, has_head = connection.execute(_HEAD, {"id": thread_id}).fetchone()
+    if threads != 1 or bool(checkpoints) != bool(has_head):
+        raise unfit("its newest checkpoint is not in it")
+    connection.execute(_NOTE, (thread_id,))
+    # Left over from a thread that once had this id: it was not this one that anything was allowed to.
+    connection.execute("DELETE FROM grants WHERE scope = 'thread' AND thread_id = ?", (thread_id,))
+    index_words(connection, thread_id)
+
+
+def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, numbers: dict[int, int]) -> None:
+    values = row.values
+    if row.table in _FREE_NUMBER:
+        number = connection.execute(_FREE_NUMBER[row.table], {"id": values["id"]}).fetchone()[0]
+        if row.table == "rewinds":
+            numbers[values["id"]] = number
+            plan = json.loads(values["plan"])
+            values = {**values, "plan": json_text({**plan, "undoes": numbers.get(plan["undoes"])})}
+        values = {**values, "id": number}
+    names, places = ", ".join(("thread_id", *values)), ", ".join("?" * (len(values) + 1))
+    connection.execute(
+        f"INSERT INTO {row.table} ({names}) VALUES ({places})",  # noqa: S608 - names of our own columns
+        (thread_id, *values.values()),
+    )
+
+
+def _require_sound(row: Row, blobs: Blobs, loads: Loads) -> None:
+    for name, value in row.values.items():
+        allowed = _ONE_OF.get((row.table, name))
+        if allowed is not None and value not in allowed:
+            raise unfit(f"a row of {row.table} has the {name} {value!r}, which cannot be imported")
+    look = _LOOKS.get(row.table)
+    try:
+        sound = look is None or look(row.values, blobs, loads)
+    except (AgentError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise unfit(f"a row of {row.table} cannot be read: {error}") from error
+    if not sound:
+        raise unfit(f"a row of {row.table} is none that this program writes")
+
+
+_Values = Mapping[str, Any]
+
+
+def _checkpoint(values: _Values, _: Blobs, loads: Loads) -> bool:
+    state = loads((values["type"], values["checkpoint"]))
+    has_maps = all(isinstance(state.get(name, {}), dict) for name in ("channel_values", "channel_versions"))
+    return state["id"] == values["checkpoint_id"] and has_maps and isinstance(json.loads(values["metadata"]), dict)
+
+
+def _write(values: _Values, _: Blobs, loads: Loads) -> bool:
+    loads((values["type"], values["value"]))
+    return True
+
+
+def _message(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+    body = json.loads(values["body"])
+    calls = body.get("tool_calls") or []
+    return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
+
+
+def _record(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+    record = json.loads(values["record"])
+    same = all(record[name] == values[name] for name in ("call_id", "tool_name", "status"))
+    return same and isinstance(record.get("attempt", 1), int) and isinstance(record.get("arguments", {}), dict)
+
+
+def _attempt(values: _Values, blobs: Blobs, _: Loads) -> bool:
+    outcome, intent = (json.loads(values[name] or "null") for name in ("outcome", "intent"))
+    if outcome is not None:
+        told = Outcome(**(json.loads(blobs.get(outcome["blob"])) if "blob" in outcome else outcome))
+        if told.status not in ("success", "error") or not isinstance(told.output, str):
+            return False
+    if intent is not None:
+        Intent(**intent)
+    return True
+
+
+def _rewind(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+    read_rewind((values["id"], "", values["checkpoint_id"], values["head"], values["scope"], values["plan"]))
+    return True
+
+
+_LOOKS: Mapping[str, Callable[[_Values, Blobs, Loads], bool]] = {
+    "checkpoints": _checkpoint,
+    "writes": _write,
+    "transcript": _message,
+    "ledger": _record,
+    "journal": _attempt,
+    "rewinds": _rewind,
+}
+"""A closer look at the rows that hold more than plain values."""

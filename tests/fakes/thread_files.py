@@ -1,0 +1,29 @@
+"""Exported threads as values, for tests that change something in them and put a fitting seal under it again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graph_agent.config.paths import blob_dir
+from graph_agent.inspect import Reader
+from graph_agent.ports.thread_file import Seal
+from graph_agent.store.blobs import FileBlobs
+
+__all__ = ["export", "reseal"]
+
+
+def export(database: Path, thread_id: str, *secrets: str) -> str:
+    """The text of the file."""
+    with Reader.open(database) as reader:
+        lines = reader.export(thread_id, FileBlobs(blob_dir(database)).get, secrets)
+        return "".join(f"{line}\n" for line in lines)
+
+
+def reseal(document: dict[str, Any]) -> str:
+    """The document as a file whose seal fits."""
+    top = {name: document[name] for name in ("format", "version", "thread_id")}
+    seal = Seal()
+    for part in (top, *document["rows"], *document["blobs"]):
+        seal.add(part)
+    end = {"rows": len(document["rows"]), "blobs": len(document["blobs"]), "sha256": seal.text()}
+    return json.dumps({**top, "rows": document["rows"], "blobs": document["blobs"], "end": end})

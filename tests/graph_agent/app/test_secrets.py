@@ -1,0 +1,37 @@
+from pathlib import Path
+
+from graph_agent.app.secrets import known_secrets
+
+_CONFIG = """
+[model]
+api_key = "sk-from-the-file"
+[model.headers]
+Authorization = "Bearer of-a-proxy-1"
+[mcp_servers.docs]
+command = "docs"
+env = { DOCS = "handed-to-docs" }
+"""
+
+
+def test_what_is_named_like_a_key_and_what_the_settings_hide_is_known(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(_CONFIG)
+    environment = {
+        "GRAPH_AGENT_HOME": str(tmp_path),
+        "MY_API_KEY": "sk-of-the-shell",
+        "SHORT_TOKEN": "ollama",
+        "PATH": "/usr/bin:/bin",
+    }
+
+    assert known_secrets(environment) == (
+        "Bearer of-a-proxy-1",
+        "handed-to-docs",
+        "of-a-proxy-1",
+        "sk-from-the-file",
+        "sk-of-the-shell",
+    )
+
+
+def test_settings_that_cannot_be_read_do_not_stand_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("mode = 7")
+
+    assert known_secrets({"GRAPH_AGENT_HOME": str(tmp_path), "A_TOKEN": "12345678"}) == ("12345678",)

@@ -1,0 +1,54 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from graph_agent.cli.main import app
+from tests.fakes.played_thread import play
+from tests.fakes.thread_files import export
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    play(tmp_path / "agent.db", "hello")
+    return tmp_path / "agent.db"
+
+
+def run(database: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["threads", *arguments, "--db", str(database)])
+
+
+def test_a_thread_goes_to_stdout_or_into_a_file_of_its_owner_alone(database: Path, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    file.write_text("what was there")
+
+    to_stdout = run(database, "export", "thread-1", "--format", "json")
+    to_file = run(database, "export", "--output", str(file))
+
+    assert to_stdout.stdout == file.read_text() == export(database, "thread-1")
+    assert (to_file.stdout, to_file.stderr) == ("", f"wrote {file}\n")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(database: Path, tmp_path: Path) -> None:
+    nowhere = run(database, "export", "--output", str(tmp_path / "no folder" / "out"))
+    folder = run(database, "export", "--output", str(tmp_path))
+
+    assert [str(done.exception)[:8] for done in (nowhere, folder)] == ["--output", "--output"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def test_an_import_tells_what_the_thread_is_called_and_how_to_go_on(database: Path, tmp_path: Path) -> None:
+    file = tmp_path / "thread.json"
+    file.write_text(export(database, "thread-1"))
+
+    taken = run(database, "import", str(file))
+    as_text = run(database, "import", str(file), "--as", "mine")
+    as_json = run(database, "import", str(file), "--as", "other", "--json")
+
+    assert (taken.exit_code, "already" in str(taken.exception)) == (1, True)
+    assert as_text.stdout.splitlines()[0] == "imported: mine (it was thread-1)  1 turn, at_rest  hello"
+    assert as_text.stdout.splitlines()[-1] == "go on with: graph-agent resume mine"
+    told = json.loads(as_json.stdout)
+    assert (told["thread_id"], told["exported_as"], told["missing_contents"]) == ("other", "thread-1", 0)
