@@ -23,6 +23,7 @@ from graph_agent.store.health import back_up
 from graph_agent.toolbox.shfmt import find_shfmt, parse_bash
 from policy import Unparsable
 from tools.file_ops.narrowing import ripgrep
+from tools.programs import find_program
 
 __all__ = ["Check", "back_up", "examine"]
 
@@ -40,7 +41,7 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
         lambda: _model(environment),
         lambda: _program("search", ripgrep(), "searching falls back to a slower way with the same results"),
         _parser,
-        lambda: _program("git", shutil.which("git"), "install git; the agent works without it"),
+        lambda: _program("git", find_program("git"), "install git; the agent works without it"),
         _sandbox,
     )
     return [*(check() for check in checks), *examine_disk(database, environment), _terminal()]
@@ -137,18 +138,21 @@ def _parser() -> Check:
 
 
 def _sandbox() -> Check:
-    if shutil.which(_SANDBOX[0]) is None:
+    program = find_program(_SANDBOX[0])
+    if program is None:
         detail = "none used: bubblewrap (bwrap) is not installed"
     else:
-        detail = f"none used; bubblewrap is installed and {_probed()}"
+        detail = f"none used; bubblewrap is installed and {_probed(program)}"
     return Check(
         "sandbox", ok=True, detail=detail, hint="commands run with your rights; read them before you say yes"
     )
 
 
-def _probed() -> str:
+def _probed(program: str) -> str:
     try:
-        probe = subprocess.run(_SANDBOX, capture_output=True, text=True, timeout=_PROGRAM_WAIT_S, check=False)
+        probe = subprocess.run(
+            (program, *_SANDBOX[1:]), capture_output=True, text=True, timeout=_PROGRAM_WAIT_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"does not work here: {type(error).__name__}"
     return "works here" if probe.returncode == 0 else f"does not work here: {probe.stderr.strip()[:120]}"

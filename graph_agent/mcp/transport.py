@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from graph_agent.config.settings import McpServer
+from tools.programs import find_program
 from tools.shell_ops.environment import child_environment
 
 __all__ = ["CannotReach", "Streams", "expanded", "opened"]
@@ -72,7 +72,7 @@ def _command(server: McpServer, folder: Path, log: Path) -> StdioServerParameter
     environment = child_environment(os.environ)
     own = {name: expanded(value.get_secret_value(), os.environ) for name, value in server.env.items()}
     wanted = server.command or ""
-    program = shutil.which(wanted, path=own.get("PATH", environment["PATH"]))
+    program = find_program(wanted, own.get("PATH", environment["PATH"]))
     if program is None:
         raise CannotReach(f"there is no program {wanted!r}; correct `command`, or install it")
     arguments = ["-c", _WITH_LOG, str(log), *_ended_with_us(), program, *server.args]
@@ -87,7 +87,7 @@ def _command(server: McpServer, folder: Path, log: Path) -> StdioServerParameter
 
 def _ended_with_us() -> list[str]:
     """A prefix by which the kernel ends the server when the agent is killed, where there is such a program."""
-    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+    setpriv = find_program("setpriv") if sys.platform == "linux" else None
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
 

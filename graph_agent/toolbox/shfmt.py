@@ -1,7 +1,6 @@
 """Bash texts as syntax trees, by shfmt. Knows the program and its limits, not what a tree is good for."""
 
 import json
-import shutil
 import subprocess
 import sysconfig
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from policy import Unparsable
+from tools.programs import find_program
 
 __all__ = ["find_shfmt", "parse_bash"]
 
@@ -22,7 +22,7 @@ _MAX_NESTED = 400
 def find_shfmt() -> str | None:
     """The program that came with the package, else the one on PATH."""
     own = Path(sysconfig.get_path("scripts")) / "shfmt"
-    return str(own) if own.is_file() else shutil.which("shfmt")
+    return str(own) if own.is_file() else find_program("shfmt")
 
 
 def parse_bash(text: str) -> Mapping[str, Any]:

@@ -6,13 +6,13 @@ failing ripgrep changes no result.
 
 import os
 import re
-import shutil
 import subprocess
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
 from tools.context import ToolContext
+from tools.programs import find_program
 from tools.walking import FoundFile, stop_if_cancelled
 
 __all__ = ["certain_text", "holding", "ripgrep"]
@@ -29,7 +29,7 @@ _FLAGS = ("--no-config", "--no-messages", "--files-with-matches", "--null", "--t
 def ripgrep() -> str | None:
     """The program of this installation, else the one on the path."""
     own = Path(sysconfig.get_path("scripts")) / "rg"
-    return str(own) if own.is_file() else shutil.which("rg")
+    return str(own) if own.is_file() else find_program("rg")
 
 
 def certain_text(pattern: str, *, is_literal: bool) -> str:

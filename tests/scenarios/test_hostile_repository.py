@@ -1,0 +1,143 @@
+import json
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.hostile_repository import HostileRepository
+from tests.fakes.pty_program import PtyProgram
+from tests.scenarios.command import Command
+
+_AUDITED = Path(__file__).parents[1] / "fakes" / "audited"
+_LOOKING = (
+    ("config", "show"),
+    ("config", "trust", "--json"),
+    ("mcp", "list"),
+    ("tools", "list"),
+    ("threads", "list"),
+    ("policy", "show"),
+)
+
+
+@dataclass
+class _Audited:
+    """The command in a hostile repository, with a log of what its processes start, reach and run."""
+
+    command: Command
+    repository: HostileRepository
+    log: Path
+
+    def events(self) -> list[Any]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    @property
+    def got_through(self) -> tuple[list[Any], list[str]]:
+        return self.events(), self.repository.caught()
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> Iterator[_Audited]:
+    log = tmp_path / "audit.log"
+    workspace = tmp_path / "workspace"
+    path = f".:{os.environ['PATH']}"
+    environment = {
+        "PYTHONPATH": str(_AUDITED),
+        "AUDIT_LOG": str(log),
+        "AUDIT_FOLDER": str(workspace),
+        "PATH": path,
+        "HOME": str(tmp_path),
+    }
+    with closing(HostileRepository(workspace, tmp_path / "markers")) as repository:
+        yield _Audited(Command(tmp_path, extra_env=environment), repository, log)
+
+
+def test_looking_at_things_in_a_hostile_repository_starts_and_reaches_nothing(audited: _Audited) -> None:
+    audited.repository.plant()
+
+    codes = [audited.command(*arguments).returncode for arguments in _LOOKING]
+
+    assert (codes, audited.got_through) == ([0] * len(_LOOKING), ([], []))
+
+
+def test_a_turn_in_a_hostile_repository_starts_and_reaches_nothing_but_what_it_is_told_to(
+    audited: _Audited,
+) -> None:
+    audited.repository.plant()
+
+    ran = audited.command("run", "list", "--thread", "t")
+    asked = audited.command("run", "read out/markers", "--thread", "u")
+    inspected = audited.command("inspect", "t")
+    settings = {one["key"]: one for one in audited.command.json("config", "show")["settings"]}
+
+    assert (ran.returncode, asked.returncode, inspected.returncode, audited.got_through) == (0, 3, 0, ([], []))
+    assert ran.stderr.count("folder not trusted") == 1
+    assert {one["layer"] for one in settings.values() if one["key"] != "database"} == {"default"}
+
+
+def test_the_chat_in_a_hostile_repository_asks_first_and_a_no_leaves_it_without_effect(audited: _Audited) -> None:
+    audited.repository.plant()
+    chat = PtyProgram(["-m", "graph_agent", "chat"], audited.repository.folder, audited.command.env)
+
+    chat.sees("mcp_servers.started")
+    chat.sees("not model.base_url: a project may not set this")
+    chat.sees("Trust this folder?")
+    chat.enters("n")
+    chat.sees("> ")
+    chat.enters("list")
+    chat.sees("evil.sh")
+    chat.types("\x04")
+
+    assert (chat.ends(), audited.got_through) == (0, ([], []))
+
+
+def test_doctor_in_a_hostile_repository_starts_programs_of_the_machine_only(audited: _Audited) -> None:
+    audited.repository.plant()
+
+    told = audited.command.json("doctor")["checks"]
+
+    started = [what for event, what in audited.events() if event == "subprocess.Popen"]
+    reached = [event for event, _ in audited.events() if event.startswith("socket.") or event == "exec"]
+    assert (audited.repository.caught(), reached) == ([], [])
+    assert [program for program, *_ in started if not Path(str(program)).is_absolute()] == []
+    assert next(check["detail"] for check in told if check["name"] == "trust").endswith("graph-agent config trust")
+
+
+def test_whoever_trusts_it_gets_what_was_listed_and_no_more_and_the_audit_sees_it(audited: _Audited) -> None:
+    audited.repository.plant_settings()
+
+    ran = audited.command("run", "list", "--trust")
+
+    events, caught = audited.got_through
+    assert ran.returncode == 0
+    assert {"subprocess.Popen", "socket.connect"} <= {event for event, _ in events}
+    assert caught == ["server", "connection"]
+    assert "mode (a project may only tighten this)" in ran.stderr
+    assert "model.base_url (a project may not set this)" in ran.stderr
+    assert "add_dirs (a project may not set this)" in ran.stderr
+
+
+@pytest.mark.parametrize("shape", ["links out", "no files"])
+def test_files_that_are_none_are_neither_followed_nor_waited_for(audited: _Audited, shape: str) -> None:
+    folder = audited.repository.folder
+    elsewhere = HostileRepository(folder.parent / "elsewhere", folder.parent / "markers")
+    with closing(elsewhere):
+        elsewhere.plant_settings()
+        if shape == "links out":
+            (folder / ".graph-agent").symlink_to(elsewhere.folder / ".graph-agent")
+            (folder / "AGENTS.md").symlink_to("/dev/zero")
+            (folder / "CONTEXT.md").symlink_to(elsewhere.folder / ".graph-agent" / "config.toml")
+        else:
+            (folder / ".graph-agent").mkdir()
+            os.mkfifo(folder / ".graph-agent" / "config.toml")
+            with (folder / "AGENTS.md").open("wb") as file:
+                file.truncate(1 << 30)
+            (folder / "CONTEXT.md").mkdir()
+
+        ran = audited.command("run", "list")
+
+        assert (ran.returncode, audited.got_through, elsewhere.caught()) == (0, ([], []), [])
+        assert ran.stderr.count("is ignored: ") == 3
