@@ -30,6 +30,8 @@ class PathFact:
     """Belongs to the agent itself: its configuration, database, blobs, locks."""
     is_memory: bool = False
     """The agent's memory file: outside the workspace, and yet no surprise."""
+    others: tuple[PurePath, ...] = ()
+    """Other names of the same object that rules mention."""
     reaches_process: bool = False
     """Leads through the memory, environment or descriptors of a process."""
 

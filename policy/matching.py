@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable
 from functools import lru_cache
+from pathlib import PurePath
 from posixpath import join, normpath
 
 from policy.commands import assignments_skipped
@@ -15,8 +16,9 @@ from policy.rules import Rule
 from policy.shell import ShellText, SimpleCommand
 from policy.wrappers import inner_commands
 
-__all__ = ["allows", "covers_tool", "hidden_tools", "names_path", "touches"]
+__all__ = ["allows", "covers_tool", "hidden_tools", "named_paths", "names_path", "touches"]
 
+_ABOUT_FILES = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
 _ALSO_READ = frozenset(("edit_file", "grep", "glob"))
 """Tools that show what is in a file: a deny of reading a path holds for them."""
 
@@ -73,6 +75,13 @@ def allows(
         for path in facts.paths
     ]
     return None if None in covering else covering[0]
+
+
+def named_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
+    """The paths that rules name exactly, absolute."""
+    patterns = (rule.pattern.strip() for rule in rules if rule.pattern and rule.tool in _ABOUT_FILES)
+    exact = (pattern for pattern in patterns if pattern and not re.search(r"[*?]", pattern))
+    return tuple(PurePath(normpath(join(str(workspace), _below_home(pattern, home)))) for pattern in exact)
 
 
 def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
@@ -171,8 +180,9 @@ def _covers_path(
     pattern = _path_pattern(rule, facts, settings)
     if pattern.fullmatch(str(path.resolved)):
         return True
-    # A rule that forbids also holds for the name under which the path was given, whatever it links to.
-    return is_strict and pattern.fullmatch(_absolute(path.given, facts, settings)) is not None
+    # A rule that forbids also holds for the name under which the path was given, and for others of the same object.
+    names = (_absolute(path.given, facts, settings), *map(str, path.others))
+    return is_strict and any(pattern.fullmatch(name) for name in names)
 
 
 def _absolute(given: str, facts: CallFacts, settings: PolicySettings) -> str:
@@ -181,8 +191,11 @@ def _absolute(given: str, facts: CallFacts, settings: PolicySettings) -> str:
 
 
 def _at_home(text: str, settings: PolicySettings) -> str:
-    is_home = settings.home is not None and (text == "~" or text.startswith("~/"))
-    return f"{settings.home}{text[1:]}" if is_home else text
+    return _below_home(text, settings.home)
+
+
+def _below_home(text: str, home: PurePath | None) -> str:
+    return f"{home}{text[1:]}" if home is not None and (text == "~" or text.startswith("~/")) else text
 
 
 def _path_pattern(rule: Rule, facts: CallFacts, settings: PolicySettings) -> re.Pattern[str]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from tools.kinds import ToolErrorType
+from tools.paths import PathRefused, ResolvedPath, resolve
+
 __all__ = [
     "BlobStore",
     "BytesFetched",
@@ -181,5 +184,21 @@ class ToolContext:
     """Whether a tool that searches may show what a resolved path is called and holds."""
     host_leave: Callable[[str], HostLeave] = _no_host
     """What the rules say to a host, written as they name it: with its port where that is not the usual one."""
+    admitted: frozenset[Path] | None = None
+    """The resolved paths this call was judged by; None where nobody judged it."""
     seen: Mapping[str, Any] | None = None
     """What the preview that was consented to had seen; see `Preview.seen`."""
+
+    def resolve(self, given: str) -> ResolvedPath:
+        """Where a path of the arguments leads; a tool opens what this returns and nothing else.
+
+        Raises:
+            PathRefused: see `tools.paths.resolve`; or it leads elsewhere than when the call was judged.
+        """
+        found = resolve(given, workspace=self.workspace, roots=self.roots)
+        if self.admitted is not None and found.path not in self.admitted:
+            raise PathRefused(
+                ToolErrorType.PERMISSION,
+                f"{given!r} was made to lead to {str(found.path)!r} at this very moment. Nothing was done.",
+            )
+        return found

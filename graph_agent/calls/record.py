@@ -59,6 +59,8 @@ class ToolCallInfo(TypedDict, total=False):
     ended_at: str
     begun: bool
     """Whether any attempt may have started: false means that nothing can have happened."""
+    paths: list[str]
+    """Where the paths in the arguments led when the call was judged."""
     preview: dict[str, Any]
     """What consent was asked for: `{"kind": "diff" | "text", "text": ..., "seen": {...}}`."""
     display: str

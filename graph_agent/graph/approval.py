@@ -94,7 +94,8 @@ class HumanApproval:
             self.bus.publish(Warned(f"the edited arguments of {call['call_id']} were not taken: {plan.reason}"))
             return call
         preview = {} if plan.preview is None else {"preview": plan.preview}
-        return self._edited(call, plan.arguments, {**granted, **preview, "display": plan.display})
+        shown = {**granted, **preview, "paths": list(plan.paths), "display": plan.display}
+        return self._edited(call, plan.arguments, shown)
 
     @staticmethod
     def _edited(call: ToolCallInfo, arguments: Mapping[str, Any], fields: Mapping[str, Any]) -> ToolCallInfo:

@@ -82,6 +82,8 @@ class ToolRouting:
             "reason": plan.reason,
             "display": plan.display,
         }
+        if plan.paths:
+            call["paths"] = list(plan.paths)
         if plan.preview is not None:
             call["preview"] = plan.preview
         now = self.clock.now()

@@ -42,6 +42,8 @@ class Plan:
     """The call is a question to the user: it is answered in words, never approved."""
     display: str = ""
     """One line for the user: what the call is about."""
+    paths: tuple[str, ...] = ()
+    """Where the paths in the arguments lead; the run opens nothing else unless that is judged anew."""
     preview: dict[str, Any] | None = None
     """`{"kind": "diff" | "text", "text": ..., "seen": {path, device, inode, sha256} | None, ...}`; JSON values."""
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,12 +10,15 @@ from graph_agent.calls import ToolCallInfo, process_mark
 from graph_agent.errors import ControlFlow
 from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
+from graph_agent.toolbox.binding import admitted_paths
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
 from graph_agent.toolbox.granting import NoGrants, with_grants
 from graph_agent.toolbox.hosts import host_leave
 from graph_agent.toolbox.partial import readable_end
+from graph_agent.toolbox.places import other_names
+from graph_agent.toolbox.planned import planned
 from graph_agent.toolbox.values import as_outcome, as_preview
-from policy import CallFacts, Decision, PolicySettings, hidden_tools, judge, may_read, propose
+from policy import CallFacts, PolicySettings, hidden_tools, judge, may_read, propose
 from tools.base import BaseTool, InterruptedCall, Limits, Progress, ToolContext, ToolErrorType, failure
 from tools.blocking import in_thread
 from tools.coercion import BadArguments
@@ -23,14 +26,18 @@ from tools.files import digest
 from tools.finding import resolve_name, unknown_tool
 from tools.paths import PathRefused
 from tools.registry import RegistryChange, ToolRegistry
+from tools.result import ToolResult
 from tools.running import execute, foresee, parsed, preview
 from tools.shaping import shape
+from tools.targets import PathTarget
 
 __all__ = ["MCP_PREFIX", "GraphToolbox", "ToolboxPorts"]
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_UNSURE = failure(ToolErrorType.EXECUTION, "The tool failed before it began, and nothing was done; see the log.")
 
 MCP_PREFIX = "mcp__"
 """How the names of all tools begin that come from servers."""
@@ -112,7 +119,10 @@ class GraphToolbox:
         tool = self._find(call["tool_name"])
         if tool is None or tool.is_read_only(call["arguments"]):
             return None
-        effect = await self._guarded(foresee(tool, call["arguments"], self._context(call, scope)), None)
+        context = await self._bound(tool, call, scope)
+        if isinstance(context, ToolResult):
+            return None
+        effect = await self._guarded(foresee(tool, call["arguments"], context), None)
         if effect is None:
             return None
         before = None if effect.before is None else await in_thread(self._before_image, effect.before)
@@ -121,8 +131,10 @@ class GraphToolbox:
 
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """See the port."""
-        context = self._context(call, scope)
-        await self._found(call["tool_name"])
+        judged = await self._found(call["tool_name"])
+        context = self._context(call, scope) if judged is None else await self._bound(judged, call, scope)
+        if isinstance(context, ToolResult):
+            return as_outcome(context)
         name = resolve_name(call["tool_name"], self._registry.names())
         tool = self._registry.instance(name, context) if name else None
         if tool is None:
@@ -175,10 +187,10 @@ class GraphToolbox:
                 return Plan(tool.name, usable, "unusable", objection)
             facts = await in_thread(self._facts, tool, usable, scope)
             decision = judge(facts, await self._policy(scope))
-            shown = None if decision.verdict == "deny" else await self._preview(tool, usable, scope)
+            shown = None if decision.verdict == "deny" else await self._preview(tool, usable, scope, facts)
         except (BadArguments, PathRefused) as error:
             return Plan(tool.name, dict(arguments), "unusable", str(error), kind=kind_of(tool, arguments))
-        return _planned(tool, usable, facts, decision, shown)
+        return planned(tool, usable, facts, decision, shown)
 
     async def _propose(self, tool: BaseTool, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
         try:
@@ -192,10 +204,32 @@ class GraphToolbox:
     def _facts(self, tool: BaseTool, usable: Mapping[str, Any], scope: Scope) -> CallFacts:
         return call_facts(tool, usable, scope, self._setting, self._registry.origin(tool.name))
 
+    async def _bound(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> ToolContext | ToolResult:
+        admitted = await self._guarded(self._admitted(tool, call, scope), _UNSURE)
+        return (
+            admitted if isinstance(admitted, ToolResult) else replace(self._context(call, scope), admitted=admitted)
+        )
+
+    async def _admitted(
+        self, tool: BaseTool, call: ToolCallInfo, scope: Scope
+    ) -> frozenset[Path] | ToolResult | None:
+        try:
+            usable = parsed(tool, call["arguments"])
+            if not any(isinstance(target, PathTarget) for target in tool.targets(usable)):
+                return None
+            facts = await in_thread(self._facts, tool, usable, scope)
+            return admitted_paths(facts, call.get("paths"), await self._policy(scope))
+        except BadArguments as error:
+            return failure(ToolErrorType.VALIDATION, str(error))
+        except PathRefused as refused:
+            return refused.as_result()
+
     async def _policy(self, scope: Scope) -> PolicySettings:
         return await with_grants(self._setting, self._ports.grants, scope)
 
-    async def _preview(self, tool: BaseTool, arguments: dict[str, Any], scope: Scope) -> dict[str, Any] | None:
+    async def _preview(
+        self, tool: BaseTool, arguments: dict[str, Any], scope: Scope, facts: CallFacts
+    ) -> dict[str, Any] | None:
         if tool.is_read_only(arguments):
             return None
         context = ToolContext(
@@ -206,6 +240,7 @@ class GraphToolbox:
             file_states=self._ports.file_states,
             blobs=self._blobs,
             limits=self._limits,
+            admitted=frozenset(Path(path.resolved) for path in facts.paths) or None,
         )
         shown = await preview(tool, arguments, context)
         return None if shown is None else await in_thread(as_preview, shown, self._blobs)
@@ -237,8 +272,9 @@ class GraphToolbox:
         )
 
     def _may_read(self, path: Path) -> bool:
-        policy = self._setting.policy
-        return may_read(path, workspace=self._setting.workspace, rules=policy.rules, home=policy.home)
+        policy, workspace = self._setting.policy, self._setting.workspace
+        names = (path, *other_names(path, self._setting))
+        return all(may_read(name, workspace=workspace, rules=policy.rules, home=policy.home) for name in names)
 
     def _before_image(self, data: bytes) -> tuple[str, str]:
         reference = self._ports.blobs.put(data)
@@ -260,25 +296,3 @@ class GraphToolbox:
 async def _reconciled(tool: BaseTool, call: InterruptedCall) -> Finding:
     found = await tool.reconcile(call)
     return Finding(found.verdict, found.detail)
-
-
-def _planned(
-    tool: BaseTool,
-    arguments: dict[str, Any],
-    facts: CallFacts,
-    decision: Decision,
-    shown: dict[str, Any] | None,
-) -> Plan:
-    return Plan(
-        tool_name=tool.name,
-        arguments=arguments,
-        verdict=decision.verdict,
-        reason=decision.reason,
-        rule=decision.rule,
-        risk=facts.risk,
-        kind=facts.kind,
-        concurrency_safe=tool.is_concurrency_safe(arguments),
-        wants_answer=tool.wants_answer,
-        display=tool.display_call(arguments),
-        preview=shown,
-    )

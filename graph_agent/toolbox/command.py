@@ -1,10 +1,13 @@
 """The facts about a shell command: what it would run, and where the paths in it lead."""
 
+import os
+import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from graph_agent.toolbox.places import Setting, path_fact
+from graph_agent.toolbox.places import Setting, other_names, path_fact
 from graph_agent.toolbox.shfmt import parse_bash
 from policy import PathFact, ShellText, read_shell
 from tools.paths import PathRefused, resolve
@@ -44,10 +47,20 @@ def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> Command
 
 def _redirect(path: str, start: Path, setting: Setting) -> PathFact:
     try:
-        return path_fact(PathTarget(path, "write"), setting, base=start)
+        found = path_fact(PathTarget(path, "write"), setting, base=start)
+        return replace(found, inside=found.inside and not _has_other_names(found.resolved))
     except PathRefused:
         # What cannot be resolved is nowhere we know.
         return PathFact(path, PurePath("/"), "write", inside=False)
+
+
+def _has_other_names(path: PurePath) -> bool:
+    """Whether a redirection would change a file that stands elsewhere too: it writes in place."""
+    try:
+        status = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - a pure path
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def _mentions(text: ShellText, start: Path, setting: Setting) -> Iterator[PurePath]:
@@ -56,9 +69,11 @@ def _mentions(text: ShellText, start: Path, setting: Setting) -> Iterator[PurePa
         for spelling in _spellings(word):
             for folder in text.folders:
                 try:
-                    yield resolve(spelling, workspace=setting.workspace, base=start / folder).path
+                    path = resolve(spelling, workspace=setting.workspace, base=start / folder).path
                 except PathRefused:
                     continue
+                yield path
+                yield from other_names(path, setting)
 
 
 def _spellings(word: str) -> set[str]:

@@ -26,7 +26,7 @@ from tools.file_ops.consent import objection
 from tools.file_ops.reconciling import reconcile_file
 from tools.file_ops.replacing import Mode, NotReplaced, Wish, replaced
 from tools.files import look
-from tools.paths import PathRefused, resolve
+from tools.paths import PathRefused
 from tools.text import decode, is_binary
 
 __all__ = ["EditFileArgs", "EditFileTool", "OneEdit"]
@@ -154,7 +154,7 @@ class EditFileTool(BaseTool):
 
 def _plan(args: Mapping[str, Any], context: ToolContext) -> _Plan:
     file_path = args["file_path"]
-    before = look(resolve(file_path, workspace=context.workspace), context.limits.file_bytes)
+    before = look(context.resolve(file_path), context.limits.file_bytes)
     if before.data is None:
         raise PathRefused(
             ToolErrorType.NOT_FOUND, f"{file_path!r} does not exist; create it with write_file, or look with ls."

@@ -18,7 +18,7 @@ from tools.base import (
 )
 from tools.blocking import in_thread
 from tools.globbing import BadGlob, GlobPattern, anchored, literal_start
-from tools.paths import PathRefused, resolve
+from tools.paths import PathRefused
 from tools.walking import Walk, shown_name, walk
 
 __all__ = ["GlobArgs", "GlobTool"]
@@ -71,7 +71,7 @@ class GlobTool(BaseTool):
 def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
     place = anchored(path, pattern)
     wanted = GlobPattern(place.pattern)
-    root = resolve(place.folder, workspace=context.workspace)
+    root = context.resolve(place.folder)
     if not root.path.exists():
         return failure(ToolErrorType.NOT_FOUND, f"{place.folder!r} does not exist; look with ls what is there.")
     if not root.path.is_dir():

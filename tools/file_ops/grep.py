@@ -26,7 +26,7 @@ from tools.file_ops.matching import LineSearch, split_lines
 from tools.file_ops.narrowing import certain_text, holding
 from tools.files import read_all
 from tools.globbing import BadGlob, GlobPattern
-from tools.paths import PathRefused, ResolvedPath, open_regular, resolve
+from tools.paths import PathRefused, ResolvedPath, open_regular
 from tools.patterns import BadPattern, compiled
 from tools.text import decode, is_binary
 from tools.walking import FoundFile, Walk, require_searchable, shown_name, stop_if_cancelled, walk
@@ -112,7 +112,7 @@ def _search(pattern: str, *, is_literal: bool, is_multiline: bool) -> LineSearch
 def _grep(
     search: LineSearch, wanted: GlobPattern | None, path: str, report: GrepReport, context: ToolContext
 ) -> ToolResult:
-    root = resolve(path, workspace=context.workspace)
+    root = context.resolve(path)
     require_searchable(root)
     found = _one_file(root, context) if root.path.is_file() else _below(root, wanted, context)
     regular = [file for file in found.files if file.is_regular]

@@ -22,7 +22,7 @@ from tools.base import (
 )
 from tools.blocking import in_thread
 from tools.ignored import IgnoreRules, is_hidden
-from tools.paths import PathRefused, ResolvedPath, open_directory, resolve
+from tools.paths import PathRefused, ResolvedPath, open_directory
 from tools.walking import shown_name
 
 __all__ = ["LsArgs", "LsTool"]
@@ -81,7 +81,7 @@ class LsTool(BaseTool):
 
 
 def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
-    resolved = resolve(path, workspace=context.workspace)
+    resolved = context.resolve(path)
     if resolved.reaches_process:
         return failure(ToolErrorType.PERMISSION, f"{path!r} leads into the insides of a process: never listed.")
     with open_directory(resolved.path.parent) as parent:

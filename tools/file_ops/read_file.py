@@ -23,7 +23,7 @@ from tools.blocking import in_thread
 from tools.file_ops.far_range import far_lines
 from tools.file_ops.rendering import numbered
 from tools.files import digest, read_all
-from tools.paths import PathRefused, open_regular, resolve
+from tools.paths import PathRefused, open_regular
 from tools.text import decode, is_binary
 
 __all__ = ["ReadFileArgs", "ReadFileTool"]
@@ -92,7 +92,7 @@ class ReadFileTool(BaseTool):
 
 
 def _read_path(file_path: str, context: ToolContext) -> _Content:
-    resolved = resolve(file_path, workspace=context.workspace)
+    resolved = context.resolve(file_path)
     with open_regular(resolved) as fd:
         size = os.fstat(fd).st_size
         data = read_all(fd) if size <= context.limits.file_bytes else None
@@ -159,7 +159,7 @@ def _notes(total: int, offset: int, shown: int, encoding: str) -> list[str]:
 
 
 def _far(content: _Content, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
-    with open_regular(resolve(content.path, workspace=context.workspace)) as fd:
+    with open_regular(context.resolve(content.path)) as fd:
         found = far_lines(fd, offset, limit, context.limits, context.cancellation)
     notes = [f"the file has {content.size} bytes; its number of lines was not counted"]
     if found.gave_up:

@@ -24,7 +24,7 @@ from tools.file_ops.changing import FileChange, apply, effect_of, encoded, plann
 from tools.file_ops.consent import objection
 from tools.file_ops.reconciling import reconcile_file
 from tools.files import Snapshot, look
-from tools.paths import PathRefused, resolve
+from tools.paths import PathRefused
 from tools.text import TextForm, decode, is_binary
 
 __all__ = ["WriteFileArgs", "WriteFileTool"]
@@ -92,7 +92,7 @@ class WriteFileTool(BaseTool):
 def _plan(file_path: str, content: str, context: ToolContext) -> FileChange:
     if file_path.endswith("/"):
         raise PathRefused(ToolErrorType.VALIDATION, f"{file_path!r} names a folder; name the file to write.")
-    before = look(resolve(file_path, workspace=context.workspace), context.limits.file_bytes)
+    before = look(context.resolve(file_path), context.limits.file_bytes)
     old, form = _form_of(before)
     text = content.removeprefix("\ufeff") if form.mark else content
     return planned(before, old, encoded(file_path, text, form, form.newline))

@@ -5,14 +5,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import StaleOwner
-from graph_agent.ports import Finding, Intent, Outcome, Plan, Scope, Toolbox
-from graph_agent.toolbox import GraphToolbox, ToolboxPorts
-from policy import PolicySettings, parse_rules
-from tests.fakes.tool_ports import ToolSurroundings
+from graph_agent.ports import Finding, Intent, Outcome, Plan, Scope
+from graph_agent.toolbox import GraphToolbox
+from tests.fakes.toolbox_world import World, call_of
 from tests.fakes.waiting import until
-from tools import create_default_tools
 from tools.base import (
     BaseTool,
     InterruptedCall,
@@ -24,56 +21,6 @@ from tools.base import (
     ToolRiskLevel,
 )
 from tools.files import digest
-from tools.registry import ToolRegistry
-
-
-class _World:
-    """A toolbox over real tools in a temporary workspace."""
-
-    def __init__(self, folder: Path, *more: BaseTool, stale: bool = False, **rules: list[str]) -> None:
-        self.around = ToolSurroundings(folder)
-        self.workspace = self.around.workspace
-        self.progress: list[tuple[str, str, str]] = []
-        self.processes: list[tuple[str, str, int]] = []
-        self._stale = stale
-        registry = ToolRegistry()
-        registry.register_all(create_default_tools(workspace=self.workspace))
-        registry.register_all(more)
-        self.registry = registry
-        settings = PolicySettings(rules=parse_rules(**rules), reserved=(folder.resolve() / "agent",))
-        ports = ToolboxPorts(self.around.blobs, self.around.file_states, self._record, self._report)
-        self.box: Toolbox = GraphToolbox(registry, workspace=self.workspace, policy=settings, ports=ports)
-
-    async def plan(self, tool: str, mode: str = "default", **arguments: Any) -> Plan:
-        return await self.box.plan(tool, arguments, Scope("t1", mode))
-
-    async def run(
-        self, tool: str, *, cwd: str = "", preview: dict[str, Any] | None = None, **arguments: Any
-    ) -> Outcome:
-        call = _call(tool, arguments)
-        if preview is not None:
-            call["preview"] = preview
-        return await self.box.run(call, Scope("t1", "default", cwd))
-
-    async def _record(self, thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
-        if self._stale:
-            raise StaleOwner(f"{call_id} belongs to another life since {started}, group {group}")
-        self.processes.append((thread_id, call_id, attempt))
-
-    def _report(self, call_id: str, kind: str, text: str) -> None:
-        self.progress.append((call_id, kind, text))
-
-
-def _call(tool: str, arguments: dict[str, Any]) -> ToolCallInfo:
-    return {
-        "call_id": "c1",
-        "tool_name": tool,
-        "arguments": arguments,
-        "status": "executing",
-        "result": None,
-        "error_msg": None,
-        "attempt": 2,
-    }
 
 
 class Faulty(BaseTool):
@@ -113,7 +60,9 @@ class OddResult(BaseTool):
 
 
 async def test_a_read_inside_is_allowed_and_needs_no_preview(tmp_path: Path) -> None:
-    plan = await _World(tmp_path).plan(" Read\n", path="a.txt", offset="2")
+    world = World(tmp_path)
+
+    plan = await world.plan(" Read\n", path="a.txt", offset="2")
 
     assert plan == Plan(
         tool_name="read_file",
@@ -125,11 +74,12 @@ async def test_a_read_inside_is_allowed_and_needs_no_preview(tmp_path: Path) -> 
         kind="readonly",
         concurrency_safe=True,
         display="read_file a.txt (offset 2)",
+        paths=(str(world.workspace / "a.txt"),),
     )
 
 
 async def test_a_write_asks_with_its_diff_and_what_the_diff_was_made_from(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
 
     plan = await world.plan("write_file", file_path="a.txt", content="x\n")
 
@@ -144,7 +94,7 @@ async def test_a_write_asks_with_its_diff_and_what_the_diff_was_made_from(tmp_pa
 
 
 async def test_a_command_asks_with_its_text_and_place(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
 
     plan = await world.plan("bash", command="make\nmake test")
 
@@ -165,14 +115,14 @@ async def test_a_command_asks_with_its_text_and_place(tmp_path: Path) -> None:
 async def test_a_call_that_cannot_work_is_unusable_and_says_what_to_do(
     tmp_path: Path, tool: str, arguments: dict[str, Any], reason: str
 ) -> None:
-    plan = await _World(tmp_path).plan(tool, **arguments)
+    plan = await World(tmp_path).plan(tool, **arguments)
 
     assert (plan.verdict, plan.preview) == ("unusable", None)
     assert reason in plan.reason
 
 
 async def test_the_agents_own_files_are_denied_in_every_mode(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
     (world.workspace / "link").symlink_to(tmp_path / "agent")
 
     plan = await world.plan("write_file", "bypassPermissions", file_path="link/config.toml", content="x")
@@ -181,7 +131,7 @@ async def test_the_agents_own_files_are_denied_in_every_mode(tmp_path: Path) -> 
 
 
 async def test_a_read_through_a_link_to_outside_asks_and_names_both(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
     (tmp_path / "secret").write_text("s")
     (world.workspace / "notes").symlink_to(tmp_path / "secret")
 
@@ -192,7 +142,7 @@ async def test_a_read_through_a_link_to_outside_asks_and_names_both(tmp_path: Pa
 
 
 async def test_a_long_preview_is_bounded_and_kept_whole_in_a_blob(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
 
     plan = await world.plan("write_file", file_path="a", content="0123456789\n" * 5000)
 
@@ -202,12 +152,12 @@ async def test_a_long_preview_is_bounded_and_kept_whole_in_a_blob(tmp_path: Path
     assert len(world.around.blobs.get(plan.preview["full"])) == plan.preview["full_chars"]
 
 
-def _offered(world: _World, mode: str) -> list[str]:
+def _offered(world: World, mode: str) -> list[str]:
     return [item["function"]["name"] for item in world.box.declarations(mode)]
 
 
 def test_only_what_a_mode_and_the_rules_allow_is_offered(tmp_path: Path) -> None:
-    world = _World(tmp_path, deny=["ls", "bash(rm *)"])
+    world = World(tmp_path, deny=["ls", "bash(rm *)"])
 
     assert _offered(world, "default") == [name for name in world.registry.names() if name != "ls"]
     assert {"read_file", "todo_write"} <= {*_offered(world, "plan")}
@@ -215,7 +165,7 @@ def test_only_what_a_mode_and_the_rules_allow_is_offered(tmp_path: Path) -> None
 
 
 async def test_computed_descriptions_are_offered_once_prepared(tmp_path: Path) -> None:
-    world = _World(tmp_path, OddResult())
+    world = World(tmp_path, OddResult())
     assert isinstance(world.box, GraphToolbox)
     before = world.box.declarations("default")[-1]["function"]["description"]
 
@@ -225,14 +175,14 @@ async def test_computed_descriptions_are_offered_once_prepared(tmp_path: Path) -
 
 
 async def test_a_write_is_intended_run_and_reconciled(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
     path = world.workspace / "a"
     path.write_text("old\n")
     path.chmod(0o640)
     await world.run("read_file", file_path="a")
     arguments = {"file_path": "a", "content": "new\n"}
     plan = await world.plan("write_file", **arguments)
-    call, scope = _call("write_file", arguments), Scope("t1", "default")
+    call, scope = call_of("write_file", arguments), Scope("t1", "default")
 
     intent = await world.box.intend(call, scope)
     before = await world.box.reconcile(call, intent, scope)
@@ -248,7 +198,7 @@ async def test_a_write_is_intended_run_and_reconciled(tmp_path: Path) -> None:
 
 
 async def test_consent_to_an_older_file_does_not_cover_the_newer_one(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
     path = world.workspace / "a"
     path.write_text("old\n")
     await world.run("read_file", file_path="a")
@@ -262,20 +212,20 @@ async def test_consent_to_an_older_file_does_not_cover_the_newer_one(tmp_path: P
 
 
 async def test_what_cannot_be_known_is_not_intended_and_stays_unknown(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
     scope = Scope("t1", "default")
 
-    assert await world.box.intend(_call("bash", {"command": "x"}), scope) is None
-    assert await world.box.intend(_call("read_file", {"file_path": "x"}), scope) is None
-    assert await world.box.intend(_call("nobody", {}), scope) is None
-    assert await world.box.intend(_call("write_file", {"file_path": "/dev/null", "content": ""}), scope) is None
-    assert (await world.box.reconcile(_call("bash", {"command": "x"}), None, scope)).verdict == "unknown"
-    assert (await world.box.reconcile(_call("nobody", {}), None, scope)).verdict == "unknown"
-    assert (await world.box.reconcile(_call("ls", {}), None, scope)).verdict == "not_applied"
+    assert await world.box.intend(call_of("bash", {"command": "x"}), scope) is None
+    assert await world.box.intend(call_of("read_file", {"file_path": "x"}), scope) is None
+    assert await world.box.intend(call_of("nobody", {}), scope) is None
+    assert await world.box.intend(call_of("write_file", {"file_path": "/dev/null", "content": ""}), scope) is None
+    assert (await world.box.reconcile(call_of("bash", {"command": "x"}), None, scope)).verdict == "unknown"
+    assert (await world.box.reconcile(call_of("nobody", {}), None, scope)).verdict == "unknown"
+    assert (await world.box.reconcile(call_of("ls", {}), None, scope)).verdict == "not_applied"
 
 
 async def test_a_command_is_recorded_reported_and_told(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
     (world.workspace / "sub").mkdir()
 
     outcome = await world.run("bash", cwd=str(world.workspace / "sub"), command="pwd")
@@ -288,7 +238,7 @@ async def test_a_command_is_recorded_reported_and_told(tmp_path: Path) -> None:
 
 
 async def test_a_life_that_lost_the_call_does_not_run_it(tmp_path: Path) -> None:
-    world = _World(tmp_path, stale=True)
+    world = World(tmp_path, stale=True)
 
     with pytest.raises(StaleOwner):
         await world.run("bash", command="touch witness")
@@ -297,7 +247,7 @@ async def test_a_life_that_lost_the_call_does_not_run_it(tmp_path: Path) -> None
 
 
 async def test_cancelling_a_run_stops_the_command(tmp_path: Path) -> None:
-    world = _World(tmp_path)
+    world = World(tmp_path)
     task = asyncio.ensure_future(world.run("bash", command="sleep 0.4; touch witness"))
     await until(lambda: world.processes != [])
 
@@ -312,8 +262,8 @@ async def test_cancelling_a_run_stops_the_command(tmp_path: Path) -> None:
 async def test_a_bug_in_a_tool_is_an_outcome_wherever_it_strikes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = _World(tmp_path, Faulty())
-    call, scope = _call("faulty", {}), Scope("t1", "default")
+    world = World(tmp_path, Faulty())
+    call, scope = call_of("faulty", {}), Scope("t1", "default")
 
     plan = await world.plan("faulty")
     intent = await world.box.intend(call, scope)
@@ -328,13 +278,13 @@ async def test_a_bug_in_a_tool_is_an_outcome_wherever_it_strikes(
 
 
 async def test_an_outcome_can_always_be_stored(tmp_path: Path) -> None:
-    outcome = await _World(tmp_path, OddResult()).run("odd")
+    outcome = await World(tmp_path, OddResult()).run("odd")
 
     assert outcome == Outcome("success", "a?b", metadata={"place": "/x", "n": 1})
 
 
 async def test_a_long_outcome_is_shortened_and_readable_by_its_reference(tmp_path: Path) -> None:
-    world = _World(tmp_path, OddResult())
+    world = World(tmp_path, OddResult())
 
     outcome = await world.run("odd", text="line\n" * 20_000)
     rest = await world.run("read_file", file_path=outcome.metadata["blob"], offset=20_000)
@@ -347,11 +297,11 @@ async def test_a_long_outcome_is_shortened_and_readable_by_its_reference(tmp_pat
 async def test_running_a_call_that_cannot_work_is_an_error_outcome(
     tmp_path: Path, tool: str, arguments: dict[str, Any]
 ) -> None:
-    assert (await _World(tmp_path).run(tool, **arguments)).status == "error"
+    assert (await World(tmp_path).run(tool, **arguments)).status == "error"
 
 
 async def test_a_denied_path_stays_hidden_from_searches_above_it_and_through_links(tmp_path: Path) -> None:
-    world = _World(tmp_path, deny=["read_file(secret/**)"])
+    world = World(tmp_path, deny=["read_file(secret/**)"])
     (world.workspace / "secret").mkdir()
     for name in ("secret/key", "open"):
         (world.workspace / name).write_text("hit\n")

@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.toolbox.command import command_facts
 from graph_agent.toolbox.places import Setting
-from policy import PathFact, PolicySettings
+from policy import PathFact, PolicySettings, parse_rules
 from tools.paths import PathRefused
 from tools.targets import CommandTarget
 
@@ -33,6 +33,26 @@ def test_a_target_that_cannot_be_resolved_is_outside(tmp_path: Path) -> None:
     redirects = command_facts(CommandTarget("a > loop"), tmp_path, _setting(tmp_path)).redirects
 
     assert [path.inside for path in redirects] == [False]
+
+
+def test_a_redirection_into_a_file_that_has_another_name_is_outside(tmp_path: Path) -> None:
+    ws = tmp_path.resolve()
+    (ws / "a").write_text("x")
+    (ws / "b").hardlink_to(ws / "a")
+    (ws / "c").write_text("x")
+
+    redirects = command_facts(CommandTarget("x > a; x > c; x > new"), ws, _setting(ws)).redirects
+
+    assert [(path.given, path.inside) for path in redirects] == [("a", False), ("c", True), ("new", True)]
+
+
+def test_a_word_that_is_another_name_of_a_file_a_rule_names_mentions_that_file(tmp_path: Path) -> None:
+    ws = tmp_path.resolve()
+    (ws / ".env").write_text("x")
+    (ws / "twin").hardlink_to(ws / ".env")
+    setting = Setting(ws, PolicySettings(rules=parse_rules(deny=["read(.env)"])))
+
+    assert ws / ".env" in command_facts(CommandTarget("cat twin"), ws, setting).mentions
 
 
 @pytest.mark.parametrize("command", ["cat link", "cat --file=link", "curl -d @link", "grep -flink x", "cat < link"])

@@ -1,7 +1,9 @@
 from pathlib import Path
 
+import pytest
+
 from graph_agent.toolbox.places import Setting, path_fact
-from policy import PathFact, PolicySettings
+from policy import PathFact, PolicySettings, parse_rules
 from tools.targets import PathTarget
 
 
@@ -24,3 +26,15 @@ def test_a_further_folder_counts_as_inside_and_relative_paths_start_at_the_works
 
     given = (str(root / "lib" / "x"), "../lib/x", "../lib-evil/x", "x")
     assert [path_fact(PathTarget(text), setting).inside for text in given] == [True, True, False, True]
+
+
+@pytest.mark.parametrize(("rule", "others"), [("read(secret)", ("secret",)), ("ask", ()), ("read(sec*)", ())])
+def test_other_names_of_a_file_that_rules_name_are_told(rule: str, others: tuple[str, ...], tmp_path: Path) -> None:
+    ws = tmp_path.resolve()
+    (ws / "secret").write_text("x")
+    (ws / "twin").hardlink_to(ws / "secret")
+    setting = Setting(ws, PolicySettings(rules=parse_rules(deny=[rule])))
+
+    assert path_fact(PathTarget("twin"), setting).others == tuple(ws / name for name in others)
+    assert path_fact(PathTarget("secret"), setting).others == ()
+    assert path_fact(PathTarget("new"), setting).others == ()

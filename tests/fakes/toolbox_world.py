@@ -1,0 +1,81 @@
+"""A toolbox over the real tools in a temporary workspace: calls are judged and run as the graph would do it."""
+
+from pathlib import Path
+from typing import Any
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.errors import StaleOwner
+from graph_agent.ports import Outcome, Plan, Scope, Toolbox
+from graph_agent.toolbox import GraphToolbox, ToolboxPorts
+from policy import PolicySettings, parse_rules
+from tests.fakes.tool_ports import ToolSurroundings
+from tools import create_default_tools
+from tools.base import BaseTool
+from tools.registry import ToolRegistry
+
+__all__ = ["World", "call_of"]
+
+
+class World:
+    """A toolbox over real tools in a temporary workspace."""
+
+    def __init__(self, folder: Path, *more: BaseTool, stale: bool = False, **rules: list[str]) -> None:
+        self.around = ToolSurroundings(folder)
+        self.workspace = self.around.workspace
+        self.progress: list[tuple[str, str, str]] = []
+        self.processes: list[tuple[str, str, int]] = []
+        self._stale = stale
+        registry = ToolRegistry()
+        registry.register_all(create_default_tools(workspace=self.workspace))
+        registry.register_all(more)
+        self.registry = registry
+        settings = PolicySettings(rules=parse_rules(**rules), reserved=(folder.resolve() / "agent",))
+        ports = ToolboxPorts(self.around.blobs, self.around.file_states, self._record, self._report)
+        self.box: Toolbox = GraphToolbox(registry, workspace=self.workspace, policy=settings, ports=ports)
+
+    async def plan(self, tool: str, mode: str = "default", **arguments: Any) -> Plan:
+        """Judge a call."""
+        return await self.box.plan(tool, arguments, Scope("t1", mode))
+
+    async def run(
+        self, tool: str, *, cwd: str = "", preview: dict[str, Any] | None = None, **arguments: Any
+    ) -> Outcome:
+        """Run a call nobody judged."""
+        call = call_of(tool, arguments)
+        if preview is not None:
+            call["preview"] = preview
+        return await self.box.run(call, Scope("t1", "default", cwd))
+
+    async def go_through(self, tool: str, mode: str = "default", **arguments: Any) -> tuple[Plan, Outcome]:
+        """Judge a call and run it at once, whoever would have had to say yes."""
+        plan = await self.plan(tool, mode, **arguments)
+        return plan, await self.run_as(plan)
+
+    async def run_as(self, plan: Plan) -> Outcome:
+        """Run a call that was judged."""
+        call = call_of(plan.tool_name, plan.arguments)
+        call["paths"] = list(plan.paths)
+        if plan.preview is not None:
+            call["preview"] = plan.preview
+        return await self.box.run(call, Scope("t1", "default"))
+
+    async def _record(self, thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
+        if self._stale:
+            raise StaleOwner(f"{call_id} belongs to another life since {started}, group {group}")
+        self.processes.append((thread_id, call_id, attempt))
+
+    def _report(self, call_id: str, kind: str, text: str) -> None:
+        self.progress.append((call_id, kind, text))
+
+
+def call_of(tool: str, arguments: dict[str, Any]) -> ToolCallInfo:
+    """A call that is executed for the second time."""
+    return {
+        "call_id": "c1",
+        "tool_name": tool,
+        "arguments": arguments,
+        "status": "executing",
+        "result": None,
+        "error_msg": None,
+        "attempt": 2,
+    }
