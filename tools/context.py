@@ -129,6 +129,8 @@ class Limits:
     """How far into a file a range may lie."""
     spool_bytes: int = 64 * 1024 * 1024
     """A command that writes more is stopped."""
+    look_s: float = 0.05
+    """What a look at the work tree before and one after a command may take each; else its changes stay unknown."""
 
 
 @dataclass(frozen=True)

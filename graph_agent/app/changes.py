@@ -1,8 +1,9 @@
 """What a thread changed in its workspace: each file before its first change, against the file now. Reads only."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import StorageError
@@ -16,7 +17,7 @@ from tools.paths import PathRefused, holder
 from tools.restoring import look_again
 from tools.text import decode, is_binary
 
-__all__ = ["ChangedFile", "Changes", "changes_of"]
+__all__ = ["ChangedByCommand", "ChangedFile", "Changes", "changes_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,30 @@ class ChangedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedByCommand:
+    """What a command was seen to change; its contents were not kept."""
+
+    call_id: str
+    command: str
+    files: tuple[str, ...]
+    """Relative to the workspace."""
+    more: int = 0
+    """How many besides."""
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """All files of a thread that are not what they were."""
 
     thread_id: str
     workspace: str
     files: tuple[ChangedFile, ...]
+    by_commands: tuple[ChangedByCommand, ...] = ()
+    """Oldest first; only of commands that were looked at before and after and changed something."""
 
 
 def changes_of(database: Path, text: str, here: str | None) -> Changes:
-    """Compare. Commands are left out: what they changed is not recorded.
+    """Compare. Of what commands changed the names are known at most.
 
     Raises:
         UnknownId: nothing fits the text, or several ids do.
@@ -55,26 +70,42 @@ def changes_of(database: Path, text: str, here: str | None) -> Changes:
         done = reader.done(thread.thread_id)
         roots = tuple(Path(root).resolve() for root in reader.roots(thread.thread_id))
     workspace = Path(thread.workspace).resolve()
-    blobs = FileBlobs(blob_dir(database))
-    found = [_changed(Path(path), changes, (workspace, *roots), blobs) for path, changes in by_path(done).items()]
-    return Changes(thread.thread_id, thread.workspace, tuple(file for file in found if file is not None))
+    world = _World((workspace, *roots), FileBlobs(blob_dir(database)), done)
+    found = [_changed(Path(path), changes, world) for path, changes in by_path(done).items()]
+    files = tuple(file for file in found if file is not None)
+    return Changes(thread.thread_id, thread.workspace, files, tuple(_by_commands(done)))
 
 
-def _changed(path: Path, changes: list[Done], roots: tuple[Path, ...], blobs: FileBlobs) -> ChangedFile | None:
+def _by_commands(done: Iterable[Done]) -> Iterator[ChangedByCommand]:
+    for one in done:
+        if one.changed_files:
+            command = str(one.arguments.get("command", ""))
+            yield ChangedByCommand(one.call_id, command, one.changed_files, one.changed_files_more)
+
+
+class _World(NamedTuple):
+    roots: tuple[Path, ...]
+    """The workspace first."""
+    blobs: FileBlobs
+    done: Sequence[Done]
+
+
+def _changed(path: Path, changes: list[Done], world: _World) -> ChangedFile | None:
     intent = changes[0].intent
     try:
-        now = look_again(path, holder(roots, path) or roots[0]).data
-        before = blobs.get(intent.before_blob) if intent and intent.before_blob else None
+        now = look_again(path, holder(world.roots, path) or world.roots[0]).data
+        before = world.blobs.get(intent.before_blob) if intent and intent.before_blob else None
     except (PathRefused, StorageError) as refused:
         return ChangedFile(str(path), "unreadable", by_others=str(refused))
     if now == before:
         return None
-    shown = str(path.relative_to(roots[0]) if path.is_relative_to(roots[0]) else path)
+    workspace = world.roots[0]
+    shown = str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)
     diff, added, removed = _diff(shown, before, now)
     status: Literal["created", "modified", "removed"] = (
         "created" if before is None else "removed" if now is None else "modified"
     )
-    others = objection(None if now is None else digest(now), changes)
+    others = objection(None if now is None else digest(now), changes, world.done)
     return ChangedFile(shown, status, diff, added, removed, others)
 
 

@@ -10,7 +10,7 @@ from graph_agent.ports import Done, Intent, JournalRow
 __all__ = ["read_attempts", "read_done"]
 
 _DONE = """
-SELECT j.call_id, j.attempt, j.status, j.intent, j.started_at, l.record FROM journal j
+SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
 LEFT JOIN ledger l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
 WHERE j.thread_id = ? AND NOT j.undone AND j.status <> 'not_started' ORDER BY j.started_at, j.rowid
 """
@@ -37,15 +37,10 @@ def read_done(database: ReadOnlyDatabase, thread_id: str) -> list[Done]:
         DamagedDatabase: a row does not hold what it must.
     """
     return [
-        Done(
-            call_id,
-            attempt,
-            status,
-            None if intent is None else Intent(**load_json(intent)),
-            started_at,
-            tool_name=str((load_json(record) if record else {}).get("tool_name") or ""),
+        Done.recorded(
+            attempt, None if intent is None else Intent(**load_json(intent)), load_json(record) if record else {}
         )
-        for call_id, attempt, status, intent, started_at, record in database.rows(_DONE, (thread_id,))
+        for *attempt, intent, record in database.rows(_DONE, (thread_id,))
     ]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from graph_agent.ports.toolbox import Intent
 
@@ -25,6 +25,32 @@ class Done:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     keeps_plan: bool = False
     """It changed only the thread's own plan, which goes back with the conversation."""
+    changed_files: tuple[str, ...] | None = None
+    """Of a command: the files of the work tree that changed while it ran, relative to the workspace; None where
+    nobody looked."""
+    changed_files_more: int = 0
+    """How many changed besides those named."""
+
+    @classmethod
+    def recorded(cls, attempt: Sequence[Any], intent: Intent | None, record: Mapping[str, Any]) -> Self:
+        """From the journal's call id, attempt, status and start, and what the ledger holds of the call."""
+        call_id, number, status, started_at = attempt
+        told = record.get("metadata") or {}
+        is_about_it = record.get("attempt", 1) == number
+        names = told.get("changed_files") if is_about_it else None
+        return cls(
+            call_id,
+            number,
+            status,
+            intent,
+            started_at,
+            str(record.get("tool_name") or ""),
+            str(record.get("kind") or ""),
+            record.get("arguments") or {},
+            "todo" in told,
+            None if names is None else tuple(names),
+            told.get("changed_files_more", 0) if is_about_it else 0,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,26 @@ def by_path(done: Iterable[Done]) -> dict[str, list[Done]]:
     return changes
 
 
-def objection(now: str | None, changes: Sequence[Done]) -> str:
-    """Why a file with this digest (None: not there) is not what these changes left; empty when it is."""
+def objection(now: str | None, changes: Sequence[Done], done: Iterable[Done] = ()) -> str:
+    """Why a file with this digest (None: not there) is not what these changes left; empty when it is.
+
+    `done` is all that the thread did: a command of it may have been seen to change the file.
+    """
+    who = "a command of this thread" if any(_has_changed(one, changes[0]) for one in done) else "somebody else"
     possible: set[str | None] = set()
     for position, one in enumerate(changes):
         intent = one.intent
         if intent is None:
             continue
         if position and intent.before_sha256 not in possible:
-            return "somebody else changed it between two changes of this thread"
+            return f"{who} changed it between two changes of this thread"
         is_sure = one.status == "success"
         possible = {intent.after_sha256} if is_sure else {*possible, intent.before_sha256, intent.after_sha256}
     if now in possible:
         return ""
-    return "it was removed by somebody else" if now is None else "it was changed by somebody else since"
+    return f"it was removed by {who}" if now is None else f"it was changed by {who} since"
+
+
+def _has_changed(command: Done, change: Done) -> bool:
+    path = change.intent.path if change.intent else ""
+    return any(path.endswith(f"/{name}") for name in command.changed_files or ())

@@ -132,6 +132,6 @@ async def _files_of(
         elif first is not None and now.sha256 != first.before_sha256:
             then = FileImage(first.before_sha256, first.before_blob, first.before_mode)
             files.append(Restoration(path, now, then, first.new_folder))
-            if why := objection(now.sha256, changes):
+            if why := objection(now.sha256, changes, done):
                 conflicts.append(Conflict(path, why))
     return tuple(files), tuple(conflicts)

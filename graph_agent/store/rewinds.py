@@ -13,7 +13,7 @@ from graph_agent.store.jsontext import json_text, storable
 __all__ = ["SqliteRewinds", "read_rewind"]
 
 _DONE_SINCE = """
-SELECT j.call_id, j.attempt, j.status, j.intent, j.started_at, l.record FROM journal j
+SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
 LEFT JOIN ledger l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
 WHERE j.thread_id = ? AND j.started_at >= ? AND j.undone = 0 AND j.status <> 'not_started'
 ORDER BY j.started_at, j.rowid
@@ -88,19 +88,9 @@ class SqliteRewinds:
 
 
 def _done(row: Sequence[Any]) -> Done:
-    call_id, attempt, status, intent, started_at, record = row
+    *attempt, intent, record = row
     known: Mapping[str, Any] = json.loads(record) if record else {}
-    return Done(
-        call_id,
-        attempt,
-        status,
-        None if intent is None else Intent(**json.loads(intent)),
-        started_at,
-        str(known.get("tool_name") or ""),
-        str(known.get("kind") or ""),
-        known.get("arguments") or {},
-        "todo" in (known.get("metadata") or {}),
-    )
+    return Done.recorded(attempt, None if intent is None else Intent(**json.loads(intent)), known)
 
 
 def read_rewind(row: Sequence[Any]) -> Rewind:

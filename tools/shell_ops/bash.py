@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ from tools.shell_ops.environment import child_environment
 from tools.shell_ops.processes import MARK
 from tools.shell_ops.spool import Spool, open_spool
 from tools.shell_ops.telling import Ending, told
+from tools.shell_ops.worktree import Look, changed_between, look_at
 
 __all__ = ["BashArgs", "BashTool"]
 
@@ -42,6 +43,8 @@ _Stop = Literal["timeout", "flood"]
 _SHELL = "/bin/bash"
 _LOOK_S = 0.05
 """How often the output of a running command is looked at."""
+_NOTED = 100
+"""So many changed files are named; of the others it is said how many there are."""
 
 
 class BashArgs(BaseModel):
@@ -145,6 +148,7 @@ def _start_folder(given: str, context: ToolContext) -> Path:
 async def _run(run: _Run) -> ToolResult:
     context = run.context
     path = context.blobs.spool(context.thread_id, context.call_id, context.attempt) if context.blobs else None
+    before = await in_thread(look_at, context.workspace, context.limits.look_s)
     began = time.monotonic()
     with open_spool(path) as spool, _report_pipe() as (source, sink):
         try:
@@ -165,7 +169,19 @@ async def _run(run: _Run) -> ToolResult:
             left=left,
             prologue=_prologue(sink),
         )
-        return await in_thread(told, run.command, ending, spool, context)
+        result = await in_thread(told, run.command, ending, spool, context)
+        return result if before is None else await in_thread(_with_changes, result, before, context)
+
+
+def _with_changes(result: ToolResult, before: Look, context: ToolContext) -> ToolResult:
+    after = look_at(context.workspace, context.limits.look_s, besides=before)
+    if after is None:
+        return result
+    changed = [os.fsencode(name).decode("utf-8", "replace") for name in changed_between(before, after)]
+    noted: dict[str, Any] = {"changed_files": changed[:_NOTED]}
+    if len(changed) > _NOTED:
+        noted["changed_files_more"] = len(changed) - _NOTED
+    return replace(result, metadata={**result.metadata, **noted})
 
 
 def _spawn(run: _Run, spool: Spool, report: int) -> Child:

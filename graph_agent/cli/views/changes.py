@@ -6,6 +6,7 @@ from pathlib import Path
 
 from graph_agent.app.changes import Changes, changes_of
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.named import named
 from graph_agent.cli.views.screen import print_json, print_lines
 
 __all__ = ["show_changes"]
@@ -15,14 +16,17 @@ def show_changes(database: Path, text: str, here: str | None, *, as_json: bool) 
     """Print the changes of one thread."""
     changes = changes_of(database, text, here)
     if as_json:
-        print_json({**asdict(changes), "files": [asdict(file) for file in changes.files]})
+        print_json(asdict(changes))
     else:
         print_lines(_lines(changes))
 
 
 def _lines(changes: Changes) -> Iterator[str]:
-    if not changes.files:
+    if not (changes.files or changes.by_commands):
         yield escape(f"thread {changes.thread_id} left no file of {changes.workspace} changed")
+    for one in changes.by_commands:
+        command = one.command.strip().split("\n", 1)[0]
+        yield escape(f"# not shown: {named(one.files, one.more)}: changed by $ {command}")
     for file in changes.files:
         if file.status == "unreadable":
             yield escape(f"# {file.path}: not shown: {file.by_others}")

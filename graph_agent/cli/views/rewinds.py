@@ -8,6 +8,7 @@ import typer
 
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.consent import agreed
+from graph_agent.cli.views.named import named
 from graph_agent.cli.views.screen import print_json, print_lines
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def _survey_lines(seen: "Survey") -> Iterator[str]:
         yield "cannot be undone, what they did stays:"
     for call in seen.lasting:
         yield escape(f"  {_about(call)}")
+        if call.changed_files is not None:
+            yield escape(f"    changed: {named(call.changed_files, call.changed_files_more)}")
     for conflict in seen.conflicts:
         yield escape(f"conflict: {conflict.path}: {conflict.why}")
 
@@ -92,7 +95,12 @@ def _as_json(done: "Rewound") -> dict[str, Any]:
         "conflicts": [{"path": one.path, "reason": one.why} for one in done.survey.conflicts],
         "undone_calls": [call_id for call_id, _ in rewind.calls] if rewind.undoes is None else [],
         "cannot_be_undone": [
-            {"call_id": call.call_id, "tool_name": call.tool_name, "arguments": dict(call.arguments)}
+            {
+                "call_id": call.call_id,
+                "tool_name": call.tool_name,
+                "arguments": dict(call.arguments),
+                "changed_files": None if call.changed_files is None else list(call.changed_files),
+            }
             for call in done.survey.lasting
         ],
         "left": list(done.left),

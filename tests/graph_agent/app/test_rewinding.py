@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from graph_agent.app.changes import changes_of
 from graph_agent.app.opening import open_session
 from graph_agent.app.rewinding import Order, Rewound, rewind
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.session.rewinding import Conflict, Survey
+from tools.shell_ops import bash
+from tools.shell_ops.worktree import look_at
 
 _THREAD = "t"
 
@@ -170,3 +173,22 @@ async def test_a_thread_is_no_place_to_go_back_to(played: Played) -> None:
 
     with pytest.raises(UsageError, match="is a thread; name the checkpoint"):
         await played.back(_THREAD)
+
+
+async def test_what_a_command_changed_in_a_work_tree_is_named_and_stands_in_the_way_of_older_contents(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However busy the machine is: what is given up for want of time is tested elsewhere.
+    monkeypatch.setattr(bash, "look_at", lambda folder, _, besides=(): look_at(folder, 20, besides))
+    await played.say("run git init -q")
+    start = await played.say("list files")
+    await played.say("create a.txt with the text new")
+    await played.say("run echo by command >> a.txt; echo x > b.txt")
+
+    seen = (await played.back(start)).survey
+    changes = changes_of(played.database, _THREAD, None)
+
+    assert [one.changed_files for one in seen.lasting] == [("a.txt", "b.txt")]
+    assert [one.why for one in seen.conflicts] == ["it was changed by a command of this thread since"]
+    assert (played.workspace / "a.txt").read_text() == "new\nby command\n"
+    assert [one.files for one in changes.by_commands] == [("a.txt", "b.txt")]

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from graph_agent.config.paths import blob_dir
 from graph_agent.store.blobs import FileBlobs
-from tests.fakes.database_rows import Rows
+from tests.fakes.database_rows import Rows, record_of
 from tests.fakes.light_commands import json_of, text_of
 from tools.files import digest
 
@@ -46,3 +46,15 @@ def test_a_thread_that_changed_nothing_says_so(rows: Rows, tmp_path: Path) -> No
     rows.thread(workspace=str(tmp_path))
 
     assert text_of(rows, "threads", "diff", "t1") == f"thread t1 left no file of {tmp_path} changed\n"
+
+
+def test_what_commands_changed_is_named_and_said_not_to_be_shown(rows: Rows, tmp_path: Path) -> None:
+    changed(rows, tmp_path / "ws")
+    seen = {"changed_files": ["a.txt", "b\x1b.txt"], "changed_files_more": 3}
+    rows.call(record_of("success", "c2", tool_name="bash", arguments={"command": "make\nmore"}, metadata=seen))
+    rows.journal("success", {"status": "success", "output": ""}, call_id="c2")
+
+    assert text_of(rows, "threads", "diff", "t1").splitlines()[:2] == [
+        "# not shown: a.txt, b\\x1b.txt and 3 more: changed by $ make",
+        "# a.txt: it was changed by a command of this thread since",
+    ]

@@ -14,7 +14,10 @@ _FILES = (
     Restoration("/w/b", FileImage("new"), FileImage()),
     Restoration("/w/c", FileImage(), FileImage("old")),
 )
-_LASTING = (Done("c", 1, "success", None, "", "bash", "execute", {"command": "make\x1b[2J"}),)
+_LASTING = (
+    Done("c", 1, "success", None, "", "bash", "execute", {"command": "make\x1b[2J"}),
+    Done("d", 1, "success", None, "", "bash", "execute", {"command": "touch x"}, changed_files=("x\x1b",)),
+)
 _SURVEY = Survey(Rewind("t", "c1", "c9", "both", _FILES, (("w", 1), ("c", 1))), lasting=_LASTING)
 _SHOWN = (
     "rewind to checkpoint c1 of thread t: conversation and files\n"
@@ -24,6 +27,8 @@ _SHOWN = (
     "  2 calls after it count as undone\n"
     "cannot be undone, what they did stays:\n"
     "  $ make\\x1b[2J\n"
+    "  $ touch x\n"
+    "    changed: x\\x1b\n"
 )
 
 

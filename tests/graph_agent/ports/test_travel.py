@@ -1,0 +1,30 @@
+from typing import Any
+
+import pytest
+
+from graph_agent.ports import Done, Intent
+
+_RECORD = {
+    "tool_name": "bash",
+    "kind": "execute",
+    "arguments": {"command": "make"},
+    "attempt": 2,
+    "metadata": {"changed_files": ["a", "b"], "changed_files_more": 3},
+}
+
+
+def test_what_a_command_changed_belongs_to_the_attempt_that_the_record_is_about() -> None:
+    first, second = (Done.recorded(("c", number, "success", "at"), None, _RECORD) for number in (1, 2))
+
+    assert (first.changed_files, first.changed_files_more) == (None, 0)
+    assert (second.changed_files, second.changed_files_more) == (("a", "b"), 3)
+    assert (second.tool_name, second.kind, second.arguments) == ("bash", "execute", {"command": "make"})
+
+
+@pytest.mark.parametrize(("record", "keeps_plan"), [({}, False), ({"metadata": {"todo": []}}, True)])
+def test_a_call_without_a_record_is_told_by_its_journal_row(record: dict[str, Any], keeps_plan: bool) -> None:
+    intent = Intent("/w/a", None, "x")
+
+    assert Done.recorded(("c", 1, "error", "at"), intent, record) == Done(
+        "c", 1, "error", intent, "at", keeps_plan=keeps_plan
+    )
