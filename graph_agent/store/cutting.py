@@ -14,6 +14,7 @@ from typing import Any
 from graph_agent.calls import merge_calls, merge_messages
 from graph_agent.store.branches import VISIBLE
 from graph_agent.store.deltas import Loads, delta_history
+from graph_agent.store.rewinds import forget_contents
 
 __all__ = ["Codec", "Cut", "cut_thread", "is_worth_cutting"]
 
@@ -121,6 +122,7 @@ def cut_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int, 
     gone = 0
     if head is not None and head[0] is not None and cut is not None:
         gone = _cut_at(connection, {"thread_id": thread_id, "cut": cut, "head": head[0]}, codec)
+    forget_contents(connection, thread_id)
     return Cut(gone, _thin_out(connection, thread_id, codec))
 
 

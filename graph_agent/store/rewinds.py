@@ -10,7 +10,7 @@ from graph_agent.ports import Clock, Done, FileImage, Intent, Restoration, Rewin
 from graph_agent.store.database import Database
 from graph_agent.store.jsontext import json_text, storable
 
-__all__ = ["SqliteRewinds", "read_rewind"]
+__all__ = ["SqliteRewinds", "forget_contents", "read_rewind"]
 
 _DONE_SINCE = """
 SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
@@ -26,6 +26,18 @@ _UNFINISHED = f"{_ONE} status = 'planned' ORDER BY id DESC LIMIT 1"
 _LAST = f"{_ONE} status = 'done' AND json_extract(plan, '$.undoes') IS NULL ORDER BY id DESC LIMIT 1"
 _COUNT_CALL = "UPDATE journal SET undone = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
 _FORGET_FILE = "DELETE FROM file_states WHERE thread_id = ? AND path = ?"
+# Only the newest one that stands can be taken back, then the one before it: where one came from a checkpoint that
+# was pruned, it and all before it are out of reach, and so is what was taken back and every taking back itself.
+_FORGET_CONTENTS = """
+UPDATE rewinds SET plan = json_set(plan, '$.files', json('[]'))
+WHERE thread_id = :thread_id AND status <> 'planned' AND json_array_length(plan, '$.files') > 0 AND (
+    status = 'undone' OR json_extract(plan, '$.undoes') IS NOT NULL OR id <= (
+        SELECT max(r.id) FROM rewinds r
+        WHERE r.thread_id = :thread_id AND r.status = 'done' AND r.scope <> 'files'
+            AND json_extract(r.plan, '$.undoes') IS NULL
+            AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread_id = r.thread_id
+                            AND c.checkpoint_ns = '' AND c.checkpoint_id = r.head)))
+"""
 _END = "UPDATE rewinds SET status = ?, ended_at = ? WHERE id = ?"
 
 
@@ -85,6 +97,11 @@ class SqliteRewinds:
     async def _first(self, statement: str, thread_id: str) -> Rewind | None:
         row = await self._database.run(lambda connection: connection.execute(statement, (thread_id,)).fetchone())
         return None if row is None else read_rewind(row)
+
+
+def forget_contents(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Let go of the contents that rewinds of a thread noted and that no undo can reach any more."""
+    connection.execute(_FORGET_CONTENTS, {"thread_id": thread_id})
 
 
 def _done(row: Sequence[Any]) -> Done:

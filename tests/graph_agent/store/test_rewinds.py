@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from graph_agent.ports import Done, FileImage, Intent, Outcome, Restoration, Rewind
@@ -5,8 +7,9 @@ from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.file_states import SqliteFileStates
 from graph_agent.store.journal import SqliteJournal
-from graph_agent.store.rewinds import SqliteRewinds
+from graph_agent.store.rewinds import SqliteRewinds, forget_contents
 from tests.fakes.stepping_clock import SteppingClock
+from tests.graph_agent.store.looking import rows
 
 _INTENT = Intent("/w/a", None, "after", None, None, "/w")
 _WANTED = Rewind(
@@ -85,3 +88,33 @@ async def test_what_was_done_since_a_time_is_told_without_what_never_began_or_is
     assert [one.intent for one in await rewinds.done_since("t", first.started_at)] == [_INTENT, None]
     await rewinds.finish(await rewinds.plan(_WANTED))
     assert [one.call_id for one in await rewinds.done_since("t", first.started_at)] == ["later"]
+
+
+async def test_contents_that_no_undo_can_reach_are_let_go_and_the_others_kept(
+    rewinds: SqliteRewinds, journal: SqliteJournal, database: Database
+) -> None:
+    async def contents() -> list[int]:
+        await database.write(lambda connection: forget_contents(connection, "t"))
+        return [
+            row[0]
+            for row in await rows(database, "SELECT json_array_length(plan, '$.files') FROM rewinds ORDER BY id")
+        ]
+
+    stand = "INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES ('t', 'c9'), ('t', 'c10'), ('t', 'c11')"
+    await database.write(lambda connection: connection.execute(stand))
+    for head in ("c9", "c10", "c11"):
+        await rewinds.finish(await rewinds.plan(replace(_WANTED, head=head)))
+    whole = await contents()
+    newest = await rewinds.last("t")
+    assert newest is not None
+    await rewinds.finish(
+        await rewinds.plan(Rewind("t", "c11", "c12", "both", _WANTED.files, (), undoes=newest.number))
+    )
+    taken_back = await contents()
+    await database.write(
+        lambda connection: connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = 'c9'")
+    )
+    pruned = await contents()
+
+    assert (whole, taken_back, pruned) == ([1, 1, 1], [1, 1, 0, 0], [0, 1, 0, 0])
+    assert await rewinds.last("t") == replace(_WANTED, head="c10")
