@@ -5,6 +5,7 @@ from graph_agent.inspect.effective import Attempt, CallView, StandingAnswer, Thr
 from graph_agent.inspect.history import HistoryEntry
 from graph_agent.inspect.holder import Lease, is_alive
 from graph_agent.inspect.ids import Kind, Target
+from graph_agent.inspect.messages import are_messages, is_message, role_of
 from graph_agent.inspect.reader import Inspection, Reader
 from graph_agent.inspect.search import Hit
 from graph_agent.inspect.state import CheckpointState, PendingWrite, Task
@@ -35,6 +36,9 @@ __all__ = [
     "ToolStatistics",
     "TranscriptEntry",
     "Visits",
+    "are_messages",
     "differences",
     "is_alive",
+    "is_message",
+    "role_of",
 ]

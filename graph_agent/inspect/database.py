@@ -4,7 +4,7 @@ Shares nothing with the writing side but the file format, whose identity is repe
 """
 
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,17 @@ _BUSY_SECONDS = 30
 class ReadOnlyDatabase:
     """A connection that can only read. Rows are tuples, in the order of the columns asked for."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, note: str = "") -> None:
         self.path = path
+        self.note = note
+        """What a reader ought to know of how the file was opened."""
+        self.is_foreign = False
+        """Whether another program wrote it, so that it holds checkpoints and nothing else."""
         self._connection = connection
 
     @classmethod
-    def open(cls, path: Path) -> "ReadOnlyDatabase":
-        """Open a file and make sure that it is one of ours.
+    def open(cls, path: Path, adopt: Callable[[sqlite3.Connection], bool] | None = None) -> "ReadOnlyDatabase":
+        """Open a file and make sure that it is one of ours, or one that `adopt` can make look so.
 
         Raises:
             NothingYet: there is no file, or a first opening has not got as far as the schema.
@@ -40,23 +44,14 @@ class ReadOnlyDatabase:
             DamagedDatabase: it is not a database of this program, or torn.
             StorageError: it cannot be opened.
         """
-        if kind := odd_kind(path):
-            raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB.")
-        if not path.exists() or (path.is_file() and path.stat().st_size == 0):
-            if path.exists() and any(path.with_name(f"{path.name}.locks").glob("[0-9a-f]*.lock")):
-                raise DamagedDatabase(
-                    f"{path} is empty, though threads were kept in it; nothing was changed. "
-                    "Put back a backup, or name another with --db."
-                )
-            raise _nothing_yet(path)
-        if _is_cut_short(path):
-            raise DamagedDatabase(
-                f"{path} is damaged (it ends before its last page); nothing was changed. "
-                "Put back a backup, or name another with --db."
-            )
-        database = cls(path, _connect(path))
         try:
-            database._check_identity()
+            _require_whole(path)
+            connection, note = _connect(path)
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read ({error.strerror}); check who may read it.") from error
+        database = cls(path, connection, note)
+        try:
+            database._check_identity(adopt)
         except BaseException:
             database.close()
             raise
@@ -93,22 +88,50 @@ class ReadOnlyDatabase:
         """Give the file back."""
         self._connection.close()
 
-    def _check_identity(self) -> None:
+    def _check_identity(self, adopt: Callable[[sqlite3.Connection], bool] | None) -> None:
         [(application,)] = self.rows("PRAGMA application_id")
         [(version,)] = self.rows("PRAGMA user_version")
         [(tables,)] = self.rows("SELECT count(*) FROM sqlite_schema")
         if not tables and application in (0, APPLICATION_ID):
             raise _nothing_yet(self.path)
         if application != APPLICATION_ID:
-            raise DamagedDatabase(
-                f"{self.path} is an SQLite file, but not one of graph-agent (application id {application:#x}, "
-                f"expected {APPLICATION_ID:#x}); name another with --db or GRAPH_AGENT_DB."
-            )
+            self._adopt(adopt)
+            return
+        if self.note:
+            raise StorageError(self.note)
         if version > READABLE_VERSION:
             raise NewerSchema(
                 f"{self.path} has schema version {version}, this program reads up to {READABLE_VERSION}; "
                 "update graph-agent to open it."
             )
+
+    def _adopt(self, adopt: Callable[[sqlite3.Connection], bool] | None) -> None:
+        try:
+            self.is_foreign = adopt is not None and adopt(self._connection)
+        except sqlite3.DatabaseError as error:
+            raise _told(self.path, error) from error
+        if not self.is_foreign:
+            raise DamagedDatabase(
+                f"{self.path} is an SQLite file, but not one of graph-agent, nor one of LangGraph's SQLite saver "
+                "(which has the tables checkpoints and writes); name another with --db or GRAPH_AGENT_DB."
+            )
+
+
+def _require_whole(path: Path) -> None:
+    if kind := odd_kind(path):
+        raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB.")
+    if not path.exists() or (path.is_file() and path.stat().st_size == 0):
+        if path.exists() and any(path.with_name(f"{path.name}.locks").glob("[0-9a-f]*.lock")):
+            raise DamagedDatabase(
+                f"{path} is empty, though threads were kept in it; nothing was changed. "
+                "Put back a backup, or name another with --db."
+            )
+        raise _nothing_yet(path)
+    if _is_cut_short(path):
+        raise DamagedDatabase(
+            f"{path} is damaged (it ends before its last page); nothing was changed. "
+            "Put back a backup, or name another with --db."
+        )
 
 
 def _is_cut_short(path: Path) -> bool:
@@ -134,31 +157,46 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    # Without its -wal and -shm files, a database in a folder that may not be written opens only as immutable.
-    # That is sound exactly then: nobody can be writing to it.
-    for option in ("mode=ro", "mode=ro&immutable=1"):
-        try:
-            connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{option}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
-            )
-        except sqlite3.OperationalError as error:
+def _connect(path: Path) -> tuple[sqlite3.Connection, str]:
+    """A connection, and what is wrong with it where it is the second best."""
+    try:
+        return _connected(path, "mode=ro&immutable=1" if _is_left_alone(path) else "mode=ro"), ""
+    except sqlite3.DatabaseError as error:
+        if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise _told(path, error) from error
-        try:
-            connection.execute("PRAGMA query_only = 1")
-            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            if option == "mode=ro" and _is_cold(path, error):
-                continue
-            raise _told(path, error) from error
-        else:
-            return connection
-    raise StorageError(f"{path} cannot be opened for reading.")
+        failure = error
+    # Without its -wal and -shm files, a database in a folder that may not be written opens only as immutable. That
+    # is sound exactly then: nobody can be writing to it. What a log beside it holds is not seen that way.
+    try:
+        connection = _connected(path, "mode=ro&immutable=1")
+    except sqlite3.DatabaseError as error:
+        raise _told(path, error) from error
+    note = (
+        f"{path} cannot be read together with the log beside it, {path.name}-wal ({failure}); what stands in that "
+        "log is missing. Copy the files to a folder you may write, and name the copy with --db."
+    )
+    return connection, note if _has_log(path) else ""
 
 
-def _is_cold(path: Path, error: sqlite3.DatabaseError) -> bool:
-    return _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not _has_log(path)
+def _is_left_alone(path: Path) -> bool:
+    """Whether another program's file is in WAL mode and nobody has it open: then reading it must leave nothing."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    is_ours = int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    return not is_ours and header[18:20] == b"\x02\x02" and not path.with_name(f"{path.name}-wal").exists()
+
+
+def _connected(path: Path, option: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{option}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+    )
+    try:
+        connection.execute("PRAGMA query_only = 1")
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _code(error: sqlite3.DatabaseError) -> int:

@@ -12,9 +12,10 @@ import ormsgpack
 
 from graph_agent.errors import DamagedDatabase
 
-__all__ = ["Snapshot", "decode"]
+__all__ = ["Snapshot", "decode", "decode_checkpoint"]
 
 _KEYWORDS, _PYDANTIC_V1, _PYDANTIC_V2, _ARRAY, _SNAPSHOT = 2, 4, 5, 6, 7
+_KNOWN = range(8)
 _MESSAGES = "langchain_core.messages."
 
 
@@ -47,11 +48,27 @@ def decode(kind: str, blob: bytes) -> Any:
         ) from error
 
 
+def decode_checkpoint(kind: str, blob: bytes) -> dict[str, Any]:
+    """A whole checkpoint; of one that is stored in a form nobody else can read, what is known of that form.
+
+    Raises:
+        DamagedDatabase: it cannot be read, or is none.
+    """
+    value = decode(kind, blob)
+    if not isinstance(value, dict):
+        raise DamagedDatabase(
+            f"a stored checkpoint of {len(blob)} bytes holds no checkpoint; the database is torn."
+        )
+    return value
+
+
 def _unpack(blob: bytes) -> Any:
     return ormsgpack.unpackb(blob, ext_hook=_describe, option=ormsgpack.OPT_NON_STR_KEYS)
 
 
 def _describe(code: int, payload: bytes) -> Any:
+    if code not in _KNOWN:
+        return {"__type__": f"extension {code}", "size": len(payload)}
     content = _unpack(payload)
     if code == _SNAPSHOT:
         return Snapshot(content)
@@ -70,12 +87,21 @@ def _plain(value: Any) -> Any:
         case Snapshot():
             return Snapshot(_plain(value.value))
         case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
+            return _described({str(key): _plain(item) for key, item in value.items()})
         case list() | tuple():
             return [_plain(item) for item in value]
         case bytes():
             return {"__type__": "bytes", "size": len(value)}
         case float() if not math.isfinite(value):
             return str(value)
+        case _:
+            return value
+
+
+def _described(value: dict[str, Any]) -> dict[str, Any]:
+    """The mapping; of an object in the form that stood in JSON before there was msgpack, its fields."""
+    match value:
+        case {"lc": _, "type": "constructor", "id": [*_, str(name)], "kwargs": dict(fields)}:
+            return fields if name.endswith("Message") else {"__type__": name, **fields}
         case _:
             return value

@@ -91,14 +91,16 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
     }
 
 
-def thread_status(calls: Iterable[CallView], *, is_at_rest: bool, is_held: bool) -> ThreadStatus:
-    """What a thread is doing or waits for, from its open calls."""
+def thread_status(
+    calls: Iterable[CallView], *, is_at_rest: bool, is_held: bool, asks: bool = False
+) -> ThreadStatus:
+    """What a thread is doing or waits for, from its open calls; `asks` where the graph itself put a question."""
     if is_at_rest:
         return "at_rest"
     views = list(calls)
     if any(view.is_interrupted for view in views):
         return "interrupted"
-    if any(view.is_waiting for view in views):
+    if any(view.is_waiting for view in views) or (asks and not views):
         return "awaiting_approval"
     if is_held:
         return "running"

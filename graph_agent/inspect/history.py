@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.decode import decode
-from graph_agent.inspect.state import planned_nodes
+from graph_agent.inspect.decode import decode, decode_checkpoint
+from graph_agent.inspect.planning import planned_nodes
 
 __all__ = ["HistoryEntry", "read_history"]
 
-_INTERNAL = ("branch:", "__")
+_INTERNAL = ("branch:", "join:", "__")
 """Beginnings of the names of channels that steer the engine and are nobody's state."""
 
 
@@ -30,6 +30,8 @@ class HistoryEntry:
     calls: tuple[str, ...]
     """Ids of the calls whose records were written since its parent."""
     is_head: bool
+    source: str = ""
+    """How it came about: input took in a message, loop ran nodes, fork and update put it there from outside."""
 
 
 def read_history(database: ReadOnlyDatabase, thread_id: str, head: str) -> list[HistoryEntry]:
@@ -43,8 +45,8 @@ def read_history(database: ReadOnlyDatabase, thread_id: str, head: str) -> list[
         WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id""",
         (thread_id,),
     )
-    written = _calls_written(database, thread_id)
-    decoded = {row[0]: decode(row[2], row[3]) for row in rows}
+    written = {} if database.is_foreign else _calls_written(database, thread_id)
+    decoded = {row[0]: decode_checkpoint(row[2], row[3]) for row in rows}
     entries = []
     for checkpoint_id, parent_id, _, _, metadata in rows:
         checkpoint = decoded[checkpoint_id]
@@ -60,6 +62,7 @@ def read_history(database: ReadOnlyDatabase, thread_id: str, head: str) -> list[
                 _changed(checkpoint, parent),
                 written.get(parent_id or "", ()),
                 checkpoint_id == head,
+                str(known.get("source") or ""),
             )
         )
     return entries[::-1]

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.decode import decode
+from graph_agent.inspect.decode import decode, decode_checkpoint
 
 __all__ = ["Stored", "line_to"]
 
@@ -38,8 +38,7 @@ class Stored:
         Raises:
             DamagedDatabase: it cannot be decoded.
         """
-        value: dict[str, Any] = decode(self.kind, self.blob)
-        return value
+        return decode_checkpoint(self.kind, self.blob)
 
     @cached_property
     def metadata(self) -> dict[str, Any]:

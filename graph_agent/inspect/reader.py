@@ -15,6 +15,7 @@ from graph_agent.inspect.attempts import read_attempts, read_done
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
 from graph_agent.inspect.export import export_thread
+from graph_agent.inspect.foreign import adopt
 from graph_agent.inspect.grants import read_grants
 from graph_agent.inspect.history import HistoryEntry, read_history
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
@@ -25,11 +26,13 @@ from graph_agent.inspect.search import Hit, read_hits
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import ThreadSummary, read_threads
-from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
+from graph_agent.inspect.transcript import TranscriptEntry, entries_of, read_transcript
 from graph_agent.inspect.visits import Visits, read_visits
 from graph_agent.ports import Done, Grant, JournalRow
 
 __all__ = ["Inspection", "Reader"]
+
+_WITHIN = "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,10 @@ class Inspection:
     calls: tuple[CallView, ...]
     roots: tuple[str, ...] = ()
     """Folders the thread may work in beside its workspace, as it is now."""
+    threads_within: tuple[str, ...] = ()
+    """Threads that run inside this one: of its subgraphs and sub-agents."""
+    is_foreign: bool = False
+    """Whether another program's graph wrote it, whose channels may mean anything."""
 
 
 class Reader:
@@ -52,15 +59,25 @@ class Reader:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open a database file.
+        """Open a database file: one of ours, or one that LangGraph's own SQLite saver wrote.
 
         Raises:
             NothingYet: there is none.
             NewerSchema: a newer version of the program wrote it.
-            DamagedDatabase: it is not a database of this program, or torn.
+            DamagedDatabase: it is neither, or torn.
             StorageError: it cannot be read.
         """
-        return cls(ReadOnlyDatabase.open(path))
+        return cls(ReadOnlyDatabase.open(path, adopt))
+
+    @property
+    def note(self) -> str:
+        """What whoever reads ought to know of how the file was opened; mostly nothing."""
+        return self._database.note
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the file is of LangGraph's own saver: it has threads and checkpoints, and no ledger."""
+        return self._database.is_foreign
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +97,7 @@ class Reader:
         Raises:
             UnknownId: nothing fits, or several do.
         """
-        return resolve(self._database, text, workspace, kinds)
+        return resolve(self._database, text, None if self.is_foreign else workspace, kinds)
 
     def threads(self) -> list[ThreadSummary]:
         """Every thread, newest first."""
@@ -181,6 +198,8 @@ class Reader:
 
     def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
         """The conversation at the thread's head, in order; on request the messages of every other branch too."""
+        if self.is_foreign:
+            return entries_of(self.inspection(thread_id).state)
         return read_transcript(self._database, thread_id, all_branches=all_branches)
 
     def stored_threads(self) -> list[str]:
@@ -210,11 +229,14 @@ class Reader:
         state = read_state(self._database, thread_id, wanted, is_head=is_head)
         is_held = is_head and thread.holder is not None
         calls = self._calls_of(state, is_held=is_held)
-        status = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held)
-        return Inspection(state, status, tuple(calls), self.roots(thread_id))
+        asks = bool(state.interrupts)
+        status = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held, asks=asks)
+        within = self._database.rows(_WITHIN, (thread_id,)) if is_head else []
+        names = tuple(name for (name,) in within)
+        return Inspection(state, status, tuple(calls), self.roots(thread_id), names, self.is_foreign)
 
     def _calls_of(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
-        records: Mapping[str, Any] = state.values.get("calls") or {}
+        records: Mapping[str, Any] = {} if self.is_foreign else state.values.get("calls") or {}
         evidence = evidence_of(self._database, state.thread_id, list(records)) if records else {}
         return [
             view_of(self._database, state.thread_id, record, evidence[call_id], is_held=is_held or state.is_at_rest)

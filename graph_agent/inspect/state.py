@@ -1,18 +1,17 @@
 """The state of one checkpoint as the engine would tell it: values, next nodes, tasks, interrupts, writes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from graph_agent.errors import UnknownId
 from graph_agent.inspect.channels import channel_values
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.decode import decode
+from graph_agent.inspect.decode import decode, decode_checkpoint
+from graph_agent.inspect.planning import Planned, planned_tasks
 
-__all__ = ["CheckpointState", "PendingWrite", "Task", "planned_nodes", "read_state"]
+__all__ = ["CheckpointState", "PendingWrite", "Task", "read_state"]
 
-_BRANCH = "branch:to:"
-_TASKS = "__pregel_tasks"
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 _INTERRUPT, _ERROR = "__interrupt__", "__error__"
 _CONTROL = frozenset((_INTERRUPT, _ERROR, "__error_source_node__", "__resume__"))
@@ -101,16 +100,19 @@ def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *
             f"`graph-agent inspect {thread_id}` shows its newest."
         )
     [(parent_id, kind, blob, metadata)] = rows
-    checkpoint = decode(kind, blob)
-    writes = _pending_writes(database, thread_id, checkpoint_id)
+    checkpoint = decode_checkpoint(kind, blob)
+    known = decode("json", metadata) if metadata else {}
+    tasks = planned_tasks(checkpoint)
+    ids = [task.id_at(checkpoint_id, (known.get("step") or 0) + 1) for task in tasks]
+    writes = tuple(_with_path(w, tasks, ids) for w in _pending_writes(database, thread_id, checkpoint_id))
     return CheckpointState(
         thread_id,
         checkpoint_id,
         parent_id,
         checkpoint.get("ts", ""),
-        decode("json", metadata) if metadata else {},
-        channel_values(database, thread_id, parent_id, checkpoint),
-        tuple(_task(path, node, given, writes) for path, node, given in _planned(checkpoint)),
+        known,
+        channel_values(database, thread_id, parent_id, checkpoint, known),
+        tuple(_task(planned, writes) for planned in tasks),
         writes,
         is_head,
     )
@@ -127,37 +129,17 @@ def _pending_writes(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: s
     )
 
 
-def planned_nodes(checkpoint: Mapping[str, Any]) -> tuple[str, ...]:
-    """The nodes that a decoded checkpoint leads to, each once; what takes in a message is none."""
-    names = (node for _, node, _ in _planned(checkpoint) if not node.startswith("__"))
-    return tuple(dict.fromkeys(names))
+def _with_path(write: PendingWrite, tasks: Sequence[Planned], ids: Sequence[str]) -> PendingWrite:
+    """The write with its task's path, where the file is from before those were stored."""
+    if write.task_path or write.task_id == _NO_TASK:
+        return write
+    if write.task_id in ids:
+        return replace(write, task_path=tasks[ids.index(write.task_id)].path)
+    return replace(write, task_path=tasks[0].path) if len(tasks) == 1 else write
 
 
-def _planned(checkpoint: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-    """Path, node and input of each task: first those sent to, one by one, then the nodes an edge has triggered."""
-    values, versions = checkpoint.get("channel_values") or {}, checkpoint.get("channel_versions") or {}
-    seen = checkpoint.get("versions_seen") or {}
-    sent = [
-        (f"~__pregel_push, {number:010d}", *_sent_to(packet))
-        for number, packet in enumerate(values.get(_TASKS) or [])
-    ]
-    triggers = {name: name.removeprefix(_BRANCH) for name in values if name.startswith((_BRANCH, "__start__"))}
-    pulled = [
-        (f"~__pregel_pull, {node}", node, None)
-        for channel, node in sorted(triggers.items())
-        if versions.get(channel) != (seen.get(node) or {}).get(channel)
-    ]
-    return sent + pulled
-
-
-def _sent_to(packet: Any) -> tuple[str, Any]:
-    arguments = packet.get("value") if isinstance(packet, dict) else None
-    return (
-        (str(arguments[0]), arguments[1]) if isinstance(arguments, list) and len(arguments) > 1 else ("?", packet)
-    )
-
-
-def _task(path: str, node: str, given: Any, writes: tuple[PendingWrite, ...]) -> Task:
+def _task(planned: Planned, writes: tuple[PendingWrite, ...]) -> Task:
+    path, node, given, _ = planned
     own = [
         w for w in writes if w.task_id != _NO_TASK and (w.task_path == path or w.task_path.startswith(f"{path}, "))
     ]

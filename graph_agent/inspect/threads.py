@@ -29,7 +29,9 @@ _SELECT = f"""WITH open AS MATERIALIZED ({OPEN_BY_THREAD})
     SELECT {", ".join(f"t.{name}" for name in _STORED)},
     (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL AND NOT EXISTS (
         SELECT 1 FROM transcript m WHERE m.thread_id = i.thread_id AND m.message_id = 'inbox-' || i.id)),
-    t.next_nodes = '[]', open.calls
+    t.next_nodes = '[]', CASE WHEN t.next_nodes = '[]' OR open.calls IS NOT NULL THEN 0 ELSE EXISTS (
+        SELECT 1 FROM writes w WHERE w.thread_id = t.thread_id AND w.checkpoint_ns = ''
+        AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls
     FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
 
 
@@ -75,7 +77,7 @@ def read_threads(
 def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> ThreadSummary:
     stored = dict(zip(_STORED, row, strict=False))
     thread_id = stored["thread_id"]
-    queued, is_at_rest, calls = row[len(_STORED) :]
+    queued, is_at_rest, asks, calls = row[len(_STORED) :]
     is_held = thread_id in lives.held
     views = (
         [] if is_at_rest or not calls else views_of(database, thread_id, calls, is_held=is_held, is_at_rest=False)
@@ -84,7 +86,7 @@ def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> 
     return ThreadSummary(
         **stored,
         queued_messages=queued,
-        status=thread_status(views, is_at_rest=bool(is_at_rest), is_held=is_held),
+        status=thread_status(views, is_at_rest=bool(is_at_rest), is_held=is_held, asks=bool(asks)),
         pending_approvals=sum(view.is_waiting for view in views),
         interrupted_calls=sum(view.is_interrupted for view in views),
         answered_calls=sum(view.is_answered for view in views),

@@ -5,8 +5,10 @@ from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.ledger import load_json
+from graph_agent.inspect.messages import is_message, role_of
+from graph_agent.inspect.state import CheckpointState
 
-__all__ = ["TranscriptEntry", "read_transcript"]
+__all__ = ["TranscriptEntry", "entries_of", "read_transcript"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +52,22 @@ def read_transcript(
     return [
         TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
         for seq, branch, message_id, role, body, checkpoint_id, at in rows
+    ]
+
+
+def entries_of(state: CheckpointState) -> list[TranscriptEntry]:
+    """The conversation as a state holds it, where there is no transcript beside it."""
+    messages = state.values.get("messages")
+    found = [message for message in messages if is_message(message)] if isinstance(messages, list) else []
+    return [
+        TranscriptEntry(
+            number,
+            0,
+            str(message.get("id") or ""),
+            role_of(message),
+            {**message, "usage": message.get("usage_metadata")},
+            state.checkpoint_id,
+            state.created_at,
+        )
+        for number, message in enumerate(found, 1)
     ]

@@ -1,16 +1,20 @@
 """Which way a thread went through its graph: how often each node ran and each edge was taken."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.line import line_to
-from graph_agent.inspect.state import planned_nodes
+from graph_agent.inspect.line import Stored, line_to
+from graph_agent.inspect.planning import planned_nodes
 
 __all__ = ["END", "START", "Visits", "read_visits"]
+
+_WRITES = (
+    """SELECT task_path, channel FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"""
+)
 
 START, END = "START", "END"
 """Where a turn begins and ends, among the names of the nodes."""
@@ -42,9 +46,28 @@ def read_visits(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str) 
         if after.metadata.get("source") == "loop":
             ran = _next(before.checkpoint)
             nodes.update(ran)
-            edges.update(product(ran, _next(after.checkpoint) or (END,)))
+            edges.update(_ways(database, thread_id, before, (ran, _next(after.checkpoint) or (END,))))
     is_cut = bool(line) and line[0].parent_id is not None
     return Visits(dict(nodes), dict(edges), line[0].id if is_cut else None)
+
+
+def _ways(
+    database: ReadOnlyDatabase, thread_id: str, before: Stored, sides: tuple[Sequence[str], Sequence[str]]
+) -> Iterable[tuple[str, str]]:
+    """From which node to which control went; of several that ran at once their writes tell."""
+    ran, then = sides
+    if len(ran) == 1:
+        return product(ran, then)
+    written = database.rows(_WRITES, (thread_id, before.id))
+    led = [
+        (path.rpartition(", ")[2], name)
+        for path, channel in written
+        for name in then
+        if channel.endswith(f":{name}")
+    ]
+    ways = [(node, name) for node in ran for name in then if (node, name) in led]
+    ended = [node for node in ran if node not in {node for node, _ in ways}]
+    return [*ways, *product(ended, (END,) if ways else then)]
 
 
 def _next(checkpoint: Mapping[str, Any]) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ def _read_header(path: Path) -> _Header | None:
 def _require_ours(path: Path, header: _Header | None) -> None:
     if header is None:
         return
-    if header.application_id not in (0, APPLICATION_ID):
+    if header.application_id not in (0, APPLICATION_ID) or (header.application_id == 0 and _has_tables(path)):
         raise DamagedDatabase(_foreign(path))
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
@@ -103,8 +103,22 @@ def _require_ours(path: Path, header: _Header | None) -> None:
         )
 
 
+def _has_tables(path: Path) -> bool:
+    """Looked at in a way that leaves nothing beside the file; what stands in a log beside it does not count."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    try:
+        return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+    except sqlite3.DatabaseError:
+        return False  # Whoever opens it for writing is told what is wrong with it.
+    finally:
+        connection.close()
+
+
 def _foreign(path: Path) -> str:
-    return f"{str(path)!r} is a database of another program; name another with --db"
+    return (
+        f"{str(path)!r} is a database of another program, and nothing is written to it; name another with --db. "
+        "One of LangGraph's SQLite saver can be looked into with inspect, history, diff and graph"
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -14,10 +14,11 @@ from graph_agent.cli.draw.png import draw_png
 from graph_agent.cli.draw.svg import draw_svg
 from graph_agent.cli.draw.text import draw_text
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import colored, line_width, print_json, print_lines, speaks_unicode
 from graph_agent.cli.views.table import labelled
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Inspection, Reader, Visits
+from graph_agent.inspect import Inspection, Visits
 
 __all__ = ["Drawing", "draw_graph", "whole_graph"]
 
@@ -92,11 +93,12 @@ def draw_graph(database: Path | None, text: str, workspace: str | None, drawing:
 
 
 def _place(database: Path, text: str, workspace: str | None) -> _Place:
-    with Reader.open(database) as reader:
+    with reading(database) as reader:
         target = reader.resolve(text, workspace)
         found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
         visits = reader.visits(found.state.thread_id, found.state.checkpoint_id)
-    return _Place(found, visits, is_ours=True)
+        is_ours = not reader.is_foreign
+    return _Place(found, visits, is_ours)
 
 
 def _chart(place: _Place) -> Chart:

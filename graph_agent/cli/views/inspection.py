@@ -10,21 +10,23 @@ from graph_agent.cli.checklist import checklist
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.messages import message_lines
+from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import clipped, colored, line_width, local_time, print_json, print_lines
 from graph_agent.cli.views.table import labelled
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Inspection, Reader
+from graph_agent.inspect import Inspection, are_messages, role_of
 
 __all__ = ["inspect_state", "piece_of"]
 
 _LAST_MESSAGES = 6
+_OWN_SECTIONS = ("messages", "calls", "usage", "todo")
 
 
 def inspect_state(
     database: Path, text: str, workspace: str | None, *, path: str | None, as_json: bool, full: bool
 ) -> None:
     """Print the state of a checkpoint, or the piece of it under a dotted path."""
-    with Reader.open(database) as reader:
+    with reading(database) as reader:
         target = reader.resolve(text, workspace)
         found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
         shared = reader.shared_call_ids()
@@ -87,19 +89,22 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
         "interrupts": [dict(item) for item in state.interrupts],
         "pending_writes": [asdict(write) for write in state.pending_writes],
         "calls": [call_json(view) for view in found.calls],
-        "usage": state.values.get("usage") or {},
-        "add_dirs": list(found.roots),
+        "usage": {} if found.is_foreign else state.values.get("usage") or {},
         "values": dict(state.values),
         "parent_id": state.parent_id,
         "created_at": state.created_at,
         "step": state.metadata.get("step"),
         "is_head": state.is_head,
+        "add_dirs": list(found.roots),
+        "threads_within": list(found.threads_within),
     }
 
 
 def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) -> Iterator[str]:
     state = found.state
-    usage: dict[str, Any] = state.values.get("usage") or {}
+    values = state.values
+    usage: dict[str, Any] = {} if found.is_foreign else values.get("usage") or {}
+    todo: list[dict[str, Any]] = [] if found.is_foreign else values.get("todo") or []
     yield from labelled(
         {
             "thread": state.thread_id,
@@ -109,14 +114,26 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
             "next": ", ".join(state.next) or "nothing",
             "also in": ", ".join(found.roots),
             "usage": ", ".join(f"{value} {name}" for name, value in usage.items()),
+            "within": ", ".join(found.threads_within),
         }
     )
-    yield from _section("tasks", _task_lines(found))
+    yield from _section("tasks", _task_lines(found, full=full))
     yield from _section("pending writes", _write_lines(found, full=full))
     yield from _section("calls", call_table(found.calls, shared) if found.calls else iter(()))
-    yield from _section("todo", iter(checklist(state.values.get("todo") or [])))
-    yield from _section("values", _value_lines(state.values, full=full))
-    yield from _section("messages", _conversation_lines(state.values.get("messages") or [], full=full))
+    yield from _section("todo", iter(checklist(todo)))
+    yield from _section("values", _value_lines(_other_values(found), full=full))
+    for name, messages in _conversations(values).items():
+        yield from _section(escape(name), _conversation_lines(messages, full=full))
+
+
+def _conversations(values: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    return {name: value for name, value in values.items() if are_messages(value)}
+
+
+def _other_values(found: Inspection) -> dict[str, Any]:
+    """What is not shown in a section of its own."""
+    shown = {*_conversations(found.state.values), *(() if found.is_foreign else _OWN_SECTIONS)}
+    return {name: value for name, value in found.state.values.items() if name not in shown}
 
 
 def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
@@ -127,11 +144,12 @@ def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
         yield f"  {line}"
 
 
-def _task_lines(found: Inspection) -> Iterator[str]:
+def _task_lines(found: Inspection, *, full: bool) -> Iterator[str]:
     for task in found.state.tasks:
         yield escape(f"{task.node}  {task.status}{f'  {task.error}' if task.error else ''}")
         for item in task.interrupts:
-            yield f"  asks {_json(item['value'])}"
+            line = f"  asks {_json(item['value'])}"
+            yield line if full else _cut(line)
 
 
 def _write_lines(found: Inspection, *, full: bool) -> Iterator[str]:
@@ -142,9 +160,8 @@ def _write_lines(found: Inspection, *, full: bool) -> Iterator[str]:
 
 def _value_lines(values: Mapping[str, Any], *, full: bool) -> Iterator[str]:
     for name, value in values.items():
-        if name not in ("messages", "calls", "usage", "todo"):
-            line = f"{escape(name)} = {_json(value)}"
-            yield line if full else _cut(line)
+        line = f"{escape(name)} = {_json(value)}"
+        yield line if full else _cut(line)
 
 
 def _conversation_lines(messages: list[dict[str, Any]], *, full: bool) -> Iterator[str]:
@@ -152,7 +169,7 @@ def _conversation_lines(messages: list[dict[str, Any]], *, full: bool) -> Iterat
     if left_out:
         yield f"… {left_out} earlier messages; --full shows them"
     for message in messages[left_out:]:
-        yield from message_lines(str(message.get("type", "?")), message, full=full)
+        yield from message_lines(role_of(message), message, full=full)
 
 
 def _json(value: Any) -> str:

@@ -9,7 +9,7 @@ from graph_agent.cli.views.screen import colored
 from graph_agent.inspect import TranscriptEntry
 from graph_agent.ports.searchable import plain_text
 
-__all__ = ["message_lines", "plain_text", "tokens_of"]
+__all__ = ["message_lines", "tokens_of"]
 
 _ROLES = {"human": "user", "ai": "assistant"}
 _FIRST_LINES = 8

@@ -11,10 +11,11 @@ from graph_agent.cli.escape import escape
 from graph_agent.cli.views.ages import age
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.messages import message_lines, tokens_of
+from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
 from graph_agent.cli.views.table import labelled, short_ids, table
 from graph_agent.errors import NothingYet
-from graph_agent.inspect import CallView, Reader, ThreadSummary, TranscriptEntry
+from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
 
 __all__ = ["ThreadView", "list_threads", "show_thread", "thread_json"]
 
@@ -24,7 +25,7 @@ _LAST_MESSAGES = 20
 def list_threads(database: Path, *, as_json: bool) -> None:
     """Print every thread, newest first."""
     try:
-        with Reader.open(database) as reader:
+        with reading(database) as reader:
             threads = reader.threads()
     except NothingYet:
         threads = []
@@ -49,7 +50,7 @@ class ThreadView:
 
 def show_thread(database: Path, text: str, workspace: str | None, view: ThreadView) -> None:
     """Print one thread."""
-    with Reader.open(database) as reader:
+    with reading(database) as reader:
         target = reader.resolve(text, workspace)
         thread = reader.thread(target.thread_id)
         calls, shared = reader.calls(target.thread_id), reader.shared_call_ids()

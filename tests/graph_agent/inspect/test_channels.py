@@ -48,7 +48,7 @@ def _message(identifier: str, content: str = "", kind: str = "human") -> dict[st
 
 def _values(rows: Rows, parent_id: str, checkpoint: dict[str, Any] | None = None) -> dict[str, Any]:
     database = ReadOnlyDatabase.open(rows.path)
-    values = channel_values(database, "t1", parent_id, checkpoint or _TARGET)
+    values = channel_values(database, "t1", parent_id, checkpoint or _TARGET, {})
     database.close()
     return values
 

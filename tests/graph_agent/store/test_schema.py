@@ -105,6 +105,7 @@ async def test_a_database_of_another_program_is_refused_and_left_as_it_was(tmp_p
 
     assert isinstance(refusal, DamagedDatabase)
     assert "is a database of another program" in str(refusal)
+    assert [item.name for item in tmp_path.iterdir()] == ["other.db"]
     assert path.read_bytes() == before
 
 

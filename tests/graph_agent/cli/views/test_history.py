@@ -17,6 +17,6 @@ def test_the_newest_comes_first_and_the_head_is_marked(
     show_history(path, "", None, as_json=False)
 
     headings, newest, *_ = capsys.readouterr().out.splitlines()
-    assert headings.split() == ["CHECKPOINT", "FROM", "WHEN", "STEP", "NODE", "CALLS", "CHANGED"]
+    assert headings.split() == ["CHECKPOINT", "WHEN", "STEP", "NODE", "CALLS", "CHANGED"]
     assert newest.startswith(f"{head[-8:]} *  ")
     assert "reasoning" in newest

@@ -1,22 +1,7 @@
 from typing import Any
 
-import pytest
-
-from graph_agent.cli.views.messages import message_lines, plain_text, tokens_of
+from graph_agent.cli.views.messages import message_lines, tokens_of
 from graph_agent.inspect import TranscriptEntry
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("hello", "hello"),
-        ([{"type": "text", "text": "hel"}, "lo"], "hello"),
-        ([{"type": "image_url"}], "[image_url]"),
-        (None, ""),
-    ],
-)
-def test_the_text_of_a_message_is_found_in_each_form_of_its_content(content: Any, text: str) -> None:
-    assert plain_text(content) == text
 
 
 def test_a_long_message_ends_early_unless_all_of_it_is_asked_for() -> None:

@@ -1,0 +1,93 @@
+"""What a checkpoint leads to: which nodes run next, once or once per packet sent to them."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from xxhash import xxh3_128_hexdigest
+
+__all__ = ["Planned", "planned_nodes", "planned_tasks"]
+
+_BRANCH = "branch:to:"
+_JOIN = "join:"
+_START = "__start__"
+_TASKS = "__pregel_tasks"
+_PUSH, _PULL = "__pregel_push", "__pregel_pull"
+
+
+class Planned(NamedTuple):
+    """One run of a node to come."""
+
+    path: str
+    """Which run of the node it is, as writes name it."""
+    node: str
+    given: Any
+    """What a task that was sent a packet is given; None of one that an edge has triggered."""
+    marks: tuple[str, ...]
+    """What tells it from the other tasks of the checkpoint in its id."""
+
+    def id_at(self, checkpoint_id: str, step: int) -> str:
+        """The id that the engine gives it, by which writes name it where they name no path.
+
+        Of a graph that is no subgraph; in a file of long ago it may be another. Empty where the checkpoint's id is
+        none of the engine's.
+        """
+        try:
+            place = UUID(checkpoint_id).bytes
+        except ValueError:
+            return ""
+        text = "".join((self.node, str(step), self.node, *self.marks))
+        return str(UUID(xxh3_128_hexdigest(place + text.encode())))
+
+
+def planned_nodes(checkpoint: Mapping[str, Any]) -> tuple[str, ...]:
+    """The nodes that a decoded checkpoint leads to, each once; what takes in a message is none."""
+    names = (task.node for task in planned_tasks(checkpoint) if not task.node.startswith("__"))
+    return tuple(dict.fromkeys(names))
+
+
+def planned_tasks(checkpoint: Mapping[str, Any]) -> list[Planned]:
+    """First those sent to, one by one, then the nodes an edge has triggered."""
+    values, versions = checkpoint.get("channel_values") or {}, checkpoint.get("channel_versions") or {}
+    seen = checkpoint.get("versions_seen") or {}
+    sent = [
+        Planned(f"~{_PUSH}, {number:010d}", *_sent_to(packet), (_PUSH, str(number)))
+        for number, packet in enumerate(values.get(_TASKS) or [])
+    ]
+    pulled = [
+        Planned(f"~{_PULL}, {node}", node, None, (_PULL, *_triggers_of(node, versions)))
+        for node, channels in sorted(_triggered(values).items())
+        if any(versions.get(channel) != (seen.get(node) or {}).get(channel) for channel in channels)
+    ]
+    return sent + pulled
+
+
+def _triggered(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The channels that have something for a node, by its name."""
+    channels: dict[str, list[str]] = {}
+    for name, value in values.items():
+        if name.startswith((_BRANCH, _START)):
+            channels.setdefault(name.removeprefix(_BRANCH), []).append(name)
+        elif name.startswith(_JOIN) and _is_complete(name, value):
+            channels.setdefault(name.rpartition(":")[2], []).append(name)
+    return channels
+
+
+def _triggers_of(node: str, versions: Mapping[str, Any]) -> list[str]:
+    """Every channel that can trigger a node, in the order in which its id takes them in."""
+    joins = [name for name in versions if name.startswith(_JOIN) and name.rpartition(":")[2] == node]
+    return [node] if node == _START else sorted([f"{_BRANCH}{node}", *joins])
+
+
+def _is_complete(name: str, value: Any) -> bool:
+    """Whether a channel that waits for several nodes, `join:one+other:target`, has heard of all of them."""
+    awaited = name.rpartition(":")[0].removeprefix(_JOIN)
+    heard = value.get("value") if isinstance(value, dict) else None
+    return isinstance(heard, list) and len("+".join(map(str, heard))) == len(awaited)
+
+
+def _sent_to(packet: Any) -> tuple[str, Any]:
+    arguments = packet.get("value") if isinstance(packet, dict) else None
+    return (
+        (str(arguments[0]), arguments[1]) if isinstance(arguments, list) and len(arguments) > 1 else ("?", packet)
+    )

@@ -1,0 +1,94 @@
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import ormsgpack
+import pytest
+
+from graph_agent.inspect.foreign import adopt
+
+_TABLES = """
+CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT DEFAULT '', checkpoint_id TEXT,
+    parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB,
+    PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id));
+CREATE TABLE writes (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, task_id TEXT, idx INTEGER,
+    channel TEXT, type TEXT, value BLOB);
+"""
+
+
+@pytest.fixture
+def file() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(_TABLES)
+    return connection
+
+
+def stored(file: sqlite3.Connection, checkpoint_id: str, namespace: str = "", **checkpoint: Any) -> None:
+    file.execute(
+        "INSERT INTO checkpoints VALUES ('t', ?, ?, NULL, 'msgpack', ?, '{}')",
+        (namespace, checkpoint_id, ormsgpack.packb(checkpoint)),
+    )
+
+
+def test_a_time_is_taken_from_the_id_of_a_checkpoint_and_else_from_the_checkpoint(file: sqlite3.Connection) -> None:
+    stored(file, "1f1eb064-3852-614e-8002-25a6a3f25747", ts="never read")
+    stored(file, "b", "child:1", ts="2026-01-01T00:00:00Z")
+
+    assert adopt(file)
+
+    assert file.execute("SELECT thread_id, parent_thread, created_at, updated_at FROM threads").fetchall() == [
+        ("t", None, "2026-11-28T08:32:36.032Z", "2026-11-28T08:32:36.032Z"),
+        ("t/child:1", "t", "", "2026-01-01T00:00:00Z"),
+    ]
+
+
+def test_the_head_alone_says_what_runs_next_how_many_turns_there_were_and_what_they_began_with(
+    file: sqlite3.Connection,
+) -> None:
+    messages = [
+        {"type": "human", "content": "a\n b"},
+        {"type": "ai", "content": "c"},
+        {"role": "user", "content": "d"},
+    ]
+    values = {"messages": messages, "branch:to:plan": None}
+    stored(file, "a", channel_values=values, channel_versions={"branch:to:plan": 2}, versions_seen={})
+
+    assert adopt(file)
+
+    assert file.execute("SELECT title, turns, next_nodes FROM threads").fetchall() == [("a b", 2, '["plan"]')]
+
+
+def test_a_head_that_cannot_be_read_does_not_hide_the_others(file: sqlite3.Connection) -> None:
+    file.execute("INSERT INTO checkpoints VALUES ('t', '', 'a', NULL, 'msgpack', x'c1', '{}')")
+
+    assert adopt(file)
+
+    assert file.execute("SELECT thread_id, title, turns, next_nodes FROM threads").fetchall() == [
+        ("t", "", 0, "[]")
+    ]
+
+
+def test_a_thread_is_found_by_the_index_however_many_there_are(file: sqlite3.Connection) -> None:
+    adopt(file)
+
+    for table in ("checkpoints", "writes", "threads"):
+        plan = file.execute(f"EXPLAIN QUERY PLAN SELECT * FROM {table} WHERE thread_id = 't'").fetchall()  # noqa: S608 - ours
+        assert [row[3] for row in plan if row[3].startswith("SCAN") and table != "writes"] == []
+
+
+@pytest.mark.parametrize("missing", ["DROP TABLE writes", "ALTER TABLE writes DROP COLUMN idx"])
+def test_a_file_that_lacks_what_the_saver_writes_is_not_taken_for_one(
+    file: sqlite3.Connection, missing: str
+) -> None:
+    file.execute(missing)
+
+    assert not adopt(file)
+
+
+def test_tables_that_are_views_are_not_looked_into(tmp_path: Path) -> None:
+    file = sqlite3.connect(tmp_path / "a.db")
+    file.executescript(_TABLES.replace("TABLE checkpoints", "TABLE hidden"))
+    file.execute("CREATE VIEW checkpoints AS SELECT * FROM hidden")
+
+    assert not adopt(file)
+    file.close()
