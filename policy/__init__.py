@@ -3,7 +3,7 @@
 from policy.chain import CHAIN_STEPS, judge
 from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
 from policy.grants import Grant
-from policy.matching import hidden_tools, named_paths
+from policy.matching import covers, hidden_tools, named_paths
 from policy.proposing import Proposal, propose
 from policy.protected import is_protected
 from policy.reaching import reach_of
@@ -35,6 +35,7 @@ __all__ = [
     "SimpleCommand",
     "Unparsable",
     "Verdict",
+    "covers",
     "hidden_tools",
     "is_protected",
     "is_reserved",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from policy.destroyers import destroys
 from policy.facts import CallFacts, Decision, PathFact, PolicySettings
@@ -175,7 +175,7 @@ def _has_patterns(case: Case) -> bool:
     return any(rule.pattern is not None and covers_tool(rule, case.facts.tool) for rule in rules)
 
 
-CHAIN_STEPS: tuple[tuple[str, str], ...] = (
+CHAIN_STEPS: tuple[tuple[str, Literal["built in", "allow", "ask", "deny"]], ...] = (
     ("hard refusals: what destroys disks or the root, and the agent's own files", "built in"),
     ("plan mode denies what is not for planning", "built in"),
     ("deny rules", "deny"),

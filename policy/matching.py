@@ -16,7 +16,7 @@ from policy.rules import Rule
 from policy.shell import ShellText, SimpleCommand
 from policy.wrappers import inner_commands
 
-__all__ = ["allows", "covers_tool", "hidden_tools", "named_paths", "names_path", "touches"]
+__all__ = ["allows", "covers", "covers_tool", "hidden_tools", "named_paths", "names_path", "touches"]
 
 _ABOUT_FILES = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
 _ALSO_READ = frozenset(("edit_file", "grep", "glob"))
@@ -41,6 +41,13 @@ def hidden_tools(rules: Iterable[Rule], tools: Iterable[str]) -> frozenset[str]:
     """The tools that bare deny rules take away as a whole."""
     bare = [rule for rule in rules if rule.pattern is None]
     return frozenset(tool for tool in tools if any(covers_tool(rule, tool) for rule in bare))
+
+
+def covers(rule: Rule, facts: CallFacts, settings: PolicySettings, *, is_strict: bool) -> bool:
+    """Whether the rule covers the call, in the reading of deny and ask rules, or of allow rules."""
+    if is_strict:
+        return touches(rule, facts, settings, facts.shell)
+    return allows([rule], facts, settings, facts.shell) is not None
 
 
 def touches(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText | None) -> bool:

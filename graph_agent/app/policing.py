@@ -70,14 +70,13 @@ def effective_rules(settings: Settings) -> Sequence[EffectiveRule]:
     policy_of(settings)
     found: list[EffectiveRule] = []
     for step, kind in CHAIN_STEPS:
-        if kind not in ("allow", "ask", "deny"):
+        if kind == "built in":
             found.append(EffectiveRule(step, "", step, "built in"))
             continue
         key, origins = f"policy.{kind}", settings.origins
-        rules: Sequence[str] = getattr(settings.policy, kind)
         found += [
-            EffectiveRule(step, kind, rule, origins.get(item_key(key, rule), origins.get(key, "")))
-            for rule in rules
+            EffectiveRule(step, kind, entry.rule, origins.get(item_key(key, entry.rule), origins.get(key, "")))
+            for entry in settings.policy.rules(kind)
         ]
     return found
 

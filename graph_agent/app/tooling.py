@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir, memory_file
 from graph_agent.config.settings import Settings
@@ -13,6 +13,7 @@ from graph_agent.events import CallProgressed, EventBus
 from graph_agent.ports import Blobs, FileStates, Grants, Journal
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
+from graph_agent.toolbox.examples import Examples, hold_examples
 from policy import BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
@@ -26,6 +27,9 @@ __all__ = [
     "rules_of",
     "toolbox_for_looking",
 ]
+
+
+_LISTS: tuple[Literal["allow", "ask", "deny"], ...] = ("allow", "ask", "deny")
 
 
 class ToolStorage(NamedTuple):
@@ -128,13 +132,22 @@ def rules_of(settings: Settings) -> Rules:
     """The user's rules.
 
     Raises:
-        ConfigError: one cannot be read.
+        ConfigError: one cannot be read, or does not mean what its examples say.
     """
     try:
-        return parse_rules(allow=settings.policy.allow, ask=settings.policy.ask, deny=settings.policy.deny)
+        _hold_examples(settings)
+        texts = {kind: [entry.rule for entry in settings.policy.rules(kind)] for kind in _LISTS}
+        return parse_rules(allow=texts["allow"], ask=texts["ask"], deny=texts["deny"])
     except BadRule as error:
         place = config_dir(os.environ) / "config.toml"
         raise ConfigError(f"{place}, table [policy]: {error}") from error
+
+
+def _hold_examples(settings: Settings) -> None:
+    for kind in _LISTS:
+        for entry in settings.policy.rules(kind):
+            if entry.match or entry.not_match:
+                hold_examples(kind, Examples(entry.rule, entry.match, entry.not_match))
 
 
 def _own_places(database: Path) -> tuple[Path, ...]:

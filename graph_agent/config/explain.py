@@ -178,6 +178,8 @@ def _one_kind(option: Mapping[str, Any]) -> str:
         return ", ".join(option["enum"])
     names = {"string": "text", "array": "list of text", "object": "table", "boolean": "true or false"}
     kind = str(option["type"])
+    if "anyOf" in option.get("items", {}):
+        return "list of texts and tables"
     bounds = [f"at least {option['minimum']}" if "minimum" in option else ""]
     bounds.append(f"above {option['exclusiveMinimum']}" if "exclusiveMinimum" in option else "")
     return ", ".join(filter(None, (names.get(kind, kind), *bounds)))

@@ -83,15 +83,30 @@ class ModelSettings(_Section):
         return self.base_url or OPENAI_BASE_URL
 
 
-class PolicySettings(_Section):
-    """Table `[policy]`: rules such as `bash(git status*)`."""
+class ExampledRule(_Section):
+    """A rule with examples, `{rule = "bash(git commit*)", match = ["git commit"], not_match = ["git push"]}`."""
 
-    allow: tuple[str, ...] = ()
-    """What runs without asking."""
-    ask: tuple[str, ...] = ()
-    """What always asks."""
-    deny: tuple[str, ...] = ()
-    """What never runs."""
+    rule: str
+    match: tuple[str, ...] = ()
+    """What it must cover: commands, paths, addresses; names of tools where it speaks of a whole tool."""
+    not_match: tuple[str, ...] = ()
+    """What it must not cover."""
+
+
+class PolicySettings(_Section):
+    """Table `[policy]`: rules such as `bash(git status*)`, each a text or a table with examples."""
+
+    allow: tuple[str | ExampledRule, ...] = ()
+    """What runs without asking: rules, each a text or a table `{rule, match, not_match}` with examples."""
+    ask: tuple[str | ExampledRule, ...] = ()
+    """What always asks; rules as in `allow`."""
+    deny: tuple[str | ExampledRule, ...] = ()
+    """What never runs; rules as in `allow`."""
+
+    def rules(self, kind: Literal["allow", "ask", "deny"]) -> tuple[ExampledRule, ...]:
+        """The rules of one list, all of them in the long form."""
+        entries: tuple[str | ExampledRule, ...] = {"allow": self.allow, "ask": self.ask, "deny": self.deny}[kind]
+        return tuple(ExampledRule(rule=entry) if isinstance(entry, str) else entry for entry in entries)
 
 
 class McpServer(_Section):

@@ -44,6 +44,12 @@ def test_comments_and_all_else_stay_and_the_file_becomes_private(tmp_path: Path)
         ("model.name", "gpt-4o: mini", "gpt-4o: mini"),
         ("model.name", '"quoted"', "quoted"),
         ("policy.allow", '["bash(ls *)", "grep"]', ["bash(ls *)", "grep"]),
+        (
+            "policy.deny",
+            '[{rule = "bash(rm *)", match = ["rm x"]}]',
+            [{"rule": "bash(rm *)", "match": ["rm x"]}],
+        ),
+        ("policy.allow", '["ls", {rule = "grep"}]', ["ls", {"rule": "grep"}]),
         ("model.headers", '{X-A = "b"}', {"X-A": "b"}),
         ("model.timeout_s", "1.5", 1.5),
     ],

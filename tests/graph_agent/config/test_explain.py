@@ -94,7 +94,7 @@ def test_what_a_project_says_in_vain_is_shown_with_the_reason_and_without_secret
         ("model.stream", "auto, on, off"),
         ("max_steps", "integer, at least 1"),
         ("model.timeout_s", "number, above 0"),
-        ("policy.deny", "list of text"),
+        ("policy.deny", "list of texts and tables"),
         ("model.headers", "table"),
     ],
 )

@@ -3,7 +3,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from graph_agent.config.settings import OPENAI_BASE_URL, McpServer, ModelSettings, Settings
+from graph_agent.config.settings import (
+    OPENAI_BASE_URL,
+    ExampledRule,
+    McpServer,
+    ModelSettings,
+    PolicySettings,
+    Settings,
+)
 
 
 def test_requests_go_to_openai_unless_a_base_url_is_set() -> None:
@@ -27,6 +34,15 @@ def test_a_key_loses_the_line_end_it_was_pasted_with() -> None:
 
     assert key is not None
     assert key.get_secret_value() == "sk-1"
+
+
+def test_a_rule_is_a_text_or_a_table_with_examples() -> None:
+    policy = PolicySettings.model_validate({"allow": ["ls", {"rule": "grep", "match": ["grep"]}]})
+
+    assert policy.rules("allow") == (ExampledRule(rule="ls"), ExampledRule(rule="grep", match=("grep",)))
+    assert (policy.rules("ask"), policy.rules("deny")) == ((), ())
+    with pytest.raises(ValidationError, match="matches"):
+        PolicySettings.model_validate({"allow": [{"rule": "grep", "matches": ["grep"]}]})
 
 
 def test_every_setting_of_a_server_is_documented() -> None:
