@@ -14,7 +14,7 @@ __all__ = ["exported"]
 
 
 @contextmanager
-def exported(database: Path, text: str, here: str | None, form: str) -> Iterator[Iterator[str]]:
+def exported(database: Path, text: str, here: str | None) -> Iterator[Iterator[str]]:
     """The lines of the file about the thread that the text names, without the secrets that are known here.
 
     Raises:
@@ -25,5 +25,4 @@ def exported(database: Path, text: str, here: str | None, form: str) -> Iterator
     with Reader.open(database) as reader:
         thread_id = reader.resolve(text, here, ("thread", "checkpoint")).thread_id
         blobs, secrets = FileBlobs(blob_dir(database)), known_secrets(os.environ)
-        if form == "json":
-            yield reader.export(thread_id, blobs.get, secrets)
+        yield reader.export(thread_id, blobs.get, secrets)

@@ -15,6 +15,8 @@ class Format(StrEnum):
     """What `export` writes."""
 
     json = "json"
+    md = "md"
+    html = "html"
 
 
 threads_app = typer.Typer(
@@ -165,7 +167,9 @@ def delete_command(
 def export_command(
     thread: Annotated[str, typer.Argument(help="Thread, or part of its id; else the newest here.")] = "",
     *,
-    form: Annotated[Format, typer.Option("--format", help="json is whole and can be imported.")] = Format.json,
+    form: Annotated[
+        Format, typer.Option("--format", help="json is whole and can be imported; md and html are to be read.")
+    ] = Format.json,
     output: Annotated[str, typer.Option("--output", metavar="FILE", help="Where to; - is stdout.")] = "-",
     db: Database = None,
 ) -> None:

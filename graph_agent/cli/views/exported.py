@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graph_agent.app.exporting import exported
+from graph_agent.app.secrets import known_secrets
 from graph_agent.cli.escape import escape
+from graph_agent.cli.pages.html import html_page
+from graph_agent.cli.pages.markdown import markdown_page
+from graph_agent.cli.pages.told import tell
+from graph_agent.cli.views.graph import graph_picture
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.threads import thread_json
 from graph_agent.errors import UsageError
@@ -25,8 +30,15 @@ def export_thread(database: Path, text: str, here: str | None, form: str, output
     Raises:
         UsageError: the file cannot be written, or the thread not exported now.
     """
-    with exported(database, text, here, form) as lines:
-        _write_out(lines, output)
+    if form == "json":
+        with exported(database, text, here) as lines:
+            _write_out(lines, output)
+        return
+    told = tell(database, text, here, known_secrets(os.environ))
+    if form == "md":
+        _write_out(markdown_page(told), output)
+    else:
+        _write_out(html_page(told, graph_picture(database, told.thread.thread_id)), output)
 
 
 def _write_out(lines: Iterable[str], output: str) -> None:

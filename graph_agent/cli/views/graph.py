@@ -17,10 +17,10 @@ from graph_agent.cli.escape import escape
 from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import colored, line_width, print_json, print_lines, speaks_unicode
 from graph_agent.cli.views.table import labelled
-from graph_agent.errors import UsageError
+from graph_agent.errors import UnknownId, UsageError
 from graph_agent.inspect import Inspection, Visits
 
-__all__ = ["Drawing", "draw_graph", "whole_graph"]
+__all__ = ["Drawing", "draw_graph", "graph_picture", "whole_graph"]
 
 Form = Literal["terminal", "mermaid", "svg", "png"]
 
@@ -90,6 +90,15 @@ def draw_graph(database: Path | None, text: str, workspace: str | None, drawing:
         print_lines(_lines(chart, place, drawing, line_width() or _WIDTH, lambda live: colored(live, "running")))
     else:
         print_lines(_picture(chart, place, drawing).decode().splitlines())
+
+
+def graph_picture(database: Path, thread_id: str) -> str:
+    """The graph with one thread in it as an SVG picture, for a page; without it where it has no checkpoint yet."""
+    try:
+        place = _place(database, thread_id, None)
+    except UnknownId:
+        return draw_svg(lay_out(whole_graph()), _title(None))
+    return draw_svg(lay_out(_chart(place)), _title(place))
 
 
 def _place(database: Path, text: str, workspace: str | None) -> _Place:

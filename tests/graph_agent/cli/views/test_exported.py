@@ -31,6 +31,13 @@ def test_a_thread_goes_to_stdout_or_into_a_file_of_its_owner_alone(database: Pat
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(("form", "start"), [("md", "# hello\n"), ("html", "<!doctype html>\n")])
+def test_a_thread_can_be_read_as_a_page(database: Path, form: str, start: str) -> None:
+    done = run(database, "export", "thread-1", "--format", form)
+
+    assert (done.exit_code, done.stdout[: len(start)]) == (0, start)
+
+
 def test_a_file_that_cannot_be_written_stays_as_it_was(database: Path, tmp_path: Path) -> None:
     nowhere = run(database, "export", "--output", str(tmp_path / "no folder" / "out"))
     folder = run(database, "export", "--output", str(tmp_path))
