@@ -25,7 +25,7 @@ _TURNS = (
     ("run rm basket.txt", ("--reject", "all", "--reason", "It is needed.")),
     ("run python3 prices.py", ()),
 )
-_SIZE = "900,1500"
+_SIZE = "900,2000"
 
 
 def play(folder: Path) -> Path:

@@ -54,6 +54,11 @@ def export_thread(
     """
     with database.one_moment():
         tables = {name for (name,) in database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        if "threads" not in tables:
+            raise UsageError(
+                f"{database.path} was written by another program than graph-agent; its threads can be shown "
+                "(--format md or html), but not exported whole"
+            )
         if "rewinds" in tables and database.rows(_BROKEN_OFF, (thread_id,)):
             raise UsageError(
                 f"a rewind of thread {thread_id!r} was broken off; `graph-agent resume {thread_id}` finishes it, "

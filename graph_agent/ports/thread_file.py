@@ -2,7 +2,8 @@
 
 What writes such a file and what reads one share this page and nothing else. The number of a row in its table is
 not written unless something refers to it, nor is the thread's id, which stands once at the top; what belongs to a
-machine (processes, locks) or is a permission (grants, standing answers, a permissive mode) does not travel.
+machine (processes, locks) or permits something (grants, standing answers, a permissive mode, further folders) does
+not travel.
 """
 
 import base64

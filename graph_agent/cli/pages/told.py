@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.cli.views.messages import tokens_of
-from graph_agent.inspect import CallView, Reader, ThreadSummary, TranscriptEntry
+from graph_agent.cli.views.place import reading
+from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
 from graph_agent.ports.searchable import plain_text
 
 __all__ = ["Said", "Told", "ToldCall", "call_facts", "moment", "tell", "thread_facts", "tokens_text"]
@@ -95,7 +96,7 @@ def tell(database: Path, text: str, here: str | None, secrets: Sequence[str] = (
         UnknownId: nothing fits the text, or several ids do.
         NothingYet: there is no database.
     """
-    with Reader.open(database) as reader:
+    with reading(database) as reader:
         target = reader.resolve(text, here)
         thread = reader.thread(target.thread_id)
         transcript, calls = reader.transcript(target.thread_id), reader.calls(target.thread_id)

@@ -123,6 +123,13 @@ def test_an_older_database_is_exported_without_the_tables_it_has_not(rows: Rows)
     assert json.loads(export(rows.path, "t1"))["end"]["rows"] == 1
 
 
+def test_a_database_of_another_program_is_not_exported_whole(rows: Rows) -> None:
+    rows.execute("ALTER TABLE threads RENAME TO others")
+
+    with pytest.raises(UsageError, match="was written by another program"):
+        export(rows.path, "t1")
+
+
 def test_what_is_written_meanwhile_is_not_in_the_file(rows: Rows) -> None:
     def none(_: str) -> bytes:
         raise StorageError("none")

@@ -8,6 +8,7 @@ from graph_agent.store.migrations import MIGRATIONS
 
 _LEFT_OUT = {
     "decisions": {"id"},
+    "threads": {"add_dirs"},
     "journal": {"process_group", "process_started", "boot_id"},
 }
 _STAY = {"leases", "grants", "imported", "searched"}
@@ -53,7 +54,7 @@ def test_stored_text_that_is_no_json_is_refused() -> None:
         written(Column("a", "json"), "{")
 
 
-def test_every_column_of_a_thread_travels_unless_it_belongs_to_the_machine() -> None:
+def test_every_column_of_a_thread_travels_unless_it_belongs_to_the_machine_or_permits_something() -> None:
     database = sqlite3.connect(":memory:")
     for migration in MIGRATIONS:
         database.executescript(migration.sql)
