@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from graph_agent.errors import UnknownId
+from graph_agent.errors import UnknownId, UsageError
 from graph_agent.inspect.agreement import disagreements, stored_threads
 from graph_agent.inspect.attempts import read_attempts, read_done
 from graph_agent.inspect.database import ReadOnlyDatabase
@@ -142,7 +142,13 @@ class Reader:
         return read_hits(self._database, text)
 
     def export(self, thread_id: str, blob: Callable[[str], bytes], secrets: Sequence[str] = ()) -> Iterator[str]:
-        """The lines of a file that holds the thread whole; see `export_thread`."""
+        """The lines of a file that holds the thread whole; see `export_thread`.
+
+        Raises:
+            UsageError: another program's thread lacks most of what such a file holds.
+        """
+        if self.is_foreign:
+            raise UsageError(f"{self._database.path} is not of graph-agent: only its own threads can be exported.")
         return export_thread(self._database, thread_id, blob, secrets)
 
     def approvals(self) -> list[CallView]:

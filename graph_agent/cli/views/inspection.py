@@ -1,10 +1,12 @@
 """`inspect`: the state of the graph at a checkpoint, as JSON, as text, or one piece of it."""
 
 import json
+import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from graph_agent.cli.checklist import checklist
 from graph_agent.cli.escape import escape
@@ -13,8 +15,9 @@ from graph_agent.cli.views.messages import message_lines
 from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import clipped, colored, line_width, local_time, print_json, print_lines
 from graph_agent.cli.views.table import labelled
+from graph_agent.cli.views.watching import Watch, watch
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Inspection, are_messages, role_of
+from graph_agent.inspect import Inspection, ThreadStatus, are_messages, role_of
 
 __all__ = ["inspect_state", "piece_of"]
 
@@ -37,6 +40,17 @@ def inspect_state(
         print_json(whole)
     else:
         print_lines(_inspection_lines(found, shared, full=full))
+
+
+def watch_state(
+    database: Path, text: str, workspace: str | None, *, until: str | None, as_json: bool, full: bool
+) -> None:
+    """Print the state of a thread again each time it changes."""
+    if until is not None and until not in get_args(ThreadStatus):
+        raise UsageError(f"--until {until!r} is no status; choose one of {', '.join(get_args(ThreadStatus))}.")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Ends with 130, and says nothing.
+    as_data = _inspection_json if as_json else None
+    watch(Watch(database, text, workspace, until, as_data, partial(_inspection_lines, full=full)))
 
 
 def piece_of(whole: Mapping[str, Any], path: str) -> Any:

@@ -18,8 +18,10 @@ __all__ = [
     "line_width",
     "local_time",
     "print_json",
+    "print_json_line",
     "print_lines",
     "speaks_unicode",
+    "takes_sequences",
     "text_width",
 ]
 
@@ -46,6 +48,11 @@ def print_json(value: Any) -> None:
     _write(text.replace("\x7f", "\\u007f") + "\n")
 
 
+def print_json_line(value: Any) -> None:
+    """One JSON value on one line of stdout, as safe as that of `print_json`."""
+    _write(json.dumps(value, ensure_ascii=True, default=str).replace("\x7f", "\\u007f") + "\n")
+
+
 def print_lines(lines: Iterable[str]) -> None:
     """Lines on stdout."""
     _write("".join(f"{line}\n" for line in lines))
@@ -69,6 +76,11 @@ def speaks_unicode() -> bool:
     """Whether lines and boxes of Unicode can be shown."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     return os.environ.get("TERM") != "dumb" and encoding.startswith("utf")
+
+
+def takes_sequences() -> bool:
+    """Whether stdout is a terminal whose cursor can be moved."""
+    return os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def text_width(text: str) -> int:

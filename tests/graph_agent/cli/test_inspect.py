@@ -125,3 +125,13 @@ def test_one_piece_can_be_asked_for_by_its_path(path: Path, piece: str, text: st
 
 def test_a_piece_is_json_when_json_is_asked_for(path: Path) -> None:
     assert json.loads(_run(path, "t1", "--path", "todo.0.content", "--json")) == "build\u202e"
+
+
+def test_watching_refuses_a_status_there_is_not_and_a_path(path: Path) -> None:
+    results = [
+        run("inspect", "t1", "--db", str(path), *options)
+        for options in (("--until", "tired"), ("--watch", "--path", "messages"))
+    ]
+
+    assert "'tired' is no status; choose one of interrupted, awaiting_approval" in str(results[0].exception)
+    assert (results[1].exit_code, "leave --path out" in results[1].stderr) == (2, True)
