@@ -41,8 +41,8 @@ docs: $(READY) ## write the generated pages of docs/ again
 sweep: $(READY) ## run the long forms of the tests (KILLS=N: the kill sweep alone, N kills)
 	@if [ -n "$(KILLS)" ]; then "$(PY)" -m tests.crash.sweep --kills "$(KILLS)"; else "$(PY)" -m pytest -q -m sweep; fi
 
-bench: $(READY) ## time the program against plain references; a table, and build/bench.json
-	@"$(PY)" -m tests.bench
+bench: $(READY) ## time the program against plain references; build/bench.json (STEPS=N: of the thread that grows)
+	@"$(PY)" -m tests.bench $(if $(STEPS),--steps "$(STEPS)")
 
 server: $(READY) ## install LangGraph's development server and test the graph under it
 	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-server.txt

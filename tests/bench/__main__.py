@@ -1,11 +1,16 @@
-"""`make bench`: print the comparisons as a table and write them to build/bench.json."""
+"""`make bench`: print the comparisons as a table and write them to build/bench.json.
 
+python -m tests.bench [--steps N]...     with how many steps a thread is played whose growth is measured; else 1,000
+"""
+
+import argparse
 import json
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.bench.many_threads import fill_home
+from tests.bench.storage import Law, contests_on_long_threads, laws
 from tests.bench.timing import Comparison, Contest, compare
 
 __all__: list[str] = []
@@ -38,8 +43,15 @@ def _row(result: Comparison) -> str:
     return _line(result.name, *seconds, f"{result.ratio:.2f}", f"<= {result.target:g}")
 
 
+def _law(law: Law) -> str:
+    return _line(law.name, f"{law.late:.1f}", f"{law.early:.1f}", f"{law.ratio:.2f}", f"<= {law.target:g}")
+
+
 def _main() -> None:
-    results = []
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, action="append")
+    lengths = parser.parse_args().steps or [1_000]
+    results, found = [], []
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         env = fill_home(home, _THREADS)
@@ -49,12 +61,32 @@ def _main() -> None:
             results.append(compare(contest, env))
             sys.stdout.write(_row(results[-1]))
             sys.stdout.flush()
+        sys.stdout.write(f"\na thread that grows\n\n{_line('late / early', 'late', 'early', 'ratio', 'target')}")
+        for length in lengths:
+            for law in laws(_folder(folder, f"steps-{length}"), length):
+                found.append(law)
+                sys.stdout.write(_law(law))
+                sys.stdout.flush()
+        for contest in contests_on_long_threads(_folder(folder, "long")):
+            results.append(compare(contest, env))
+            sys.stdout.write(_row(results[-1]))
+            sys.stdout.flush()
     _RESULTS.parent.mkdir(exist_ok=True)
     rows = [
         {"name": r.name, "ours_s": r.ours_s, "reference_s": r.reference_s, "ratio": r.ratio, "target": r.target}
         for r in results
     ]
+    rows += [
+        {"name": one.name, "late": one.late, "early": one.early, "ratio": one.ratio, "target": one.target}
+        for one in found
+    ]
     _RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def _folder(root: str, name: str) -> Path:
+    made = Path(root) / name
+    made.mkdir()
+    return made
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from tests.crash.warm import Ended, Running, load, start
 
-__all__ = ["NEVER_SAID", "Tally", "main", "race", "served"]
+__all__ = ["NEVER_SAID", "THREAD", "Race", "Tally", "main", "race", "served"]
 
-_THREAD = "race"
+THREAD = "race"
 _CALLS = ("c1", "c2", "c3")
 _ROUNDS = 3
 _LAST_LIVES = 10
@@ -41,8 +41,8 @@ _RUNS = (
     (),
 )
 _LOOKS = (
-    ("inspect", _THREAD, "--json"),
-    ("calls", _THREAD, "--json"),
+    ("inspect", THREAD, "--json"),
+    ("calls", THREAD, "--json"),
     ("threads", "list", "--json"),
     ("approvals", "list", "--json"),
 )
@@ -93,35 +93,47 @@ def served(folder: Path) -> Iterator[str]:
 
 def race(seed: int, folder: Path, base_url: str, tally: Tally) -> None:
     """One thread from its first message to its rest, fought over; what is broken goes into the tally."""
-    trial = _Race(random.Random(seed), folder, base_url)
-    trial.run()
-    for one in trial.ended:
-        tally.ended[f"{one.arguments[0]} {one.code}"] += 1
-    tally.violations += [f"seed {seed}: {broken}" for broken in trial.broken()]
+    Race(random.Random(seed), folder, base_url).into(tally, seed)
 
 
-class _Race:
+class Race:
+    """One thread, fought over."""
+
     def __init__(self, chance: random.Random, folder: Path, base_url: str) -> None:
-        self._chance = chance
+        self.chance = chance
         self._folder = folder
-        self._environment = {
+        self.environment = {
             "GRAPH_AGENT_HOME": str(folder / "home"),
             "GRAPH_AGENT_BASE_URL": base_url,
             "GRAPH_AGENT_MODEL": "fake",
             "OPENAI_API_KEY": "sk-test",
         }
         self._started: list[Running] = []
+        self.holders: set[int] = set()
+        """Processes that may hold the thread besides those started here."""
         self.ended: list[Ended] = []
-        self._workspace = folder / "workspace"
-        self._workspace.mkdir(parents=True)
+        self.workspace = folder / "workspace"
+        self.workspace.mkdir(parents=True)
+
+    def into(self, tally: Tally, seed: int) -> None:
+        """Run it and add to the tally what came of it."""
+        self.run()
+        for one in self.ended:
+            tally.ended[f"{one.arguments[0]} {one.code}"] += 1
+        tally.violations += [f"seed {seed}: {broken}" for broken in self.broken()]
 
     def run(self) -> None:
-        count = self._chance.randint(2, 8)
-        self._together([("run", f"go {number}", "--thread", _THREAD) for number in range(count)])
+        """From the first message to the rest."""
+        count = self.chance.randint(2, 8)
+        self.together([("run", f"go {number}", "--thread", THREAD) for number in range(count)])
         for _ in range(_ROUNDS):
-            self._together([self._command() for _ in range(self._chance.randint(2, 8))])
+            self.together([self._command() for _ in range(self.chance.randint(2, 8))])
+        self.bring_to_rest()
+
+    def bring_to_rest(self) -> None:
+        """Live on undisturbed until nothing is left to do."""
         for _ in range(_LAST_LIVES):
-            last = self._start(("run", "--resume", _THREAD, "--approve", "all", "--recover", "cancel")).wait()
+            last = self.start(("run", "--resume", THREAD, "--approve", "all", "--recover", "cancel")).wait()
             self.ended.append(last)
             if last.code == 0:
                 return
@@ -136,24 +148,26 @@ class _Race:
         yield from self._answered_twice()
 
     def _command(self) -> tuple[str, ...]:
-        chance, call = self._chance, self._chance.choice(_CALLS)
-        answer = ("approvals", chance.choice(("approve", "reject")), f"{_THREAD}:{call}", "--json")
-        recover = ("recover", _THREAD, "--all", chance.choice(("retry", "done", "cancel")), "--json")
-        resume = ("run", "--resume", _THREAD, *chance.choice(_RUNS))
+        chance, call = self.chance, self.chance.choice(_CALLS)
+        answer = ("approvals", chance.choice(("approve", "reject")), f"{THREAD}:{call}", "--json")
+        recover = ("recover", THREAD, "--all", chance.choice(("retry", "done", "cancel")), "--json")
+        resume = ("run", "--resume", THREAD, *chance.choice(_RUNS))
         return chance.choice((resume, resume, resume, answer, answer, recover, chance.choice(_LOOKS)))
 
-    def _together(self, commands: list[tuple[str, ...]]) -> None:
-        running = [self._start(command) for command in commands]
-        doomed = sorted((self._chance.uniform(0, 0.7), one) for one in running if self._chance.random() < _KILLED)
+    def together(self, commands: list[tuple[str, ...]]) -> None:
+        """Start them at the same instant, kill some, wait for all."""
+        running = [self.start(command) for command in commands]
+        doomed = sorted((self.chance.uniform(0, 0.7), one) for one in running if self.chance.random() < _KILLED)
         began = time.monotonic()
         for at, one in doomed:
             time.sleep(max(0.0, began + at - time.monotonic()))
             one.kill()
         self.ended += [one.wait() for one in running]
 
-    def _start(self, arguments: tuple[str, ...]) -> Running:
+    def start(self, arguments: tuple[str, ...]) -> Running:
+        """Start one."""
         streams = self._folder / f"streams-{len(self._started)}"
-        self._started.append(start(arguments, self._workspace, self._environment, streams))
+        self._started.append(start(arguments, self.workspace, self.environment, streams))
         return self._started[-1]
 
     def _misbehaved(self, one: Ended) -> Iterator[str]:
@@ -167,20 +181,23 @@ class _Race:
 
     def _is_named(self, one: Ended) -> bool:
         found = _HELD.search(one.stderr)
-        return found is not None and int(found[1]) in {other.pid for other in self._started} - {one.pid}
+        return found is not None and int(found[1]) in {*self.holders, *(other.pid for other in self._started)} - {
+            one.pid
+        }
 
-    def _rows(self, sql: str) -> list[tuple[object, ...]]:
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        """What the database says."""
         with sqlite3.connect(self._folder / "home" / "data" / "graph-agent.db") as connection:
             rows = connection.execute(sql).fetchall()
         connection.close()
         return rows
 
     def _ran_too_often(self) -> Iterator[str]:
-        effects = self._workspace / "effects"
+        effects = self.workspace / "effects"
         runs = Counter(effects.read_text().split() if effects.exists() else [])
-        retried = Counter(call for (call,) in self._rows("SELECT call_id FROM decisions WHERE kind = 'retry'"))
-        begun = Counter(call for (call,) in self._rows("SELECT call_id FROM journal WHERE status <> 'not_started'"))
-        let = {call for (call,) in self._rows("SELECT call_id FROM decisions WHERE kind = 'approve'")}
+        retried = Counter(call for (call,) in self.rows("SELECT call_id FROM decisions WHERE kind = 'retry'"))
+        begun = Counter(call for (call,) in self.rows("SELECT call_id FROM journal WHERE status <> 'not_started'"))
+        let = {call for (call,) in self.rows("SELECT call_id FROM decisions WHERE kind = 'approve'")}
         for call, count in runs.items():
             is_let = call in let
             if count > begun[call] or count > 1 + retried[call] or not is_let:
@@ -190,7 +207,7 @@ class _Race:
         """Of the answers to one question exactly the one that stands was accepted, and the others name it."""
         standing = {
             (call, question): (kind, by)
-            for call, question, kind, by in self._rows("SELECT call_id, question, kind, by FROM decisions")
+            for call, question, kind, by in self.rows("SELECT call_id, question, kind, by FROM decisions")
         }
         for one in self.ended:
             if one.arguments[0] != "approvals" or one.arguments[1] == "list" or not one.stdout.startswith("{"):

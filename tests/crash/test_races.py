@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.chat_races import race_chat
 from tests.crash.races import NEVER_SAID, Tally, race, served
 from tests.crash.warm import load, start
 
@@ -34,6 +35,18 @@ def test_processes_that_fight_over_a_thread_and_are_killed_run_nothing_twice(tmp
 
     assert tally.violations == []
     assert min(tally.held, tally.killed) > 0
+
+
+@pytest.mark.timeout(120)
+def test_a_chat_hears_what_others_answer_refuses_seven_who_want_its_thread_and_leaves_it_whole_when_killed(
+    tmp_path: Path, base_url: str
+) -> None:
+    tally = Tally()
+
+    race_chat(1, tmp_path / "race", base_url, tally)
+
+    assert tally.violations == []
+    assert (tally.ended["chat -9"], tally.held > 0) == (1, True)
 
 
 @pytest.mark.timeout(120)
@@ -79,3 +92,15 @@ def test_sixty_threads_fought_over_keep_every_promise(tmp_path: Path, base_url: 
 
     assert tally.violations == []
     assert tally.held > 20
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(1800)
+def test_twenty_chats_fought_over_keep_every_promise(tmp_path: Path, base_url: str) -> None:
+    seed, tally = random.randrange(2**32), Tally()
+
+    for number in range(20):
+        race_chat(seed + number, tmp_path / f"race-{number}", base_url, tally)
+
+    assert tally.violations == []
+    assert tally.ended["chat -9"] == 20

@@ -34,6 +34,11 @@ class PtyProgram:
         """Every character the program wrote until now."""
         return self._sink.text
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return int(self._child.pid or 0)
+
     def sees(self, words: str) -> None:
         """Wait until these very words appear after what was seen before."""
         self._child.expect_exact(words)

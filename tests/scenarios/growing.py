@@ -1,0 +1,94 @@
+"""A thread that grows step by step on the real graph, counted after each turn. Judges nothing."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from langchain_core.messages import AIMessage
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
+from graph_agent.store.database import Database
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.fakes.scripted_toolbox import ScriptedToolbox
+from tests.scenarios.stage import Stage
+
+__all__ = ["PER_TURN", "RESULT", "Growth", "grow"]
+
+PER_TURN = 3
+"""Steps of a turn: a model request with the call it asks for."""
+RESULT = 4000
+"""Characters of each result."""
+_TABLES = ("checkpoints", "writes", "transcript", "ledger", "journal")
+
+
+class _FourKilobytes(ScriptedToolbox):
+    """Every call gives as much as a file's worth of text that nothing can shorten."""
+
+    async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
+        return Outcome("success", os.urandom(RESULT // 2).hex())
+
+
+class _Forgetful(ScriptedModel):
+    """Keeps nothing of what it was asked: over thousands of requests that would be all there is in memory."""
+
+    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+        said = await super().reply(request, on_delta)
+        self.requests.clear()
+        return said
+
+
+@dataclass
+class Growth:
+    """A thread, looked at after each turn."""
+
+    pages: list[int] = field(default_factory=list)
+    rows: list[Mapping[str, int]] = field(default_factory=list)
+    statements: list[int] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    """Processor time of each turn; the time on the wall depends on who else works on the machine."""
+
+    def bytes_per_step(self, first_turn: int, last_turn: int) -> float:
+        """Of the turns between two, ends included."""
+        grown = self.pages[last_turn] - self.pages[first_turn]
+        return grown * 4096 / ((last_turn - first_turn) * PER_TURN)
+
+
+async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
+    """Play so many steps; the thread keeps so many turns."""
+    turn = [*([""] * PER_TURN), "end"]
+    replies = [
+        calls((f"c{number}-{step}", "read_a")) if not said else text("done")
+        for number in range(steps // PER_TURN)
+        for step, said in enumerate(turn)
+    ]
+    stage = Stage(path, _Forgetful(*replies), _FourKilobytes(), keep_turns=keep_turns)
+    growth = Growth()
+    database = await Database.open(path)
+    async with stage.life(database=database) as session:
+        for _ in range(steps // PER_TURN):
+            seen: list[str] = []
+            await database.run(partial(_trace, seen.append))
+            began = time.process_time()
+            await session.send("go")
+            growth.cpu_s.append(time.process_time() - began)
+            await database.run(partial(_trace, None))
+            growth.statements.append(len(seen))
+            pages, rows = await database.run(_look)
+            growth.pages.append(pages)
+            growth.rows.append(rows)
+    return growth
+
+
+def _trace(take: Callable[[str], None] | None, connection: sqlite3.Connection) -> None:
+    connection.set_trace_callback(take)
+
+
+def _look(connection: sqlite3.Connection) -> tuple[int, dict[str, int]]:
+    pages, free = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
+    counts = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in _TABLES}  # noqa: S608 - names from here
+    return pages - free, counts
