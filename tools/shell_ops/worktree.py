@@ -6,7 +6,6 @@ run, and monitor, hooks, pager, fetching and locks are switched off. What git ig
 """
 
 import os
-import shutil
 import stat
 import subprocess
 import time
@@ -14,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tools.paths import contains
+from tools.programs import find_program
 from tools.shell_ops.environment import child_environment
 
 __all__ = ["Look", "changed_between", "look_at"]
@@ -49,7 +49,7 @@ Look = Mapping[str, tuple[int, ...]]
 def look_at(workspace: Path, seconds: float, besides: Iterable[str] = ()) -> Look | None:
     """The files there are, and those of `besides` that stand; None where git or the time does not allow it."""
     deadline = time.monotonic() + seconds
-    git = shutil.which("git")
+    git = find_program("git")
     if git is None or not _is_worth_trying(workspace) or contains(workspace, Path(git).resolve()):
         return None
     try:
