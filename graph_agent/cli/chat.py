@@ -43,6 +43,7 @@ _HINTS = {
     "broken_off": "The last turn was broken off before the model answered; /retry asks it again.",
     "stopped": "Stopped.",
 }
+_PAUSED = "Say what to do instead, or let it go on with /retry."
 
 
 class Chat:
@@ -191,7 +192,8 @@ class Chat:
         self._may_send_queued = rest.status not in _FAILED
         if rest.error:
             self._story.line(marked(rest.error, "red"))
-        if hint := _HINTS.get(rest.status):
+        hint = _PAUSED if rest.status == "limit" and rest.error else _HINTS.get(rest.status)
+        if hint:
             self._say(hint)
 
     def _count(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber

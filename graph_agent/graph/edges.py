@@ -36,7 +36,7 @@ EDGES: tuple[Edge, ...] = (
     Edge("tool_execution", "ended", "tool_routing", "the batch is over, whatever became of its calls"),
     Edge("observation", "observed", "reasoning", "the model sees the results and goes on"),
     Edge("observation", "completed", END, "the model declared its work complete"),
-    Edge("observation", "limit", END, "the turn has used up its steps"),
+    Edge("observation", "limit", END, "the turn has used up its steps, or went wrong too often in a row"),
     Edge("observation", "stopped", END, "the turn was stopped: its results are in the history"),
 )
 

@@ -1,7 +1,8 @@
 """The node that tells the model what came of its calls: one message per call, in order, in one superstep."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 
@@ -9,6 +10,7 @@ from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import InternalError
 from graph_agent.graph.history import newest_calls, tool_message_text
 from graph_agent.graph.life import Here, Life, Step
+from graph_agent.graph.strikes import HELD_BACK, counted, exhausted
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
@@ -36,23 +38,29 @@ class Observation:
             if call["status"] not in FINAL:
                 raise InternalError(f"call {call_id} is {call['status']}, thread {here.thread_id} cannot go on yet")
             finals.append(call)
-        turn = state.get("turn") or {}
-        outcome = _outcome(finals, int(turn.get("steps", 0)), life)
-        ended = {} if outcome == "observed" else {"turn": {**turn, "outcome": _TURN_OUTCOME[outcome]}}
-        return Step(outcome, {"messages": [_message(call) for call in finals], **ended})
+        turn = dict(state.get("turn") or {})
+        turn["strikes"] = counted(turn.get("strikes") or {}, finals)
+        outcome, why = _outcome(finals, turn, life)
+        if outcome != "observed":
+            turn |= {"outcome": _TURN_OUTCOME[outcome], "why": why}
+        return Step(outcome, {"messages": [_message(call) for call in finals], "turn": turn})
 
 
 _TURN_OUTCOME = {"completed": "done", "limit": "limit", "stopped": "stopped"}
 
 
-def _outcome(calls: list[ToolCallInfo], steps: int, life: Life) -> str:
+def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: Life) -> tuple[str, str]:
+    """What follows, and for a limit other than that of the steps which one it is."""
     if life.stop:
-        return "stopped"
+        return "stopped", ""
     is_declared = any(call["tool_name"] == COMPLETION_TOOL for call in calls)
     if is_declared and all(call["status"] == "success" for call in calls):
         # Declared beside a call that went wrong, it was declared too early: the model has to hear of that first.
-        return "completed"
-    return "limit" if steps >= life.max_steps else "observed"
+        return "completed", ""
+    held_back = next((call.get("reason", "") for call in calls if call.get("decision") == HELD_BACK), "")
+    if why := held_back or exhausted(turn["strikes"]):
+        return "limit", why
+    return ("limit" if turn.get("steps", 0) >= life.max_steps else "observed"), ""
 
 
 def _message(call: ToolCallInfo) -> ToolMessage:

@@ -9,6 +9,7 @@ from graph_agent.events import CallPlanned, EventBus
 from graph_agent.graph.changes import change_of, ended_event, moved
 from graph_agent.graph.history import newest_calls
 from graph_agent.graph.life import Here, Life, Step, scope_of
+from graph_agent.graph.strikes import HELD_BACK, tripped
 from graph_agent.ports import Clock, Plan, Scope, Toolbox
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class ToolRouting:
         asked = newest_calls(state["messages"])
         is_new = bool(asked) and asked[0][0] not in before
         calls = await self._create(asked, scope, life) if is_new else before
+        if is_new:
+            calls = self._hold_back(calls, state, life)
         calls = (
             self._stop(calls, life) if life.stop else await self._advance(calls, life, None if is_new else scope)
         )
@@ -62,6 +65,19 @@ class ToolRouting:
             calls[call_id] = {**record, "begun": call_id in life.begun}
             self.bus.publish(CallPlanned(dict(calls[call_id])))
         return calls
+
+    def _hold_back(self, calls: _Calls, state: "AgentState", life: Life) -> _Calls:
+        """Let none of a message's calls through where one of them has gone wrong too often in this turn."""
+        why = tripped((state.get("turn") or {}).get("strikes") or {}, calls.values())
+        if not why or not life.recorded.isdisjoint(calls):
+            return calls
+        now = self.clock.now()
+        return {
+            key: call
+            if call["status"] in FINAL
+            else moved(call, "cancelled", decision=HELD_BACK, reason=why, ended_at=now)
+            for key, call in calls.items()
+        }
 
     def _record(self, call_id: str, plan: Plan, attempt: int) -> ToolCallInfo:
         call: ToolCallInfo = {

@@ -119,13 +119,14 @@ class Drive:
     async def rest(self, status: RestStatus, values: Mapping[str, Any], error: str | None = None) -> Rest:
         """The rest as a value."""
         turn = values.get("turn") or {}
+        why = turn.get("why")
         return Rest(
             status=status,
             thread_id=self._thread.thread_id,
             checkpoint_id=await self._parts.head(self._thread.thread_id),
             answer=last_answer(values),
             usage=dict(turn.get("usage") or {}),
-            error=error,
+            error=error or (f"the turn was paused: {why}" if status == "limit" and why else None),
         )
 
     async def _finish(self, task: "asyncio.Task[Rest]") -> Rest:
