@@ -34,7 +34,10 @@ def assignments_skipped(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def everything_run(commands: Iterable[SimpleCommand], read: Read, depth: int = 0) -> Iterator[SimpleCommand]:
-    """Each command without its assignments, under its other names too, and all that it would run in turn."""
+    """Each command without its assignments, under its other names too, and all that it would run in turn.
+
+    Inner commands come with their assignments as well.
+    """
     for command in commands:
         words = assignments_skipped(command.words)
         skipped = len(command.words) - len(words)
@@ -43,6 +46,8 @@ def everything_run(commands: Iterable[SimpleCommand], read: Read, depth: int = 0
                 yield from everything_run(read(code), read, depth + 1)
         if not words:
             continue
+        if skipped and depth:
+            yield command
         patterns = frozenset(at - skipped for at in command.patterns if at >= skipped)
         yield from _named(replace(command, words=words, patterns=patterns))
         if depth < _MAX_DEPTH:
@@ -115,6 +120,8 @@ def _wrapped(words: tuple[str, ...], read: Read, depth: int) -> Iterator[SimpleC
         rest = assignments_skipped(words[index:])
         if not rest:
             continue
+        if rest != words[index:]:
+            yield SimpleCommand(words[index:])
         yield from _named(SimpleCommand(rest))
         if basename(rest[0]) not in WRAPPERS:
             yield from _run_in_turn(rest, "", read, depth)

@@ -19,6 +19,8 @@ from policy.shell import read_shell
         ("eval 'rm a'", "rm a"),
         (r"find . -name x -exec rm a \;", "rm a ;"),
         ("command rm a", "rm a"),
+        ("env X=1 rm a", "X=1 rm a"),
+        ("sh -c 'X=1 rm a'", "X=1 rm a"),
         ("GIT_SSH_COMMAND='rm a' git fetch", "rm a"),
         ("git rebase -x 'rm a' main", "rm a"),
         ("git bisect run rm a", "rm a"),
