@@ -79,11 +79,11 @@ def read_all(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def replace(before: Snapshot, data: bytes, *, temp_name: str, max_bytes: int) -> None:
+def replace(before: Snapshot, data: bytes, *, temp_name: str, max_bytes: int, new_mode: int = 0o666) -> None:
     """Put a new content in place of what was looked at, at once or not at all; durable when it returns.
 
-    Missing folders are created. Mode bits stay, the owner where this user can give files away. A stale file of the
-    same temporary name is taken for the remains of a killed attempt.
+    Missing folders are created. A new file has `new_mode`, less the umask; else mode bits stay, and the owner where
+    this user can give files away. A stale file of the same temporary name is taken for the remains of a killed attempt.
 
     Raises:
         PathRefused: the file is not the one that was looked at any more, is read-only, or cannot be written.
@@ -94,7 +94,7 @@ def replace(before: Snapshot, data: bytes, *, temp_name: str, max_bytes: int) ->
     with open_directory(resolved.path.parent, create=True) as parent:
         _require_writable(before, parent)
         try:
-            _write_beside(before, data, parent, temp_name)
+            _write_beside(before, data, parent, (temp_name, new_mode))
             _require_unchanged(before, max_bytes)
             os.rename(temp_name, resolved.path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except OSError as error:
@@ -130,9 +130,10 @@ def _require_unchanged(before: Snapshot, max_bytes: int) -> None:
         )
 
 
-def _write_beside(before: Snapshot, data: bytes, parent: int, temp_name: str) -> None:
-    _remove(temp_name, parent)
-    with _created(temp_name, parent, before.status) as fd:
+def _write_beside(before: Snapshot, data: bytes, parent: int, temp: tuple[str, int]) -> None:
+    name, new_mode = temp
+    _remove(name, parent)
+    with _created(name, parent, new_mode if before.status is None else 0o600) as fd:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
@@ -143,8 +144,7 @@ def _write_beside(before: Snapshot, data: bytes, parent: int, temp_name: str) ->
 
 
 @contextmanager
-def _created(temp_name: str, parent: int, status: os.stat_result | None) -> Iterator[int]:
-    mode = 0o600 if status is not None else 0o666
+def _created(temp_name: str, parent: int, mode: int) -> Iterator[int]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temp_name, flags, mode, dir_fd=parent)
     try:

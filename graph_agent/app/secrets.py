@@ -1,17 +1,19 @@
-"""Which texts must not leave this machine with a thread: the keys that the settings and the environment hold."""
+"""Which texts must neither be kept nor leave this machine: the keys that the settings and the environment hold."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from graph_agent.config.load import load_settings
+from graph_agent.config.scrub import SHORTEST_SECRET, Scrub, secrets_of, url_secrets
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError
 
-__all__ = ["known_secrets"]
+__all__ = ["known_secrets", "scrub_here"]
 
 _NAMED_SO = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
-_SHORTEST = 8
-"""Shorter ones, such as the `ollama` that a local server takes for a key, are words that stand anywhere."""
+_REFERENCE = re.compile(r"\$\{\w+\}")
 
 
 def known_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -22,16 +24,21 @@ def known_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     except ConfigError:
         # Exporting works without settings; whoever mends them is told by every other command.
         found += []
-    return tuple(sorted({value.strip() for value in found if len(value.strip()) >= _SHORTEST}))
+    return tuple(sorted({value.strip() for value in found if len(value.strip()) >= SHORTEST_SECRET}))
+
+
+@cache
+def scrub_here() -> Scrub:
+    """Hides the secrets that this process knew when it was first asked."""
+    return Scrub(known_secrets(os.environ))
 
 
 def _in_settings(settings: Settings) -> Iterator[str]:
-    model = settings.model
-    given = [model.api_key] if model.api_key is not None else []
-    given += [*model.headers.values()]
+    yield from secrets_of(settings.model)
     for server in settings.mcp_servers.values():
-        given += [*server.env.values(), *server.headers.values()]
-    for value in given:
-        yield value.get_secret_value()
-        # A header often says first what kind of key follows.
-        yield value.get_secret_value().rpartition(" ")[2]
+        for value in (*server.env.values(), *server.headers.values()):
+            secret = value.get_secret_value()
+            if not _REFERENCE.fullmatch(secret):
+                yield secret
+                yield secret.rpartition(" ")[2]
+        yield from url_secrets(server.url or "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from graph_agent.app.project import settings_at
+from graph_agent.config.choice import shown_url
 from graph_agent.config.paths import data_dir
 from graph_agent.config.private import make_private_folder
 from graph_agent.config.settings import McpServer, Settings
@@ -190,7 +191,7 @@ def _view(name: str, server: McpServer, settings: Settings) -> ServerView:
     return ServerView(
         name=name,
         transport="http" if server.url else "stdio",
-        reached_by=server.url or command,
+        reached_by=shown_url(server.url) if server.url else command,
         variables=(*server.env, *server.headers),
         is_trusted=_is_trusted(name, server, settings),
     )

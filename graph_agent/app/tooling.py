@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from graph_agent.app.secrets import scrub_here
 from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError
@@ -75,7 +76,12 @@ async def open_toolbox(
         bus.publish(CallProgressed(call_id, kind, text))
 
     ports = ToolboxPorts(
-        storage.blobs, storage.file_states, storage.journal.record_process, on_progress, storage.grants
+        storage.blobs,
+        storage.file_states,
+        storage.journal.record_process,
+        on_progress,
+        storage.grants,
+        scrub_here(),
     )
     toolbox = GraphToolbox(
         servers.registry if servers else default_registry(workspace),

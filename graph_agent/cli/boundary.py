@@ -52,11 +52,13 @@ def _run(command: Callable[[], object]) -> int:
 
 
 def _tell_bug(bug: Exception) -> None:
+    from graph_agent.app.secrets import scrub_here
     from graph_agent.cli.logs import log_traceback
 
     path = log_traceback(bug)
     where = f"the details are in {path}" if path else "the details could not be written to the log file"
-    _tell(escape(f"unexpected {type(bug).__name__}: {bug}; this is a fault of graph-agent, {where}"))
+    said = scrub_here()(str(bug))
+    _tell(escape(f"unexpected {type(bug).__name__}: {said}; this is a fault of graph-agent, {where}"))
 
 
 def _tell(safe: str) -> None:

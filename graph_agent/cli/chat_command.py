@@ -16,6 +16,7 @@ from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit
 from graph_agent.cli.opening import Target, aim, open_target
 from graph_agent.config.paths import data_dir, database_path
+from graph_agent.config.private import make_private_folder
 from graph_agent.config.project import may_say_something
 from graph_agent.errors import UsageError
 
@@ -115,7 +116,7 @@ def _history() -> Path | None:
     """The file of what was typed, private; None where it cannot be kept."""
     path = data_dir(os.environ) / "history"
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     except OSError:
         return None

@@ -46,12 +46,22 @@ def _log_file() -> Path:
     return data_dir(os.environ) / "logs" / "graph-agent.log"
 
 
+class _Scrubbed(logging.Formatter):
+    """Whatever a library puts into a message or a traceback, no key gets into the file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        # What it takes to know the keys is loaded with the first record, of which there mostly is none.
+        from graph_agent.app.secrets import scrub_here
+
+        return scrub_here()(super().format(record))
+
+
 class _PrivateFile(RotatingFileHandler):
     """Opened at the first record, readable by its owner alone, cut at about a megabyte."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, maxBytes=_LIMIT_BYTES, backupCount=1, encoding="utf-8", delay=True)
-        formatter = logging.Formatter("%(asctime)s %(process)d %(name)s %(levelname)s %(message)s")
+        formatter = _Scrubbed("%(asctime)s %(process)d %(name)s %(levelname)s %(message)s")
         formatter.converter = time.gmtime
         self.setFormatter(formatter)
 

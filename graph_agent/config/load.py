@@ -73,8 +73,13 @@ def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:
         return f"{found[place[0]].origin}: {'.'.join(place)}: {said}"
     key = ".".join(place[:2]) if ".".join(place[:2]) in found else place[0]
     item = found.get(key, Found(first["input"], "settings"))
-    shown = "(hidden)" if key in SECRET_KEYS else repr(item.value)
+    shown = "(hidden)" if key in SECRET_KEYS else repr(_without_user(item.value))
     why = said
     if (key, item.value) == ("mode", "auto"):
         why = f"a model would judge calls in this mode, which this version does not offer. {said}"
     return f"{item.origin}: {key} = {shown}: {why}"
+
+
+def _without_user(value: Any) -> Any:
+    """An address that cannot be used may be no address at all: all before an @ may be a password."""
+    return f"…@{value.rpartition('@')[2]}" if isinstance(value, str) and "@" in value else value

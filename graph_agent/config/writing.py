@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from graph_agent.config.private import make_private_folder
+
 __all__ = ["alone", "replace_text"]
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Make the folder, private, and hold it: of two changes made at once none is to be lost."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

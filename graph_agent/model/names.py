@@ -3,6 +3,7 @@
 import openai
 
 from graph_agent.config.choice import shown_url
+from graph_agent.config.scrub import secrets_of
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ModelError, UsageError
 from graph_agent.model.failures import Place, diagnose
@@ -11,14 +12,14 @@ from graph_agent.model.wire import open_wire
 __all__ = ["list_models", "place_of", "resolve_model_name"]
 
 _SHOWN = 12
+_NO_SECRET = 3
+"""So few characters stand anywhere, and keep nothing secret."""
 
 
 def place_of(model: ModelSettings, name: str) -> Place:
     """Where requests for this model go, with all that no line may show."""
-    secrets = [value.get_secret_value() for value in model.headers.values()]
-    if model.api_key is not None:
-        secrets.append(model.api_key.get_secret_value())
-    return Place(shown_url(model.endpoint), name, model.api_key is not None, tuple(filter(None, secrets)))
+    secrets = tuple(one for one in secrets_of(model) if len(one) > _NO_SECRET)
+    return Place(shown_url(model.endpoint), name, model.api_key is not None, secrets)
 
 
 async def list_models(settings: Settings) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from graph_agent.config.scrub import Scrub
 from graph_agent.errors import StorageError
 from graph_agent.ports import Blobs
 from tools.base import (
@@ -24,13 +25,14 @@ RecordProcess = Callable[[str, str, int, int, str], Awaitable[None]]
 class StoredBlobs:
     """Blobs that fail as tools expect it: absence is a LookupError, trouble with the disk an OSError."""
 
-    def __init__(self, blobs: Blobs) -> None:
+    def __init__(self, blobs: Blobs, scrub: Scrub | None = None) -> None:
         self._blobs = blobs
+        self._scrub = scrub or Scrub()
 
     def put(self, data: bytes) -> str:
-        """See `tools.base.BlobStore`."""
+        """See `tools.base.BlobStore`; secrets are kept out."""
         try:
-            return self._blobs.put(data)
+            return self._blobs.put(self._scrub.data(data))
         except StorageError as error:
             raise OSError(str(error)) from error
 

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graph_agent.calls import ToolCallInfo, process_mark
+from graph_agent.config.scrub import Scrub
 from graph_agent.errors import ControlFlow
 from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
 from graph_agent.toolbox.binding import admitted_paths
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
 from graph_agent.toolbox.granting import NoGrants, with_grants
+from graph_agent.toolbox.hiding import hidden
 from graph_agent.toolbox.hosts import host_leave
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.places import other_names
@@ -61,6 +63,8 @@ class ToolboxPorts:
     on_progress: Callable[[str, str, str], None] = _silent
     """Call id, kind (`shell_output`, `bytes_fetched`, `files_searched`, `message`), text."""
     grants: Grants = field(default_factory=NoGrants)
+    scrub: Scrub = field(default_factory=Scrub)
+    """Hides what must not be kept."""
     servers_settled: Callable[[], Awaitable[None]] = _at_once
     """Waits until every server has its tools, or never will; a call may come before its server is there."""
 
@@ -82,7 +86,7 @@ class GraphToolbox:
         self._setting = Setting(workspace.resolve(), policy, tuple(roots))
         self._ports = ports
         self._limits = limits or Limits()
-        self._blobs = StoredBlobs(ports.blobs)
+        self._blobs = StoredBlobs(ports.blobs, ports.scrub)
         self._computed: dict[str, dict[str, Any]] = {}
         registry.listen(self._forget)
 
@@ -144,6 +148,7 @@ class GraphToolbox:
             result = await execute(tool, call["arguments"], context, passing=(ControlFlow,))
         except BadArguments as error:
             return as_outcome(failure(ToolErrorType.VALIDATION, str(error)))
+        result = hidden(result, self._ports.scrub)
         limit = tool.max_result_chars or self._limits.result_chars
         if len(result.output) > limit:
             result = await in_thread(shape, result, limit, self._blobs)
@@ -162,7 +167,8 @@ class GraphToolbox:
         """See the port."""
         if call.get("kind") == "readonly":
             return ""
-        return await in_thread(readable_end, self._ports.blobs.spool(scope.thread_id, call["call_id"], attempt))
+        spool = self._ports.blobs.spool(scope.thread_id, call["call_id"], attempt)
+        return self._ports.scrub(await in_thread(readable_end, spool))
 
     def _hidden(self) -> frozenset[str]:
         deny = self._setting.policy.rules.deny
@@ -249,7 +255,8 @@ class GraphToolbox:
         call_id = call["call_id"]
 
         def report(progress: Progress) -> None:
-            self._ports.on_progress(call_id, *progress_in_words(progress))
+            kind, text = progress_in_words(progress)
+            self._ports.on_progress(call_id, kind, self._ports.scrub(text))
 
         return ToolContext(
             workspace=self._setting.workspace,

@@ -156,7 +156,8 @@ class SaveMemoryTool(BaseTool):
         with _alone_in(folder):
             change = self._plan(fact, context)
             if not change.is_known:
-                replace(change.before, change.after, temp_name=f".graph-agent-{owner}.tmp", max_bytes=_MAX_BYTES)
+                temp_name = f".graph-agent-{owner}.tmp"
+                replace(change.before, change.after, temp_name=temp_name, max_bytes=_MAX_BYTES, new_mode=0o600)
         return change
 
 
@@ -164,7 +165,8 @@ class SaveMemoryTool(BaseTool):
 def _alone_in(folder: Path) -> Iterator[None]:
     """Let no other save of any process into the folder meanwhile, so that none overwrites another's fact."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for part in (*reversed(folder.parents), folder):
+            part.mkdir(mode=0o700, exist_ok=True)
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise PathRefused(

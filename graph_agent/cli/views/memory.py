@@ -9,6 +9,7 @@ from pathlib import Path
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.config.paths import memory_file
+from graph_agent.config.private import make_private_folder
 from graph_agent.errors import StorageError, UsageError
 
 __all__ = ["edit_memory", "show_memory"]
@@ -60,7 +61,7 @@ def _text(path: Path) -> str | None:
 
 def _create_privately(path: Path) -> None:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error}; check who owns it and its folder") from error

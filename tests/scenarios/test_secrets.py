@@ -1,0 +1,115 @@
+import os
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cases.bench import Bench, bash
+from tests.fakes.openai_server import ERR, TCS, FakeOpenAI
+from tests.scenarios.command import Command
+
+_KEY = "sk-geheim-1234567890"
+_HEADER = "header-geheim-0987654321"
+_PASSWORD = "url-geheim-1122334455"  # noqa: S105 - made up, to be looked for
+_SECRETS = (_KEY, _HEADER, _PASSWORD)
+
+_LEAKS = """
+tr '\\0' '\\n' < /proc/$PPID/environ | grep geheim; grep -rh geheim "$H"
+head -c 90000 /dev/zero | tr '\\0' x; grep -rh geheim "$H"; true
+"""
+
+
+def _holding(folder: Path, but: Callable[[Path], bool]) -> list[str]:
+    """The files below a folder in which one of the secrets stands."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not but(path)]
+    return [str(path) for path in files if any(secret.encode() in path.read_bytes() for secret in _SECRETS)]
+
+
+def test_no_key_gets_from_a_tools_output_into_state_blobs_logs_events_exports_or_requests(tmp_path: Path) -> None:
+    leaks = _LEAKS.replace('"$H"', "../hom*/confi*.toml")
+    replies = [TCS(bash("c1", leaks)), ERR(401, {"error": {"message": f"wrong key {_KEY}, {_HEADER}"}})]
+    with FakeOpenAI(replies) as server:
+        bench = Bench(tmp_path, server, {"OPENAI_API_KEY": _KEY})
+        bench.configure(f'[model.headers]\nX-Proxy = "Bearer {_HEADER}"\n')
+
+        ran = bench.run("go", "--thread", "t", "--output", "stream-json")
+
+        shown = [ran.out, ran.err]
+        for arguments in (
+            ("threads", "show", "t", "--json"),
+            ("inspect", "t", "--full"),
+            ("calls",),
+            ("threads", "list"),
+        ):
+            done = bench.command(*arguments)
+            shown += [done.stdout, done.stderr]
+        exported = bench.command("threads", "export", "t").stdout
+        results = bench.results(2)
+        bodies = str(server.bodies)
+
+    def is_config_or_spool(path: Path) -> bool:
+        return path.name == "config.toml" or path.suffix == ".out"
+
+    assert ran.code == 6
+    assert ("*" * len(_KEY) in results[0], "OPENAI_API_KEY=" in results[0]) == (True, True)
+    assert [word for word in _SECRETS for text in (*shown, exported, bodies) if word in text] == []
+    assert _holding(tmp_path, is_config_or_spool) == []
+
+
+@pytest.mark.parametrize(
+    "url", [f"http://me:{_PASSWORD}@127.0.0.1:9/v1", f"ftp://me:{_PASSWORD}@host", f"{_PASSWORD}@host"]
+)
+def test_a_password_in_the_address_is_shown_by_no_command(tmp_path: Path, url: str) -> None:
+    command = Command(
+        tmp_path, extra_env={"OPENAI_BASE_URL": url, "GRAPH_AGENT_MODEL": "m", "OPENAI_API_KEY": _KEY}
+    )
+
+    told = [
+        command(*arguments)
+        for arguments in (
+            ("run", "hi", "--output", "json", "--timeout", "1"),
+            ("config", "show", "--json"),
+            ("doctor",),
+        )
+    ]
+
+    assert [word for word in _SECRETS for done in told if word in done.stdout + done.stderr] == []
+    assert _holding(tmp_path, lambda _: False) == []
+
+
+def _modes(folder: Path) -> Mapping[str, str]:
+    found = {path: stat.S_IMODE(path.lstat().st_mode) for path in (folder, *folder.rglob("*"))}
+    return {str(path): oct(mode) for path, mode in found.items() if mode & 0o077}
+
+
+def test_nobody_else_can_read_anything_the_agent_keeps_whatever_the_umask(tmp_path: Path) -> None:
+    command = Command(tmp_path, extra_env={"EDITOR": "true"})
+    (command.workspace / "AGENTS.md").write_text("x\n")
+    home, umask = tmp_path / "home", os.umask(0)
+    try:
+        codes = [
+            command(*arguments).returncode
+            for arguments in (
+                ("run", "remember that x", "--mode", "bypassPermissions"),
+                ("memory", "edit"),
+                ("config", "set", "max_steps", "9"),
+                ("config", "trust", "--yes"),
+                (
+                    "run",
+                    "run head -c 100000 /dev/zero | tr '\\0' x",
+                    "--mode",
+                    "bypassPermissions",
+                    "--thread",
+                    "t",
+                ),
+                ("run", "create a.txt with hi", "--mode", "bypassPermissions", "--thread", "t"),
+                ("doctor", "--backup", str(home / "backup.db")),
+                ("threads", "prune", "t"),
+            )
+        ]
+    finally:
+        os.umask(umask)
+
+    assert (codes, _modes(home)) == ([0] * len(codes), {})
+    assert len(list(home.rglob("*"))) > 15
