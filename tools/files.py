@@ -83,7 +83,7 @@ def replace(before: Snapshot, data: bytes, *, temp_name: str, max_bytes: int, ne
     """Put a new content in place of what was looked at, at once or not at all; durable when it returns.
 
     Missing folders are created. A new file has `new_mode`, less the umask; else mode bits stay, and the owner where
-    this user can give files away. A stale file of the same temporary name is taken for the remains of a killed attempt.
+    this user can give files away. A stale file of that temporary name is taken for what a killed attempt left.
 
     Raises:
         PathRefused: the file is not the one that was looked at any more, is read-only, or cannot be written.
