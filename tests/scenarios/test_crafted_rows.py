@@ -2,7 +2,6 @@ import json
 import pickle
 import sqlite3
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import ormsgpack
@@ -51,7 +50,7 @@ def _copied(database: sqlite3.Connection, thread_id: str) -> None:
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Iterator[Command]:
+def command(tmp_path: Path) -> Command:
     """One thread as it should be, and one for each kind of crafted value, in every row that holds one."""
     made = Command(tmp_path)
     assert made("run", "list", "--thread", "good").returncode == 0
