@@ -238,7 +238,13 @@ class GraphToolbox:
     ) -> dict[str, Any] | None:
         if tool.is_read_only(arguments):
             return None
-        context = ToolContext(
+        admitted = frozenset(Path(path.resolved) for path in facts.paths) or None
+        shown = await preview(tool, arguments, replace(self._around(scope), admitted=admitted))
+        return None if shown is None else await in_thread(as_preview, shown, self._blobs)
+
+    def _around(self, scope: Scope) -> ToolContext:
+        """What every use of a tool in the thread has in common."""
+        return ToolContext(
             self._setting.workspace,
             roots=self._setting.roots,
             thread_id=scope.thread_id,
@@ -246,37 +252,27 @@ class GraphToolbox:
             file_states=self._ports.file_states,
             blobs=self._blobs,
             limits=self._limits,
-            admitted=frozenset(Path(path.resolved) for path in facts.paths) or None,
         )
-        shown = await preview(tool, arguments, context)
-        return None if shown is None else await in_thread(as_preview, shown, self._blobs)
 
     def _context(self, call: ToolCallInfo, scope: Scope) -> ToolContext:
         call_id = call["call_id"]
-
-        def report(progress: Progress) -> None:
-            kind, text = progress_in_words(progress)
-            self._ports.on_progress(call_id, kind, self._ports.scrub(text))
-
-        return ToolContext(
-            workspace=self._setting.workspace,
-            roots=self._setting.roots,
-            thread_id=scope.thread_id,
+        return replace(
+            self._around(scope),
             call_id=call_id,
             attempt=call.get("attempt", 1),
             mark=process_mark(call.get("run_token", ""), call_id, call.get("attempt", 1)),
-            cwd=Path(scope.cwd) if scope.cwd else None,
             todo=scope.todo,
             answer=call.get("answer"),
-            file_states=self._ports.file_states,
-            blobs=self._blobs,
             processes=RecordedProcesses(self._ports.record_process),
-            limits=self._limits,
-            progress=report,
+            progress=lambda progress: self._report(call_id, progress),
             may_read=self._may_read,
             host_leave=lambda host: host_leave(host, scope, self._setting),
             seen=(call.get("preview") or {}).get("seen"),
         )
+
+    def _report(self, call_id: str, progress: Progress) -> None:
+        kind, text = progress_in_words(progress)
+        self._ports.on_progress(call_id, kind, self._ports.scrub(text))
 
     def _may_read(self, path: Path) -> bool:
         policy, workspace = self._setting.policy, self._setting.workspace
@@ -284,8 +280,7 @@ class GraphToolbox:
         return all(may_read(name, workspace=workspace, rules=policy.rules, home=policy.home) for name in names)
 
     def _before_image(self, data: bytes) -> tuple[str, str]:
-        reference = self._ports.blobs.put(data)
-        return digest(data), reference
+        return digest(data), self._ports.blobs.put(data)
 
     def _forget(self, change: RegistryChange) -> None:
         self._computed.pop(change.name, None)
