@@ -5,6 +5,7 @@ Knows the exception tree and nothing of the commands it guards.
 
 import atexit
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ _INTERRUPTED = 130
 
 def guarded(command: Callable[[], object]) -> int:
     """Run a command to its exit code, whatever it raises."""
+    _fill_closed_streams()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave_by_signal)
     for stream in (sys.stdout, sys.stderr):
@@ -46,9 +48,33 @@ def _run(command: Callable[[], object]) -> int:
     except BrokenPipeError:
         return _FAILED
     except Exception as bug:  # noqa: BLE001 - the boundary of the command line: a user never sees a traceback
-        _tell_bug(bug)
+        if isinstance(bug, OSError) and bug.errno == errno.ENOSPC:
+            _tell("there is no space left to write to: make room, and see with `graph-agent calls` what was done")
+        else:
+            _tell_bug(bug)
         return _FAILED
     return 0
+
+
+def _fill_closed_streams() -> None:
+    """Put nothing in the place of a standard stream the program was started without.
+
+    Else the next file that is opened, the database perhaps, takes its number, and the streams are None.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number and not _is_open(number):
+                os.dup2(nothing, number)
+            setattr(sys, name, os.fdopen(nothing, mode))
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _tell_bug(bug: Exception) -> None:

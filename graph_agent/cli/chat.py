@@ -92,15 +92,16 @@ class Chat:
 
     async def _talk(self, first: asyncio.Task[str] | None) -> None:
         session, text = await self._opened(first)
-        await self._enter(session, self._visit)
+        await self._enter(session, self._visit, has_message=text is not None)
+        if text is not None:
+            while self._may_send_queued and await self._sent_queued():
+                pass
+            await self._take(text)
         while True:
             if self._turning.later:
                 await self._take(self._turning.later.pop(0))
-            elif self._may_send_queued and await self._sent_queued():
-                continue
-            else:
-                message, text = text, None
-                await self._take(await self._terminal.message() if message is None else message)
+            elif not (self._may_send_queued and await self._sent_queued()):
+                await self._take(await self._terminal.message())
 
     async def _opened(self, first: asyncio.Task[str] | None) -> tuple[Conversation, str | None]:
         """The session and the first message, whichever is there sooner."""
@@ -127,13 +128,14 @@ class Chat:
         bus.subscribe(self._count)
         return session
 
-    async def _enter(self, session: Conversation, visit: Visit) -> None:
+    async def _enter(self, session: Conversation, visit: Visit, *, has_message: bool = False) -> None:
         """What comes before any prompt: what was said, what broke off, what waits."""
         if visit.resumes:
             self._recall(session, visit.last_life)
         if session.model_name is None:
             await choose_model(session, self._terminal, self._say)
-        self._rested(await self._settled(session, await self._turning.run(session, session.start())))
+        started = await self._turning.run(session, session.start(), may_queue=not has_message)
+        self._rested(await self._settled(session, started))
 
     async def _take(self, text: str) -> None:
         """One message or slash command."""

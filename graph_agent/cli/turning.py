@@ -31,16 +31,18 @@ class Turning:
         self.running: asyncio.Task[Any] | None = None
         """The last turn, whether it has ended or not."""
         self.later: list[str] = []
-        """Commands typed while a turn ran, oldest first."""
+        """Commands typed while a turn ran, and messages that had to wait for an earlier one; oldest first."""
 
-    async def run(self, session: Conversation, work: Coroutine[Any, Any, _Rested]) -> _Rested:
-        """Run until the graph rests. Messages typed meanwhile are queued with the thread."""
+    async def run(
+        self, session: Conversation, work: Coroutine[Any, Any, _Rested], *, may_queue: bool = True
+    ) -> _Rested:
+        """Run until the graph rests. Messages typed meanwhile are queued with the thread unless one comes first."""
         self.running = running = asyncio.create_task(work)
         stopping: list[asyncio.Task[Rest]] = []
         queueing: list[asyncio.Task[None]] = []
 
         def keep(line: str) -> bool:
-            if is_command(line):
+            if is_command(line) or (line.strip() and not may_queue):
                 self.later.append(line)
                 self._story.line(marked(f"after this turn: {line}", "dim"))
             elif line.strip():

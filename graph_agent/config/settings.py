@@ -15,11 +15,13 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
 def _http_url(value: str) -> str:
-    trimmed = value.strip().rstrip("/")
+    trimmed = value.strip().rstrip("/").removesuffix("/chat/completions")
     if not _is_http_url(trimmed):
         raise ValueError(
             "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1"
         )
+    if "?" in trimmed or "#" in trimmed:
+        raise ValueError("should end with its path, e.g. /v1: requests have no place for what follows a ? or #")
     return trimmed
 
 

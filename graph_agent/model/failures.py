@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import openai
+
+from graph_agent.config.choice import shown_url
 
 __all__ = [
     "BrokenReply",
@@ -178,8 +182,17 @@ def _no_connection(error: openai.APIConnectionError, place: Place) -> Failure:
         return Failure("final", f"{place.url} sends requests round in a circle: check GRAPH_AGENT_BASE_URL.")
     if any(type(cause).__name__ == "ConnectError" or isinstance(cause, socket.gaierror) for cause in causes):
         hint = "is the server running, and is GRAPH_AGENT_BASE_URL right?"
-        return Failure("unreachable", f"Cannot connect to {place.url} ({shown}): {hint}")
+        return Failure("unreachable", f"Cannot connect to {place.url} ({shown}){_proxy_for(place.url)}: {hint}")
     return Failure("broken", f"The connection to {place.url} broke off ({shown}).")
+
+
+def _proxy_for(url: str) -> str:
+    """Which proxy is in between, as the HTTP library takes it from the environment."""
+    parts, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or not parts.hostname or proxy_bypass(parts.hostname):
+        return ""
+    return f" through the proxy {shown_url(proxy)}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

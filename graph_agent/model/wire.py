@@ -119,14 +119,24 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
 def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
     """With the certificates that are set; proxies come from the environment."""
     if model.ca_file is None:
-        return openai.DefaultAsyncHttpxClient()
+        return _client_through_proxies()
     try:
         context = ssl.create_default_context(cafile=model.ca_file.expanduser())
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
             f"model.ca_file = {str(model.ca_file)!r} cannot be read as certificates: {error}."
         ) from error
-    return openai.DefaultAsyncHttpxClient(verify=context)
+    return _client_through_proxies(verify=context)
+
+
+def _client_through_proxies(**options: Any) -> openai.DefaultAsyncHttpxClient:
+    try:
+        return openai.DefaultAsyncHttpxClient(**options)
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            f"The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: {error} "
+            "Set an http:// one, or name the model's host in NO_PROXY."
+        ) from error
 
 
 async def _blocks(response: Any) -> AsyncIterator[bytes]:

@@ -1,9 +1,12 @@
 import json
+import shlex
 import subprocess
+import sys
 import time
 
 from tests.cases.bench import Bench, SetUp
 from tests.fakes.openai_server import ERR, TC, TXT
+from tests.fakes.pty_program import PtyProgram
 
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _CTRL_D = "\x04"
@@ -29,6 +32,66 @@ def test_pasted_lines_are_one_message_whatever_they_begin_with(set_up: SetUp) ->
     ended = chat.ends()
     said = [text.replace("\r\n", "\n").rstrip("\n") for text in _said(bench)]
     assert (ended, said) == (0, ["line1\nline2\n/line3", "/quit\nis what I typed", "line1\nline2", pastes[3]])
+
+
+def test_what_is_typed_while_the_chat_starts_comes_after_its_first_message(set_up: SetUp) -> None:
+    bench = set_up(TXT("one"), TXT("two"), TXT("three"))
+    chat = bench.chat("chat", "first")
+
+    chat.sees("lists the commands")
+    chat.types("second\rthird\r")
+    chat.sees("three")
+    chat.types(_CTRL_D)
+
+    assert (chat.ends(), _said(bench)) == (0, ["first", "second", "third"])
+
+
+def test_ctrl_z_gives_the_terminal_back_to_the_shell_at_the_prompt_and_while_a_turn_runs(set_up: SetUp) -> None:
+    bench = set_up(TXT("answer 1"), TC("c1", "bash", {"command": "echo begun; sleep 1.2"}), TXT("answer 2"))
+    start = "import os; os.environ['PS1'] = 'shell$ '; os.execvp('bash', ['bash', '--norc', '--noprofile', '-i'])"
+    shell = PtyProgram(["-c", start], bench.workspace, bench.command.env)
+    shell.sees("shell$ ")
+    shell.enters(f"{sys.executable} -m graph_agent chat --mode bypassPermissions")
+    shell.sees("thread …")
+
+    shell.types("half \x1a")
+    shell.sees("shell$ ")
+    shell.enters("fg")
+    shell.sees("thread …")
+    shell.enters("typed")
+    shell.sees("answer 1")
+    shell.enters("go on")
+    shell.sees("begun")
+    shell.types("\x1a")
+    shell.sees("shell$ ")
+    shell.enters("fg")
+    shell.sees("answer 2")
+    shell.types(_CTRL_D)
+    shell.sees("shell$ ")
+    shell.enters("exit $?")
+
+    assert (shell.ends(), _said(bench)) == (0, ["half typed", "go on"])
+
+
+def test_streams_that_are_closed_or_full_end_a_run_without_a_traceback(set_up: SetUp) -> None:
+    bench = set_up(TXT("one"), TXT("two"))
+    run = shlex.join(bench.command.argv("run", "go"))
+
+    closed, full = (
+        subprocess.run(
+            ["sh", "-c", f"{run} {redirected}"],
+            cwd=bench.workspace,
+            env=bench.command.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=40,
+            check=False,
+        )
+        for redirected in (">&-", ">/dev/full")
+    )
+
+    assert (closed.returncode, closed.stderr) == (0, b"")
+    assert (full.returncode, b"no space left" in full.stderr, b"fault" in full.stderr) == (1, True, False)
 
 
 def _bare(bench: Bench, data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":

@@ -7,6 +7,7 @@ a key like any other. Keys typed while a turn runs are kept for the next message
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 import termios
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -166,7 +167,8 @@ class Terminal:
             output.flush()
 
     def _prompt_session(self, **options: Any) -> PromptSession[str]:
-        options = {"input": self._input, "interrupt_exception": Interrupted, "eof_exception": Left, **options}
+        exceptions = {"interrupt_exception": Interrupted, "eof_exception": Left}
+        options = {"input": self._input, "enable_suspend": True, **exceptions, **options}
         if not is_dumb_terminal():
             return PromptSession(output=_output(), **options)
         # A dumb terminal is served only where no output is named, and the usual one would send escapes at once.
@@ -203,10 +205,17 @@ class _TurnKeys:
         for press in keys:
             if press.key in (Keys.Escape, Keys.ControlC):
                 self._on_stop()
+            elif press.key is Keys.ControlZ:
+                self._suspend()
             elif press.key is Keys.Enter and self._on_line(_line_of(self._kept)):
                 self._kept.clear()
             else:
                 self._kept.append(press)
+
+    def _suspend(self) -> None:
+        """Stop this job until the shell takes it up again; commands that run go on."""
+        with self._source.cooked_mode():
+            os.kill(0, signal.SIGTSTP)
 
 
 def _line_of(keys: list[KeyPress]) -> str:

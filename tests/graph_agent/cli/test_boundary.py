@@ -92,6 +92,36 @@ def test_a_reader_that_has_gone_is_no_complaint(tmp_path: Path) -> None:
     program.stderr.close()
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_stream_the_program_was_started_without_is_nothing_and_its_number_goes_to_no_file(
+    tmp_path: Path, closed: str
+) -> None:
+    body = (
+        "import os, sys\n"
+        "from graph_agent.cli.boundary import guarded\n"
+        "def command():\n"
+        f"    opened = os.open({str(tmp_path / 'file')!r}, os.O_CREAT | os.O_WRONLY)\n"
+        "    print('to nobody', file=sys.stdout); print('to nobody', file=sys.stderr); sys.stdin.read()\n"
+        "    raise SystemExit(opened)\n"
+        "sys.exit(guarded(command))"
+    )
+    (tmp_path / "program.py").write_text(body)
+    line = f"exec {sys.executable} {tmp_path / 'program.py'} {closed}"
+
+    ended = subprocess.run(["sh", "-c", line], env={**os.environ, "PYTHONPATH": str(_ROOT)}, input=b"", check=False)
+
+    assert (ended.returncode >= 3, (tmp_path / "file").read_bytes()) == (True, b"")
+
+
+def test_a_full_device_is_named_as_what_it_is(tmp_path: Path) -> None:
+    body = "import errno\ndef command():\n    raise OSError(errno.ENOSPC, 'full')"
+    ended = _program(body, tmp_path)
+
+    out, err = ended.communicate()
+
+    assert (ended.returncode, out, "no space left" in err, "unexpected" in err) == (1, "", True, False)
+
+
 def test_a_termination_ends_with_143(tmp_path: Path) -> None:
     program = _program("import time\ndef command():\n    print('up', flush=True)\n    time.sleep(30)", tmp_path)
     assert program.stdout is not None

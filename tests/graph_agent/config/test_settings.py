@@ -14,10 +14,12 @@ from graph_agent.config.settings import (
 
 
 def test_requests_go_to_openai_unless_a_base_url_is_set() -> None:
-    assert (ModelSettings().endpoint, ModelSettings(base_url=" http://[::1]:8080/v1/ ").endpoint) == (
-        OPENAI_BASE_URL,
-        "http://[::1]:8080/v1",
-    )
+    given = [" http://[::1]:8080/v1/ ", "http://[::1]:8080/v1/chat/completions"]
+
+    assert ModelSettings().endpoint == OPENAI_BASE_URL
+    assert [ModelSettings(base_url=url).endpoint for url in given] == ["http://[::1]:8080/v1"] * 2
+    with pytest.raises(ValidationError, match="should end with its path"):
+        ModelSettings(base_url="http://host/v1?api-version=1")
 
 
 def test_settings_cannot_be_changed_and_take_no_unknown_field() -> None:

@@ -46,6 +46,16 @@ def test_a_server_that_cannot_be_reached_is_told_from_a_connection_that_broke(ca
     assert (unreachable.kind, broken.kind) == ("unreachable", "broken")
 
 
+def test_a_proxy_in_between_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:topsecret@proxy:3128")
+    through = diagnose(connection_error(ConnectError("refused")), PLACE).line
+    monkeypatch.setenv("NO_PROXY", "host")
+    around = diagnose(connection_error(ConnectError("refused")), PLACE).line
+
+    assert ("through the proxy http://" in through, "topsecret" in through) == (True, False)
+    assert "proxy" not in around
+
+
 def test_an_address_that_leads_in_a_circle_is_final() -> None:
     failure = diagnose(connection_error(TooManyRedirects("Exceeded maximum allowed redirects.")), PLACE)
 
