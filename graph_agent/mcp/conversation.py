@@ -1,6 +1,7 @@
 """One conversation with a server: opened, its tools listed, calls made. Ends when the server goes away."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,13 +23,14 @@ from mcp.types import (
     ClientRequest,
     ErrorData,
     Implementation,
+    JSONRPCMessage,
     ListRootsResult,
     Root,
     ServerNotification,
     Tool,
     ToolListChangedNotification,
 )
-from pydantic import FileUrl
+from pydantic import FileUrl, ValidationError
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.transport import Streams, opened
@@ -138,12 +140,23 @@ async def _watched(streams: Streams, signals: Signals) -> AsyncIterator[Streams]
             await write.aclose()
 
 
+def _read_again(fault: ValidationError) -> SessionMessage | Exception:
+    """The message of a line that was refused for half a surrogate pair in it, as cut texts have; else the fault."""
+    line = fault.errors()[0]["input"]
+    try:
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return SessionMessage(JSONRPCMessage.model_validate_json(whole))
+    except (TypeError, ValueError, RecursionError):
+        return fault
+
+
 async def _pumped(
     source: MemoryObjectReceiveStream[SessionMessage | Exception],
     sink: Callable[[SessionMessage | Exception], Awaitable[None]],
 ) -> None:
     try:
         async for message in source:
-            await sink(message)
+            await sink(_read_again(message) if isinstance(message, ValidationError) else message)
     except (anyio.ClosedResourceError, anyio.BrokenResourceError):
         return

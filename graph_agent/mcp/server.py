@@ -16,6 +16,7 @@ import httpx
 from mcp import McpError
 from mcp.shared.session import ProgressFnT
 from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool
+from pydantic import ValidationError
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.conversation import Conversation, Signals, opened_conversation
@@ -108,6 +109,10 @@ class RunningServer:
             ) from error
         except McpError as error:
             raise ServerFailed(f"The MCP server {self.name!r} refused: {error.error.message}") from error
+        except ValidationError as error:
+            raise ServerFailed(
+                f"The MCP server {self.name!r} answered with what is no result of a call; what it did is not known."
+            ) from error
 
     async def _usable(self) -> Conversation:
         async with self._changed:
@@ -180,7 +185,7 @@ class RunningServer:
                 return f"{self.server.url} answered {error.response.status_code}"
             case httpx.HTTPError():
                 return f"{self.server.url} cannot be reached ({type(error).__name__})"
-            case McpError() if error.error.code != CONNECTION_CLOSED:
+            case McpError() if not _is_closed(error):
                 return f"it refused: {error.error.message}"
             case McpError() | anyio.BrokenResourceError() | anyio.ClosedResourceError() | ConnectionError():
                 return f"it ended before it answered ({self._last_line()}all of it in {self._log_file()})"
@@ -196,6 +201,11 @@ class RunningServer:
         return self._around.logs / f"mcp-{safe}.log"
 
 
+def _is_closed(error: McpError) -> bool:
+    """Whether the library says so itself: servers have the same number for failures of their own."""
+    return error.error.code == CONNECTION_CLOSED and error.error.message == "Connection closed"
+
+
 async def _unless_lost(call: Coroutine[Any, Any, CallToolResult], lost: asyncio.Event) -> CallToolResult:
     """The call's result; `_Lost` when the server goes away first, whatever the library makes of that."""
     running, gone = asyncio.ensure_future(call), asyncio.ensure_future(lost.wait())
@@ -207,7 +217,7 @@ async def _unless_lost(call: Coroutine[Any, Any, CallToolResult], lost: asyncio.
             raise _Lost
         return running.result()
     except McpError as error:
-        if error.error.code != CONNECTION_CLOSED:
+        if not _is_closed(error):
             raise
         raise _Lost from error
     finally:

@@ -45,6 +45,10 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
             start = int(parameters.get("cursor") or 0)
             page = {"tools": TOOLS[start : start + _PAGE]}
             return page if start + _PAGE >= len(TOOLS) else {**page, "nextCursor": str(start + _PAGE)}
+        case "tools/call" if parameters["name"] == "half":
+            return {"content": [{"type": "text", "text": "half of \ud83d"}]}
+        case "tools/call" if parameters["name"] == "nonsense":
+            return {"sense": None}
         case "tools/call":
             text = json.dumps([parameters["name"], parameters.get("arguments")])
             return {"content": [{"type": "text", "text": text}]}
@@ -55,7 +59,9 @@ def _serve() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if "id" in request:
-            answer = {"jsonrpc": "2.0", "id": request["id"], "result": _answer(request)}
+            refuses = (request.get("params") or {}).get("name") == "refuse"
+            error = {"error": {"code": -32000, "message": "no such customer"}}
+            answer = {"jsonrpc": "2.0", "id": request["id"], **(error if refuses else {"result": _answer(request)})}
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
 

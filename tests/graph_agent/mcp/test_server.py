@@ -6,7 +6,7 @@ import pytest
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.server import ServerFailed
 from tests.cases.processes import running_with
-from tests.fakes.mcp_servers import Harbour, demo
+from tests.fakes.mcp_servers import Harbour, demo, odd
 
 
 async def _ignore(progress: float, total: float | None, message: str | None) -> None:
@@ -34,6 +34,22 @@ async def test_a_server_that_goes_away_in_a_call_is_started_once_more_and_the_ca
         "it ended by itself. It is started once more.",
         "it ended by itself. Its tools are not available.",
     ]
+
+
+async def test_an_answer_that_is_odd_or_a_refusal_is_told_for_what_it_is(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    async with harbour.fleet(odd=odd()) as fleet:
+        (server,) = fleet.running
+        half = await server.call("half", {}, _ignore)
+        with pytest.raises(ServerFailed, match="what is no result of a call"):
+            await server.call("nonsense", {}, _ignore)
+        with pytest.raises(ServerFailed, match="'odd' refused: no such customer"):
+            await server.call("refuse", {}, _ignore)
+
+    assert ([part.text for part in half.content if part.type == "text"], harbour.warnings) == (
+        ["half of \ufffd"],
+        [],
+    )
 
 
 async def test_a_server_that_never_answers_is_named_with_its_limit_and_leaves_no_process(tmp_path: Path) -> None:
