@@ -25,6 +25,7 @@ COMMANDS: dict[str, Command] = {
     "clear": Command("/clear", "leave this thread and begin a new one"),
     "calls": Command("/calls", "show every call of this thread with its status"),
     "inspect": Command("/inspect [PATH]", "show the state of the graph, or one piece of it"),
+    "export": Command("/export FILE", "write this thread to FILE: as a page (.html, .md) or whole (.json)"),
     "todo": Command("/todo", "show the plan of the work"),
     "memory": Command("/memory", "show what is remembered for every thread"),
     "policy": Command("/policy [revoke ID]", "show the rules and what was allowed always, or take a grant back"),

@@ -37,8 +37,9 @@ class Look:
                 return self._todo
             case "memory":
                 return partial(show_memory, as_json=False)
-            case "policy" | "tools":
-                return partial(self._policy if name == "policy" else self._tools, argument)
+            case "policy" | "tools" | "export":
+                shown = {"policy": self._policy, "tools": self._tools, "export": self._export}
+                return partial(shown[name], argument)
             case _:
                 path = argument or None
                 return partial(
@@ -52,6 +53,15 @@ class Look:
         except (NothingYet, UnknownId):
             plan = []
         print_lines(checklist(plan) or ["There is no plan yet."])
+
+    def _export(self, file: str) -> None:
+        # Loaded with the part that knows the settings, which hold what must not go out.
+        from graph_agent.cli.views.exported import export_thread
+
+        if not file:
+            print_lines(["name a file, such as /export thread.html; .md is a page too, .json can be imported"])
+            return
+        export_thread(self.database, self.thread_id, None, None, str(Path(file).expanduser()))
 
     def _policy(self, argument: str) -> None:
         # Loaded with the part that writes, which nothing else here needs.

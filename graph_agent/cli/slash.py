@@ -81,7 +81,7 @@ class Slash:
             case "resume":
                 await asyncio.to_thread(self._view("threads", ""))
                 self._say("/resume ID goes on with one of them", "dim")
-            case "threads" | "calls" | "inspect" | "todo" | "memory" | "policy" | "tools":
+            case "threads" | "calls" | "inspect" | "todo" | "memory" | "policy" | "tools" | "export":
                 await asyncio.to_thread(self._view(name, argument))
             case _:
                 self._unknown(name)

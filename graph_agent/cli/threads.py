@@ -168,8 +168,11 @@ def export_command(
     thread: Annotated[str, typer.Argument(help="Thread, or part of its id; else the newest here.")] = "",
     *,
     form: Annotated[
-        Format, typer.Option("--format", help="json is whole and can be imported; md and html are to be read.")
-    ] = Format.json,
+        Format | None,
+        typer.Option(
+            "--format", help="json is whole and can be imported; md and html are to be read. Else by FILE's name."
+        ),
+    ] = None,
     output: Annotated[str, typer.Option("--output", metavar="FILE", help="Where to; - is stdout.")] = "-",
     db: Database = None,
 ) -> None:
@@ -177,7 +180,7 @@ def export_command(
     from graph_agent.cli.views.exported import export_thread
     from graph_agent.cli.views.place import database_of, workspace_of
 
-    export_thread(database_of(db), thread, workspace_of(db), form.value, output)
+    export_thread(database_of(db), thread, workspace_of(db), form and form.value, output)
 
 
 @threads_app.command("import", cls=PlainCommand)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.ports.searchable import LONGEST_WORD, searchable
 
@@ -68,14 +69,13 @@ def read_hits(database: ReadOnlyDatabase, text: str) -> Iterator[Hit]:
         return
     patterns = [re.compile(re.escape(word), re.IGNORECASE) for word in words]
     narrowing = _match_of(words)
-    if narrowing and database.rows(_HAS_INDEX):
-        found = False
-        for place in database.rows(_INDEXED, {"words": narrowing}):
-            for hit in _looked_at(database, place, patterns):
-                found = True
-                yield hit
-        if found:
-            return
+    found = False
+    for place in _indexed(database, narrowing) if narrowing else []:
+        for hit in _looked_at(database, place, patterns):
+            found = True
+            yield hit
+    if found:
+        return
     for place in _scanned(database, words):
         yield from _looked_at(database, place, patterns)
 
@@ -84,6 +84,14 @@ def _match_of(words: Sequence[str]) -> str:
     """A question to the index that no message fails which holds the words; empty where it cannot tell."""
     parts = [part for word in words for part in re.findall(r"[A-Za-z0-9]+", word)]
     return " AND ".join(f'"{part[:LONGEST_WORD]}"*' for part in parts[:_LONGEST])
+
+
+def _indexed(database: ReadOnlyDatabase, narrowing: str) -> list[tuple[Any, ...]]:
+    """Where the words may stand; nowhere where there is no index, or none that can be read."""
+    try:
+        return database.rows(_INDEXED, {"words": narrowing}) if database.rows(_HAS_INDEX) else []
+    except DamagedDatabase:
+        return []
 
 
 def _scanned(database: ReadOnlyDatabase, words: Sequence[str]) -> list[tuple[Any, ...]]:

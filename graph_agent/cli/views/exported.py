@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["export_thread", "tell_imported"]
 
+_BY_SUFFIX = {".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
 
-def export_thread(database: Path, text: str, here: str | None, form: str, output: str) -> None:
-    """Write the thread that the text names, in one of the forms.
+
+def export_thread(database: Path, text: str, here: str | None, form: str | None, output: str) -> None:
+    """Write the thread that the text names in a form; where none is named, in the one that the file's name says.
 
     Raises:
         UsageError: the file cannot be written, or the thread not exported now.
     """
+    form = form or _BY_SUFFIX.get(Path(output).suffix.lower(), "json")
     if form == "json":
         with exported(database, text, here) as lines:
             _write_out(lines, output)
@@ -51,7 +54,7 @@ def _write_out(lines: Iterable[str], output: str) -> None:
         _write_whole(lines, path)
     except OSError as error:
         raise UsageError(f"--output {output!r} cannot be written: {error.strerror}") from error
-    sys.stderr.write(f"wrote {escape(output)}\n")
+    print_lines([f"wrote {escape(output)}"])
 
 
 def _write_whole(lines: Iterable[str], path: Path) -> None:

@@ -26,3 +26,19 @@ async def test_each_look_shows_the_thread_it_was_made_for(
     assert shown["todo"] == "There is no plan yet.\n"
     look.view("inspect", "messages.2.content")()
     assert "hello" in capsys.readouterr().out
+
+
+async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(text("hello")))
+    async with stage.life() as session:
+        await session.start()
+        await session.send("hi")
+        look = Look(stage.database, THREAD, "default")
+        look.view("export", str(tmp_path / "page.html"))()
+        look.view("export", "")()
+
+    assert capsys.readouterr().out.splitlines() == [
+        f"wrote {tmp_path / 'page.html'}",
+        "name a file, such as /export thread.html; .md is a page too, .json can be imported",
+    ]
+    assert "<title>hi</title>" in (tmp_path / "page.html").read_text()

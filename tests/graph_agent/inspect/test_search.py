@@ -102,6 +102,19 @@ def test_without_an_index_everything_is_scanned(rows: Rows) -> None:
     )
 
 
+def test_with_an_index_that_is_damaged_everything_is_scanned(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    play(path, "alpha one")
+
+    async def damage() -> None:
+        async with await Database.open(path) as database:
+            await database.write(lambda connection: connection.execute("UPDATE words_data SET block = x'00'"))
+
+    asyncio.run(damage())
+
+    assert found(path, "alpha") == [("user", "alpha")]
+
+
 def test_a_pruned_hit_names_the_next_checkpoint_that_stands(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     ends = play(path, "alpha", "beta", "gamma")

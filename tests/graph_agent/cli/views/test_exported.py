@@ -27,7 +27,7 @@ def test_a_thread_goes_to_stdout_or_into_a_file_of_its_owner_alone(database: Pat
     to_file = run(database, "export", "--output", str(file))
 
     assert to_stdout.stdout == file.read_text() == export(database, "thread-1")
-    assert (to_file.stdout, to_file.stderr) == ("", f"wrote {file}\n")
+    assert to_file.stdout == f"wrote {file}\n"
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -36,6 +36,15 @@ def test_a_thread_can_be_read_as_a_page(database: Path, form: str, start: str) -
     done = run(database, "export", "thread-1", "--format", form)
 
     assert (done.exit_code, done.stdout[: len(start)]) == (0, start)
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.MD", "# hello"), ("a.html", "<!doctype"), ("a.txt", '{"format"')])
+def test_without_a_format_the_name_of_the_file_says_which(
+    database: Path, tmp_path: Path, name: str, start: str
+) -> None:
+    run(database, "export", "thread-1", "--output", str(tmp_path / name))
+
+    assert (tmp_path / name).read_text().startswith(start)
 
 
 def test_a_file_that_cannot_be_written_stays_as_it_was(database: Path, tmp_path: Path) -> None:
