@@ -38,12 +38,14 @@ class Observation:
             if call["status"] not in FINAL:
                 raise InternalError(f"call {call_id} is {call['status']}, thread {here.thread_id} cannot go on yet")
             finals.append(call)
-        turn = dict(state.get("turn") or {})
-        turn["strikes"] = counted(turn.get("strikes") or {}, finals)
+        before = state.get("turn") or {}
+        strikes = counted(before.get("strikes") or {}, finals)
+        turn = {**before, "strikes": strikes} if strikes or "strikes" in before else dict(before)
         outcome, why = _outcome(finals, turn, life)
         if outcome != "observed":
-            turn |= {"outcome": _TURN_OUTCOME[outcome], "why": why}
-        return Step(outcome, {"messages": [_message(call) for call in finals], "turn": turn})
+            turn |= {"outcome": _TURN_OUTCOME[outcome]} | ({"why": why} if why else {})
+        update = {"messages": [_message(call) for call in finals]}
+        return Step(outcome, update if turn == before else {**update, "turn": turn})
 
 
 _TURN_OUTCOME = {"completed": "done", "limit": "limit", "stopped": "stopped"}
@@ -58,7 +60,7 @@ def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: Life) -> 
         # Declared beside a call that went wrong, it was declared too early: the model has to hear of that first.
         return "completed", ""
     held_back = next((call.get("reason", "") for call in calls if call.get("decision") == HELD_BACK), "")
-    if why := held_back or exhausted(turn["strikes"]):
+    if why := held_back or exhausted(turn.get("strikes") or {}):
         return "limit", why
     return ("limit" if turn.get("steps", 0) >= life.max_steps else "observed"), ""
 
