@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.tooling import rules_of
 from graph_agent.config.layers import read_layers
 from graph_agent.config.load import load_settings
 from graph_agent.config.paths import memory_file
@@ -68,7 +69,7 @@ def turns_on(project: Project) -> tuple[str, ...]:
         ConfigError: its settings cannot be read.
     """
     as_trusted = Project(project.folder, project.files, project.refused, "once")
-    load_settings(os.environ, project=as_trusted)
+    rules_of(load_settings(os.environ, project=as_trusted))
     return tuple(_lines(as_trusted))
 
 

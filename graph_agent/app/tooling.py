@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Protocol
 from graph_agent.app.secrets import scrub_here
 from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir, memory_file
 from graph_agent.config.settings import Settings
+from graph_agent.config.tightening import item_key
 from graph_agent.errors import ConfigError
 from graph_agent.events import CallProgressed, EventBus
 from graph_agent.ports import Blobs, FileStates, Grants, Journal
@@ -145,8 +146,19 @@ def rules_of(settings: Settings) -> Rules:
         texts = {kind: [entry.rule for entry in settings.policy.rules(kind)] for kind in _LISTS}
         return parse_rules(allow=texts["allow"], ask=texts["ask"], deny=texts["deny"])
     except BadRule as error:
-        place = config_dir(os.environ) / "config.toml"
-        raise ConfigError(f"{place}, table [policy]: {error}") from error
+        raise ConfigError(f"{_place_of_bad_rule(settings)}, table [policy]: {error}") from error
+
+
+def _place_of_bad_rule(settings: Settings) -> str:
+    for kind in _LISTS:
+        key = f"policy.{kind}"
+        for entry in settings.policy.rules(kind):
+            place = settings.origins.get(item_key(key, entry.rule), settings.origins.get(key, ""))
+            try:
+                parse_rules(**{kind: [entry.rule]})
+            except BadRule:
+                return place
+    return str(config_dir(os.environ) / "config.toml")
 
 
 def _hold_examples(settings: Settings) -> None:

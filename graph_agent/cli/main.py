@@ -3,6 +3,7 @@
 Light on purpose: `--help` and `--version` load nothing but Typer; every command loads its own parts.
 """
 
+import os
 import sys
 from typing import Annotated
 
@@ -60,8 +61,14 @@ app.add_typer(config_app, name="config")
 app.add_typer(mcp_app, name="mcp")
 
 
+_TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
+"""Variables by which the libraries below would send every conversation to a service of their maker."""
+
+
 def main() -> int:
     """Run the command of `sys.argv`; returns the exit code."""
+    for name in _TRACING:
+        os.environ.pop(name, None)
     return guarded(lambda: app(prog_name="graph-agent"))
 
 

@@ -30,12 +30,12 @@ _STRICTER_MODES: Mapping[str, tuple[str, ...]] = {
 }
 """Mode and those in which no call runs that would not run in it, nor runs unasked."""
 
-_SANDBOXES = ("off", "on", "required")
+_STRICTER_SANDBOXES = (("off", "on"), ("off", "required"), ("on", "required"))
 
 _TIGHTER: Mapping[str, Callable[[Any, Any], bool]] = {
     "mode": lambda new, old: new in _STRICTER_MODES.get(str(old), ()),
-    "max_steps": lambda new, old: isinstance(new, int) and 0 < new < old,
-    "sandbox": lambda new, old: new in _SANDBOXES and _SANDBOXES.index(new) > _SANDBOXES.index(old),
+    "max_steps": lambda new, old: isinstance(new, int) and isinstance(old, int) and 0 < new < old,
+    "sandbox": lambda new, old: (old, new) in _STRICTER_SANDBOXES,
     "sandbox_network": lambda new, old: new is False and old is not False,
 }
 """Settings a project may make stricter, and whether a value is stricter than the one that stands."""

@@ -1,4 +1,5 @@
 import os
+import socket
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -76,6 +77,27 @@ def test_a_password_in_the_address_is_shown_by_no_command(tmp_path: Path, url: s
 
     assert [word for word in _SECRETS for done in told if word in done.stdout + done.stderr] == []
     assert _holding(tmp_path, lambda _: False) == []
+
+
+def test_no_library_reports_a_conversation_to_its_maker_whatever_the_environment_asks_for(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as maker:
+        maker.setblocking(False)  # noqa: FBT003 - the name of the socket's own parameter
+        address = f"http://127.0.0.1:{maker.getsockname()[1]}"
+        names = [
+            f"{maker_name}_{word}"
+            for maker_name in ("LANGSMITH", "LANGCHAIN")
+            for word in ("TRACING", "TRACING_V2")
+        ]
+        ends = {
+            f"{name}_{word}": address for name in ("LANGSMITH", "LANGCHAIN") for word in ("ENDPOINT", "API_KEY")
+        }
+        command = Command(tmp_path, extra_env={**dict.fromkeys(names, "true"), **ends})
+
+        ran = command("run", "list")
+
+        with pytest.raises(BlockingIOError):
+            maker.accept()
+    assert ran.returncode == 0
 
 
 def _modes(folder: Path) -> Mapping[str, str]:

@@ -100,10 +100,17 @@ def test_what_does_not_count_is_told_once_and_clearly(folder: Path) -> None:
     assert trusted == [f"ignored in {folder / PROJECT_CONFIG}: model.base_url (a project may not set this)"]
 
 
-def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path) -> None:
-    (folder / PROJECT_CONFIG).write_text("= no toml")
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("= no toml", "cannot be read as TOML"),
+        ('[policy]\ndeny = ["bash((("]', r"config.toml, .*'bash\(\(\(' is no rule"),
+    ],
+)
+def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path, text: str, complaint: str) -> None:
+    (folder / PROJECT_CONFIG).write_text(text)
 
-    with pytest.raises(ConfigError, match="cannot be read as TOML"):
+    with pytest.raises(ConfigError, match=f"{folder}.*{complaint}"):
         answer_trust(project_at(folder), trusted=True)
     assert (project_at(folder).trust, settings_at(folder).mode) == ("untrusted", "default")
 

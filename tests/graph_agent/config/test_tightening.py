@@ -46,6 +46,15 @@ def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
     assert ("mode" in said.counting, "mode" in said.ignored) == (counts, not counts)
 
 
+@pytest.mark.parametrize(
+    ("standing", "wanted", "counts"), [(9, 4, True), (9, 9, False), ("many", 4, False), (9, "4", False)]
+)
+def test_a_step_limit_counts_only_where_it_is_lower(standing: Any, wanted: Any, counts: bool) -> None:
+    said = project_settings(_project(f"max_steps = {wanted!r}"), {"max_steps": Found(standing, "own")})
+
+    assert ("max_steps" in said.counting, "max_steps" in said.ignored) == (counts, not counts)
+
+
 def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
     values = {"mode": '"plan"', "max_steps": "3", "model.name": '"m"', "mcp_servers.x": '{command = "c"}'}
     lists = {f"policy.{name}": '["bash(x)"]' for name in ("allow", "ask", "deny")}
