@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graph_agent.app.check import Check
 from graph_agent.app.mounts import mount_of
-from graph_agent.config.paths import blob_dir, data_dir
+from graph_agent.config.paths import blob_dir, data_dir, lock_dir
 from graph_agent.errors import AgentError, DamagedDatabase, NewerSchema, NothingYet, StorageError
 from graph_agent.inspect import Reader
 from graph_agent.store.health import Health, database_health
@@ -23,7 +23,7 @@ _MUCH_LOG_BYTES = 64 * 1024 * 1024
 _LOOK_S = 5.0
 """How long threads are held against their checkpoints; the last at work first."""
 _REPAIR = "graph-agent doctor --repair"
-_BACKUP = "a copy made by `doctor --backup FILE` can be put in its place"
+_BACKUP = "a copy made by `doctor --backup FILE` can be put in its place, once -wal and -shm beside it are gone"
 
 
 def own_folders(database: Path, environment: Mapping[str, str]) -> list[Path]:
@@ -57,6 +57,8 @@ def _database(path: Path) -> tuple[Health | None, Check]:
     except NewerSchema as error:
         return None, Check("database", ok=False, detail=str(error), hint="update graph-agent")
     except DamagedDatabase as error:
+        if not path.exists():
+            return None, Check("database", ok=False, detail=str(error), hint=_BACKUP)
         hint = f"{_REPAIR} takes what can be read over into a new file and keeps this one; or {_BACKUP}"
         return None, Check("database", ok=False, detail=str(error), hint=hint)
     except NothingYet:
@@ -70,6 +72,9 @@ def _database(path: Path) -> tuple[Health | None, Check]:
 
 
 def _require_writable(path: Path) -> None:
+    for folder in (blob_dir(path), lock_dir(path)):
+        if folder.exists() and not folder.is_dir():
+            raise StorageError(f"{folder} is no folder, and one of the agent's own is kept there: move it away")
     for place in (path, path.parent):
         if not os.access(place, os.W_OK):
             raise StorageError(f"{place} cannot be written: threads can be looked at, but not gone on with")

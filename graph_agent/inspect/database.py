@@ -126,6 +126,11 @@ def _require_whole(path: Path) -> None:
                 f"{path} is empty, though threads were kept in it; nothing was changed. "
                 "Put back a backup, or name another with --db."
             )
+        if not path.exists() and _has_log(path):
+            raise DamagedDatabase(
+                f"{path} is gone, though its log {path}-wal holds what was written last; nothing was changed. "
+                "Put the file back beside it, or remove the log too to begin anew."
+            )
         raise _nothing_yet(path)
     if _is_cut_short(path):
         raise DamagedDatabase(

@@ -15,8 +15,9 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from graph_agent.errors import InternalError
+from graph_agent.errors import InternalError, StorageError
 from graph_agent.store.faults import BUSY_TIMEOUT_S, storage_fault
+from graph_agent.store.files import file_identity
 from graph_agent.store.migrations import MIGRATIONS, Migration
 from graph_agent.store.schema import open_connection
 
@@ -82,6 +83,7 @@ class Database:
         self.path = path
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
 
     @classmethod
@@ -106,12 +108,17 @@ class Database:
         """Run the work on the database's thread. A cancelled caller waits for it, then raises CancelledError.
 
         Raises:
-            StorageError: SQLite or the disk failed.
+            StorageError: SQLite or the disk failed, or the file is no longer the one that was opened.
         """
         connection = self._connection
         if connection is None:
             raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
-        return await self._submit(lambda: work(connection))
+
+        def in_its_file() -> T:
+            self._require_same_file()
+            return work(connection)
+
+        return await self._submit(in_its_file)
 
     async def write(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
         """Run the work as one `transaction`: durable when this returns, undone when the work raises."""
@@ -143,6 +150,15 @@ class Database:
 
     def _connect(self, migrations: Sequence[Migration]) -> None:
         self._connection = open_connection(self.path, migrations)
+        self._file = file_identity(self.path)
+
+    def _require_same_file(self) -> None:
+        """SQLite goes on writing to a file that has no name any more, and nobody would ever read it."""
+        if file_identity(self.path) != self._file:
+            raise StorageError(
+                f"the database {str(self.path)!r} was removed or replaced while this process worked with it; "
+                "nothing more is done, as it would be forgotten. Put the right file in its place, then go on"
+            )
 
     async def _submit(self, work: Callable[[], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, fcntl, flock
 from pathlib import Path
 
+from graph_agent.config.paths import odd_kind
 from graph_agent.config.private import make_private_folder
+from graph_agent.store.migrations import APPLICATION_ID
 
 if sys.platform == "darwin":
     from fcntl import F_FULLFSYNC
@@ -15,12 +17,17 @@ if sys.platform == "darwin":
 __all__ = [
     "create_private_file",
     "exclusive",
+    "file_identity",
+    "is_ours",
     "make_private_folder",
     "open_private_file",
     "sync",
     "sync_file",
     "sync_folder",
 ]
+
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
 
 
 def open_private_file(path: Path) -> int:
@@ -33,6 +40,27 @@ def create_private_file(path: Path) -> None:
     if not path.exists():
         os.close(open_private_file(path))
         sync_folder(path.parent)
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one that takes its name; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file says of itself, in its raw header, that it is a database of this program."""
+    try:
+        if odd_kind(path):
+            return False
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError:
+        return False
+    return header.startswith(_MAGIC) and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
 
 
 def sync_folder(folder: Path) -> None:

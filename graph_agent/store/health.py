@@ -10,6 +10,7 @@ from graph_agent.config.paths import odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
 from graph_agent.store.faults import storage_fault
 from graph_agent.store.files import sync_file, sync_folder
+from graph_agent.store.logs import require_no_log, require_own_log
 from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
 from graph_agent.store.outline import table_names, tables_of_version
 from graph_agent.store.words import has_word_index
@@ -40,6 +41,7 @@ def database_health(path: Path) -> Health | None:
         StorageError: it cannot be opened.
     """
     if not path.exists():
+        require_no_log(path)
         return None
     if kind := odd_kind(path):
         raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
@@ -47,6 +49,8 @@ def database_health(path: Path) -> Health | None:
         with closing(_opened(path)) as database:
             identity = int(database.execute("PRAGMA application_id").fetchone()[0])
             number = int(database.execute("PRAGMA user_version").fetchone()[0])
+            if identity != APPLICATION_ID:
+                require_own_log(path)
             _require_ours(path, identity, number)
             # Not quick_check: where a table without rowid names its key's columns in another order than its own, as
             # "pruned" does, SQLite 3.40 has that complain of a NULL in every row.

@@ -12,7 +12,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from graph_agent.config.paths import lock_dir
-from graph_agent.errors import InternalError, ThreadHeld
+from graph_agent.errors import InternalError, StorageError, ThreadHeld
 from graph_agent.ports import Clock, Holder
 from graph_agent.store.database import Database
 from graph_agent.store.files import make_private_folder, open_private_file
@@ -63,6 +63,10 @@ class FlockThreadLock:
         try:
             at = self._clock.now()
             await self._database.write(lambda connection: end_lease(connection, thread_id, life, at))
+        except StorageError:
+            # Told already by whoever failed before, or not worth failing for: the lease of a process that ended
+            # reads like that of one that died, and the lock is free all the same.
+            return
         finally:
             self._let_go()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from graph_agent.config.paths import blob_dir, lock_dir
+from graph_agent.store.files import is_ours
 
 __all__ = ["exposed_files", "strangers_files", "tighten"]
 
@@ -34,18 +35,19 @@ def tighten(files: Iterable[Path]) -> list[Path]:
 
 
 def _kept(path: Path, folders: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
-    for one in _named(path, folders):
+    for one in dict.fromkeys(_named(path, folders)):
         try:
             status = one.lstat()
         except OSError:
             continue
-        # What a link leads to belongs to somebody else.
-        if not stat.S_ISLNK(status.st_mode):
+        # What a link leads to belongs to somebody else, and so does a folder or a pipe in the database's place.
+        if stat.S_ISREG(status.st_mode) or (stat.S_ISDIR(status.st_mode) and one != path):
             yield one, status
 
 
 def _named(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
-    yield from (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm"))
+    if is_ours(path):
+        yield from (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm"))
     for copies in ("*backup", "damaged-*", "*draft"):
         yield from sorted(path.parent.glob(f"{path.name}.{copies}"))
     for folder in (blob_dir(path), lock_dir(path), *folders):

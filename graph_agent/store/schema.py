@@ -16,6 +16,7 @@ from graph_agent.config.paths import lock_dir, odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError
 from graph_agent.store.faults import BUSY_TIMEOUT_S
 from graph_agent.store.files import create_private_file, exclusive, make_private_folder
+from graph_agent.store.logs import require_no_log, require_own_log
 from graph_agent.store.migrations import APPLICATION_ID, Migration
 
 __all__ = ["open_connection"]
@@ -42,6 +43,7 @@ def open_connection(path: Path, migrations: Sequence[Migration]) -> sqlite3.Conn
     make_private_folder(path.parent)
     header = _read_header(path)
     _require_ours(path, header)
+    require_own_log(path)
     if header is not None and header.application_id == APPLICATION_ID:
         connection = _connect(path)
         with _closed_unless_used(connection) as used:
@@ -71,6 +73,7 @@ def _closed_unless_used(connection: sqlite3.Connection) -> Iterator[Callable[[],
 def _read_header(path: Path) -> _Header | None:
     """What the first 100 bytes say; None where there is no file yet, or an empty one."""
     if not path.exists():
+        require_no_log(path)
         return None
     if kind := odd_kind(path):
         raise StorageError(f"{str(path)!r} is {kind}, not a file; name the database file with --db")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cases.bench import Bench, SetUp, bash
 from tests.fakes.openai_server import TCS, TXT
+from tests.scenarios.command import until
 
 _READERS = (("threads", "list"), ("calls",), ("approvals", "list"), ("inspect",))
 
@@ -93,3 +94,54 @@ def test_a_folder_named_as_the_database_is_told_so(set_up: SetUp) -> None:
     told = [bench.command(*command, "--db", str(bench.folder)) for command in (("threads", "list"), ("run", "go"))]
 
     assert [(ended.returncode, "folder" in ended.stderr) for ended in told] == [(1, True)] * 2
+
+
+def test_a_database_replaced_while_a_command_runs_takes_nothing_more_and_the_call_comes_back_as_unknown(
+    set_up: SetUp,
+) -> None:
+    bench = set_up(TXT("ok"), TCS(bash("c1", "echo once >> log; sleep 1")), TXT("never asked for"))
+    bench.run("go", "--thread", "kept")
+    path = bench.home / "data" / "graph-agent.db"
+    running = bench.command.start("run", "more", "--resume", "kept", "--mode", "bypassPermissions")
+    until(lambda: bench.read("log") is not None)
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+    code = running.wait(timeout=30)
+    left = bench.command.json("calls")["calls"]
+    resumed = bench.run("--resume", "kept")
+
+    assert (code, [(call["call_id"], call["status"], call["reason"]) for call in left]) == (
+        1,
+        [("c1", "interrupted", "outcome_unknown")],
+    )
+    assert (resumed.code, bench.read("log"), len(bench.server.bodies)) == (4, b"once\n", 2)
+
+
+@pytest.mark.parametrize(
+    "room",
+    [0, 474_000, *(pytest.param(room, marks=pytest.mark.sweep) for room in range(24_000, 600_000, 18_000))],
+)
+def test_wherever_the_disk_gets_full_it_is_said_and_afterwards_nothing_runs_twice(set_up: SetUp, room: int) -> None:
+    bench = set_up(TCS(bash("c1", "echo once >> log")), TXT("ok"), TXT("again"), TXT("more"))
+
+    failed = bench.command.limited(room, "run", "go", "--thread", "full", "--mode", "bypassPermissions")
+    ran = bench.read("log")
+    if (
+        not (bench.home / "data" / "graph-agent.db").exists()
+        or not bench.command.json("threads", "list")["threads"]
+    ):
+        gone_on = bench.run("go", "--thread", "full")
+    else:
+        gone_on = bench.run("--resume", "full", "--recover", "retry-safe")
+
+    assert (failed.returncode, "the disk is full" in failed.stderr, "Traceback" in failed.stderr) == (
+        1,
+        True,
+        False,
+    )
+    assert "graph-agent.db" in failed.stderr
+    # Either its outcome is known, or it is asked about; it has run once at most.
+    assert gone_on.code in (0, 4)
+    assert bench.read("log") == (ran if gone_on.code == 4 else b"once\n") or not bench.server.bodies

@@ -77,6 +77,20 @@ class Command:
             check=False,
         )
 
+    def limited(self, most_bytes: int, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run where no file may get longer than this, which is what a full disk looks like from inside."""
+        shell = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes},) * 2); "
+        return subprocess.run(
+            [sys.executable, "-c", f"{shell}os.execv(sys.argv[1], sys.argv[1:])", *self.argv(*arguments)],
+            cwd=self.workspace,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
     def json(self, *arguments: str) -> Any:
         """Run with `--json` and read what it printed."""
         return json.loads(self(*arguments, "--json").stdout)

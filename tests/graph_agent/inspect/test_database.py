@@ -176,3 +176,17 @@ def test_reading_leaves_the_file_byte_for_byte_as_it_was(tmp_path: Path) -> None
         assert len(reader.threads()) == 1
 
     assert rows.path.read_bytes() == before
+
+
+def test_a_pipe_in_its_place_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.db")
+
+    with pytest.raises(StorageError, match="is a pipe, not a file"):
+        ReadOnlyDatabase.open(tmp_path / "pipe.db")
+
+
+def test_a_log_without_its_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.db-wal").write_bytes(b"something")
+
+    with pytest.raises(DamagedDatabase, match="is gone, though its log"):
+        ReadOnlyDatabase.open(tmp_path / "a.db")

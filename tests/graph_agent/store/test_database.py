@@ -207,3 +207,24 @@ async def test_a_cursor_never_leaves_the_thread_that_its_statement_belongs_to(da
     ]
 
     assert left == [None, None]
+
+
+@pytest.mark.parametrize("harm", ["removed", "replaced", "moved away with its folder"])
+async def test_a_file_that_is_no_longer_the_one_that_was_opened_takes_no_more_work(
+    database_path: Path, harm: str
+) -> None:
+    async with await Database.open(database_path) as database:
+        match harm:
+            case "removed":
+                database_path.unlink()
+            case "replaced":
+                copy = database_path.with_name("copy")
+                copy.write_bytes(database_path.read_bytes())
+                copy.replace(database_path)
+            case _:
+                database_path.parent.rename(database_path.parent.with_name("elsewhere"))
+
+        with pytest.raises(StorageError, match="was removed or replaced while this process worked with it"):
+            await database.write(lambda connection: connection.execute("DELETE FROM inbox"))
+        with pytest.raises(StorageError, match="was removed or replaced"):
+            await database.run(lambda connection: connection.execute("SELECT 1"))

@@ -35,3 +35,12 @@ async def test_where_a_link_leads_to_is_left_alone(database_path: Path, tmp_path
 
 def test_what_is_not_there_is_private(tmp_path: Path) -> None:
     assert exposed_files(tmp_path / "none.db", [tmp_path / "none"]) == []
+
+
+def test_what_stands_in_place_of_a_database_is_somebody_elses(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not a database")
+    notes.chmod(0o644)
+    tmp_path.chmod(0o755)
+
+    assert (exposed_files(notes), exposed_files(tmp_path)) == ([], [])
