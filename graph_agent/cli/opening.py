@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["Target", "absolute", "aim", "open_target"]
 
 
+_MAX_ID_CHARS = 100
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Which thread, in which folder, and with which flags."""
@@ -61,11 +64,21 @@ def _aim_at(here: Path, given: dict[str, Any], thread: str | None, resume: str |
     db = given.get("db")
     found = find(resume, db, here) if resume is not None else known_thread(thread or "", db)
     if found is None:
+        _require_name(thread or "")
         return Target(here, thread, exists=False, flags=given)
     if found.checkpoint_id is not None:
         given["checkpoint_id"] = found.checkpoint_id
     folder = here if moves else require_folder(found.workspace, found.thread_id)
     return Target(folder, found.thread_id, exists=True, flags=given, last_life=found.last_life)
+
+
+def _require_name(thread: str) -> None:
+    """A new thread's id is typed and printed again and again: on one line, and to be seen."""
+    if not thread.strip() or thread != thread.strip() or not thread.isprintable() or len(thread) > _MAX_ID_CHARS:
+        raise UsageError(
+            f"--thread {thread[:_MAX_ID_CHARS]!r} is no name for a new thread: give up to {_MAX_ID_CHARS} visible "
+            "characters without blanks around them, or leave it out"
+        )
 
 
 async def open_target(target: Target, bus: "EventBus") -> "Conversation":

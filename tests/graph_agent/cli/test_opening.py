@@ -23,6 +23,12 @@ def test_a_thread_that_is_not_there_yet_is_created_here(tmp_path: Path) -> None:
     assert aim({}, workspace=None, thread="fix-42", resume=None) == Target(tmp_path, "fix-42", exists=False)
 
 
+@pytest.mark.parametrize("name", ["", "  ", " a", "two\nlines", "\x1b[2J", "x" * 101])
+def test_what_is_no_name_makes_no_thread(name: str) -> None:
+    with pytest.raises(UsageError, match="is no name for a new thread"):
+        aim({}, workspace=None, thread=name, resume=None)
+
+
 def test_a_named_folder_is_the_workspace(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
