@@ -12,6 +12,7 @@ from graph_agent.errors import ControlFlow
 from graph_agent.ports import Blobs, FileStates, Finding, Grants, Intent, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, RecordProcess, StoredBlobs, progress_in_words
 from graph_agent.toolbox.binding import admitted_paths
+from graph_agent.toolbox.command_words import command_in_words
 from graph_agent.toolbox.facts import Setting, call_facts, kind_of
 from graph_agent.toolbox.granting import NoGrants, with_grants
 from graph_agent.toolbox.hiding import hidden
@@ -19,9 +20,9 @@ from graph_agent.toolbox.hosts import host_leave
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.places import other_names
 from graph_agent.toolbox.planned import planned
-from graph_agent.toolbox.values import as_outcome, as_preview
+from graph_agent.toolbox.values import as_outcome, as_preview, reconciled
 from policy import CallFacts, PolicySettings, hidden_tools, judge, may_read, propose
-from tools.base import BaseTool, InterruptedCall, Limits, Progress, ToolContext, ToolErrorType, failure
+from tools.base import BaseTool, InterruptedCall, Limits, Preview, Progress, ToolContext, ToolErrorType, failure
 from tools.blocking import in_thread
 from tools.coercion import BadArguments
 from tools.files import digest
@@ -161,7 +162,7 @@ class GraphToolbox:
             return Finding("unknown", f"There is no tool {call['tool_name']!r} any more that could tell.")
         foreseen = (intent.path, intent.before_sha256, intent.after_sha256) if intent else (None, None, None)
         failed = Finding("unknown", f"{tool.name} failed while it looked; see the log.")
-        return await self._guarded(_reconciled(tool, InterruptedCall(call["arguments"], *foreseen)), failed)
+        return await self._guarded(reconciled(tool, InterruptedCall(call["arguments"], *foreseen)), failed)
 
     async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:
         """See the port."""
@@ -236,6 +237,9 @@ class GraphToolbox:
     async def _preview(
         self, tool: BaseTool, arguments: dict[str, Any], scope: Scope, facts: CallFacts
     ) -> dict[str, Any] | None:
+        if facts.shell is not None:
+            words = command_in_words(facts, facts.shell)
+            return await in_thread(as_preview, Preview("text", words), self._blobs)
         if tool.is_read_only(arguments):
             return None
         admitted = frozenset(Path(path.resolved) for path in facts.paths) or None
@@ -293,8 +297,3 @@ class GraphToolbox:
         except Exception:  # noqa: BLE001 - the one boundary between a tool's bugs and planning or recovery
             _log.exception("a tool failed outside of its execution")
             return fallback
-
-
-async def _reconciled(tool: BaseTool, call: InterruptedCall) -> Finding:
-    found = await tool.reconcile(call)
-    return Finding(found.verdict, found.detail)

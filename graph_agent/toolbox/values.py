@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from graph_agent.ports import Outcome
-from tools.base import BlobStore, Preview, ToolResult
+from graph_agent.ports import Finding, Outcome
+from tools.base import BaseTool, BlobStore, InterruptedCall, Preview, ToolResult
 
-__all__ = ["as_outcome", "as_preview"]
+__all__ = ["as_outcome", "as_preview", "reconciled"]
 
 _PREVIEW_CHARS = 20_000
 
@@ -20,6 +20,12 @@ def as_outcome(result: ToolResult) -> Outcome:
         display=_storable(result.display),
         metadata=_as_json(result.metadata),
     )
+
+
+async def reconciled(tool: BaseTool, call: InterruptedCall) -> Finding:
+    """What a tool finds out about a call that was broken off."""
+    found = await tool.reconcile(call)
+    return Finding(found.verdict, found.detail)
 
 
 def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:

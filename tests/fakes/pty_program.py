@@ -43,6 +43,10 @@ class PtyProgram:
         """Wait until these very words appear after what was seen before."""
         self._child.expect_exact(words)
 
+    def sees_one_of(self, *words: str) -> int:
+        """Wait until one of these appears; returns which."""
+        return int(self._child.expect_exact(list(words)))
+
     def types(self, keys: str) -> None:
         self._child.send(keys)
 

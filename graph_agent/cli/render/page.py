@@ -13,6 +13,7 @@ from rich.text import Text
 
 from graph_agent.cli.render.diff import added_text, diff_lines
 from graph_agent.cli.render.lines import block, folded, marked
+from graph_agent.cli.render.lookalikes import mixed_words
 from graph_agent.session.api import OpenQuestion
 
 __all__ = ["approval_page", "question_page", "recovery_page"]
@@ -39,6 +40,9 @@ def approval_page(
     lines += _field("workspace", str(workspace), width)
     preview = call.get("preview")
     lines += _arguments(call["arguments"], preview, width)
+    for word, letters in mixed_words(call["arguments"]):
+        told = marked(f"{word} mixes alphabets: {letters}", "bold yellow")
+        lines += folded(told, width, "  ! ", "    ")
     if is_edited:
         lines.append(Text("  these are your edited arguments, not the model's", "bold"))
     return [*lines, *_change(preview, width)]

@@ -93,13 +93,17 @@ async def test_a_write_asks_with_its_diff_and_what_the_diff_was_made_from(tmp_pa
     assert not (world.workspace / "a.txt").exists()
 
 
-async def test_a_command_asks_with_its_text_and_place(tmp_path: Path) -> None:
+async def test_a_command_asks_with_how_it_was_understood(tmp_path: Path) -> None:
     world = World(tmp_path)
 
     plan = await world.plan("bash", command="make\nmake test")
 
     assert (plan.verdict, plan.risk, plan.kind, plan.display) == ("ask", "high", "execute", "$ make (+1 lines)")
-    assert plan.preview == {"kind": "text", "text": f"make\nmake test\n[in {world.workspace}]", "seen": None}
+    assert plan.preview == {
+        "kind": "text",
+        "text": f"runs    make\nruns    make test\nin      {world.workspace}",
+        "seen": None,
+    }
 
 
 @pytest.mark.parametrize(
