@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.warm_command import run_warm
+
 __all__ = ["Command", "until"]
 
 
@@ -65,7 +67,15 @@ class Command:
     def __call__(
         self, *arguments: str, cwd: Path | None = None, stdin: str = ""
     ) -> "subprocess.CompletedProcess[str]":
-        """Run to the end; a run that takes a minute is stuck."""
+        """Run to the end; a run that takes a minute is stuck. It is forked where all is loaded already."""
+        if any(name.startswith("PYTHON") for name in self.extra_env):
+            return self.afresh(*arguments, cwd=cwd, stdin=stdin)
+        return run_warm(arguments, cwd or self.workspace, self.env, stdin)
+
+    def afresh(
+        self, *arguments: str, cwd: Path | None = None, stdin: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
+        """The same, started as a person starts it: for what is about starting."""
         return subprocess.run(
             self.argv(*arguments),
             cwd=cwd or self.workspace,

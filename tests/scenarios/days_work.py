@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
+from tests.fakes.warm_command import run_warm
 from tests.scenarios.command import until
 
 __all__ = ["CHANGED", "NEW", "OLD", "REPLIES", "TESTS", "DaysWork", "Life", "checkout"]
@@ -131,16 +132,7 @@ class DaysWork:
 
     def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Another process of the program."""
-        return subprocess.run(
-            [sys.executable, "-m", "graph_agent", *arguments],
-            cwd=self.workspace,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-            timeout=30,
-        )
+        return run_warm(arguments, self.workspace, self._environment, "")
 
     def _written_by_commands(self) -> str:
         spools = (self._home / "data" / "graph-agent.db.blobs" / "spool").rglob("*.out")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.fakes.openai_server import ERR, TCS, TXT, FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
+from tests.fakes.warm_command import run_warm
 
 _KEYS = "[s]top the turn > "
 _CTRL_C, _CTRL_D = "\x03", "\x04"
@@ -36,16 +37,7 @@ class _Desk:
         return PtyProgram(["-m", "graph_agent", *(arguments or ("chat",))], self.workspace, self.environment)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "graph_agent", *arguments],
-            cwd=self.workspace,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-            timeout=30,
-        )
+        return run_warm(arguments, self.workspace, self.environment, "")
 
     def text(self, name: str) -> str | None:
         path = self.workspace / name

@@ -1,0 +1,144 @@
+"""The real command in a process of its own that need not load its modules: it begins in milliseconds.
+
+A nursery process has loaded everything and forks for each command; it has one thread and keeps nothing, so a
+command is as new as one that was started by hand, but for the state of modules that were only imported. What is
+about starting itself (imports, the folder one stands in, streams of another encoding) is started for real.
+"""
+
+import atexit
+import importlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.crash.warm import load
+
+__all__ = ["run_warm"]
+
+_ROOT = Path(__file__).parents[2]
+_MORE = (
+    "graph_agent.__main__",
+    "graph_agent.app.rewinding",
+    "graph_agent.app.forking",
+    "graph_agent.cli.views.calls",
+    "graph_agent.cli.views.rewinds",
+    "graph_agent.model.endpoint",
+)
+_MOST_BYTES = 1024 * 1024
+_PATIENCE_S = 60.0
+
+
+def run_warm(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run `graph-agent ARGUMENTS` to its end.
+
+    Raises:
+        TimeoutExpired: it takes longer than a minute.
+    """
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        source.write(stdin.encode())
+        source.seek(0)
+        asked = {"arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment)}
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(_nursery())
+            line.settimeout(_PATIENCE_S)
+            body = json.dumps(asked).encode()
+            socket.send_fds(line, [len(body).to_bytes(4, "big")], [file.fileno() for file in (source, out, err)])
+            line.sendall(body)
+            try:
+                code = int(line.recv(64))
+            except TimeoutError as late:
+                raise subprocess.TimeoutExpired(list(arguments), _PATIENCE_S) from late
+        texts = [_text(file) for file in (out, err)]
+    return subprocess.CompletedProcess(list(arguments), code, *texts)
+
+
+def _text(file: Any) -> str:
+    file.seek(0)
+    content: bytes = file.read()
+    return content.decode()
+
+
+@cache
+def _nursery() -> str:
+    """Address of the nursery of this process; it ends with it."""
+    folder = tempfile.mkdtemp(prefix="nursery-")
+    address = f"{folder}/socket"
+    nursery = subprocess.Popen(
+        [sys.executable, "-m", __name__, address], cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert nursery.stdout is not None
+    assert nursery.stdout.readline() == b"ready\n"
+    atexit.register(_end, nursery, folder)
+    return address
+
+
+def _end(nursery: "subprocess.Popen[bytes]", folder: str) -> None:
+    nursery.kill()
+    nursery.communicate()
+    Path(folder, "socket").unlink(missing_ok=True)
+    Path(folder).rmdir()
+
+
+def _serve(address: str) -> None:
+    load()
+    for part in _MORE:
+        importlib.import_module(part)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        while True:
+            line, _ = listener.accept()
+            if os.fork() == 0:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                listener.close()
+                _attend(line)
+                return
+            line.close()
+
+
+def _attend(line: socket.socket) -> None:
+    """Fork the command and tell how it ended; in the command's own process this returns once it is over."""
+    head, descriptors, _, _ = socket.recv_fds(line, 4, 3)
+    body = b""
+    while len(body) < int.from_bytes(head, "big"):
+        body += line.recv(_MOST_BYTES)
+    command = os.fork()
+    if command == 0:
+        line.close()
+        _become(json.loads(body), descriptors)
+        sys.exit(importlib.import_module("graph_agent.__main__").main())
+    _, status = os.waitpid(command, 0)
+    line.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")  # noqa: SIM115 - they are the streams
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115 - likewise
+    sys.argv = ["graph-agent", *asked["arguments"]]
+    sys.path[0] = asked["cwd"]
+    random.seed()
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])
