@@ -44,6 +44,8 @@ class Answering:
         left = living(await self.drive.left_running(call_id)) if question.kind == "recovery" else ()
         if kind == "retry" and left:
             raise AnswerRefused(still_running(call_id, left))
+        if always is not None and not always.rules:
+            raise AnswerRefused(f"no rule can be made of call {call_id!r}: approve it once instead")
         if always is not None and kind in ("approve", "edit"):
             answer = with_grant(answer, always, call_id, self.drive.scope, str(self.thread.workspace))
         standing = await self.parts.decisions.insert(self.thread.thread_id, question, answer)

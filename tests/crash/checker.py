@@ -92,11 +92,18 @@ class _Account:
             for call in self.ledger.values()
             if call.get("rule", "").startswith("grant")
         )
-        leave = {note["marker"] for note in self.world.notes("answering") if note["answer"] in ("approve", "edit")}
+        leave = Counter(
+            marker
+            for marker, _ in {
+                (note["marker"], note["call"])
+                for note in self.world.notes("answering")
+                if note["answer"] in ("approve", "edit")
+            }
+        )
         too_often = [
             f"I1/I2: {marker} ran {count} times with {retries[marker]} retries"
             for marker, count in self.runs.items()
-            if count > 1 + retries[marker] + rewinds + unasked[marker]
+            if count > max(1, leave[marker]) + retries[marker] + rewinds + unasked[marker]
         ]
         return too_often + [f"I3: {marker} ran without approval" for marker in self.runs if marker not in leave]
 
@@ -175,14 +182,19 @@ class _Account:
 
     def grants(self) -> list[str]:
         """I7: what is allowed always is stored once, with its answer, and then nothing like it is asked about."""
-        asked = {
-            note["call"]
-            for note in self.world.notes("asked")
-            if (note["marker"], note["question"]) == (ALWAYS, "approval")
-        }
+        always = [note for note in self.world.notes("asked", "answering", "answered") if note["marker"] == ALWAYS]
+        given = {note["call"] for note in always if note.get("always")}
+        stands, again = False, set()
+        for note in always:
+            stands = stands or bool(note["kind"] == "answered" and note["always"])
+            if stands and note["kind"] == "asked" and note["question"] == "approval":
+                again.add(note["call"])
         stored = [call_id for call_id, _ in self.granted]
-        return (
-            [f"I7: always was to be answered about {asked}, it is stored of {stored}"] if stored != [*asked] else []
+        wrong = [f"I7: {call_id} was asked about though its like was allowed always" for call_id in again]
+        return wrong + (
+            [f"I7: always was answered about {given}, it is stored of {stored}"]
+            if sorted(given) != sorted(stored)
+            else []
         )
 
     def history(self) -> list[str]:

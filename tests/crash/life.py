@@ -235,15 +235,15 @@ class _Life:
             return await session.stop()
         for item in rest.questions:
             kind, arguments = self._choose(item)
-            facts = {"call": item.question.call_id, "answer": kind, "marker": _marker(item)}
-            facts["question"] = item.question.kind
+            facts: dict[str, Any] = {"call": item.question.call_id, "answer": kind, "marker": _marker(item)}
+            always = await self._always(session, item)
+            facts |= {"question": item.question.kind, "always": always is not None}
             self._world.note("answering", **facts)
             if item.processes and kind == "retry":
                 await session.end_processes(item.question)
             if self._scene.is_answered_elsewhere and kind in ("approve", "reject"):
                 await answer_approval(self._world.database, item.question.call_id, kind, by="elsewhere")
             else:
-                always = await self._always(session, item)
                 words = words_for(_marker(item)) if kind == "answer" else ""
                 await session.decide(item.question, kind, arguments=arguments, reason=words, always=always)
             self._world.note("answered", **facts)
@@ -273,7 +273,9 @@ class _Life:
     async def _always(self, session: Session, item: OpenQuestion) -> Always | None:
         if item.question.kind != "approval" or self._wanted(item).answer != "always":
             return None
-        return Always("thread", (await session.propose(item.question)).rules)
+        rules = (await session.propose(item.question)).rules
+        # On a machine that is too busy to read the command in time no rule can be made of it.
+        return Always("thread", rules) if rules else None
 
     def _wanted(self, item: OpenQuestion) -> Wanted:
         turn, message, position = (int(digit) for digit in _marker(item)[1:4])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.errors import AnswerRefused, ModelError, UsageError
+from graph_agent.ports import Always
 from graph_agent.session.api import OpenQuestion, Rest
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
@@ -119,6 +120,18 @@ async def test_the_first_answer_wins_and_the_late_one_learns_whose_it_was(stage:
         second = await session.decide(rest.questions[0].question, "approve")
 
     assert (first.kind, second) == ("reject", first)
+
+
+async def test_always_without_a_rule_is_refused_and_the_question_stays_open(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
+    async with stage.life() as session:
+        question = (await session.send("go")).questions[0].question
+        with pytest.raises(AnswerRefused, match="no rule can be made of call 'w': approve it once instead"):
+            await session.decide(question, "approve", always=Always("thread", ()))
+        await session.decide(question, "approve")
+        rest = await session.proceed()
+
+    assert rest.status == "done"
 
 
 async def test_a_message_is_refused_while_questions_are_open(stage: Stage) -> None:
