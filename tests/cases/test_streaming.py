@@ -46,6 +46,16 @@ _ONE_CALL: dict[str, list[dict[str, Any]]] = {
     "arguments are an object": [_piece({"file_path": "a.txt"}, index=0, id="c1", name="read_file")],
     "encoded twice": [_piece(json.dumps(_READ_A), index=0, id="c1", name="read_file")],
     "an empty last piece": [_piece(_READ_A, index=0, id="c1", name="read_file"), _piece("", index=0, id="c1")],
+    "name in pieces, each with the id": [
+        _piece("", id="c1", name="read_"),
+        _piece("", id="c1", name="file"),
+        _piece(_READ_A, id="c1"),
+    ],
+    "name that grows": [_piece("", index=0, id="c1", name="read"), _piece(_READ_A, index=0, name="read_file")],
+    "an empty object before": [_piece("{}", index=0, id="c1", name="read_file"), _piece(_READ_A, index=0)],
+    "sent twice": [_piece(_READ_A + _READ_A, index=0, id="c1", name="read_file")],
+    "in the older field": [{"function_call": {"name": "read_file", "arguments": _READ_A}}],
+    "no list": [{"t": _piece(_READ_A, index=0, id="c1", name="read_file")["t"][0]}],
     "finished before the call": [_piece(_READ_A, index=0, id="c1", name="read_file"), {"content": ""}],
 }
 """Ways in which one call arrives."""
