@@ -26,7 +26,7 @@ from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
 from graph_agent.cli.setting import Setting, Visit
-from graph_agent.cli.slash import Elsewhere, GoOn, Quit, Slash, is_command
+from graph_agent.cli.slash import Back, Elsewhere, GoOn, Quit, Slash, is_command
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.cli.turning import Turning
 from graph_agent.errors import AgentError, NothingYet, UsageError
@@ -148,6 +148,8 @@ class Chat:
                     await self._move(session, thread)
                 case GoOn():
                     await self._retry(session)
+                case Back(wish=wish):
+                    await self._go_back(session, wish)
             return
         try:
             self._rested(await self._settled(session, await self._turning.run(session, session.send(text))))
@@ -178,6 +180,31 @@ class Chat:
         await left.close()
         self._say(f"/resume {left.thread_id} goes back to the thread you left", "dim")
         await self._enter(session, visit)
+
+    async def _go_back(self, left: Conversation, wish: str) -> None:
+        """Rewind the thread, which is given back meanwhile, and open it anew; if that fails, the chat is over."""
+        from graph_agent.cli.going_back import order_of, rewind_here  # with the views of a command of its own
+
+        try:
+            order = order_of(wish, left.thread_id)
+        except UsageError as refusal:
+            self._say(str(refusal))
+            return
+        self._session = None
+        await left.close()
+        try:
+            await rewind_here(self._setting.database, order, self._agrees)
+        except AgentError as failure:
+            self._say(str(failure))
+        visit = self._setting.again(left)
+        self._session = session = await self._open(visit)
+        await self._enter(session, visit)
+
+    async def _agrees(self) -> bool:
+        try:
+            return (await self._terminal.answer("Go on? [y]es [n]o > ") or "").strip().lower() in ("y", "yes")
+        except (Interrupted, Left):
+            return False
 
     async def _sent_queued(self) -> bool:
         """Send the oldest message typed while a turn ran; a failed turn leaves the others waiting."""

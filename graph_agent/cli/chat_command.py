@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.completion import WordCompleter
 
@@ -77,6 +77,7 @@ def _built(terminal: Terminal, target: Target, message: str | None) -> "Chat":
     begins = setting.Setting(
         database=database_path(os.environ, target.flags.get("db")),
         elsewhere=lambda thread, left: visit(_seen_from(target, thread, left)),
+        again=lambda left: visit(_anew(target, left)),
         message=message,
         introduction=lambda: _introduction(target),
     )
@@ -91,16 +92,24 @@ def _seen_from(target: Target, thread: str | None, left: "Conversation") -> Targ
         UnknownId: there is no such thread.
         UsageError: it is the one that is left.
     """
-    kept = ("db", "no_stream", "max_steps", "add_dirs")
-    flags = {name: target.flags[name] for name in kept if name in target.flags}
-    if left.model_name:
-        flags["model"] = left.model_name
+    flags = _kept(target, left)
     if thread is None:
         return Target(left.workspace, flags={**flags, "mode": left.mode})
     found = aim(flags, workspace=None, thread=None, resume=thread)
     if found.thread_id == left.thread_id:
         raise UsageError(f"thread {left.thread_id} is the one you are in")
     return found
+
+
+def _anew(target: Target, left: "Conversation") -> Target:
+    return Target(left.workspace, left.thread_id, exists=True, flags={**_kept(target, left), "mode": left.mode})
+
+
+def _kept(target: Target, left: "Conversation") -> dict[str, Any]:
+    """The flags that hold for whatever thread the chat goes to."""
+    kept = ("db", "no_stream", "max_steps", "add_dirs")
+    flags = {name: target.flags[name] for name in kept if name in target.flags}
+    return {**flags, "model": left.model_name} if left.model_name else flags
 
 
 def _introduction(target: Target) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """What the slash commands that only look show: the views of the commands of the same names, for one thread."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -7,11 +8,13 @@ from pathlib import Path
 
 from graph_agent.cli.checklist import checklist
 from graph_agent.cli.views.calls import list_calls
+from graph_agent.cli.views.diff import show_difference
+from graph_agent.cli.views.history import show_history
 from graph_agent.cli.views.inspection import inspect_state
 from graph_agent.cli.views.memory import show_memory
 from graph_agent.cli.views.screen import print_lines
 from graph_agent.cli.views.threads import list_threads
-from graph_agent.errors import NothingYet, UnknownId
+from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Reader
 
 __all__ = ["Look"]
@@ -28,23 +31,55 @@ class Look:
 
     def view(self, name: str, argument: str) -> Callable[[], None]:
         """The view of this name, to be called away from the event loop; it prints."""
-        match name:
-            case "threads":
-                return partial(list_threads, self.database, as_json=False)
-            case "calls":
-                return partial(list_calls, self.database, self.thread_id, status=None, tool=None, as_json=False)
-            case "todo":
-                return self._todo
-            case "memory":
-                return partial(show_memory, as_json=False)
-            case "policy" | "tools" | "export":
-                shown = {"policy": self._policy, "tools": self._tools, "export": self._export}
-                return partial(shown[name], argument)
+        views: dict[str, Callable[[], None]] = {
+            "threads": partial(list_threads, self.database, as_json=False),
+            "calls": partial(list_calls, self.database, self.thread_id, status=None, tool=None, as_json=False),
+            "history": partial(show_history, self.database, self.thread_id, None, as_json=False),
+            "diff": partial(self._diff, argument),
+            "graph": self._graph,
+            "todo": self._todo,
+            "memory": partial(show_memory, as_json=False),
+            "policy": partial(self._policy, argument),
+            "tools": partial(self._tools, argument),
+            "mcp": self._servers,
+            "doctor": self._health,
+            "export": partial(self._export, argument),
+            "inspect": partial(self._inspect, argument),
+        }
+        return views[name]
+
+    def _inspect(self, path: str) -> None:
+        inspect_state(self.database, self.thread_id, None, path=path or None, as_json=False, full=False)
+
+    def _diff(self, argument: str) -> None:
+        match argument.split():
+            case []:
+                from graph_agent.cli.views.changes import show_changes
+
+                show_changes(self.database, self.thread_id, None, as_json=False)
+            case [old]:
+                show_difference(self.database, old, self.thread_id, None, as_json=False)
+            case [old, new]:
+                show_difference(self.database, old, new, None, as_json=False)
             case _:
-                path = argument or None
-                return partial(
-                    inspect_state, self.database, self.thread_id, None, path=path, as_json=False, full=False
-                )
+                raise UsageError("/diff takes two checkpoints at most; /history lists them")
+
+    def _graph(self) -> None:
+        from graph_agent.cli.views.graph import Drawing, draw_graph
+
+        drawing = Drawing.of(None, None, is_ascii=False, as_json=False)
+        draw_graph(self.database, self.thread_id, None, drawing)
+
+    def _servers(self) -> None:
+        from graph_agent.cli.views.mcp import list_servers
+
+        list_servers(as_json=False)
+
+    def _health(self) -> None:
+        from graph_agent.app.health import examine
+        from graph_agent.cli.views.doctor import check_lines
+
+        print_lines(line for check in examine(self.database, os.environ) for line in check_lines(check))
 
     def _todo(self) -> None:
         try:

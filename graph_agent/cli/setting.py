@@ -30,6 +30,8 @@ class Setting:
 
     Raises AgentError where there is no such thread.
     """
+    again: Callable[[Conversation], Visit]
+    """The thread of a session that is closed, to be opened anew as it was."""
     message: str | None = None
     """The first message, given on the command line."""
     introduction: Callable[[], Sequence[str]] = tuple

@@ -14,7 +14,15 @@ from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.render.lines import marked
 from graph_agent.errors import AgentError
 
-__all__ = ["Elsewhere", "GoOn", "Quit", "Slash", "is_command"]
+__all__ = ["Back", "Elsewhere", "GoOn", "Quit", "Slash", "is_command"]
+
+_LOOKS = frozenset(
+    (
+        *("threads", "calls", "history", "diff", "graph", "inspect", "todo", "memory", "policy", "tools"),
+        *("mcp", "doctor", "export"),
+    )
+)
+"""Commands that show what the command of the same name shows."""
 
 
 class Quit(Exception):
@@ -34,6 +42,14 @@ class Elsewhere:
     """An id or a part of one; None: a new thread."""
 
 
+@dataclass(frozen=True, slots=True)
+class Back:
+    """The thread is to be put back to a checkpoint, and gone on with."""
+
+    wish: str
+    """What was typed after the command."""
+
+
 def is_command(text: str) -> bool:
     """Whether a message is a command: one line that begins with a slash."""
     return text.startswith("/") and "\n" not in text
@@ -47,7 +63,7 @@ class Slash:
     console: Console
     database: Path
 
-    async def run(self, text: str) -> GoOn | Elsewhere | None:
+    async def run(self, text: str) -> GoOn | Elsewhere | Back | None:
         """Run one command; what it asks of the chat, if anything.
 
         Raises:
@@ -64,7 +80,11 @@ class Slash:
                 return Elsewhere(None)
             case "resume" if argument:
                 return Elsewhere(argument)
+            case "rewind" if argument:
+                return Back(argument)
         try:
+            if name == "fork":
+                return await self._fork(argument)
             await self._show(name, argument)
         except AgentError as failure:
             self._say(str(failure), "yellow")
@@ -81,10 +101,21 @@ class Slash:
             case "resume":
                 await asyncio.to_thread(self._view("threads", ""))
                 self._say("/resume ID goes on with one of them", "dim")
-            case "threads" | "calls" | "inspect" | "todo" | "memory" | "policy" | "tools" | "export":
+            case "rewind":
+                await asyncio.to_thread(self._view("history", ""))
+                self._say("/rewind CHECKPOINT goes back to one of them, /rewind --undo takes that back", "dim")
+            case _ if name in _LOOKS:
                 await asyncio.to_thread(self._view(name, argument))
             case _:
                 self._unknown(name)
+
+    async def _fork(self, checkpoint: str) -> Elsewhere:
+        # Loaded with what writes the database, which a chat that never forks need not wait for.
+        from graph_agent.app.forking import fork
+
+        made = await fork(self.database, checkpoint or self.session.thread_id)
+        self._say(f"forked at checkpoint {made.checkpoint_id}")
+        return Elsewhere(made.thread_id)
 
     def _view(self, name: str, argument: str) -> Callable[[], None]:
         # Loaded at the first look: the prompt must not wait for what reads the database.

@@ -89,7 +89,9 @@ def main(scenario: str, log: Path, elsewhere: Path) -> int:
 
     terminal = Terminal(None)
     visit = Visit(open_scripted, resumes=opening is not None)
-    setting = Setting(log.with_name("none.db"), lambda *_: visit, introduction=lambda: ["scripted"])
+    setting = Setting(
+        log.with_name("none.db"), lambda *_: visit, lambda _: visit, introduction=lambda: ["scripted"]
+    )
     chat = Chat(visit, terminal, make_console(), setting)
     try:
         with terminal.held():

@@ -73,6 +73,58 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
     assert f"graph-agent resume {first[1]}" in chat.output
 
 
+def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_the_chat(tmp_path: Path) -> None:
+    work = _workspace(tmp_path)
+    write = {"file_path": "made.txt", "content": "x\n"}
+    replies = [TXT("first answer"), TC("c1", "write_file", write), TXT("it is written"), TXT("here again")]
+    with FakeOpenAI(replies, strict=True, models=["tiny"]) as server:
+        environment = {**_environment(tmp_path, server.base_url), "GRAPH_AGENT_MODEL": "tiny"}
+        chat = PtyProgram(["-m", "graph_agent", "chat", "--thread", "origin"], work, environment)
+        chat.sees("> ")
+        chat.enters("say something")
+        chat.sees("first answer")
+        chat.enters("/history")
+        chat.sees("CHECKPOINT")
+        rest = re.search(r"([0-9a-f]{8}) \*", chat.output) or pytest.fail(chat.output)
+        chat.enters("write it")
+        chat.sees("[y]es")
+        chat.enters("y")
+        chat.sees("it is written")
+        assert (work / "made.txt").exists()
+
+        for line, shown in (
+            ("/graph", "● END"),
+            (f"/diff {rest[1]}", "user: write it"),
+            ("/diff", "+++ made.txt"),
+            ("/mcp", "no MCP server"),
+            ("/doctor", "database"),
+            ("/export out.html", "wrote out.html"),
+            ("/export", "name a file, such as /export thread.html"),
+            ("/rewind", "/rewind CHECKPOINT goes back"),
+            ("/rewind zzzzzz --odd", "/rewind takes a CHECKPOINT"),
+            ("/rewind zzzzzz", "zzzzzz"),
+            (f"/rewind {rest[1]}", "Go on?"),
+            ("n", "nothing was changed"),
+            (f"/rewind {rest[1]}", "Go on?"),
+            ("y", "done; the thread stands at"),
+            ("/rewind --undo", "Go on?"),
+            ("y", "done; the thread stands at"),
+            (f"/fork {rest[1]}", "forked at checkpoint"),
+            ("go on", "here again"),
+        ):
+            chat.enters(line)
+            chat.sees(shown)
+            if shown == "done; the thread stands at":
+                chat.sees("> ")
+        chat.enters("/quit")
+
+        assert chat.ends() == 0
+    assert (work / "made.txt").exists()
+    assert (work / "out.html").exists()
+    asked = [message["content"] for message in server.bodies[-1]["messages"] if message["role"] == "user"]
+    assert asked == ["say something", "go on"]
+
+
 @pytest.mark.parametrize("answer", ["\r", "1\r"])
 def test_a_chat_without_a_named_model_never_fails_for_it(tmp_path: Path, answer: str) -> None:
     with FakeOpenAI([TXT("hello")], models=["tiny", "huge"]) as server:

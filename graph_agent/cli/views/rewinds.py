@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graph_agent.ports import Done
     from graph_agent.session.rewinding import Survey
 
-__all__ = ["ask", "tell_rewind"]
+__all__ = ["ask", "survey_lines", "tell_rewind"]
 
 _SCOPES = {"both": "conversation and files", "files": "files only", "chat": "conversation only"}
 
@@ -27,7 +27,7 @@ def ask(seen: "Survey") -> bool:
     Raises:
         UsageError: nobody is there to answer.
     """
-    print_lines(_survey_lines(seen))
+    print_lines(survey_lines(seen))
     return agreed("Go on?", otherwise="--yes goes on without asking")
 
 
@@ -41,7 +41,8 @@ def tell_rewind(done: "Rewound", *, is_dry: bool, as_json: bool, was_shown: bool
         raise typer.Exit(1)
 
 
-def _survey_lines(seen: "Survey") -> Iterator[str]:
+def survey_lines(seen: "Survey") -> Iterator[str]:
+    """What a rewind will do, what it cannot undo and what stops it."""
     rewind = seen.rewind
     what = "undo the rewind, back to" if rewind.undoes is not None else "rewind to"
     yield escape(f"{what} checkpoint {rewind.checkpoint_id} of thread {rewind.thread_id}: {_SCOPES[rewind.scope]}")
@@ -67,7 +68,7 @@ def _outcome_lines(done: "Rewound", *, is_dry: bool, was_shown: bool) -> Iterato
     if done.finished is not None:
         yield escape(f"finished first: a rewind to {done.finished.checkpoint_id} that had been broken off")
     if not was_shown:
-        yield from _survey_lines(done.survey)
+        yield from survey_lines(done.survey)
     yield from (escape(f"left as it is: {why}") for why in done.left)
     if done.is_done:
         yield escape(f"done; the thread stands at checkpoint {done.head}")

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from graph_agent.cli.commands_of_chat import COMMANDS
-from graph_agent.cli.slash import Elsewhere, GoOn, Quit, Slash, is_command
+from graph_agent.cli.slash import Back, Elsewhere, GoOn, Quit, Slash, is_command
 from graph_agent.events import EventBus
 from tests.fakes.database_rows import Rows
 from tests.fakes.scripted_session import ScriptedSession
@@ -39,9 +39,10 @@ async def test_help_names_every_command(tmp_path: Path) -> None:
 async def test_what_only_the_chat_can_do_is_asked_of_it(tmp_path: Path) -> None:
     talk = _Talk(tmp_path)
 
-    asked = [await talk.slash.run(text) for text in ("/retry", "/clear", "/resume abcd", "/help")]
+    lines = ("/retry", "/clear", "/resume abcd", "/rewind abcd --force", "/help")
+    asked = [await talk.slash.run(text) for text in lines]
 
-    assert asked == [GoOn(), Elsewhere(None), Elsewhere("abcd"), None]
+    assert asked == [GoOn(), Elsewhere(None), Elsewhere("abcd"), Back("abcd --force"), None]
     with pytest.raises(Quit):
         await talk.slash.run("/quit")
 
