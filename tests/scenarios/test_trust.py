@@ -34,7 +34,7 @@ def test_a_headless_run_ignores_what_a_project_says_and_tells_it_once(bench: Ben
     ran = bench.ask("go")
 
     assert (ran.code, ran.err.count("folder not trusted"), "use tabs" in _system(bench, 0)) == (0, 1, False)
-    assert "does not exist" in bench.results(2)[0]
+    assert "There is no tool 'mcp__hub__ping'" in bench.results(2)[0]
 
 
 def test_trust_for_one_run_turns_on_rule_server_and_instructions_and_keeps_nothing(bench: Bench) -> None:
