@@ -243,6 +243,13 @@ CREATE TABLE imported (                      -- checkpoints out of a file: nobod
 """
 _ROOTS = "ALTER TABLE threads ADD COLUMN add_dirs TEXT NOT NULL DEFAULT '[]'"  # JSON list of folders
 
+
+def _add_place(connection: sqlite3.Connection) -> None:
+    """The column came into the third migration after databases had been made with it."""
+    if "place" not in {row[1] for row in connection.execute("PRAGMA table_info(grants)")}:
+        connection.execute("ALTER TABLE grants ADD COLUMN place TEXT NOT NULL DEFAULT '.'")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration("spine", _SPINE),
     Migration("travel", _TRAVEL),
@@ -251,6 +258,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("search", _SEARCH, fill=index_words),
     Migration("import", _IMPORT),
     Migration("roots", _ROOTS),
+    Migration("place", "", fill=_add_place),
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

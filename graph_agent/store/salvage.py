@@ -130,7 +130,8 @@ def _backups(path: Path) -> str:
 def _take(source: sqlite3.Connection, copy: sqlite3.Connection, table: str) -> tuple[int, int | None]:
     """How many rows were taken over, and how many could not be."""
     described = copy.execute(f"PRAGMA table_info({table})").fetchall()
-    columns = [str(row[1]) for row in described]
+    there = {str(row[1]) for row in source.execute(f"PRAGMA table_info({table})")}
+    columns = [str(row[1]) for row in described if row[1] in there]
     keys = [str(row[1]) for row in sorted(described, key=lambda row: row[5]) if row[5]]
     [sql] = copy.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
     has_numbers = "WITHOUT ROWID" not in sql

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cases.bench import Bench, SetUp, bash
 from tests.fakes.openai_server import TCS, TXT
+from tests.graph_agent.store.test_schema_older import unpack
 from tests.scenarios.command import until
 
 _READERS = (("threads", "list"), ("calls",), ("approvals", "list"), ("inspect",))
@@ -145,3 +146,17 @@ def test_wherever_the_disk_gets_full_it_is_said_and_afterwards_nothing_runs_twic
     # Either its outcome is known, or it is asked about; it has run once at most.
     assert gone_on.code in (0, 4)
     assert bench.read("log") == (ran if gone_on.code == 4 else b"once\n") or not bench.server.bodies
+
+
+def test_a_question_left_in_a_database_of_the_first_version_is_answered_and_what_was_broken_off_is_not_run(
+    set_up: SetUp,
+) -> None:
+    bench = set_up(TXT("thanks"))
+    path = unpack(1, bench.home / "data" / "graph-agent.db")
+
+    gone_on = bench.ask("--resume", "asks", "--approve", "asks-1", "--workspace", str(bench.workspace))
+    left = bench.ask("--resume", "broken", "--workspace", str(bench.workspace))
+
+    assert (gone_on.ending, bench.read("log")) == ((0, "thanks"), b"asked\n")
+    assert (left.code, "broken-1" in left.err, len(bench.server.bodies)) == (4, True, 1)
+    assert len(list(path.parent.glob("*.v1-*.backup"))) == 1
