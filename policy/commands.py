@@ -115,7 +115,9 @@ def _after_option(word: str) -> str:
 
 
 def _wrapped(words: tuple[str, ...], read: Read, depth: int) -> Iterator[SimpleCommand]:
-    # One level is enough: the rests of a rest are rests themselves.
+    # One level is enough: the rests of a rest are rests themselves. One interpreter of a kind is, too: it is taken
+    # to read every word behind it.
+    interpreters: set[str] = set()
     for index in range(1, len(words)):
         rest = assignments_skipped(words[index:])
         if not rest:
@@ -123,8 +125,12 @@ def _wrapped(words: tuple[str, ...], read: Read, depth: int) -> Iterator[SimpleC
         if rest != words[index:]:
             yield SimpleCommand(words[index:])
         yield from _named(SimpleCommand(rest))
-        if basename(rest[0]) not in WRAPPERS:
+        program = basename(rest[0])
+        kind = "shell" if program in SHELLS else "language" if LANGUAGES.fullmatch(program) else ""
+        if program not in WRAPPERS and kind not in interpreters:
             yield from _run_in_turn(rest, "", read, depth)
+        if kind:
+            interpreters.add(kind)
 
 
 def _named(command: SimpleCommand) -> Iterator[SimpleCommand]:

@@ -6,6 +6,7 @@ this package has. Only plain texts can be allowed by a rule. Deny and ask rules 
 The parser is handed in: it starts a process, and this package has no effects.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -25,6 +26,10 @@ Parser = Callable[[str], Mapping[str, Any]]
 
 _MAX_CHARS = 8192
 _MAX_MOVES = 3
+_MAX_PIECES = 40
+"""Of code within a text, such as what follows `bash -c`."""
+_BARE_WORDS = re.compile(r"[\w./:@%+,= -]*")
+"""Code that no parser is needed for."""
 
 
 class Unparsable(ValueError):
@@ -48,7 +53,7 @@ class ShellText:
     not_plain: str = ""
     """Why the text is not plain; empty when it is."""
     is_read: bool = True
-    """Whether it was parsed; if not, the commands are guesses."""
+    """Whether it was parsed, and the code within it; if not, some of the commands are guesses."""
 
 
 def read_shell(text: str, parse: Parser) -> ShellText:
@@ -60,7 +65,11 @@ def read_shell(text: str, parse: Parser) -> ShellText:
         found = _walked(text, parse)
     except Unparsable as error:
         return unread(text, doubt or str(error))
-    return _settled(found, doubt, _runs(tuple(found.commands), parse))
+    inline = _InlineCode(parse)
+    runs = tuple(dict.fromkeys(everything_run(found.commands, inline.read)))
+    if inline.is_exhausted:
+        doubt = doubt or f"it holds more than {_MAX_PIECES} pieces of code within it"
+    return replace(_settled(found, doubt, runs), is_read=not inline.is_exhausted)
 
 
 def unread(text: str, why: str = "it was not parsed") -> ShellText:
@@ -88,14 +97,35 @@ def _walked(text: str, parse: Parser) -> Found:
     return walk(parse(text), text.encode("utf-8", "surrogatepass"))
 
 
-def _runs(commands: tuple[SimpleCommand, ...], parse: Parser) -> tuple[SimpleCommand, ...]:
-    def read(code: str) -> tuple[SimpleCommand, ...]:
+class _InlineCode:
+    """Reads pieces of code within a text: each once, and only so many with the parser, which costs a process."""
+
+    def __init__(self, parse: Parser) -> None:
+        self._parse = parse
+        self._known: dict[str, tuple[SimpleCommand, ...]] = {}
+        self._parsed = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether some piece was only guessed at because there were too many."""
+        return self._parsed > _MAX_PIECES
+
+    def read(self, code: str) -> tuple[SimpleCommand, ...]:
+        """The simple commands of a piece."""
+        if code not in self._known:
+            self._known[code] = self._read(code)
+        return self._known[code]
+
+    def _read(self, code: str) -> tuple[SimpleCommand, ...]:
+        if _BARE_WORDS.fullmatch(code):
+            return rough_commands(code)
+        self._parsed += 1
+        if self.is_exhausted:
+            return rough_commands(code)
         try:
-            return tuple(_walked(code, parse).commands)
+            return tuple(_walked(code, self._parse).commands)
         except Unparsable:
             return rough_commands(code)
-
-    return tuple(dict.fromkeys(everything_run(commands, read)))
 
 
 def _settled(found: Found, doubt: str, runs: tuple[SimpleCommand, ...]) -> ShellText:

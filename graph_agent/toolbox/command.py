@@ -15,8 +15,8 @@ from tools.targets import CommandTarget, PathTarget
 
 __all__ = ["CommandFacts", "command_facts"]
 
-_MAX_MENTIONS = 400
-"""Words looked up; a longer command is not plain to begin with, or asks by its length."""
+_MAX_MENTIONS = 5_000
+"""Words looked up; a text that can be plain at all is too short to have more."""
 
 
 class CommandFacts(NamedTuple):

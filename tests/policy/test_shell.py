@@ -1,3 +1,4 @@
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -138,3 +139,44 @@ def test_words_in_single_quotes_come_back_as_they_were(words: list[str]) -> None
 
     assert [command.words for command in found.commands] == [("echo", *words)]
     assert found.not_plain == ("" if "#" not in quoted or "\\\n" not in quoted else found.not_plain)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sudo " + " ".join(f"sh z{number}" for number in range(1000)),
+        "env " + " ".join(f"python3 'z;{number}'" for number in range(500)),
+        "eval " + " ".join(f"'e; {number}'" for number in range(700)),
+        "bash " + " ".join(f"'e; {number}'" for number in range(700)),
+        "sed '" + "a b " * 1800 + "'",
+    ],
+)
+def test_code_within_code_is_read_in_bounded_time(text: str) -> None:
+    began = time.monotonic()
+
+    read_shell(text, parse_bash)
+
+    assert time.monotonic() - began < 10
+
+
+def test_a_text_with_too_many_pieces_of_code_is_guessed_at_and_never_plain() -> None:
+    pieces = " ".join(f"'a; {number}'" for number in range(50))
+
+    few, many = _read("bash -c 'a; b'"), _read(f"bash {pieces} 'x; rm -rf y'")
+
+    assert (few.not_plain, few.is_read) == ("", True)
+    assert ("pieces of code" in many.not_plain, many.is_read) == (True, False)
+    assert "rm -rf y" in [command.text for command in many.runs]
+
+
+def test_a_piece_of_code_that_comes_again_is_parsed_once() -> None:
+    parsed: list[str] = []
+
+    def counting(code: str) -> Mapping[str, Any]:
+        parsed.append(code)
+        return parse_bash(code)
+
+    read_shell("bash -c 'a; b' && sh -c 'a; b' && sudo sh -c 'a; b' && bash plain words", counting)
+
+    assert [code for code in parsed if code == "a; b"] == ["a; b"]
+    assert len(parsed) == 2

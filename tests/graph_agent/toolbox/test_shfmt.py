@@ -46,6 +46,17 @@ def test_a_slow_or_broken_parser_reads_nothing(
         parse_bash(f"a {script}")
 
 
+def test_a_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = tmp_path / "shfmt"
+    stub.write_text(f"#!/bin/sh\necho x >> {tmp_path}/runs\necho '{{}}'\n")
+    stub.chmod(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+
+    trees = [parse_bash("a judged again") for _ in range(3)]
+
+    assert (trees, (tmp_path / "runs").read_text()) == ([{}, {}, {}], "x\n")
+
+
 def test_a_missing_parser_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sysconfig, "get_path", lambda _: "/nonexistent")
     monkeypatch.setenv("PATH", "/nonexistent")
