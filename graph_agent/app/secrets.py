@@ -18,13 +18,18 @@ _REFERENCE = re.compile(r"\$\{\w+\}")
 
 def known_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The values themselves. Settings that cannot be read hold none that are known."""
-    found = [value for name, value in environment.items() if _NAMED_SO.search(name)]
+    found = [value for name, value in environment.items() if _NAMED_SO.search(name) and _is_telling(value)]
     try:
         found += _in_settings(load_settings(environment))
     except ConfigError:
         # Exporting works without settings; whoever mends them is told by every other command.
         found += []
     return tuple(sorted({value.strip() for value in found if len(value.strip()) >= SHORTEST_SECRET}))
+
+
+def _is_telling(value: str) -> bool:
+    """Whether a value can be told from ordinary text: words and paths stand in many places and keep nothing secret."""
+    return not value.isalpha() and not value.startswith(("/", "~", "./"))
 
 
 @cache

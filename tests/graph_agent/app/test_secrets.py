@@ -35,3 +35,14 @@ def test_settings_that_cannot_be_read_do_not_stand_in_the_way(tmp_path: Path) ->
     (tmp_path / "config.toml").write_text("mode = 7")
 
     assert known_secrets({"GRAPH_AGENT_HOME": str(tmp_path), "A_TOKEN": "12345678"}) == ("12345678",)
+
+
+def test_words_and_paths_are_no_secrets_whatever_the_variable_is_called(tmp_path: Path) -> None:
+    environment = {
+        "GRAPH_AGENT_HOME": str(tmp_path),
+        "NPM_TOKEN": "undefined",
+        "SSH_KEY": "/home/me/.ssh/id_ed25519",
+        "OPENAI_API_KEY": "allletters",
+    }
+
+    assert known_secrets(environment) == ("allletters",)
