@@ -28,7 +28,7 @@ def known_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_telling(value: str) -> bool:
-    """Whether a value can be told from ordinary text: words and paths stand in many places and keep nothing secret."""
+    """Whether a value can be told from ordinary text: words and paths stand in many places, and hide nothing."""
     return not value.isalpha() and not value.startswith(("/", "~", "./"))
 
 
