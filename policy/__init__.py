@@ -5,7 +5,7 @@ from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySetti
 from policy.grants import Grant
 from policy.matching import covers, hidden_tools, named_paths
 from policy.proposing import Proposal, propose
-from policy.protected import is_protected
+from policy.protected import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
 from policy.reaching import reach_of
 from policy.reading import may_read
 from policy.reserved import is_reserved
@@ -19,6 +19,9 @@ __all__ = [
     "DEFAULT_TOOL_RISK",
     "DEFAULT_UNKNOWN_RISK",
     "MODES",
+    "PLACED_IN_PROJECTS",
+    "PROTECTED_FILES",
+    "PROTECTED_FOLDERS",
     "BadRule",
     "CallFacts",
     "Decision",

@@ -2,9 +2,9 @@
 
 from pathlib import PurePath
 
-__all__ = ["is_protected"]
+__all__ = ["PLACED_IN_PROJECTS", "PROTECTED_FILES", "PROTECTED_FOLDERS", "is_protected"]
 
-_FOLDERS = frozenset(
+PROTECTED_FOLDERS = frozenset(
     [
         # repositories
         ".git", ".hg", ".svn", ".bzr", ".jj",
@@ -18,7 +18,7 @@ _FOLDERS = frozenset(
         ".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh",
     ]
 )  # fmt: skip
-_FILES = frozenset(
+PROTECTED_FILES = frozenset(
     [
         # shells and sessions
         ".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".cshrc", ".inputrc",
@@ -26,8 +26,9 @@ _FILES = frozenset(
         ".tmux.conf", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc", ".zlogin", ".zlogout", ".zprofile",
         ".zshenv", ".zshrc", "config.fish",
         # programs that run what their configuration says
-        ".curlrc", ".envrc", ".gdbinit", ".gitattributes", ".gitconfig", ".gitmodules", ".hgrc", ".lldbinit",
-        ".npmrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".ripgreprc", ".wgetrc", ".yarnrc", ".yarnrc.yml",
+        ".curlrc", ".env", ".envrc", ".gdbinit", ".gitattributes", ".gitconfig", ".gitmodules", ".hgrc",
+        ".lldbinit", ".npmrc", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".ripgreprc", ".wgetrc", ".yarnrc",
+        ".yarnrc.yml",
         # agents, editors, servers for them
         ".aider.conf.yml", ".cursorrules", ".dir-locals.el", ".emacs", ".exrc", ".goosehints", ".mcp.json",
         ".nvim.lua", ".nvimrc", ".vimrc", ".windsurfrules", "mcp.json", "opencode.json",
@@ -37,14 +38,24 @@ _FILES = frozenset(
     ]
 )  # fmt: skip
 _OTHERS = (".config/fish/", ".config/git/", ".config/nvim/")
+PLACED_IN_PROJECTS = frozenset(
+    [
+        ".git", ".hg", ".svn", ".jj",
+        ".graph-agent", ".claude", ".codex", ".cursor", ".devcontainer", ".gemini", ".husky", ".idea", ".opencode",
+        ".vscode", ".zed",
+        ".env", ".envrc", ".gitattributes", ".gitmodules", ".mcp.json", ".npmrc", ".pre-commit-config.yaml",
+        "mcp.json",
+    ]
+)  # fmt: skip
+"""Those that programs look for at the top of any project: the first that somebody would plant."""
 _KEY_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx")
 
 
 def is_protected(path: PurePath) -> bool:
     """Whether a resolved path is, or lies below, a protected name; letter case does not matter on any system."""
     parts = [part.casefold() for part in path.parts]
-    if any(part in _FOLDERS for part in parts) or any(other in "/".join(parts) for other in _OTHERS):
+    if any(part in PROTECTED_FOLDERS for part in parts) or any(other in "/".join(parts) for other in _OTHERS):
         return True
     name = parts[-1] if parts else ""
     is_environment = name.startswith((".env.", ".envrc.")) or name.endswith(".env")
-    return name in _FILES or is_environment or name.endswith(_KEY_ENDINGS)
+    return name in PROTECTED_FILES or is_environment or name.endswith(_KEY_ENDINGS)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tools.kinds import ToolErrorType
 from tools.paths import PathRefused, ResolvedPath, resolve
+from tools.sandbox.sandbox import Sandbox
 
 __all__ = [
     "BlobStore",
@@ -178,6 +179,8 @@ class ToolContext:
     file_states: FileStates = field(default_factory=MemoryFileStates)
     blobs: BlobStore | None = None
     processes: ProcessLedger | None = None
+    sandbox: Sandbox | None = None
+    """The walls that commands are run in; None where the user wants none, or none for this very call."""
     limits: Limits = field(default_factory=Limits)
     progress: Callable[[Progress], None] = _ignore
     cancellation: threading.Event = field(default_factory=threading.Event)

@@ -15,6 +15,7 @@ import httpx
 from graph_agent.app.check import Check
 from graph_agent.app.disk import examine_disk
 from graph_agent.app.project import notices, project_at
+from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import ModelSettings
@@ -24,12 +25,13 @@ from graph_agent.toolbox.shfmt import find_shfmt, parse_bash
 from policy import Unparsable
 from tools.file_ops.narrowing import ripgrep
 from tools.programs import find_program
+from tools.sandbox import probed
 
 __all__ = ["Check", "back_up", "examine"]
 
 _MODEL_WAIT_S = 5.0
 _PROGRAM_WAIT_S = 5.0
-_SANDBOX = ("bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--unshare-net", "--", "true")
+_MORE = "names that decide what runs later would be protected in the workspace too, and no process stay behind"
 
 
 def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
@@ -42,7 +44,7 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
         lambda: _program("search", ripgrep(), "searching falls back to a slower way with the same results"),
         _parser,
         lambda: _program("git", find_program("git"), "install git; the agent works without it"),
-        _sandbox,
+        lambda: _sandbox(environment),
     )
     return [*(check() for check in checks), *examine_disk(database, environment), _terminal()]
 
@@ -137,25 +139,21 @@ def _parser() -> Check:
     return found
 
 
-def _sandbox() -> Check:
-    program = find_program(_SANDBOX[0])
-    if program is None:
-        detail = "none used: bubblewrap (bwrap) is not installed"
-    else:
-        detail = f"none used; bubblewrap is installed and {_probed(program)}"
-    return Check(
-        "sandbox", ok=True, detail=detail, hint="commands run with your rights; read them before you say yes"
-    )
-
-
-def _probed(program: str) -> str:
+def _sandbox(environment: Mapping[str, str]) -> Check:
     try:
-        probe = subprocess.run(
-            (program, *_SANDBOX[1:]), capture_output=True, text=True, timeout=_PROGRAM_WAIT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"does not work here: {type(error).__name__}"
-    return "works here" if probe.returncode == 0 else f"does not work here: {probe.stderr.strip()[:120]}"
+        settings = load_settings(environment)
+    except ConfigError:
+        return Check("sandbox", ok=False, detail="not known while the settings cannot be read", hint="correct them")
+    walls = walls_of(sandbox_of(settings, Path.cwd()))
+    if walls.stands:
+        why = f", as {probed().why}" if probed().why else ""
+        hint = f"with bubblewrap {_MORE}" if walls.name == "Landlock" else ""
+        return Check("sandbox", ok=True, detail=f"{walls.name}{why}: {walls.told}", hint=hint)
+    hint = "read commands before you say yes"
+    if walls.name == "none":
+        hint = f"install bubblewrap (package bubblewrap); until then: {hint}"
+    is_fatal = walls.name == "none" and settings.sandbox == "required"
+    return Check("sandbox", ok=not is_fatal, detail=f"{walls.name}: {walls.told}", hint=hint)
 
 
 def _terminal() -> Check:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from graph_agent.app.secrets import scrub_here
-from graph_agent.config.paths import blob_dir, config_dir, data_dir, lock_dir, memory_file
+from graph_agent.app.walls import sandbox_of
+from graph_agent.config.paths import blob_dir, config_dir, memory_file, own_places
 from graph_agent.config.settings import Settings
 from graph_agent.config.tightening import item_key
 from graph_agent.errors import ConfigError
@@ -83,6 +84,7 @@ async def open_toolbox(
         on_progress,
         storage.grants,
         scrub_here(),
+        sandbox=sandbox_of(settings, workspace, roots),
     )
     toolbox = GraphToolbox(
         servers.registry if servers else default_registry(workspace),
@@ -129,7 +131,7 @@ def policy_of(settings: Settings) -> PolicySettings:
     """
     return PolicySettings(
         rules=rules_of(settings),
-        reserved=_own_places(settings.database),
+        reserved=own_places(os.environ, settings.database),
         open_files=(memory_file(os.environ).resolve(),),
         home=Path.home(),
     )
@@ -166,10 +168,3 @@ def _hold_examples(settings: Settings) -> None:
         for entry in settings.policy.rules(kind):
             if entry.match or entry.not_match:
                 hold_examples(kind, Examples(entry.rule, entry.match, entry.not_match))
-
-
-def _own_places(database: Path) -> tuple[Path, ...]:
-    """What no tool may write: the agent's settings, its database and what lies beside it."""
-    files = (database, database.with_name(f"{database.name}-wal"), database.with_name(f"{database.name}-shm"))
-    folders = (config_dir(os.environ), data_dir(os.environ), blob_dir(database), lock_dir(database))
-    return tuple(path.resolve() for path in (*folders, *files))

@@ -1,5 +1,6 @@
 """Joins the concrete parts on one database: what a session works with, whichever model it has."""
 
+import asyncio
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from graph_agent.app.models import NotedModels, OpenedModel
 from graph_agent.app.roots import Place
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import ToolStorage, default_registry, open_toolbox
+from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
@@ -93,6 +95,9 @@ async def session_parts(
     """
     servers = servers or SessionServers(settings, default_registry(thread.workspace), thread.workspace, bus)
     database, clock = store.database, store.clock
+    sandbox = sandbox_of(settings, thread.workspace, thread.roots)
+    if sandbox is not None:
+        await asyncio.to_thread(sandbox.sweep)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
     saver = CheckpointSaver(database)
     return SessionParts(
@@ -110,6 +115,7 @@ async def session_parts(
         is_imported=store.threads.is_imported,
         tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
         instructions=parts.instructions,
+        walls=partial(walls_of, sandbox),
         clock=clock,
         bus=bus,
         close=partial(_close, servers, model, database),

@@ -67,6 +67,8 @@ class ToolCallInfo(TypedDict, total=False):
     """One line for the user."""
     edited: bool
     """The user changed the arguments the model had asked for."""
+    outside_sandbox: bool
+    """A person let this very call run outside of the sandbox."""
     metadata: dict[str, Any]
     """Structured data for rendering (a diff, an exit code); never sent to the model."""
 

@@ -61,7 +61,7 @@ class Chat:
         self._code = Exit.DONE
         self._may_send_queued = True
         """Whether the last turn ended so that the next message may follow by itself."""
-        self._turns = 0
+        self._turns, self._sandbox = 0, ""
 
     async def run(self, first: asyncio.Task[str] | None = None) -> int:
         """Talk until the person leaves or a signal ends it; `first` is a message that is being typed already."""
@@ -112,6 +112,8 @@ class Chat:
                 if first.done():
                     first.result()
             self._session = session = await opening
+            # The line below the prompt must never wait for it.
+            self._sandbox = (await asyncio.to_thread(lambda: session.walls)).label
             self._terminal.status.become(self._status)
             if first is None or first.done():
                 self._introduce()
@@ -266,7 +268,7 @@ class Chat:
             return ""
         # The whole id does not fit beside the model, and what is cut off is the end that the tables show.
         thread = session.thread_id if len(session.thread_id) <= _WHOLE_ID else f"…{session.thread_id[-8:]}"
-        return escape(f"{session.model_label} · mode {session.mode} · thread {thread}")
+        return escape(f"{session.model_label} · mode {session.mode} · {self._sandbox} · thread {thread}")
 
     def _left(self) -> int:
         if self._code is not Exit.DONE:

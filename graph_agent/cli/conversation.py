@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from graph_agent.events import EventBus
-    from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
+    from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
     from graph_agent.session.api import OpenQuestion, Rest
 
 __all__ = ["Conversation", "Opener"]
@@ -53,6 +53,11 @@ class Conversation(Protocol):
         ...
 
     @property
+    def walls(self) -> Walls:
+        """The sandbox that commands run in; the first look may take some milliseconds."""
+        ...
+
+    @property
     def by(self) -> str:
         """The name under which this process answers questions."""
         ...
@@ -81,8 +86,11 @@ class Conversation(Protocol):
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
         always: Always | None = None,
+        outside: bool = False,
     ) -> Answer:
-        """Record an answer durably, with what it allows always; returns the one that stands.
+        """Record an answer durably, with what it allows always and whether the call runs outside of the sandbox.
+
+        Returns the one that stands.
 
         Raises:
             AnswerRefused: the answer does not fit the question, or policy denies it.

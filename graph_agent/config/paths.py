@@ -4,7 +4,16 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["blob_dir", "config_dir", "data_dir", "database_path", "lock_dir", "memory_file", "odd_kind"]
+__all__ = [
+    "blob_dir",
+    "config_dir",
+    "data_dir",
+    "database_path",
+    "lock_dir",
+    "memory_file",
+    "odd_kind",
+    "own_places",
+]
 
 _NAME = "graph-agent"
 _ODD_KINDS = {
@@ -57,6 +66,13 @@ def odd_kind(path: Path) -> str | None:
         return _ODD_KINDS.get(stat.S_IFMT(path.stat().st_mode))
     except OSError:
         return None
+
+
+def own_places(env: Mapping[str, str], database: Path) -> tuple[Path, ...]:
+    """What no tool may write, and no command see: the agent's settings, its database and what lies beside it."""
+    files = (database, database.with_name(f"{database.name}-wal"), database.with_name(f"{database.name}-shm"))
+    folders = (config_dir(env), data_dir(env), blob_dir(database), lock_dir(database))
+    return tuple(path.resolve() for path in (*folders, *files))
 
 
 def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:

@@ -145,6 +145,13 @@ class Settings(_Section):
     policy: PolicySettings = PolicySettings()
     mode: Mode = "default"
     """Permission mode of new threads; bypassPermissions is taken from the flag only."""
+    sandbox: Literal["off", "on", "required"] = "on"
+    """Whether commands and servers run in a sandbox: on takes the best there is here, and says what that is; with
+    required nothing of the kind runs where there is none."""
+    sandbox_network: bool = False
+    """Whether commands in the sandbox reach the network."""
+    sandbox_write: tuple[str, ...] = ()
+    """Folders that commands in the sandbox may write besides the workspace, e.g. a package cache."""
     max_steps: int = Field(default=200, ge=1)
     """Model requests per turn; reaching it pauses the turn, resumable."""
     keep_turns: int = Field(default=50, ge=1)

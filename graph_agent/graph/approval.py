@@ -25,8 +25,8 @@ Ask = Callable[[dict[str, Any]], Any]
 anything: what is no answer to what was asked is passed over, and the question is put again.
 
 The envelope is never a bare map of call ids: ids of 32 hex digits, or an empty map, are taken for a map of
-interrupt ids and silently dropped. An answer is `{kind, attempt, digest, who, reason?, arguments?, token?}`;
-a token stands for a call that has run already, and whose result the journal gives.
+interrupt ids and silently dropped. An answer is `{kind, attempt, digest, who, reason?, arguments?, outside?,
+token?}`; a token stands for a call that has run already, and whose result the journal gives.
 """
 
 
@@ -67,6 +67,8 @@ class HumanApproval:
         # The token is the one of the life that applied the answer, not of the life that runs this line: the
         # framework stores the resume value before this node's result, and a later life replays it.
         granted = {**decided, "approved_at": envelope["at"], "run_token": answer.get("token", envelope["by"])}
+        if answer.get("outside"):
+            granted["outside_sandbox"] = True
         now = self.clock.now()
         match kind:
             case "approve" | "answer":

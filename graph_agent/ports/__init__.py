@@ -19,6 +19,7 @@ from graph_agent.ports.storage import (
 )
 from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Proposal, Scope, Toolbox
 from graph_agent.ports.travel import Done, FileImage, Restoration, Rewind, Rewinds, RewindScope, WorkspaceFiles
+from graph_agent.ports.walls import Walls, no_walls
 
 __all__ = [
     "Always",
@@ -60,6 +61,8 @@ __all__ = [
     "SystemClock",
     "ThreadLock",
     "Toolbox",
+    "Walls",
     "WorkspaceFiles",
     "clock_time",
+    "no_walls",
 ]

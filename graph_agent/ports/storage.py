@@ -51,6 +51,8 @@ class Answer:
     """The edited arguments of an edit."""
     reason: str = ""
     """The user's words with an answer or a reject, or the result text with a done."""
+    outside: bool = False
+    """With an approval or an edit: this very call runs outside of the sandbox."""
     grant: Grant | None = None
     """What an approval, or an edit, allows always. Stored in one step with the answer, and only where it stands."""
 

@@ -39,6 +39,8 @@ class Answering:
         item = self._open(question)
         kind, call_id = answer.kind, question.call_id
         require_fitting(item.call, kind)
+        if answer.outside:
+            self._require_outside(item, kind)
         if kind == "edit":
             await reviewed(item, answer.arguments or {}, self.parts.toolbox, self.drive.scope)
         left = living(await self.drive.left_running(call_id)) if question.kind == "recovery" else ()
@@ -66,6 +68,11 @@ class Answering:
         """The answers recorded so far to what is open, by call id."""
         questions = [item.question for item in self.drive.open.values()]
         return await self.parts.decisions.standing(self.thread.thread_id, questions) if questions else {}
+
+    def _require_outside(self, item: OpenQuestion, kind: str) -> None:
+        walls, tool = self.parts.walls(), item.call["tool_name"]
+        if kind not in ("approve", "edit") or not walls.stands or tool not in walls.tools:
+            raise AnswerRefused(f"{tool} does not run in a sandbox here; there is nothing to let it out of")
 
     def _open(self, question: Question) -> OpenQuestion:
         item = self.drive.open.get(question.call_id)

@@ -99,10 +99,10 @@ class Desk:
             return Answer("retry", by="journal", at="")
         given = await self._parts.decisions.let_through(thread_id, call_id, finished[-1].started_at)
         if given is not None and given.kind == "edit":
-            return Answer("edit", by="journal", at="", arguments=given.arguments)
+            return Answer("edit", by="journal", at="", arguments=given.arguments, outside=given.outside)
         if call.get("wants_answer"):
             return Answer("answer", by="journal", at="", reason=given.reason if given else "")
-        return Answer("approve", by="journal", at="")
+        return Answer("approve", by="journal", at="", outside=given is not None and given.outside)
 
 
 def _written(question: Question, answer: Answer) -> dict[str, Any]:
@@ -112,5 +112,6 @@ def _written(question: Question, answer: Answer) -> dict[str, Any]:
         "digest": question.digest,
         "who": answer.by,
         "reason": answer.reason,
+        **({"outside": True} if answer.outside else {}),
     }
     return written if answer.arguments is None else {**written, "arguments": dict(answer.arguments)}

@@ -15,7 +15,9 @@ from graph_agent.ports import (
     Rewinds,
     ThreadLock,
     Toolbox,
+    Walls,
     WorkspaceFiles,
+    no_walls,
 )
 from graph_agent.session.run import GraphRun
 
@@ -63,3 +65,5 @@ class SessionParts:
     bus: EventBus
     close: Callable[[], Awaitable[None]]
     """Closes what was opened for this session, the database last."""
+    walls: Callable[[], Walls] = no_walls
+    """The sandbox, as it is here and now; the first look may take some milliseconds."""

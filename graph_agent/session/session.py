@@ -10,7 +10,7 @@ from graph_agent.config.settings import Mode
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, SessionOpened, TurnStarted, Warned
 from graph_agent.graph.history import printable
-from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
+from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
 from graph_agent.session.answering import Answering
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.branching import found_earlier, go_back, judge_anew
@@ -92,6 +92,11 @@ class Session:
             UsageError: there is nothing to choose here.
         """
         await self._parts.models.switch(name)
+
+    @property
+    def walls(self) -> Walls:
+        """The sandbox that commands run in, as it is here and now; the first look may take some milliseconds."""
+        return self._parts.walls()
 
     @property
     def by(self) -> str:
@@ -211,15 +216,18 @@ class Session:
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
         always: Always | None = None,
+        outside: bool = False,
     ) -> Answer:
         """Record an answer, durable when this returns. The first answer wins: the one that stands is returned.
 
-        What is allowed `always` is stored in the same step, and not at all where another answer stands.
+        What is allowed `always` is stored in the same step, and not at all where another answer stands. With
+        `outside` an approval or edit lets this very call run outside of the sandbox: only a person may say that.
 
         Raises:
-            AnswerRefused: the question is not open, the kind does not fit it, or the edited arguments may not run.
+            AnswerRefused: the question is not open, the kind does not fit it, the edited arguments may not run, or
+                there is no sandbox to run it outside of.
         """
-        answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason))
+        answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason), outside)
         return await self._answering.decide(question, answer, always)
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:

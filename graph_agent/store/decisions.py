@@ -13,12 +13,12 @@ from graph_agent.store.jsontext import json_text, storable
 __all__ = ["SqliteDecisions"]
 
 _STANDING = """
-SELECT args_digest, kind, by, at, args, reason FROM decisions
+SELECT args_digest, kind, by, at, args, reason, outside FROM decisions
 WHERE thread_id = ? AND call_id = ? AND attempt = ? AND question = ? AND superseded_at IS NULL
 """
 _INSERT = """
-INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, args, reason, by, at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, args, reason, by, at, outside)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _SUPERSEDE_ONE = """
 UPDATE decisions SET superseded_at = ?
@@ -29,7 +29,7 @@ UPDATE decisions SET superseded_at = :at WHERE thread_id = :thread_id AND supers
     AND call_id IN (SELECT value FROM json_each(:ids))
 """
 _LET_THROUGH = """
-SELECT args_digest, kind, by, at, args, reason FROM decisions
+SELECT args_digest, kind, by, at, args, reason, outside FROM decisions
 WHERE thread_id = ? AND call_id = ? AND question = 'approval' AND kind IN ('approve', 'edit', 'answer') AND at <= ?
 ORDER BY id DESC LIMIT 1
 """
@@ -56,7 +56,7 @@ class SqliteDecisions:
             if row is not None:
                 connection.execute(_SUPERSEDE_ONE, (answer.at, *key))
             arguments = None if answer.arguments is None else json_text(dict(answer.arguments))
-            text = (answer.kind, arguments, storable(answer.reason), storable(answer.by), answer.at)
+            text = (answer.kind, arguments, storable(answer.reason), storable(answer.by), answer.at, answer.outside)
             connection.execute(_INSERT, (*key, question.digest, *text))
             if answer.grant is not None:
                 insert_grant(connection, answer.grant)
@@ -102,7 +102,12 @@ def _key(thread_id: str, question: Question) -> tuple[str, str, int, str]:
 
 
 def _answer(row: Sequence[Any]) -> Answer:
-    _, kind, by, at, arguments, reason = row
+    _, kind, by, at, arguments, reason, outside = row
     return Answer(
-        kind=kind, by=by, at=at, arguments=None if arguments is None else json.loads(arguments), reason=reason
+        kind=kind,
+        by=by,
+        at=at,
+        arguments=None if arguments is None else json.loads(arguments),
+        reason=reason,
+        outside=bool(outside),
     )

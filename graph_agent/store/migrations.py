@@ -242,6 +242,8 @@ CREATE TABLE imported (                      -- checkpoints out of a file: nobod
 ) WITHOUT ROWID;
 """
 _ROOTS = "ALTER TABLE threads ADD COLUMN add_dirs TEXT NOT NULL DEFAULT '[]'"  # JSON list of folders
+# 1: the call runs outside of the sandbox. SQLite would take a comment here for part of the table.
+_OUTSIDE = "ALTER TABLE decisions ADD COLUMN outside INTEGER NOT NULL DEFAULT 0"
 
 
 def _add_place(connection: sqlite3.Connection) -> None:
@@ -259,6 +261,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("import", _IMPORT),
     Migration("roots", _ROOTS),
     Migration("place", "", fill=_add_place),
+    Migration("outside", _OUTSIDE),
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -31,6 +31,7 @@ from tools.paths import PathRefused
 from tools.registry import RegistryChange, ToolRegistry
 from tools.result import ToolResult
 from tools.running import execute, foresee, parsed, preview
+from tools.sandbox import Sandbox
 from tools.shaping import shape
 from tools.targets import PathTarget
 
@@ -46,12 +47,10 @@ MCP_PREFIX = "mcp__"
 """How the names of all tools begin that come from servers."""
 
 
-def _silent(call_id: str, kind: str, text: str) -> None:  # noqa: ARG001 - nobody listens
-    return None
+def _silent(call_id: str, kind: str, text: str) -> None: ...
 
 
-async def _at_once() -> None:
-    return None
+async def _at_once() -> None: ...
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ class ToolboxPorts:
     grants: Grants = field(default_factory=NoGrants)
     scrub: Scrub = field(default_factory=Scrub)
     """Hides what must not be kept."""
+    sandbox: Sandbox | None = None
     servers_settled: Callable[[], Awaitable[None]] = _at_once
     """Waits until every server has its tools, or never will; a call may come before its server is there."""
 
@@ -259,16 +259,16 @@ class GraphToolbox:
         )
 
     def _context(self, call: ToolCallInfo, scope: Scope) -> ToolContext:
-        call_id = call["call_id"]
         return replace(
             self._around(scope),
-            call_id=call_id,
+            call_id=call["call_id"],
             attempt=call.get("attempt", 1),
-            mark=process_mark(call.get("run_token", ""), call_id, call.get("attempt", 1)),
+            mark=process_mark(call.get("run_token", ""), call["call_id"], call.get("attempt", 1)),
             todo=scope.todo,
             answer=call.get("answer"),
             processes=RecordedProcesses(self._ports.record_process),
-            progress=lambda progress: self._report(call_id, progress),
+            progress=lambda progress: self._report(call["call_id"], progress),
+            sandbox=None if call.get("outside_sandbox") else self._ports.sandbox,
             may_read=self._may_read,
             host_leave=lambda host: host_leave(host, scope, self._setting),
             seen=(call.get("preview") or {}).get("seen"),

@@ -10,7 +10,7 @@ from typing import Any, cast
 from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import CallAnswered, Event, EventBus, SessionOpened, TurnEnded, TurnStarted
-from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question
+from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, no_walls
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 
 __all__ = ["Pause", "ScriptedSession", "Turn", "approval", "recovery", "rest"]
@@ -71,6 +71,7 @@ class ScriptedSession:
         self.models: tuple[str, ...] = ("one", "two")
         self.model_name: str | None = "one"
         self.by = "chat pid 1"
+        self.walls = no_walls()
         self.log: list[tuple[str, ...]] = []
         """What was asked of the session, in order."""
         self.refusals: dict[str, str] = {}
@@ -117,14 +118,16 @@ class ScriptedSession:
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
         always: Always | None = None,
+        outside: bool = False,
     ) -> Answer:
         if standing := (await self.answered_elsewhere()).get(question.call_id):
             return standing
-        answer = Answer(kind, self.by, AT, arguments, reason)
+        answer = Answer(kind, self.by, AT, arguments, reason, outside)
         self._answers[question.call_id] = answer
         edited = () if arguments is None else (json.dumps(arguments),)
         granted = () if always is None else (f"always {always.scope}", *always.rules)
-        self._note("decide", question.call_id, kind, reason, *edited, *granted)
+        out = ("outside",) if outside else ()
+        self._note("decide", question.call_id, kind, reason, *edited, *granted, *out)
         self.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
         return answer
 

@@ -2,10 +2,13 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graph_agent.errors import StorageError
 from tools.base import Limits, MemoryFileStates, Progress, ShellOutput, ToolContext
+
+if TYPE_CHECKING:
+    from tools.sandbox import Sandbox
 
 __all__ = ["MemoryBlobs", "MemoryProcesses", "ToolSurroundings"]
 
@@ -63,6 +66,7 @@ class ToolSurroundings:
         self.file_states = MemoryFileStates()
         self.processes = MemoryProcesses(self.workspace / "witness")
         self.told: list[str] = []
+        self.sandbox: Sandbox | None = None
 
     def context(self, **changes: Any) -> ToolContext:
         """A context over the same ports."""
@@ -73,6 +77,7 @@ class ToolSurroundings:
             "file_states": self.file_states,
             "blobs": self.blobs,
             "processes": self.processes,
+            "sandbox": self.sandbox,
             "limits": Limits(),
             "progress": self._tell,
         }

@@ -13,7 +13,10 @@ from typing import Any
 
 from tests.fakes.warm_command import run_warm
 
-__all__ = ["Command", "until"]
+__all__ = ["NO_SANDBOX", "Command", "until"]
+
+NO_SANDBOX = 'sandbox = "off"\n'
+"""For tests in which commands outlive their agent, or tell their own process ids: in a sandbox they do not."""
 
 
 def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -36,9 +39,14 @@ class Command:
     folder: Path
     base_url: str | None = None
     extra_env: Mapping[str, str] = field(default_factory=dict)
+    settings: str = ""
+    """Text of the user's config.toml."""
 
     def __post_init__(self) -> None:
         self.workspace.mkdir(parents=True, exist_ok=True)
+        if self.settings:
+            (self.folder / "home").mkdir(exist_ok=True)
+            (self.folder / "home" / "config.toml").write_text(self.settings, encoding="utf-8")
 
     @property
     def workspace(self) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI
 from tests.fakes.pty_program import PtyProgram
 from tests.fakes.waiting import is_running
-from tests.scenarios.command import Command, until
+from tests.scenarios.command import NO_SANDBOX, Command, until
 
 if TYPE_CHECKING:
     import subprocess
@@ -61,7 +61,7 @@ def test_cut_inside_a_stubborn_command_nothing_of_it_is_left_and_its_output_is_k
 ) -> None:
     script = [TCS(("c1", "bash", {"command": _STUBBORN}), ("c2", "bash", {"command": "touch never"})), TXT("done")]
     with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
         process = _run(command)
         child = _child_of(command)
         ended = _cut(process, number)
@@ -131,7 +131,7 @@ def test_cut_at_the_prompt_the_chat_leaves_with_the_code_of_the_signal(
 
 def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_asks_in_the_next_life(tmp_path: Path) -> None:
     with FakeOpenAI([TC("c1", "bash", {"command": _STUBBORN}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
         chat = _chat(command, "go", "--mode", "bypassPermissions")
         child = _child_of(command)
         chat.signals(signal.SIGHUP)

@@ -166,7 +166,7 @@ def test_a_call_killed_while_it_ran_is_asked_about_with_its_output_and_not_run_a
     second.sees("The last life of this thread")
     second.sees("Interrupted")
     second.sees("halfway")
-    second.sees("[c]ancel  [e]nd what still runs > ")
+    second.sees("[c]ancel")
     second.enters("d")
     second.sees("The model is told: ")
     second.enters("it was written once")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pexpect
 
 from tests.fakes.openai_server import DELAY, TC, TXT, FakeOpenAI
-from tests.scenarios.command import Command, until
+from tests.scenarios.command import NO_SANDBOX, Command, until
 
 
 def statuses(command: Command) -> dict[str, str]:
@@ -49,7 +49,7 @@ def test_killed_at_the_approval_prompt_the_question_is_asked_again_and_the_call_
 def test_killed_inside_a_command_it_is_never_run_again_unasked(tmp_path: Path) -> None:
     script = [TC("c1", "bash", {"command": "echo start >> log; sleep 30"}), TXT("done")]
     with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
         log = command.workspace / "log"
         process = command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions")
         until(log.exists)

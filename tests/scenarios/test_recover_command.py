@@ -17,7 +17,7 @@ from tests.fakes.pty_program import PtyProgram
 from tests.fakes.scripted_model import ScriptedModel, calls
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.fakes.waiting import is_running
-from tests.scenarios.command import Command, until
+from tests.scenarios.command import NO_SANDBOX, Command, until
 from tests.scenarios.stage import THREAD, Stage
 
 _SLEEPER = "echo $$ > pid; echo half; echo x >> log; exec sleep 60"
@@ -30,7 +30,7 @@ def server() -> Iterator[FakeOpenAI]:
 
 
 def _killed_in_a_command(folder: Path, server: FakeOpenAI, *, ends_orphans: bool = True) -> Command:
-    command = Command(folder, server.base_url)
+    command = Command(folder, server.base_url, settings=NO_SANDBOX)
     process = command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions")
     until((command.workspace / "log").exists)
     command.kill(process)
@@ -139,7 +139,7 @@ _DAEMON = (
 @pytest.mark.parametrize("left", [_HIDDEN, _DAEMON])
 def test_what_left_its_session_before_the_kill_is_found_and_ended_before_a_retry(tmp_path: Path, left: str) -> None:
     with FakeOpenAI([TC("c1", "bash", {"command": left}), TXT("done")], strict=True) as opened:
-        command = Command(tmp_path, opened.base_url)
+        command = Command(tmp_path, opened.base_url, settings=NO_SANDBOX)
         process = command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions")
         until(lambda: (command.workspace / "pid").is_file() and _pid(command) > 1)
         pid = _pid(command)

@@ -5,11 +5,10 @@ What a command leaves running ends with the call, also where it left its session
 
 import asyncio
 import os
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,17 +29,16 @@ from tools.base import (
 )
 from tools.blocking import in_thread
 from tools.paths import PathRefused, holder, resolve
+from tools.sandbox.sandbox import NoSandbox
 from tools.shell_ops.child import Child
-from tools.shell_ops.environment import child_environment
-from tools.shell_ops.processes import MARK
 from tools.shell_ops.spool import Spool, open_spool
+from tools.shell_ops.starting import Run, exit_code, not_begun, prologue, spawn, walls
 from tools.shell_ops.telling import Ending, told
 from tools.shell_ops.worktree import Look, changed_between, look_at
 
 __all__ = ["BashArgs", "BashTool"]
 
 _Stop = Literal["timeout", "flood"]
-_SHELL = "/bin/bash"
 _LOOK_S = 0.05
 """How often the output of a running command is looked at."""
 _NOTED = 100
@@ -57,16 +55,6 @@ class BashArgs(BaseModel):
         default="",
         description="folder for this call alone, relative to the workspace; otherwise the shell's current one",
     )
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A command with its place, ready to be started."""
-
-    command: str
-    timeout: float
-    start: Path
-    context: ToolContext
 
 
 class BashTool(BaseTool):
@@ -126,7 +114,10 @@ class BashTool(BaseTool):
             start = _start_folder(working_directory, surroundings)
         except PathRefused as refused:
             return refused.as_result()
-        return await _run(_Run(command, min(timeout, 600), start, surroundings))
+        try:
+            return await _run(Run(command, min(timeout, 600), start, surroundings))
+        except NoSandbox as refusal:
+            return failure(ToolErrorType.PERMISSION, f"The command was not run, for want of a sandbox: {refusal}.")
 
 
 def _start_folder(given: str, context: ToolContext) -> Path:
@@ -145,21 +136,23 @@ def _start_folder(given: str, context: ToolContext) -> Path:
     return context.workspace  # the folder the shell stood in is gone
 
 
-async def _run(run: _Run) -> ToolResult:
+async def _run(run: Run) -> ToolResult:
     context = run.context
     path = context.blobs.spool(context.thread_id, context.call_id, context.attempt) if context.blobs else None
     before = await in_thread(look_at, context.workspace, context.limits.look_s)
     began = time.monotonic()
     with open_spool(path) as spool, _report_pipe() as (source, sink):
-        try:
-            child = _spawn(run, spool, sink)
-        except OSError as error:
-            return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror}.")
-        stopped, left = await _supervise(child, run, spool)
+        async with walls(context) as confined:
+            try:
+                child = spawn(run, spool, sink, confined)
+            except OSError as error:
+                return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror}.")
+            stopped, left = await _supervise(child, run, spool)
+        if stopped is None and not child.began:
+            return not_begun(spool)
         folder = _reported(source)
-        code = child.returncode
         ending = Ending(
-            code=0 if code is None else code,
+            code=exit_code(child, run.command, told_folder=folder is not None),
             stopped=stopped,
             timeout_s=run.timeout,
             seconds=time.monotonic() - began,
@@ -167,10 +160,14 @@ async def _run(run: _Run) -> ToolResult:
             outside=folder if folder is not None and not _is_in(context, folder) else None,
             start=run.start,
             left=left,
-            prologue=_prologue(sink),
+            prologue=prologue(sink),
+            limits=context.sandbox.limits if context.sandbox and confined else "",
+            undone=tuple(confined.undone) if confined else (),
         )
         result = await in_thread(told, run.command, ending, spool, context)
-        return result if before is None else await in_thread(_with_changes, result, before, context)
+    if context.sandbox is not None:
+        result.metadata["sandbox"] = confined.kind if confined else "none"
+    return result if before is None else await in_thread(_with_changes, result, before, context)
 
 
 def _with_changes(result: ToolResult, before: Look, context: ToolContext) -> ToolResult:
@@ -184,20 +181,7 @@ def _with_changes(result: ToolResult, before: Look, context: ToolContext) -> Too
     return replace(result, metadata={**result.metadata, **noted})
 
 
-def _spawn(run: _Run, spool: Spool, report: int) -> Child:
-    # The approved text follows on the same line, so that the shell's messages count lines as the model does.
-    arguments = [_SHELL, "--noprofile", "--norc", "-c", f"{_prologue(report)}{run.command}", "bash"]
-    mark = run.context.mark or secrets.token_hex(16)
-    marks = ",".join(filter(None, (os.environ.get(MARK), mark)))
-    environment = {**child_environment(os.environ), "PWD": str(run.start), MARK: marks}
-    return Child(arguments, cwd=run.start, environment=environment, output=spool.sink, report=report, mark=mark)
-
-
-def _prologue(report: int) -> str:
-    return f"trap 'pwd -P >&{report}' EXIT; "
-
-
-async def _supervise(child: Child, run: _Run, spool: Spool) -> tuple[_Stop | None, tuple[str, ...]]:
+async def _supervise(child: Child, run: Run, spool: Spool) -> tuple[_Stop | None, tuple[str, ...]]:
     """Why it was stopped, and what it left running."""
     context = run.context
     left: tuple[str, ...] = ()
@@ -219,7 +203,7 @@ async def _supervise(child: Child, run: _Run, spool: Spool) -> tuple[_Stop | Non
     return stopped, left
 
 
-async def _watch(child: Child, run: _Run, spool: Spool) -> _Stop | None:
+async def _watch(child: Child, run: Run, spool: Spool) -> _Stop | None:
     deadline = time.monotonic() + run.timeout
     while not await child.wait(_LOOK_S):
         spool.follow(lambda text: run.context.progress(ShellOutput(text)))
@@ -250,7 +234,7 @@ def _reported(source: int) -> Path | None:
     return Path(lines) if lines.startswith("/") and "\0" not in lines else None
 
 
-def _kept_folder(folder: Path | None, run: _Run) -> Path | None:
+def _kept_folder(folder: Path | None, run: Run) -> Path | None:
     """Where the shell stands from now on, when that changes: only folders that exist, in the workspace."""
     if folder is None or folder == run.start or not folder.is_dir() or not _is_in(run.context, folder):
         return None

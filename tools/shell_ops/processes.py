@@ -16,7 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MARK", "Process", "Traces", "belonging", "command_line", "send", "start_time"]
+__all__ = [
+    "MARK",
+    "Process",
+    "Traces",
+    "belonging",
+    "command_line",
+    "is_alive",
+    "keeps_namespace",
+    "send",
+    "start_time",
+]
 
 MARK = "GRAPH_AGENT_CALL"
 """Variable with the marks of the calls a process runs under: several, separated by commas, in nested agents."""
@@ -83,6 +93,22 @@ def send(process: Process, number: signal.Signals) -> None:
                 signal.pidfd_send_signal(handle, number)
         finally:
             os.close(handle)
+
+
+def is_alive(process: Process) -> bool:
+    """Whether exactly this process still runs."""
+    stat = _stat(process.pid)
+    return stat is not None and stat.state not in "ZX" and str(stat.started) == process.started
+
+
+def keeps_namespace(pid: int) -> bool:
+    """Whether a pid namespace began with it: it is its first process, or the shell that waits in there.
+
+    Neither is part of what the command started. Numbers are not given again while the namespace stands.
+    """
+    line = next((line for line in _read(pid, "status").split(b"\n") if line.startswith(b"NSpid:")), b"")
+    numbers = line.split()[1:]
+    return len(numbers) > 1 and int(numbers[-1]) <= 2
 
 
 class _Stat(NamedTuple):

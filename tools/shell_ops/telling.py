@@ -32,6 +32,19 @@ _NO_INPUT = re.compile(
     re.IGNORECASE,
 )
 
+_READ_ONLY = re.compile(r"read-only file system|\bEROFS\b", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"permission denied|operation not permitted|device or resource busy|\bE(?:ACCES|PERM|BUSY)\b"
+    r"|gpg failed to sign",
+    re.IGNORECASE,
+)
+_UNREACHED = re.compile(
+    r"network is unreachable|could ?n(?:o|')t resolve host|name or service not known|name resolution"
+    r"|no address associated|nodename nor servname|cannot assign requested address|connection refused"
+    r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND|ECONNREFUSED)\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -49,6 +62,10 @@ class Ending:
     start: Path
     left: tuple[str, ...] = ()
     """What the command left running and was stopped with it, in words."""
+    limits: str = ""
+    """Of the sandbox it ran in, in words; empty without one."""
+    undone: tuple[Path, ...] = ()
+    """What the command made or changed that the sandbox put back."""
     prologue: str = ""
     """What was put before the command; the shell quotes it in syntax errors, where it would only puzzle."""
 
@@ -62,7 +79,8 @@ def told(command: str, ending: Ending, spool: Spool, context: ToolContext) -> To
     text = text.replace(ending.prologue, "") if ending.prologue else text
     status = _status(command, ending, context.limits.spool_bytes)
     hint = _hint(text, ending)
-    parts = (text.rstrip("\n") or "(no output)", f"[{status}]", hint, _left(ending), _folder(ending))
+    walls = _walls(text, ending)
+    parts = (text.rstrip("\n") or "(no output)", f"[{status}]", hint, walls, _left(ending), _folder(ending))
     output = "\n".join(part for part in parts if part)
     metadata |= {"exit_code": ending.code if ending.code >= 0 else None, "seconds": round(ending.seconds, 3)}
     if ending.code < 0:
@@ -121,6 +139,23 @@ def _hint(text: str, ending: Ending) -> str:
     if not _NO_TERMINAL.search(text) and (ending.code == 0 or not _NO_INPUT.search(text)):
         return ""
     return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
+
+
+def _walls(text: str, ending: Ending) -> str:
+    """What the sandbox had to do with it."""
+    undone = ""
+    if ending.undone:
+        named = ", ".join(str(path) for path in ending.undone)
+        undone = f"[the sandbox put back what may not be changed: {named}]"
+    failed = ending.code != 0 and (_REFUSED.search(text) or _UNREACHED.search(text))
+    if not ending.limits or not (failed or _READ_ONLY.search(text)):
+        return undone
+    hint = (
+        f"[it ran in the sandbox, where {ending.limits}, and names that decide what runs later cannot be changed. "
+        "If that is why it failed, do not get around it: say so and call for it again; the user can let that one "
+        "call run outside of the sandbox, or change the settings sandbox_write and sandbox_network]"
+    )
+    return f"{undone}\n{hint}" if undone else hint
 
 
 def _left(ending: Ending) -> str:

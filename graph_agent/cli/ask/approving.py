@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.text import Text
 
-from graph_agent.cli.ask.choices import ALL, APPROVAL, SCOPES
+from graph_agent.cli.ask.choices import ALL, APPROVAL, OUTSIDE, SCOPES, Choice
 from graph_agent.cli.ask.editing import NotEdited, edited_arguments
 from graph_agent.cli.ask.prompt import Prompt, Reply
 from graph_agent.cli.render.lines import folded, marked
-from graph_agent.cli.render.page import approval_page
+from graph_agent.cli.render.page import approval_page, walls_lines
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import Always, GrantScope, Proposal
 from graph_agent.session.api import OpenQuestion
@@ -47,7 +47,7 @@ class Approving:
         """
         asked = _Asked(item)
         page = self.page(item, place)
-        choices = (*APPROVAL[:-1], ALL, APPROVAL[-1]) if offers_all else APPROVAL
+        choices = self._offered(item, offers_all=offers_all)
         while key := await self.prompt.key(item, page, choices):
             page = []
             if key == ALL.key:
@@ -59,16 +59,24 @@ class Approving:
                 break
         return True
 
+    def _offered(self, item: OpenQuestion, *, offers_all: bool) -> tuple[Choice, ...]:
+        walls = self.prompt.session.walls
+        outside = (OUTSIDE,) if walls.stands and item.call["tool_name"] in walls.tools else ()
+        return (*APPROVAL[:-1], *outside, *((ALL,) if offers_all else ()), APPROVAL[-1])
+
     def page(self, item: OpenQuestion, place: str, *, is_edited: bool = False) -> list[Text]:
         """Everything there is to see before answering."""
         prompt = self.prompt
-        return approval_page(item, prompt.session.workspace, prompt.width, place, is_edited=is_edited)
+        page = approval_page(item, prompt.session.workspace, prompt.width, place, is_edited=is_edited)
+        return [*page, *walls_lines(item.call, prompt.session.walls, prompt.width)]
 
     async def _stands(self, asked: _Asked, key: str) -> bool:
         original = asked.item
         match key:
             case "y":
                 return await self._let_through(asked, None)
+            case OUTSIDE.key:
+                return await self._let_through(asked, None, outside=True)
             case "a":
                 always = await self._always(asked)
                 return always is not None and await self._let_through(asked, always)
@@ -79,9 +87,10 @@ class Approving:
             case _:
                 raise StopTurn
 
-    async def _let_through(self, asked: _Asked, always: Always | None) -> bool:
+    async def _let_through(self, asked: _Asked, always: Always | None, *, outside: bool = False) -> bool:
         kind: Any = "approve" if asked.arguments is None else "edit"
-        return await self.prompt.decide(asked.item, Reply(kind, arguments=asked.arguments, always=always))
+        reply = Reply(kind, arguments=asked.arguments, always=always, outside=outside)
+        return await self.prompt.decide(asked.item, reply)
 
     async def _always(self, asked: _Asked) -> Always | None:
         """What the person wants to allow always, having seen the exact rules; None when nothing."""

@@ -10,6 +10,7 @@ __all__ = [
     "APPROVAL",
     "END",
     "MORE",
+    "OUTSIDE",
     "RECOVERY",
     "SCOPES",
     "Choice",
@@ -37,6 +38,9 @@ APPROVAL = (
     Choice("r", "reason", "no, with a [r]eason"),
     Choice("s", "stop", "[s]top the turn"),
 )
+
+OUTSIDE = Choice("o", "outside", "yes, [o]utside the sandbox")
+"""Offered for a command while a sandbox stands: this one call runs without it."""
 
 RECOVERY = (
     Choice("r", "retry", "[r]etry"),

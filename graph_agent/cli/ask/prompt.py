@@ -25,7 +25,7 @@ PAGE_LINES = 400
 """A longer page is shown in parts; its rest must be opened before anything can be approved."""
 
 _POLL_SECONDS = 0.3
-_LETS_THROUGH = ("y", "a", "e")
+_LETS_THROUGH = ("y", "a", "e", "o")
 _WORDS: dict[str, str] = {
     "approve": "yes",
     "edit": "yes, with edited arguments",
@@ -55,6 +55,7 @@ class Reply:
     reason: str = ""
     arguments: Mapping[str, Any] | None = None
     always: Always | None = None
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,12 @@ class Prompt:
         """Record the answer; False when it was refused and the question is still open."""
         try:
             answer = await self.session.decide(
-                item.question, reply.kind, arguments=reply.arguments, reason=reply.reason, always=reply.always
+                item.question,
+                reply.kind,
+                arguments=reply.arguments,
+                reason=reply.reason,
+                always=reply.always,
+                outside=reply.outside,
             )
         except AnswerRefused as refusal:
             self.say(str(refusal), "yellow")

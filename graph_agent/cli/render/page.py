@@ -14,9 +14,10 @@ from rich.text import Text
 from graph_agent.cli.render.diff import added_text, diff_lines
 from graph_agent.cli.render.lines import block, folded, marked
 from graph_agent.cli.render.lookalikes import mixed_words
+from graph_agent.ports import Walls
 from graph_agent.session.api import OpenQuestion
 
-__all__ = ["approval_page", "question_page", "recovery_page"]
+__all__ = ["approval_page", "question_page", "recovery_page", "walls_lines"]
 
 _LF = "\n"
 _RISKS = {
@@ -46,6 +47,18 @@ def approval_page(
     if is_edited:
         lines.append(Text("  these are your edited arguments, not the model's", "bold"))
     return [*lines, *_change(preview, width)]
+
+
+def walls_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]:
+    """What keeps the call from doing more than it should; nothing for calls that no sandbox is about."""
+    if call["tool_name"] not in walls.tools:
+        return []
+    name = f"{walls.name}: " if walls.stands else "" if walls.name == "off" else "none: "
+    lines = _field("sandbox", f"{name}{walls.told}", width)
+    if not walls.stands:
+        for line in lines:
+            line.stylize("yellow")
+    return lines
 
 
 def question_page(item: OpenQuestion, width: int, place: str) -> list[Text]:

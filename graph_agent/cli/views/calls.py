@@ -109,6 +109,8 @@ def _read(database: Path, text: str | None) -> _Ledger:
 def _about(view: CallView) -> str:
     record = view.record
     about = record.get("display") or record["tool_name"]
+    if record.get("outside_sandbox"):
+        about += " (outside the sandbox)"
     if view.answer is not None and record["status"] in ("awaiting_approval", "interrupted"):
         return f"{about} ({view.answer.kind} by {view.answer.by}, not taken in yet)"
     why = record.get("error_msg") or (

@@ -35,6 +35,16 @@ class TestDecisions:
 
         assert await decisions.standing("t", [_ASKED]) == {"c": edit}
 
+    async def test_that_a_call_runs_outside_of_the_sandbox_is_kept_with_its_approval(
+        self, decisions: Decisions
+    ) -> None:
+        outside = replace(_YES, outside=True)
+
+        await decisions.insert("t", _ASKED, outside)
+
+        assert await decisions.standing("t", [_ASKED]) == {"c": outside}
+        assert await decisions.let_through("t", "c", _YES.at) == outside
+
     @pytest.mark.parametrize(
         "other",
         [

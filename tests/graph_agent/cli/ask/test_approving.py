@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.ask.approving import StopTurn
-from graph_agent.ports import Proposal
+from graph_agent.ports import Proposal, Walls
 from tests.fakes.scripted_session import approval
 from tests.graph_agent.cli.ask.scene import KEYS, A, B, Scene, editor
 
@@ -151,3 +151,60 @@ async def test_a_question_answered_while_its_scope_is_chosen_disappears_and_stor
     shown = await scene.asked("a")
 
     assert (shown[-1], scene.session.log) == ("bash: answered by cli pid 99: no", [])
+
+
+def _in_a_sandbox(scene: Scene) -> Scene:
+    scene.session.walls = Walls("bubblewrap", "no network", stands=True)
+    return scene
+
+
+_OUTSIDE_KEYS = KEYS.replace("[s]top", "yes, [o]utside the sandbox  [s]top")
+
+
+async def test_a_command_may_be_let_out_of_the_sandbox_that_stands_and_only_this_one(tmp_path: Path) -> None:
+    scene = _in_a_sandbox(Scene(tmp_path, A, approval("call-b", "write_file", {"content": "x"})))
+
+    shown = await scene.asked("o", "o", "y")
+
+    assert [line for line in shown if "sandbox" in line] == [
+        "  sandbox: bubblewrap: no network",
+        _OUTSIDE_KEYS.replace("[s]top", "[all]  [s]top"),
+    ]
+    assert "Please answer with one of: y, a, e, n, r, s" in shown
+    assert scene.session.log == [
+        ("decide", "call-a", "approve", "", "outside"),
+        ("decide", "call-b", "approve", ""),
+    ]
+
+
+async def test_what_was_edited_may_be_let_out_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = _in_a_sandbox(Scene(tmp_path, A))
+    monkeypatch.setenv("VISUAL", editor(tmp_path, '{"command": "echo mine"}'))
+
+    await scene.asked("e", "outside")
+
+    assert scene.session.log[-1] == ("decide", "call-a", "edit", "", '{"command": "echo mine"}', "outside")
+
+
+@pytest.mark.parametrize("name", ["off", "none"])
+async def test_where_no_sandbox_stands_nothing_is_let_out_of_one_and_it_is_said_so(
+    tmp_path: Path, name: str
+) -> None:
+    scene = Scene(tmp_path, A)
+    scene.session.walls = Walls(name, "commands run with all your rights")
+
+    shown = await scene.asked("o", "y")
+
+    assert KEYS in shown
+    assert any(line.startswith("  sandbox: ") and "all your rights" in line for line in shown)
+    assert scene.session.log == [("decide", "call-a", "approve", "")]
+
+
+async def test_a_long_command_cannot_be_let_out_unread(tmp_path: Path) -> None:
+    long = approval("call-a", "bash", {"command": "".join(f"echo {n}\n" for n in range(500))})
+    scene = _in_a_sandbox(Scene(tmp_path, long))
+
+    shown = await scene.asked("o", "m", "o")
+
+    assert "Part of it is not shown yet; open it first with m." in shown
+    assert scene.session.log == [("decide", "call-a", "approve", "", "outside")]

@@ -1,0 +1,64 @@
+from pathlib import Path
+
+from tools.sandbox.bubblewrap import WALLS, bubblewrap_arguments
+from tools.sandbox.places import Mount
+from tools.sandbox.terms import Terms
+
+
+def _mounts(terms: Terms, private: Path, *more: Mount) -> list[tuple[str, ...]]:
+    words = bubblewrap_arguments("/usr/bin/bwrap", terms, private, more)
+    start = words.index("--bind")
+    return [
+        tuple(words[at : at + 3])
+        for at, word in enumerate(words)
+        if word in ("--bind", "--ro-bind") and at >= start
+    ]
+
+
+def test_its_own_program_comes_first_and_the_command_is_left_to_be_added(tmp_path: Path) -> None:
+    words = bubblewrap_arguments("/usr/bin/bwrap", Terms((tmp_path,)), tmp_path, ())
+
+    assert (tuple(words[: len(WALLS) + 1]), words[-1]) == (("/usr/bin/bwrap", *WALLS), "--")
+    assert "--share-net" not in words
+
+
+def test_an_open_network_is_shared(tmp_path: Path) -> None:
+    assert "--share-net" in bubblewrap_arguments("bwrap", Terms((tmp_path,), network=True), tmp_path, ())
+
+
+def test_the_workspace_lies_over_the_private_folder_and_what_is_closed_over_both(tmp_path: Path) -> None:
+    private, workspace = tmp_path / "private", tmp_path / "ws"
+    workspace.mkdir()
+    closed = workspace / ".vscode"
+
+    mounts = _mounts(Terms((workspace,)), private, Mount(closed, "read"))
+
+    assert mounts[0] == ("--bind", str(private), "/tmp")
+    assert mounts[-2:] == [("--bind", str(workspace), str(workspace)), ("--ro-bind", str(closed), str(closed))]
+
+
+def test_a_workspace_that_is_the_temporary_folder_itself_stays_what_it_is(tmp_path: Path) -> None:
+    assert ("--bind", "/tmp", "/tmp") in _mounts(Terms((Path("/tmp"),)), tmp_path)
+
+
+def test_hidden_folders_are_emptied_and_hidden_files_shown_empty(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".netrc").write_text("secret")
+    hidden = (tmp_path / ".ssh", tmp_path / ".netrc", tmp_path / "gone")
+
+    words = " ".join(bubblewrap_arguments("bwrap", Terms((tmp_path,), hidden=hidden), tmp_path, ()))
+
+    assert f"--tmpfs {tmp_path}/.ssh --remount-ro {tmp_path}/.ssh" in words
+    assert f".empty {tmp_path}/.netrc" in words
+    assert "gone" not in words
+
+
+def test_of_temporary_files_only_those_that_are_needed_are_seen(tmp_path: Path) -> None:
+    workspace, programs = tmp_path / "ws", tmp_path / "bin"
+    workspace.mkdir()
+    programs.mkdir()
+
+    mounts = _mounts(Terms((workspace,), visible=(programs, Path("/usr/bin"))), tmp_path)
+
+    assert ("--ro-bind", str(programs), str(programs)) in mounts
+    assert ("--ro-bind", "/usr/bin", "/usr/bin") not in mounts

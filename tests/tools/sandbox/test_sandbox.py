@@ -1,0 +1,399 @@
+"""The probes of a sandbox, one by one, by real commands in real sandboxes."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.waiting import until
+from tests.fakes.walls import sandbox
+from tools.base import ToolResult
+from tools.sandbox import Means, NoSandbox, Sandbox, Terms
+from tools.shell_ops.bash import BashTool
+
+KINDS = ("bubblewrap", "landlock")
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> ToolSurroundings:
+    return ToolSurroundings(tmp_path)
+
+
+async def _run(around: ToolSurroundings, command: str, **context: Any) -> ToolResult:
+    return await BashTool().execute(command=command, timeout=20, context=around.context(**context))
+
+
+async def _in(kind: str, around: ToolSurroundings, command: str, **terms: Any) -> str:
+    result = await _run(around, command, sandbox=sandbox(kind, around.workspace, **terms))
+    return result.output
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_files_are_written_in_the_workspace_and_nowhere_else(
+    kind: str, around: ToolSurroundings, tmp_path: Path
+) -> None:
+    home = Path.home()
+    (home / "mine").write_text("mine")
+    command = (
+        "echo in > in; mkdir sub && echo in > sub/in && mv sub/in in2 && rm in; cat ~/mine; "
+        "for place in ~/mine ~/new /etc/new /new ../new; do echo x > $place; done"
+    )
+
+    told = await _in(kind, around, command)
+
+    assert (told.startswith("mine"), (home / "mine").read_text()) == (True, "mine")
+    assert [
+        path for path in (home / "new", Path("/etc/new"), Path("/new"), tmp_path / "new") if path.exists()
+    ] == []
+    assert sorted(path.name for path in around.workspace.iterdir()) == ["in2", "sub"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_further_folder_is_written_where_it_was_opened(
+    kind: str, around: ToolSurroundings, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").mkdir()
+
+    await _in(kind, around, f"echo x > {tmp_path}/cache/new", writable=(tmp_path / "cache",))
+
+    assert (tmp_path / "cache" / "new").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_keys_cannot_be_read_and_the_rest_of_the_home_can(kind: str, around: ToolSurroundings) -> None:
+    home = Path.home()
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id").write_text("secret")
+    (home / ".netrc").write_text("secret")
+    (home / ".gitconfig").write_text("[user]\nname = Me\n")
+
+    told = await _in(
+        kind, around, "cat ~/.ssh/id ~/.netrc; cat ~/.gitconfig", hidden=(home / ".ssh", home / ".netrc")
+    )
+
+    assert ("secret" in told, "name = Me" in told) == (False, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_link_or_hard_link_out_of_the_workspace_opens_nothing(kind: str, around: ToolSurroundings) -> None:
+    target = Path.home() / "mine"
+    target.write_text("mine")
+    (around.workspace / "link").symlink_to(target)
+
+    command = "echo x > link; ln ~/mine hard && echo x > hard; echo x > /proc/self/root/$HOME/mine"
+
+    await _in(kind, around, command)
+
+    assert target.read_text() == "mine"
+
+
+_CONNECT = """
+import socket
+for family, kind in ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET, socket.SOCK_DGRAM)):
+    try:
+        with socket.socket(family, kind) as s:
+            s.settimeout(5)
+            s.connect(("127.0.0.1", PORT))
+            s.send(b"hello")
+        print("sent")
+    except OSError as error:
+        print("refused")
+"""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_nothing_is_sent_while_the_network_is_closed(kind: str, around: ToolSurroundings, port: int) -> None:
+    (around.workspace / "connect.py").write_text(_CONNECT.replace("PORT", str(port)))
+    command = f"python3 connect.py | sort | uniq -c; getent hosts example.com; echo x > /dev/tcp/127.0.0.1/{port}"
+
+    told = await _in(kind, around, command)
+
+    # A datagram to a network of its own reaches nobody, and says nothing of it.
+    assert ("refused" in told, "example.com" in told, "/dev/tcp" in told) == (True, False, True)
+    assert "sent" not in told or kind == "bubblewrap"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_open_network_is_open(kind: str, around: ToolSurroundings, port: int) -> None:
+    (around.workspace / "connect.py").write_text(_CONNECT.replace("PORT", str(port)))
+
+    told = await _in(kind, around, "python3 connect.py", network=True)
+
+    assert told == "sent\nsent\n[exit code 0]"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_local_sockets_and_devices_and_semaphores_still_work(kind: str, around: ToolSurroundings) -> None:
+    script = "import socket, multiprocessing; socket.socketpair(); multiprocessing.Lock(); print('well')"
+
+    told = await _in(kind, around, f'python3 -c "{script}"; echo x > /dev/null && head -c 3 /dev/zero | wc -c')
+
+    assert told.startswith("well\n3\n")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("flag", ["-U", "-n", "-m", "-p"])
+async def test_no_further_namespace_can_be_made(kind: str, flag: str, around: ToolSurroundings) -> None:
+    told = await _in(kind, around, f"unshare {flag} -f true && echo made")
+
+    assert "made" not in told
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_privilege_can_be_won(kind: str, around: ToolSurroundings) -> None:
+    command = "grep -E '^(NoNewPrivs|CapEff)' /proc/self/status; mount -t tmpfs x /mnt; mknod b b 8 0"
+
+    told = await _in(kind, around, command)
+
+    assert "NoNewPrivs:\t1" in told
+    assert kind == "landlock" or "CapEff:\t0000000000000000" in told
+    assert not (around.workspace / "b").exists()
+    assert not os.path.ismount("/mnt")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_nobody_outside_can_be_signalled(kind: str, around: ToolSurroundings) -> None:
+    outsider = await asyncio.create_subprocess_exec("sleep", "30")
+
+    told = await _in(kind, around, f"kill -9 {outsider.pid} || echo refused")
+
+    alive = outsider.returncode is None
+    outsider.kill()
+    await outsider.wait()
+    assert (alive, "refused" in told) == (True, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_temporary_files_stay_with_the_thread_and_are_seen_by_nobody_else(
+    kind: str, around: ToolSurroundings
+) -> None:
+    thread = f"t-{kind}-{os.getpid()}"
+
+    await _run(around, "echo kept > $TMPDIR/note", sandbox=sandbox(kind, around.workspace), thread_id=thread)
+    again = await _run(around, "cat $TMPDIR/note", sandbox=sandbox(kind, around.workspace), thread_id=thread)
+    other = await _run(around, "cat $TMPDIR/note", sandbox=sandbox(kind, around.workspace), thread_id=f"{thread}2")
+
+    assert (again.output, other.error is None) == ("kept\n[exit code 0]", False)
+    assert not (Path(tempfile.gettempdir()) / "note").exists()
+
+
+async def test_the_machine_s_temporary_files_and_sockets_are_out_of_sight(around: ToolSurroundings) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        told = await _in("bubblewrap", around, f"ls {file.name}; ls /run | wc -l")
+
+    assert ("No such file" in told, "\n0\n" in told) == (True, True)
+
+
+PROTECTED = (
+    ".bashrc",
+    ".windsurf/rules",
+    ".vscode/tasks.json",
+    ".mcp.json",
+    ".envrc",
+    ".env",
+    ".graph-agent/config.toml",
+    ".git/hooks/pre-commit",
+)
+
+
+@pytest.mark.parametrize("name", PROTECTED)
+async def test_a_protected_name_does_not_come_to_be_and_no_trace_is_left(
+    name: str, around: ToolSurroundings
+) -> None:
+    command = f"mkdir -p $(dirname {name}); rm -rf {name}; echo x > {name} && echo planted; echo y > other"
+
+    told = await _in("bubblewrap", around, command)
+
+    put_back = f"put back what may not be changed: {around.workspace}/{Path(name).parts[0]}]"
+    assert "planted" not in told or put_back in told
+    assert [path.name for path in around.workspace.iterdir()] == ["other"]
+
+
+@pytest.mark.parametrize("name", [".vscode/tasks.json", ".mcp.json", ".env", "deep/er/.env", "certs/server.key"])
+async def test_a_protected_file_that_is_there_stays_as_it_is(name: str, around: ToolSurroundings) -> None:
+    path = around.workspace / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    command = f"echo x > {name}; rm -f {name}; mv {name} away; echo y > new && mv new {name}; cat {name}"
+
+    told = await _in("bubblewrap", around, command)
+
+    assert (path.read_text(), "mine" in told) == ("mine", True)
+
+
+async def test_a_link_under_a_protected_name_is_put_back(around: ToolSurroundings) -> None:
+    (around.workspace / "settings").mkdir()
+    (around.workspace / "settings" / "a").write_text("mine")
+    (around.workspace / ".vscode").symlink_to("settings")
+
+    told = await _in("bubblewrap", around, "echo x > .vscode/a; rm .vscode; mkdir .vscode; echo x > .vscode/a")
+
+    assert (around.workspace / ".vscode").is_symlink()
+    assert (around.workspace / ".vscode" / "a").read_text() == "mine"
+    assert f"[the sandbox put back what may not be changed: {around.workspace}/.vscode]" in told
+
+
+def _git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=Me", "-c", "user.email=me@here")
+    done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+_COMMIT = "echo x > file; git add -A; git -c user.name=Me -c user.email=me@here commit -qm one; git status --short"
+
+
+async def test_a_commit_works_and_what_git_runs_later_cannot_be_changed(around: ToolSurroundings) -> None:
+    _git(around.workspace, "init", "-q")
+    attacks = (
+        "echo x > .git/hooks/pre-commit; git config core.fsmonitor ./evil; mv .git git2; mv .git/config c; "
+        "echo .. > .git/commondir; echo x > .git/config.worktree"
+    )
+
+    told = await _in("bubblewrap", around, f"{_COMMIT}; git log --oneline; {attacks}")
+
+    git = around.workspace / ".git"
+    assert _git(around.workspace, "log", "--format=%s", "--name-only").split() == ["one", "file"]
+    assert "fsmonitor" not in (git / "config").read_text()
+    assert [name for name in ("hooks/pre-commit", "commondir", "config.worktree") if (git / name).exists()] == []
+    assert "??" not in told
+
+
+async def test_a_commit_works_in_a_worktree_whose_repository_lies_elsewhere(
+    around: ToolSurroundings, tmp_path: Path
+) -> None:
+    main = tmp_path / "main"
+    main.mkdir()
+    _git(main, "init", "-q")
+    _git(main, "commit", "-q", "--allow-empty", "-m", "zero")
+    around.workspace.rmdir()
+    _git(main, "worktree", "add", "-q", str(around.workspace))
+
+    attacks = f"echo x > {main}/.git/hooks/pre-commit; echo x >> {main}/.git/config; echo x > {main}/file"
+    await _in("bubblewrap", around, f"{_COMMIT}; {attacks}; echo gitdir: /elsewhere > .git")
+
+    assert _git(around.workspace, "log", "--format=%s").split() == ["one", "zero"]
+    assert not (main / "file").exists()
+    assert not (main / ".git" / "hooks" / "pre-commit").exists()
+    assert _git(main, "config", "--list")
+
+
+async def test_a_file_that_only_claims_to_belong_to_a_repository_opens_nothing(
+    around: ToolSurroundings, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    _git(other, "init", "-q")
+    (around.workspace / ".git").write_text(f"gitdir: {other / '.git'}\n")
+
+    await _in("bubblewrap", around, f"echo x > {other}/.git/planted")
+
+    assert not (other / ".git" / "planted").exists()
+
+
+async def test_the_end_of_one_command_opens_nothing_for_another(around: ToolSurroundings) -> None:
+    walls = sandbox("bubblewrap", around.workspace)
+    waiting = "touch ready; until test -e go; do sleep 0.02; done; mkdir -p .vscode; echo x > .vscode/a"
+    long = asyncio.ensure_future(_run(around, waiting, sandbox=walls, call_id="c1"))
+    await until((around.workspace / "ready").exists)
+
+    await _run(around, "true", sandbox=walls, call_id="c2")
+    (around.workspace / "go").touch()
+    told = (await long).output
+
+    assert ("Read-only file system" in told, (around.workspace / ".vscode").exists()) == (True, False)
+
+
+async def test_what_cannot_be_had_is_done_without_or_refused_as_the_user_wants(around: ToolSurroundings) -> None:
+    terms = Terms((around.workspace,))
+    nothing = Means("none", why="nothing to make one of")
+
+    loose = await _run(around, "echo ran", sandbox=Sandbox(terms, look=lambda: nothing))
+    strict = await _run(around, "touch witness", sandbox=Sandbox(terms, is_required=True, look=lambda: nothing))
+
+    assert (loose.output, loose.metadata["sandbox"]) == ("ran\n[exit code 0]", "none")
+    assert strict.metadata == {"error_type": "permission"}
+    assert 'nothing to make one of. The setting sandbox = "required"' in str(strict.error)
+    assert not (around.workspace / "witness").exists()
+
+
+def test_a_folder_for_temporary_files_that_is_not_one_s_own_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"graph-agent-{os.geteuid()}").mkdir(mode=0o777)
+    (tmp_path / f"graph-agent-{os.geteuid()}").chmod(0o777)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    walls = sandbox("bubblewrap", tmp_path)
+
+    with pytest.raises(NoSandbox, match="not a folder of yours alone"), walls.confined("t"):
+        pass
+
+
+_AS_NOBODY = """
+import asyncio, concurrent.futures.thread, json, os, sys
+from pathlib import Path
+from tests.fakes.walls import NAMES
+from tools.base import ToolContext
+from tools.sandbox import Means, Sandbox, Terms
+from tools.shell_ops.bash import BashTool
+
+os.setgid(65534)
+os.setuid(65534)
+workspace, kind, command = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+means = Means(kind, program=sys.argv[4], abi=int(sys.argv[5]))
+sys.executable = sys.argv[6]  # The one of the tests may be out of reach for others.
+walls = Sandbox(Terms((workspace,), names=NAMES), look=lambda: means)
+context = ToolContext(workspace, sandbox=walls)
+result = asyncio.run(BashTool().execute(command=command, context=context))
+print(json.dumps([result.output, result.metadata]))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_holds_for_another_user_too(kind: str) -> None:
+    means = sandbox(kind, Path("/nowhere")).means
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None:
+        pytest.skip("NOT TESTED, no Python here that another user can run")
+    # Not below tmp_path: its parents are closed to other users.
+    folder = Path(tempfile.mkdtemp())
+    os.chown(folder, 65534, 65534)
+    command = (
+        "echo x > file && cat file; id -u; unshare -U true && echo made; "
+        "mkdir -p .vscode && echo x > .vscode/a && echo planted; grep CapEff /proc/self/status"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _AS_NOBODY, folder, kind, command, means.program, str(means.abi), python],
+            cwd=Path(__file__).parents[3],
+            env={"PATH": os.environ["PATH"], "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stderr == ""
+        told, metadata = json.loads(done.stdout)
+    finally:
+        shutil.rmtree(folder)
+
+    assert (told.startswith("x\n65534\n"), metadata["sandbox"]) == (True, kind)
+    planted = [] if kind == "bubblewrap" else ["planted"]
+    assert [word for word in ("made", "planted") if word in told] == planted
+    assert "CapEff:\t0000000000000000" in told

@@ -1,0 +1,221 @@
+"""Commands in a sandbox keep every promise that commands keep without one."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.tool_ports import MemoryProcesses, ToolSurroundings
+from tests.fakes.waiting import is_running, names_in, until
+from tests.fakes.walls import needs, sandbox
+from tools.base import ToolContext, ToolResult
+from tools.sandbox import Means, Sandbox, Terms
+from tools.shell_ops.bash import BashTool
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> ToolSurroundings:
+    surroundings = ToolSurroundings(tmp_path)
+    surroundings.sandbox = sandbox("bubblewrap", surroundings.workspace)
+    return surroundings
+
+
+async def _bash(around: ToolSurroundings, command: str, *, limit: float = 20, **context: Any) -> ToolResult:
+    return await BashTool().execute(command=command, timeout=limit, context=around.context(**context))
+
+
+def _is_there(words: str) -> bool:
+    return any(words.encode() in _command_line(pid) for pid in names_in("/proc") if pid.isdigit())
+
+
+def _command_line(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            "echo out; echo err >&2; exit 3",
+            "out\nerr\n[exit code 3, that of the last command; earlier ones may have",
+        ),
+        ("true", "(no output)\n[exit code 0]"),
+        ("kill -9 $$", "(no output)\n[killed by signal SIGKILL]"),
+        ("kill 0", "(no output)\n[exit code 143, which usually means signal SIGTERM]"),
+        ("exit 137", "(no output)\n[exit code 137, which usually means signal SIGKILL]"),
+        ("exec sh -c 'exit 137'", "(no output)\n[exit code 137, which usually means signal SIGKILL]"),
+        ("trap '' EXIT; exit 137", "(no output)\n[exit code 137, which usually means signal SIGKILL, that of"),
+        ("sh -c 'kill -SEGV $$'", "exit code 139, which usually means signal SIGSEGV]"),
+        ("cat; read x; echo got=$x", "got=\n[exit code 0"),
+        ("if; then", "bash: -c: line 1: syntax error near unexpected token `;'"),
+    ],
+)
+async def test_output_exit_codes_and_signals_are_told_truthfully(
+    around: ToolSurroundings, command: str, told: str
+) -> None:
+    assert told in (await _bash(around, command)).output
+
+
+async def test_what_the_command_inherits_is_what_it_inherits_without(
+    around: ToolSurroundings, tmp_path: Path
+) -> None:
+    script = (
+        "import os, signal; print(len(os.listdir('/proc/self/fd')), [signal.getsignal(n) for n in (2, 13, 15)])"
+    )
+    (tmp_path / "ws" / "look.py").write_text(script)
+
+    inside = await _bash(around, "python3 look.py")
+    outside = await _bash(around, "python3 look.py", sandbox=None, call_id="c2")
+
+    assert inside.output == outside.output
+
+
+async def test_the_command_waits_until_its_group_is_recorded(around: ToolSurroundings) -> None:
+    await _bash(around, "touch witness")
+
+    ((_, _, group, started),) = around.processes.recorded
+    assert (around.processes.had_run, group > 1, started.isdigit()) == ([False], True, True)
+    assert (around.workspace / "witness").exists()
+
+
+class _Unable(MemoryProcesses):
+    async def record(self, context: ToolContext, group: int, start_time: str) -> None:
+        await super().record(context, group, start_time)
+        raise OSError("disk full")
+
+
+async def test_a_command_whose_group_cannot_be_recorded_never_runs(around: ToolSurroundings) -> None:
+    began = time.monotonic()
+
+    with pytest.raises(OSError, match="disk full"):
+        await _bash(around, "touch witness", processes=_Unable())
+
+    assert (names_in(str(around.workspace)), time.monotonic() - began < 2) == ([], True)
+
+
+async def test_what_is_left_running_is_named_and_ended_wherever_it_went(around: ToolSurroundings) -> None:
+    command = (
+        "sleep 71.1 & setsid -f sleep 71.2 >/dev/null 2>&1; env -i setsid -f sleep 71.3 >/dev/null 2>&1; sleep 0.2"
+    )
+
+    result = await _bash(around, command)
+
+    told = result.output.rpartition("ended with the call: ")[2]
+    assert [f"sleep 71.{number} (pid" in told for number in (1, 2, 3)] == [True, True, True]
+    assert not _is_there("sleep 71.")
+
+
+async def test_what_ends_by_itself_right_after_the_command_is_let_do_so(around: ToolSurroundings) -> None:
+    result = await _bash(around, "echo one > >(sleep 0.05; cat > copy)")
+
+    assert ("ended with the call" in result.output, (around.workspace / "copy").read_text()) == (False, "one\n")
+
+
+async def test_at_its_time_limit_a_command_is_asked_to_end_before_it_is_killed(around: ToolSurroundings) -> None:
+    command = "trap 'echo asked > asked; exit' TERM; echo before; while :; do sleep 0.05; done"
+
+    result = await _bash(around, command, limit=1.5)
+
+    assert (result.metadata["error_type"], result.output.startswith("before\n")) == ("timeout", True)
+    assert (around.workspace / "asked").read_text() == "asked\n"
+
+
+async def test_a_cancellation_ends_everything_and_keeps_the_partial_output(around: ToolSurroundings) -> None:
+    task = asyncio.ensure_future(_bash(around, "echo started; setsid -f sleep 72.1; sleep 72.2"))
+    await until(lambda: _is_there("sleep 72.1") and _is_there("sleep 72.2"))
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not _is_there("sleep 72.")
+    assert around.blobs.spool("t1", "c1", 1).read_text() == "started\n"
+
+
+async def test_a_changed_folder_is_kept(around: ToolSurroundings) -> None:
+    (around.workspace / "sub").mkdir()
+
+    first = await _bash(around, "cd sub")
+
+    assert first.metadata["cwd"] == str(around.workspace / "sub")
+
+
+async def test_descriptors_are_given_back(around: ToolSurroundings) -> None:
+    await _bash(around, "true")
+    before = len(names_in("/proc/self/fd"))
+
+    await _bash(around, "true")
+
+    assert len(names_in("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "is_hinted"),
+    [
+        ("echo x > /etc/new", True),
+        ("echo x > /etc/new; true", True),
+        ("python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80))'", True),
+        ("false", False),
+        ("echo 'Permission denied'", False),
+    ],
+)
+async def test_where_the_sandbox_may_be_why_it_failed_the_way_out_is_told(
+    around: ToolSurroundings, command: str, *, is_hinted: bool
+) -> None:
+    output = (await _bash(around, command)).output
+
+    assert ("[it ran in the sandbox, where files can be written" in output) == is_hinted
+    assert ("sandbox_write and sandbox_network" in output) == is_hinted
+
+
+async def test_walls_that_cannot_be_put_up_let_nothing_run(around: ToolSurroundings, tmp_path: Path) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    walls = Sandbox(Terms((around.workspace,)), look=lambda: Means("bubblewrap", program=str(broken)))
+
+    result = await _bash(around, "touch witness", sandbox=walls)
+
+    assert result.error == (
+        "The sandbox could not be set up, and the command did not run: bwrap: no room. "
+        "The user can look with `graph-agent doctor`."
+    )
+    assert not (around.workspace / "witness").exists()
+
+
+_AGENT = """
+import asyncio, sys
+from pathlib import Path
+from tools.base import ToolContext
+from tools.sandbox import Sandbox, Terms
+from tools.shell_ops.bash import BashTool
+
+workspace = Path(sys.argv[1])
+context = ToolContext(workspace, sandbox=Sandbox(Terms((workspace,))))
+asyncio.run(BashTool().execute(command=sys.argv[2], context=context))
+"""
+
+
+def test_all_of_a_command_dies_with_the_agent(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    command = "setsid -f env -i sleep 73.1 >/dev/null 2>&1; touch ready; sleep 73.2"
+    agent = subprocess.Popen([sys.executable, "-c", _AGENT, tmp_path, command], cwd=Path(__file__).parents[3])
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    os.kill(agent.pid, signal.SIGKILL)
+    agent.wait()
+
+    while _is_there("sleep 73.") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert (_is_there("sleep 73."), is_running(agent.pid)) == (False, False)

@@ -1,0 +1,99 @@
+"""The command line that puts a program into namespaces of its own. Starts nothing."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tools.sandbox.places import Mount, in_order
+from tools.sandbox.private import empty_file
+from tools.sandbox.terms import Terms
+
+__all__ = ["WALLS", "bubblewrap_arguments"]
+
+WALLS = (
+    "--die-with-parent",
+    "--new-session",
+    "--unshare-user",
+    "--unshare-all",
+    "--disable-userns",
+    "--cap-drop",
+    "ALL",
+)
+"""What is always asked of it; a version that does not know a word of this is too old."""
+_SHARED_TEMP = ("/tmp", "/var/tmp")  # noqa: S108 - these are hidden, not used
+_SOCKETS = Path("/run")
+_KEPT_OF_RUN = ("current-system", "booted-system", "opengl-driver")
+"""Where NixOS keeps its programs."""
+_RESOLVER = Path("/etc/resolv.conf")
+
+
+def bubblewrap_arguments(program: str, terms: Terms, private: Path, mounts: Sequence[Mount]) -> list[str]:
+    """Everything up to the program that is to be run, which is left to be added.
+
+    Args:
+        program: bubblewrap itself.
+        terms: what is let through.
+        private: stands in place of the shared folders of temporary files.
+        mounts: what is closed in the writable folders.
+    """
+    network = ("--share-net",) if terms.network else ()
+    system = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", str(_SOCKETS))
+    table = [*_of_run(terms), *_writable(terms, private), *_hidden(terms), *mounts]
+    return [
+        program,
+        *WALLS,
+        *network,
+        *system,
+        *(word for mount in in_order(table) for word in _words(mount)),
+        "--",
+    ]
+
+
+def _of_run(terms: Terms) -> Iterator[Mount]:
+    yield from (Mount(_SOCKETS / name, "read") for name in _KEPT_OF_RUN if (_SOCKETS / name).exists())
+    resolver = _RESOLVER.resolve()
+    if terms.network and resolver.is_relative_to(_SOCKETS) and resolver.exists():
+        yield Mount(resolver, "read")
+
+
+def _writable(terms: Terms, private: Path) -> Iterator[Mount]:
+    shared = _shared_temp(terms)
+    yield from (Mount(folder, "write", private) for folder in shared)
+    yield from (Mount(path, "read") for path in terms.visible if _below(path, shared) and path.exists())
+    yield from (Mount(folder, "write") for folder in terms.writable if folder.is_dir())
+
+
+def _hidden(terms: Terms) -> Iterator[Mount]:
+    shared = _shared_temp(terms)
+    for path in terms.hidden:
+        if _below(path, shared) and not _within(path, (*terms.writable, *terms.visible)):
+            continue  # Hidden with everything beside it.
+        if path.is_dir():
+            yield Mount(path, "empty")
+        elif path.exists():
+            yield Mount(path, "read", empty_file())
+
+
+def _shared_temp(terms: Terms) -> list[Path]:
+    """Folders of temporary files that everybody shares, unless it is one of them that is worked in."""
+    named = dict.fromkeys(Path(name).resolve() for name in (*_SHARED_TEMP, tempfile.gettempdir()))
+    return [folder for folder in named if folder.is_dir() and not _within(folder, terms.writable)]
+
+
+def _within(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _below(path: Path, folders: Sequence[Path]) -> bool:
+    return _within(path, folders) and path not in folders
+
+
+def _words(mount: Mount) -> tuple[str, ...]:
+    place, source = str(mount.path), str(mount.source or mount.path)
+    match mount.kind:
+        case "write":
+            return "--bind", source, place
+        case "read":
+            return "--ro-bind", source, place
+        case "empty":
+            return "--tmpfs", place, "--remount-ro", place

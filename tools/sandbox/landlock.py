@@ -1,0 +1,166 @@
+"""The kernel's own rules on files, TCP and signals, set by three system calls, and the launcher that lives by them.
+
+The launcher is this file run by an interpreter of its own, because a process with threads cannot be confined as a
+whole: it confines itself and becomes the program. Standard library only, as nothing else is on its path. Says
+nothing when all is well; when it cannot confine itself it starts nothing.
+"""
+
+import ctypes
+import json
+import os
+import struct
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["FAILED", "become", "landlock_abi", "readable_around", "restrict"]
+
+FAILED = 126
+"""Exit code of the launcher when nothing was started."""
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_ASK_VERSION = 1
+_BENEATH = 1
+_NO_NEW_PRIVILEGES = 38
+_SECCOMP, _FILTER = 22, 2
+_DROP_CAPABILITY = 24
+_KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7))
+"""Of root's those about the owners of files, about signals and about becoming another user."""
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
+_OPEN_FOLDERS = ("/dev/shm", "/dev/pts")  # noqa: S108 - shared memory, where semaphores lie
+
+_WRITE_FILE, _READ_FILE = 1 << 1, 1 << 2
+_REFER, _TRUNCATE = 1 << 13, 1 << 14
+_CHANGES = sum(1 << bit for bit in (1, *range(4, 13)))
+"""Write, remove and make: all there was in the first version."""
+_FILE_CHANGES = _WRITE_FILE | _TRUNCATE
+_TCP = 0b11
+_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+
+
+def landlock_abi() -> int:
+    """The version of the kernel's interface; 0 where there is none."""
+    return max(0, int(_syscall(_CREATE, None, 0, _ASK_VERSION)))
+
+
+def become(terms: dict[str, Any], program: list[str]) -> None:
+    """Confine this process and become the program; returns by an exception only.
+
+    The terms: `writable` and `readable` paths, `network`, and `filter`, the instructions for the kernel in hex.
+    """
+    _drop_capabilities()
+    restrict(
+        writable=(*terms["writable"], *_OPEN_FOLDERS),
+        readable=terms["readable"],
+        files=_DEVICES,
+        network=terms["network"],
+    )
+    _filter(bytes.fromhex(terms["filter"]))
+    os.execv(program[0], program)  # noqa: S606 - the one purpose
+
+
+def restrict(*, writable: Iterable[str], readable: Iterable[str], files: Iterable[str], network: bool) -> None:
+    """Confine this thread, and all it starts, for good: it must be the only thread.
+
+    Args:
+        writable: folders in which anything may be changed.
+        readable: folders and files whose content may be read.
+        files: files, devices for instance, that may be written but not replaced.
+        network: whether TCP stays open, where the kernel can close it.
+
+    Raises:
+        OSError: the kernel refuses; nothing may be started then.
+    """
+    abi = landlock_abi()
+    changes = _CHANGES | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
+    tcp = _TCP if abi >= 4 and not network else 0
+    scoped = _ABSTRACT_SOCKETS_AND_SIGNALS if abi >= 6 else 0
+    attributes = struct.pack("=QQQ", changes | _READ_FILE, tcp, scoped)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
+    rules = _checked(_CREATE, attributes, len(attributes), 0)
+    for path in readable:
+        _allow(rules, path, _READ_FILE)
+    for path in writable:
+        _allow(rules, path, changes | _READ_FILE)
+    for path in files:
+        _allow(rules, path, (_FILE_CHANGES if abi >= 3 else _WRITE_FILE) | _READ_FILE)
+    _prctl(_NO_NEW_PRIVILEGES, 1)
+    _checked(_RESTRICT, rules, 0)
+    os.close(rules)
+
+
+def readable_around(hidden: Iterable[str]) -> list[str]:
+    """Folders and files that together hold everything but what is hidden: rules can only ever add."""
+    return sorted(_around("/", {path for path in hidden if path != "/"}))
+
+
+def _around(folder: str, hidden: set[str]) -> Iterable[str]:
+    if not hidden:
+        yield folder
+        return
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - names alone are cheaper
+    except OSError:
+        return
+    for name in names:
+        path = f"{folder.rstrip('/')}/{name}"
+        if path not in hidden and not os.path.islink(path):  # noqa: PTH114 - as above
+            yield from _around(path, {inner for inner in hidden if inner.startswith(f"{path}/")})
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
+    try:
+        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # What is not there needs no rule.
+    try:
+        if not os.path.isdir(f"/proc/self/fd/{handle}"):  # noqa: PTH112 - as above
+            rights &= _FILE_CHANGES | _READ_FILE
+        _checked(_ADD, rules, _BENEATH, struct.pack("=Qi", rights, handle), 0)
+    finally:
+        os.close(handle)
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
+
+
+def _filter(steps: bytes) -> None:
+    _prctl(_SECCOMP, _FILTER, ctypes.byref(_Program(len(steps) // 8, steps)))
+
+
+def _drop_capabilities() -> None:
+    for number in range(64):
+        if number not in _KEPT_CAPABILITIES:
+            try:
+                _prctl(_DROP_CAPABILITY, number)
+            except OSError:
+                return  # Beyond the last one, or not root: then there is nothing to drop.
+
+
+def _prctl(option: int, first: int, second: Any = 0) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, first, second, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _syscall(number: int, *arguments: "int | bytes | None") -> int:
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    words = [
+        ctypes.c_long(word) if isinstance(word, int) else ctypes.c_char_p(word) for word in (number, *arguments)
+    ]
+    return int(call(*words))
+
+
+def _checked(number: int, *arguments: "int | bytes | None") -> int:
+    answer = _syscall(number, *arguments)
+    if answer < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return answer
+
+
+if __name__ == "__main__":
+    try:
+        become(json.loads(sys.argv[1]), sys.argv[2:])
+    except (OSError, ValueError, KeyError) as error:
+        sys.stderr.write(f"sandbox: could not be set up, and nothing was started: {error}\n")
+        sys.exit(FAILED)

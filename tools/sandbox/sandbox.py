@@ -1,0 +1,143 @@
+"""Puts commands and servers behind walls: the one thing that knows both means and when to use which."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tools.sandbox import landlock
+from tools.sandbox.absent import closed, put_back, swept, tripwires
+from tools.sandbox.bubblewrap import bubblewrap_arguments
+from tools.sandbox.landlock import readable_around
+from tools.sandbox.places import Mount
+from tools.sandbox.private import private_folder
+from tools.sandbox.probe import Means, probed
+from tools.sandbox.protecting import protected_mounts
+from tools.sandbox.seccomp import compiled
+from tools.sandbox.terms import Terms
+
+__all__ = ["Confined", "NoSandbox", "Sandbox"]
+
+_CACHES = (("GOCACHE", "go-build"), ("UV_CACHE_DIR", "uv"), ("npm_config_cache", "npm"))
+"""Programs that fail, and do not only work slower, when they cannot write a cache in the home folder."""
+
+
+class NoSandbox(Exception):
+    """There is none here, or it cannot be set up, and without one nothing may be run; the message says why."""
+
+
+@dataclass(frozen=True)
+class Confined:
+    """How one program is started behind walls."""
+
+    kind: Literal["bubblewrap", "landlock"]
+    prefix: tuple[str, ...]
+    """Goes before the program and its arguments."""
+    environment: Mapping[str, str]
+    """Variables besides the program's own."""
+    undone: list[Path] = field(default_factory=list)
+    """Known afterwards: names that were not to change, did, and were put back."""
+
+    @property
+    def has_own_processes(self) -> bool:
+        """Whether its processes are a world of their own, which ends with its first one and with the agent."""
+        return self.kind == "bubblewrap"
+
+
+class Sandbox:
+    """The walls of one workspace.
+
+    Args:
+        terms: what they let through.
+        is_required: whether nothing may run where there are none.
+        look: says what there is to make them of.
+    """
+
+    def __init__(self, terms: Terms, *, is_required: bool = False, look: Callable[[], Means] = probed) -> None:
+        self.terms = terms
+        self.is_required = is_required
+        self._look = look
+
+    @property
+    def means(self) -> Means:
+        """What it is made of here. The first look in a process takes some milliseconds."""
+        return self._look()
+
+    @property
+    def stands(self) -> bool:
+        """Whether there is one here."""
+        return self.means.kind != "none"
+
+    @property
+    def limits(self) -> str:
+        """What a command may do in it, in words."""
+        network = "the network is open" if self.terms.network else "there is no network"
+        more = f" and {len(self.terms.writable) - 1} more folders" if len(self.terms.writable) > 1 else ""
+        return f"files can be written in the workspace{more} and the temporary folder only, {network}"
+
+    @contextmanager
+    def confined(self, name: str) -> Iterator[Confined | None]:
+        """What a program is to be started with, valid while the block runs; None where there is no sandbox here.
+
+        When the block is left, everything that was started with it must have ended.
+
+        Args:
+            name: commands of the same name share their temporary files.
+
+        Raises:
+            NoSandbox: none can be had, and it is required.
+        """
+        means = self.means
+        if means.kind == "none":
+            if self.is_required:
+                raise NoSandbox(f'{means.why}. The setting sandbox = "required" lets nothing run without one')
+            yield None
+            return
+        private = self._private(name)
+        if means.kind == "landlock":
+            yield Confined("landlock", self._launcher(private), self._environment(private))
+            return
+        with self._walls(means.program, private) as confined:
+            yield confined
+
+    def sweep(self) -> None:
+        """Take away what a process that died left in the writable folders."""
+        for root in self.terms.writable:
+            swept(root, self.terms.names)
+
+    @contextmanager
+    def _walls(self, program: str, private: Path) -> Iterator[Confined]:
+        roots, names = self.terms.writable, self.terms.names
+        with closed(roots, names) as placeholders:
+            mounts = [mount for root in roots for mount in protected_mounts(root, names)]
+            mounts += [Mount(path, "read") for path in placeholders]
+            # Of what is mounted to be written, only folders of repositories are among them.
+            wires = tripwires(roots, names, [mount.path for mount in mounts if mount.kind == "write"])
+            prefix = bubblewrap_arguments(program, self.terms, private, mounts)
+            confined = Confined("bubblewrap", tuple(prefix), self._environment(Path("/tmp")))  # noqa: S108 - private in there
+            try:
+                yield confined
+            finally:
+                confined.undone.extend(put_back(wires))
+
+    def _launcher(self, private: Path) -> tuple[str, ...]:
+        terms = {
+            "writable": [str(path) for path in (*self.terms.writable, private)],
+            "readable": readable_around([str(path) for path in self.terms.hidden if path.exists()]),
+            "network": self.terms.network,
+            "filter": compiled(network=self.terms.network).hex(),
+        }
+        return sys.executable, "-I", "-S", str(landlock.__file__), json.dumps(terms)
+
+    def _private(self, name: str) -> Path:
+        try:
+            return private_folder(name)
+        except OSError as error:
+            raise NoSandbox(f"its folder for temporary files cannot be made: {error}") from error
+
+    def _environment(self, temporary: Path) -> dict[str, str]:
+        caches = {variable: str(temporary / ".cache" / folder) for variable, folder in _CACHES}
+        return {"TMPDIR": str(temporary), **caches}
