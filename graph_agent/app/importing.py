@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from graph_agent.config.paths import blob_dir
+from graph_agent.config.paths import blob_dir, odd_kind
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Reader, ThreadSummary
 from graph_agent.store.blobs import FileBlobs
@@ -70,6 +70,8 @@ async def import_thread(database: Path, source: str, *, as_id: str | None = None
 
 @contextmanager
 def _opened(source: str) -> Iterator[TextIO]:
+    if source != "-" and (kind := odd_kind(Path(source))):
+        raise UsageError(f"{source!r} is {kind}, not a file, and must be read more than once; - reads stdin")
     try:
         with (
             tempfile.TemporaryFile("w+", encoding="utf-8")

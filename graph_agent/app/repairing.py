@@ -20,7 +20,7 @@ from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.collecting import collect, collectable
 from graph_agent.store.cutting import is_worth_cutting
 from graph_agent.store.database import Database, give_back
-from graph_agent.store.health import database_health
+from graph_agent.store.health import database_health, require_no_strangers
 from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.migrations import SCHEMA_VERSION
 from graph_agent.store.privacy import exposed_files, tighten
@@ -38,6 +38,11 @@ Step = Callable[[], AsyncIterator[Said]]
 
 async def repair(path: Path, environment: Mapping[str, str]) -> AsyncIterator[Said]:
     """Mend, and say it step by step. Where a step fails the next ones are tried all the same."""
+    try:
+        require_no_strangers(path)
+    except (AgentError, OSError) as error:
+        yield Said("database", "left", str(error))
+        return
     folders = own_folders(path, environment)
     keep_turns = _keep_turns(environment)
     steps: dict[str, Step] = {

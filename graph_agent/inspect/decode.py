@@ -12,7 +12,7 @@ import ormsgpack
 
 from graph_agent.errors import DamagedDatabase
 
-__all__ = ["Snapshot", "decode", "decode_checkpoint"]
+__all__ = ["Snapshot", "decode", "decode_checkpoint", "decode_metadata"]
 
 _KEYWORDS, _PYDANTIC_V1, _PYDANTIC_V2, _ARRAY, _SNAPSHOT = 2, 4, 5, 6, 7
 _KNOWN = range(8)
@@ -55,11 +55,32 @@ def decode_checkpoint(kind: str, blob: bytes) -> dict[str, Any]:
         DamagedDatabase: it cannot be read, or is none.
     """
     value = decode(kind, blob)
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not _is_checkpoint(value):
         raise DamagedDatabase(
             f"a stored checkpoint of {len(blob)} bytes holds no checkpoint; the database is torn."
         )
     return value
+
+
+def decode_metadata(blob: bytes | None) -> dict[str, Any]:
+    """What the engine noted beside a checkpoint.
+
+    Raises:
+        DamagedDatabase: it cannot be read, or is none.
+    """
+    value = decode("json", blob) if blob else {}
+    if not isinstance(value, dict) or not isinstance(value.get("step"), int | None):
+        raise DamagedDatabase(f"{value!r:.80} stands for the notes about a checkpoint; the database is torn.")
+    return value
+
+
+def _is_checkpoint(value: dict[str, Any]) -> bool:
+    """Whether what every reader takes for granted has its shape, as far as it is there."""
+    mappings = [value.get(name) or {} for name in ("channel_values", "channel_versions", "versions_seen")]
+    if not all(isinstance(one, dict) for one in mappings) or not isinstance(value.get("ts") or "", str):
+        return False
+    sent, seen = mappings[0].get("__pregel_tasks") or [], mappings[2].values()
+    return isinstance(sent, list) and all(isinstance(one or {}, dict) for one in seen)
 
 
 def _unpack(blob: bytes) -> Any:

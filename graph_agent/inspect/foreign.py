@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect.decode import Snapshot, decode
+from graph_agent.inspect.decode import Snapshot, decode_checkpoint
 from graph_agent.inspect.messages import is_message, role_of
 from graph_agent.inspect.planning import planned_nodes
 from graph_agent.ports.searchable import plain_text
@@ -131,10 +131,9 @@ def _messages(kind: Any, blob: Any) -> list[dict[str, Any]]:
 def _decoded(kind: Any, blob: Any) -> dict[str, Any]:
     """Nothing where it cannot be read: a list of threads must not end at one of them."""
     try:
-        value = decode(str(kind), blob) if isinstance(blob, bytes) else None
+        return decode_checkpoint(str(kind), blob) if isinstance(blob, bytes) else {}
     except DamagedDatabase:
-        value = None
-    return value if isinstance(value, dict) else {}
+        return {}
 
 
 _FUNCTIONS: dict[str, Callable[..., str | int | None]] = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.decode import decode, decode_checkpoint
+from graph_agent.inspect.decode import decode, decode_checkpoint, decode_metadata
 from graph_agent.inspect.planning import planned_nodes
 
 __all__ = ["HistoryEntry", "read_history"]
@@ -51,7 +51,7 @@ def read_history(database: ReadOnlyDatabase, thread_id: str, head: str) -> list[
     for checkpoint_id, parent_id, _, _, metadata in rows:
         checkpoint = decoded[checkpoint_id]
         parent = decoded.get(parent_id) or {}
-        known = decode("json", metadata) if metadata else {}
+        known = decode_metadata(metadata)
         entries.append(
             HistoryEntry(
                 checkpoint_id,

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.decode import decode, decode_checkpoint
+from graph_agent.inspect.decode import decode_checkpoint, decode_metadata
 
 __all__ = ["Stored", "line_to"]
 
@@ -43,8 +43,7 @@ class Stored:
     @cached_property
     def metadata(self) -> dict[str, Any]:
         """Which step made it and how; empty where nothing was noted. Fails as `checkpoint` does."""
-        value: dict[str, Any] = decode("json", self.told) if self.told else {}
-        return value
+        return decode_metadata(self.told)
 
 
 def line_to(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str | None) -> Iterator[Stored]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from graph_agent.errors import UnknownId
 from graph_agent.inspect.channels import channel_values
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.decode import decode, decode_checkpoint
+from graph_agent.inspect.decode import decode, decode_checkpoint, decode_metadata
 from graph_agent.inspect.planning import Planned, planned_tasks
 
 __all__ = ["CheckpointState", "PendingWrite", "Task", "read_state"]
@@ -101,7 +101,7 @@ def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *
         )
     [(parent_id, kind, blob, metadata)] = rows
     checkpoint = decode_checkpoint(kind, blob)
-    known = decode("json", metadata) if metadata else {}
+    known = decode_metadata(metadata)
     tasks = planned_tasks(checkpoint)
     ids = [task.id_at(checkpoint_id, (known.get("step") or 0) + 1) for task in tasks]
     writes = tuple(_with_path(w, tasks, ids) for w in _pending_writes(database, thread_id, checkpoint_id))

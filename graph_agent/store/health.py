@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph_agent.config.paths import odd_kind
+from graph_agent.config.paths import lock_dir, odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
 from graph_agent.store.faults import storage_fault
 from graph_agent.store.files import sync_file, sync_folder
@@ -15,7 +15,7 @@ from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
 from graph_agent.store.outline import table_names, tables_of_version
 from graph_agent.store.words import has_word_index
 
-__all__ = ["Health", "back_up", "database_health"]
+__all__ = ["Health", "back_up", "database_health", "require_no_strangers"]
 
 _BUSY_S = 30.0
 
@@ -73,6 +73,24 @@ def _foreign_tables(path: Path, database: sqlite3.Connection, version: int) -> t
     if missing := ours - there:
         raise DamagedDatabase(f"{path} lacks the tables {', '.join(sorted(missing))}")
     return tuple(sorted(there - ours))
+
+
+def require_no_strangers(path: Path) -> None:
+    """Refuse what stands there and is nothing that this program made: not even its rights may be changed.
+
+    Of a file whose beginning is torn the locks beside it tell that threads were kept in it.
+
+    Raises:
+        StorageError: it is no plain file, or one of another program.
+    """
+    if kind := odd_kind(path):
+        raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
+    if not path.exists() or any(lock_dir(path).glob("[0-9a-f]*.lock")):
+        return
+    with path.open("rb") as file:
+        head = file.read(100)
+    if head and head[68:72] != APPLICATION_ID.to_bytes(4, "big"):
+        raise StorageError(f"{path} is no database of this program and is left as it is; name another with --db")
 
 
 def back_up(path: Path, target: Path) -> int:

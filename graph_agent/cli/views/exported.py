@@ -16,6 +16,7 @@ from graph_agent.cli.pages.told import tell
 from graph_agent.cli.views.graph import graph_picture
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.threads import thread_json
+from graph_agent.config.paths import odd_kind
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def _write_out(lines: Iterable[str], output: str) -> None:
     if output == "-":
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return
-    path = Path(output)
+    # Where a link leads is what is written: the link stays.
+    path = Path(os.path.realpath(output))
+    if kind := odd_kind(path):
+        raise UsageError(f"--output {output!r} is {kind}, not a file; - is stdout")
     try:
         _write_whole(lines, path)
     except OSError as error:

@@ -122,6 +122,24 @@ async def test_a_file_that_is_no_database_is_left_as_it_is_and_the_rest_is_not_t
     assert path.read_bytes() == b"no database " * 1000
 
 
+@pytest.mark.parametrize("content", [b"another's notes", b"SQLite format 3\0" + bytes(4096), None])
+async def test_what_is_not_of_this_program_is_not_even_closed_to_others(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "data" / "a.db"
+    path.parent.mkdir(mode=0o700)
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content)
+    path.chmod(0o644)
+
+    said = await _repaired(path)
+
+    assert (_steps(said), path.stat().st_mode & 0o777) == ([("database", "left")], 0o644)
+    assert [one.name for one in path.parent.iterdir()] == ["a.db"]
+
+
 async def test_an_older_schema_is_brought_up_after_a_copy(tmp_path: Path) -> None:
     path = tmp_path / "data" / "old.db"
     open_connection(path, MIGRATIONS[:2]).close()

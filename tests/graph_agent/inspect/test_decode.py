@@ -5,7 +5,7 @@ import ormsgpack
 import pytest
 
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect.decode import Snapshot, decode
+from graph_agent.inspect.decode import Snapshot, decode, decode_metadata
 
 
 def _extension(code: int, *content: Any) -> ormsgpack.Ext:
@@ -79,3 +79,9 @@ def test_a_blob_nested_beyond_reason_is_named_as_damage() -> None:
 
     with pytest.raises(DamagedDatabase, match="cannot be decoded"):
         decode("msgpack", blob)
+
+
+@pytest.mark.parametrize("notes", [b"[1]", b'{"step": {}}', b"{"])
+def test_notes_about_a_checkpoint_in_another_shape_are_damage(notes: bytes) -> None:
+    with pytest.raises(DamagedDatabase):
+        decode_metadata(notes)

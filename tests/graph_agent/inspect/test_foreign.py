@@ -58,8 +58,18 @@ def test_the_head_alone_says_what_runs_next_how_many_turns_there_were_and_what_t
     assert file.execute("SELECT title, turns, next_nodes FROM threads").fetchall() == [("a b", 2, '["plan"]')]
 
 
-def test_a_head_that_cannot_be_read_does_not_hide_the_others(file: sqlite3.Connection) -> None:
-    file.execute("INSERT INTO checkpoints VALUES ('t', '', 'a', NULL, 'msgpack', x'c1', '{}')")
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"\xc1",
+        ormsgpack.packb({"channel_values": {"__start__": 5}, "versions_seen": [1]}),
+        ormsgpack.packb({"channel_values": {"branch:to:plan": None}, "channel_versions": 3}),
+        ormsgpack.packb({"channel_values": {"__pregel_tasks": 7}}),
+        ormsgpack.packb({"channel_values": "none"}),
+    ],
+)
+def test_a_head_that_cannot_be_read_does_not_hide_the_others(file: sqlite3.Connection, head: bytes) -> None:
+    file.execute("INSERT INTO checkpoints VALUES ('t', '', 'a', NULL, 'msgpack', ?, '{}')", (head,))
 
     assert adopt(file)
 

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(database: Path, tmp_path:
 
     assert [str(done.exception)[:8] for done in (nowhere, folder)] == ["--output", "--output"]
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_pipe_is_neither_written_over_nor_waited_for_and_a_link_stays_one(database: Path, tmp_path: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link.json", tmp_path / "target.json"
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+
+    refused = [run(database, "export", "--output", str(pipe)), run(database, "import", str(pipe))]
+    through_link = run(database, "export", "--output", str(link))
+
+    assert [("is a pipe, not a file" in str(done.exception), done.exit_code) for done in refused] == [(True, 1)] * 2
+    assert (pipe.is_fifo(), link.is_symlink(), through_link.exit_code) == (True, True, 0)
+    assert target.read_text() == export(database, "thread-1")
 
 
 def test_an_import_tells_what_the_thread_is_called_and_how_to_go_on(database: Path, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@ from pathlib import Path
 
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.light_commands import json_of, run, text_of
+from tests.fakes.played_thread import play
+from tests.fakes.thread_files import export
 
 
 def said(rows: Rows, *contents: str) -> None:
@@ -28,6 +30,17 @@ def test_the_limit_says_when_there_is_more(rows: Rows) -> None:
 
     assert [line for line in shown if "»" in line] == ["  »red« three", "  »red« two"]
     assert shown[-1] == "… and more; --limit 4 shows them"
+
+
+def test_a_checkpoint_that_two_threads_have_is_named_with_its_thread(tmp_path: Path) -> None:
+    play(tmp_path / "agent.db", "so red")
+    (tmp_path / "thread.json").write_text(export(tmp_path / "agent.db", "thread-1"))
+    run("threads", "import", str(tmp_path / "thread.json"), "--as", "mine", "--db", str(tmp_path / "agent.db"))
+
+    shown = run("threads", "search", "red", "--db", str(tmp_path / "agent.db")).stdout
+
+    resumed = [line.rpartition(" ")[2].partition(":")[0] for line in shown.splitlines() if " resume " in line]
+    assert sorted(resumed) == ["mine", "thread-1"]
 
 
 def test_json_has_the_documented_shape(rows: Rows) -> None:
