@@ -125,7 +125,7 @@ def test_a_database_replaced_while_a_command_runs_takes_nothing_more_and_the_cal
     [0, 474_000, *(pytest.param(room, marks=pytest.mark.sweep) for room in range(24_000, 600_000, 18_000))],
 )
 def test_wherever_the_disk_gets_full_it_is_said_and_afterwards_nothing_runs_twice(set_up: SetUp, room: int) -> None:
-    bench = set_up(TCS(bash("c1", "echo once >> log")), TXT("ok"), TXT("again"), TXT("more"))
+    bench = set_up(TCS(bash("c1", "echo once >> log")), TXT("ok"), TXT("again"), TXT("more"), by_history=True)
 
     failed = bench.command.limited(room, "run", "go", "--thread", "full", "--mode", "bypassPermissions")
     ran = bench.read("log")
