@@ -34,6 +34,12 @@ class _Audited:
     def events(self) -> list[Any]:
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
+    def is_of_the_machine(self, event: Any) -> bool:
+        """Whether an event starts a program that is named in full and lies outside the repository."""
+        kind, what = event
+        program = Path(str(what[0]))
+        return kind == "subprocess.Popen" and program.is_absolute() and not program.is_relative_to(self.log.parent)
+
     @property
     def got_through(self) -> tuple[list[Any], list[str]]:
         return self.events(), self.repository.caught()
@@ -91,7 +97,10 @@ def test_the_chat_in_a_hostile_repository_asks_first_and_a_no_leaves_it_without_
     chat.sees("evil.sh")
     chat.types("\x04")
 
-    assert (chat.ends(), audited.got_through) == (0, ([], []))
+    code, (events, caught) = chat.ends(), audited.got_through
+    # The status line tells which sandbox there is, which takes a try.
+    others = [event for event in events if not audited.is_of_the_machine(event)]
+    assert (code, others, caught) == (0, [], [])
 
 
 def test_doctor_in_a_hostile_repository_starts_programs_of_the_machine_only(audited: _Audited) -> None:
@@ -99,10 +108,8 @@ def test_doctor_in_a_hostile_repository_starts_programs_of_the_machine_only(audi
 
     told = audited.command.json("doctor")["checks"]
 
-    started = [what for event, what in audited.events() if event == "subprocess.Popen"]
-    reached = [event for event, _ in audited.events() if event.startswith("socket.") or event == "exec"]
-    assert (audited.repository.caught(), reached) == ([], [])
-    assert [program for program, *_ in started if not Path(str(program)).is_absolute()] == []
+    events, caught = audited.got_through
+    assert ([event for event in events if not audited.is_of_the_machine(event)], caught) == ([], [])
     assert next(check["detail"] for check in told if check["name"] == "trust").endswith("graph-agent config trust")
 
 
