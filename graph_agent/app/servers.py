@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from graph_agent.app.project import settings_at
+from graph_agent.app.walls import sandbox_of
 from graph_agent.config.choice import shown_url
 from graph_agent.config.paths import data_dir
 from graph_agent.config.private import make_private_folder
@@ -21,6 +22,7 @@ from graph_agent.events import EventBus, Warned
 from graph_agent.mcp.trust import fingerprint
 from graph_agent.ports import SystemClock
 from tools.registry import ToolRegistry
+from tools.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from graph_agent.mcp.fleet import Fleet
@@ -52,7 +54,10 @@ class SessionServers:
         """Start what is trusted, in the background; say what is not."""
         trusted = await asyncio.to_thread(_trusted, self._settings, self._warn)
         if trusted:
-            self._fleet = await asyncio.to_thread(_fleet, trusted, self.registry, self._workspace, self._warn)
+            walls = sandbox_of(self._settings, self._workspace)
+            self._fleet = await asyncio.to_thread(
+                _fleet, trusted, self.registry, self._workspace, self._warn, walls
+            )
             self._fleet.start()
 
     async def wait(self, seconds: float) -> None:
@@ -137,7 +142,8 @@ async def try_server(name: str, workspace: Path) -> ServerTools:
         )
     warnings: list[str] = []
     registry = ToolRegistry()
-    fleet = await asyncio.to_thread(_fleet, {name: server}, registry, workspace, warnings.append)
+    walls = sandbox_of(settings, workspace)
+    fleet = await asyncio.to_thread(_fleet, {name: server}, registry, workspace, warnings.append, walls)
     fleet.start()
     try:
         await fleet.wait(server.startup_timeout + _TEST_GRACE_S)
@@ -158,14 +164,18 @@ def _trusted(settings: Settings, warn: Callable[[str], None]) -> Mapping[str, Mc
 
 
 def _fleet(
-    servers: Mapping[str, McpServer], registry: ToolRegistry, workspace: Path, warn: Callable[[str], None]
+    servers: Mapping[str, McpServer],
+    registry: ToolRegistry,
+    workspace: Path,
+    warn: Callable[[str], None],
+    sandbox: Sandbox | None,
 ) -> "Fleet":
     # The protocol's library is loaded only where there is a server to talk to.
     fleet = importlib.import_module("graph_agent.mcp.fleet")
     around = importlib.import_module("graph_agent.mcp.server")
     logs = data_dir(os.environ) / "logs"
     make_private_folder(logs)
-    return cast("Fleet", fleet.Fleet(servers, registry, around.Surroundings(workspace, logs, warn)))
+    return cast("Fleet", fleet.Fleet(servers, registry, around.Surroundings(workspace, logs, warn, sandbox)))
 
 
 def _is_trusted(name: str, server: McpServer, settings: Settings) -> bool:

@@ -130,6 +130,10 @@ class McpServer(_Section):
     """Seconds the server may take until its tools are known."""
     risk: Literal["low", "medium", "high"] | None = None
     """Risk of its tools; without it at least medium, whatever the server says of itself."""
+    sandbox: bool = True
+    """Whether the program runs in the sandbox, where there is one."""
+    network: bool = False
+    """Whether it reaches the network from there."""
 
     @model_validator(mode="after")
     def _one_way_to_reach_it(self) -> Self:

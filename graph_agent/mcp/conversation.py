@@ -34,6 +34,7 @@ from pydantic import FileUrl, ValidationError
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.transport import Streams, opened
+from tools.sandbox import Sandbox
 
 __all__ = ["Conversation", "Signals", "opened_conversation"]
 
@@ -86,7 +87,7 @@ class Conversation(ClientSession):
 
 @asynccontextmanager
 async def opened_conversation(
-    server: McpServer, folder: Path, log: Path, signals: Signals
+    server: McpServer, folder: Path, log: Path, signals: Signals, sandbox: Sandbox | None = None
 ) -> AsyncIterator[Conversation]:
     """A conversation past its greeting.
 
@@ -102,7 +103,7 @@ async def opened_conversation(
         return ListRootsResult(roots=[Root(uri=FileUrl(folder.as_uri()), name=folder.name)])
 
     async with (
-        opened(server, folder, log) as streams,
+        opened(server, folder, log, sandbox) as streams,
         _watched(streams, signals) as (read, write),
         Conversation(
             read,

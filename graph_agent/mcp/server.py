@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.conversation import Conversation, Signals, opened_conversation
 from graph_agent.mcp.transport import CannotReach
+from tools.sandbox import Sandbox
 
 __all__ = ["RunningServer", "ServerFailed", "Surroundings"]
 
@@ -45,6 +46,8 @@ class Surroundings:
     logs: Path
     """Folder that takes what they write on their standard error."""
     warn: Callable[[str], None]
+    sandbox: Sandbox | None = None
+    """What programs are started in."""
 
 
 class RunningServer:
@@ -151,7 +154,7 @@ class RunningServer:
                         self._on_tools(self, await conversation.tools())
         except Exception as error:  # noqa: BLE001 - the boundary to servers, which fail in every way there is
             _log.warning("the MCP server %s failed", self.name, exc_info=not isinstance(error, CannotReach))
-            return self._in_words(error)
+            return f"{self._in_words(error)}{self._way_out()}"
         return "it ended by itself"
 
     async def _greeted(self, open_now: AsyncExitStack, signals: Signals) -> Conversation:
@@ -159,7 +162,9 @@ class RunningServer:
         try:
             async with asyncio.timeout(limit):
                 conversation = await open_now.enter_async_context(
-                    opened_conversation(self.server, self._around.folder, self._log_file(), signals)
+                    opened_conversation(
+                        self.server, self._around.folder, self._log_file(), signals, self._around.sandbox
+                    )
                 )
                 tools = await conversation.tools()
         except TimeoutError as error:
@@ -190,6 +195,17 @@ class RunningServer:
             case McpError() | anyio.BrokenResourceError() | anyio.ClosedResourceError() | ConnectionError():
                 return f"it ended before it answered ({self._last_line()}all of it in {self._log_file()})"
         return f"{type(error).__name__}: {error}"
+
+    def _way_out(self) -> str:
+        """What to change where the sandbox may be why it failed."""
+        walls = self._around.sandbox
+        if walls is None or not walls.stands or not self.server.sandbox or self.server.command is None:
+            return ""
+        key = f"mcp_servers.{self.name}"
+        closed = (
+            "" if walls.terms.network or self.server.network else f"; {key}.network = true opens the network to it"
+        )
+        return f". It runs in the sandbox{closed}; {key}.sandbox = false does without"
 
     def _last_line(self) -> str:
         lines = self._log_file().read_text(encoding="utf-8", errors="replace").split("\n")

@@ -3,8 +3,9 @@
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,7 @@ from mcp.shared.message import SessionMessage
 
 from graph_agent.config.settings import McpServer
 from tools.programs import find_program
+from tools.sandbox import Confined, NoSandbox, Sandbox
 from tools.shell_ops.environment import child_environment
 
 __all__ = ["CannotReach", "Streams", "expanded", "opened"]
@@ -34,23 +36,28 @@ class CannotReach(Exception):
 
 
 @asynccontextmanager
-async def opened(server: McpServer, folder: Path, log: Path) -> AsyncIterator[Streams]:
+async def opened(
+    server: McpServer, folder: Path, log: Path, sandbox: Sandbox | None = None
+) -> AsyncIterator[Streams]:
     """The message streams of a server; it is ended, with all its processes, when the block is left.
 
     Args:
         server: what to start or reach.
         folder: where it is started.
         log: takes its standard error.
+        sandbox: what it is started in, unless its settings say otherwise.
 
     Raises:
-        CannotReach: the program does not exist, or a variable it needs is not set.
+        CannotReach: the program does not exist, a variable it needs is not set, or no sandbox can be had though one
+            is required.
     """
     if server.url is not None:
         async with _reached(server.url, _headers(server)) as streams:
             yield streams
     else:
-        async with stdio_client(_command(server, folder, log)) as streams:
-            yield streams
+        with _confined(server, sandbox) as confined:
+            async with stdio_client(_command(server, folder, log, confined)) as streams:
+                yield streams
 
 
 def expanded(text: str, environment: Mapping[str, str]) -> str:
@@ -68,18 +75,44 @@ def expanded(text: str, environment: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def _command(server: McpServer, folder: Path, log: Path) -> StdioServerParameters:
+@contextmanager
+def _confined(server: McpServer, sandbox: Sandbox | None) -> Iterator[Confined | None]:
+    if sandbox is None or not server.sandbox:
+        yield None
+        return
+    terms = sandbox.terms
+    own = replace(terms, network=terms.network or server.network, visible=(*terms.visible, *_named_paths(server)))
+    try:
+        with sandbox.with_terms(own).confined(
+            " ".join((server.command or "", *server.args)), is_lasting=True
+        ) as found:
+            yield found
+    except NoSandbox as refusal:
+        raise CannotReach(f"it was not started, for want of a sandbox: {refusal}") from refusal
+
+
+def _named_paths(server: McpServer) -> Iterator[Path]:
+    """What its command line names in full; of a virtual environment all of it."""
+    for word in (server.command or "", *server.args):
+        path = Path(word)
+        if path.is_absolute():
+            yield path.parent.parent if (path.parent.parent / "pyvenv.cfg").exists() else path
+
+
+def _command(server: McpServer, folder: Path, log: Path, confined: Confined | None) -> StdioServerParameters:
     environment = child_environment(os.environ)
     own = {name: expanded(value.get_secret_value(), os.environ) for name, value in server.env.items()}
     wanted = server.command or ""
     program = find_program(wanted, own.get("PATH", environment["PATH"]))
     if program is None:
         raise CannotReach(f"there is no program {wanted!r}; correct `command`, or install it")
-    arguments = ["-c", _WITH_LOG, str(log), *_ended_with_us(), program, *server.args]
+    walls = confined.prefix if confined else ()
+    around = confined.environment if confined else {}
+    arguments = ["-c", _WITH_LOG, str(log), *_ended_with_us(), *walls, program, *server.args]
     return StdioServerParameters(
         command="/bin/sh",
         args=arguments,
-        env={**environment, **own},
+        env={**environment, **around, **own},
         cwd=folder,
         encoding_error_handler="replace",
     )

@@ -78,14 +78,20 @@ class Sandbox:
         more = f" and {len(self.terms.writable) - 1} more folders" if len(self.terms.writable) > 1 else ""
         return f"files can be written in the workspace{more} and the temporary folder only, {network}"
 
+    def with_terms(self, terms: Terms) -> "Sandbox":
+        """The same with other terms."""
+        return Sandbox(terms, is_required=self.is_required, look=self._look)
+
     @contextmanager
-    def confined(self, name: str) -> Iterator[Confined | None]:
+    def confined(self, name: str, *, is_lasting: bool = False) -> Iterator[Confined | None]:
         """What a program is to be started with, valid while the block runs; None where there is no sandbox here.
 
         When the block is left, everything that was started with it must have ended.
 
         Args:
             name: commands of the same name share their temporary files.
+            is_lasting: it runs for as long as the agent: names that are absent in its folders are not closed, as
+                that would be in everybody's way all the time.
 
         Raises:
             NoSandbox: none can be had, and it is required.
@@ -100,7 +106,10 @@ class Sandbox:
         if means.kind == "landlock":
             yield Confined("landlock", self._launcher(private), self._environment(private))
             return
-        with self._walls(means.program, private) as confined:
+        if is_lasting:
+            yield self._behind_walls(means.program, private, self._protected())
+            return
+        with self._closed_walls(means.program, private) as confined:
             yield confined
 
     def sweep(self) -> None:
@@ -109,19 +118,25 @@ class Sandbox:
             swept(root, self.terms.names)
 
     @contextmanager
-    def _walls(self, program: str, private: Path) -> Iterator[Confined]:
+    def _closed_walls(self, program: str, private: Path) -> Iterator[Confined]:
         roots, names = self.terms.writable, self.terms.names
         with closed(roots, names) as placeholders:
-            mounts = [mount for root in roots for mount in protected_mounts(root, names)]
+            mounts = self._protected()
             mounts += [Mount(path, "read") for path in placeholders]
             # Of what is mounted to be written, only folders of repositories are among them.
             wires = tripwires(roots, names, [mount.path for mount in mounts if mount.kind == "write"])
-            prefix = bubblewrap_arguments(program, self.terms, private, mounts)
-            confined = Confined("bubblewrap", tuple(prefix), self._environment(Path("/tmp")))  # noqa: S108 - private in there
+            confined = self._behind_walls(program, private, mounts)
             try:
                 yield confined
             finally:
                 confined.undone.extend(put_back(wires))
+
+    def _protected(self) -> list[Mount]:
+        return [mount for root in self.terms.writable for mount in protected_mounts(root, self.terms.names)]
+
+    def _behind_walls(self, program: str, private: Path, mounts: list[Mount]) -> Confined:
+        prefix = bubblewrap_arguments(program, self.terms, private, mounts)
+        return Confined("bubblewrap", tuple(prefix), self._environment(Path("/tmp")))  # noqa: S108 - private in there
 
     def _launcher(self, private: Path) -> tuple[str, ...]:
         terms = {
