@@ -86,7 +86,7 @@ def test_a_slow_server_is_waited_for_as_long_as_its_setting_says_and_no_longer(s
 
 def test_a_server_nobody_trusted_is_not_started_and_the_run_says_how_to_trust_it(set_up: SetUp) -> None:
     bench = set_up(TXT("ok"))
-    trace = bench.folder / "trace"
+    trace = bench.workspace / "trace"
     bench.configure(_server("new one", "mcp_demo.py", "--trace", str(trace)))
 
     ran = bench.run()
@@ -97,7 +97,7 @@ def test_a_server_nobody_trusted_is_not_started_and_the_run_says_how_to_trust_it
 
 def test_a_call_broken_off_by_a_kill_is_not_made_again_and_the_server_dies_with_the_agent(set_up: SetUp) -> None:
     bench = set_up(TC("c1", "mcp__demo__slow", {"seconds": 60}), TXT("ok"))
-    trace = bench.folder / "trace"
+    trace = bench.workspace / "trace"
     _trusting(bench, _server("demo", "mcp_demo.py", "--trace", str(trace), timeout=120), "demo")
     process = bench.command.start("run", "go", "--thread", "t", "--mode", "bypassPermissions")
     until(lambda: bool(_statuses(bench)) and _statuses(bench)[-1] == "executing")
@@ -115,7 +115,7 @@ def test_a_call_broken_off_by_a_kill_is_not_made_again_and_the_server_dies_with_
 
 def test_an_approved_call_waits_for_its_server_in_the_next_life(set_up: SetUp) -> None:
     bench = set_up(TC("c1", "mcp__demo__note", {"text": "a"}), TXT("ok"))
-    trace = bench.folder / "trace"
+    trace = bench.workspace / "trace"
     _trusting(bench, _server("demo", "mcp_demo.py", "--trace", str(trace), "--wait", "1"), "demo")
 
     waiting = bench.ask("go", "--thread", "t")
@@ -130,7 +130,7 @@ def test_an_approved_call_waits_for_its_server_in_the_next_life(set_up: SetUp) -
 
 def test_a_stop_leaves_no_server_behind(set_up: SetUp) -> None:
     bench = set_up(TC("c1", "mcp__demo__slow", {"seconds": 60}))
-    trace = bench.folder / "trace"
+    trace = bench.workspace / "trace"
     _trusting(bench, _server("demo", "mcp_demo.py", "--trace", str(trace), timeout=120), "demo")
     process = bench.command.start("run", "go", "--thread", "t", "--mode", "bypassPermissions")
     until(lambda: bool(_statuses(bench)) and _statuses(bench)[-1] == "executing")

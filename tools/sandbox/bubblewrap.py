@@ -59,7 +59,8 @@ def _of_run(terms: Terms) -> Iterator[Mount]:
 def _writable(terms: Terms, private: Path) -> Iterator[Mount]:
     shared = _shared_temp(terms)
     yield from (Mount(folder, "write", private) for folder in shared)
-    yield from (Mount(path, "read") for path in terms.visible if _below(path, shared) and path.exists())
+    seen = [path for path in terms.visible if not _within(path, terms.writable)]
+    yield from (Mount(path, "read") for path in seen if _below(path, shared) and path.exists())
     yield from (Mount(folder, "write") for folder in terms.writable if folder.is_dir())
 
 

@@ -58,7 +58,10 @@ def test_of_temporary_files_only_those_that_are_needed_are_seen(tmp_path: Path) 
     workspace.mkdir()
     programs.mkdir()
 
-    mounts = _mounts(Terms((workspace,), visible=(programs, Path("/usr/bin"))), tmp_path)
+    visible = (programs, Path("/usr/bin"), workspace)
+
+    mounts = _mounts(Terms((workspace,), visible=visible), tmp_path)
 
     assert ("--ro-bind", str(programs), str(programs)) in mounts
     assert ("--ro-bind", "/usr/bin", "/usr/bin") not in mounts
+    assert ("--ro-bind", str(workspace), str(workspace)) not in mounts
