@@ -1,10 +1,12 @@
 """Which file system a folder is on, as the kernel lists them. Linux only; elsewhere nothing is known."""
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 __all__ = ["Mount", "mount_of"]
 
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 _LIST = Path("/proc/self/mountinfo")
 _NETWORK = (
     "9p",
@@ -56,5 +58,6 @@ def _mount(line: str) -> Mount | None:
     parts, kind = fields.split(), about.split()
     if len(parts) < 5 or not kind:
         return None
-    place = parts[4].encode().decode("unicode_escape").encode("latin-1", "replace").decode("utf-8", "replace")
+    # Blanks and the like stand there as their number in base eight.
+    place = _ESCAPED.sub(lambda found: chr(int(found[1], 8)), parts[4])
     return Mount(Path(place), kind[0])

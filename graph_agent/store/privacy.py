@@ -14,8 +14,12 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def exposed_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
-    """Of the database, of what belongs to it and of the folders, what others may read or enter."""
-    return [one for one, status in _kept(path, folders) if stat.S_IMODE(status.st_mode) & _OTHERS]
+    """Of the database, of what belongs to it and of the folders, what is yours and others may read."""
+    return [
+        one
+        for one, status in _kept(path, folders)
+        if stat.S_IMODE(status.st_mode) & _OTHERS and status.st_uid == os.geteuid()
+    ]
 
 
 def strangers_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
