@@ -143,8 +143,8 @@ def test_wherever_the_disk_gets_full_it_is_said_and_afterwards_nothing_runs_twic
         False,
     )
     assert "graph-agent.db" in failed.stderr
-    # Either its outcome is known, or it is asked about. A reply that found no room was never heard: the model is asked
-    # again, and may want something else.
+    # Either its outcome is known, or it is asked about. A reply that found no room was never heard: the model is
+    # asked again, and may want something else.
     assert gone_on.code in (0, 4)
     assert bench.read("log") in ((ran,) if gone_on.code == 4 else (ran, b"once\n"))
 
