@@ -176,7 +176,7 @@ def test_cut_in_the_recovery_dialogue_the_call_stays_undecided(
     tmp_path: Path, cut: str | signal.Signals, code: int
 ) -> None:
     with FakeOpenAI([TC("c1", "bash", {"command": _KILLS_ITS_AGENT}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
         _run(command).wait(timeout=30)
         chat = PtyProgram(["-m", "graph_agent", "resume", "t1"], command.workspace, command.env)
         chat.sees("[c]ancel > ")

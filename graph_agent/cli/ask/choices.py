@@ -39,8 +39,9 @@ APPROVAL = (
     Choice("s", "stop", "[s]top the turn"),
 )
 
-OUTSIDE = Choice("o", "outside", "yes, [o]utside the sandbox")
-"""Offered for a command while a sandbox stands: this one call runs without it."""
+OUTSIDE = Choice("o", "outside", "[o]ut")
+"""Yes, and outside of the sandbox: offered for a command while one stands. Its label is short, as the line is long;
+the page says what it means."""
 
 RECOVERY = (
     Choice("r", "retry", "[r]etry"),

@@ -54,7 +54,8 @@ def walls_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]
     if call["tool_name"] not in walls.tools:
         return []
     name = f"{walls.name}: " if walls.stands else "" if walls.name == "off" else "none: "
-    lines = _field("sandbox", f"{name}{walls.told}", width)
+    way_out = "; o lets this one call run outside of it" if walls.stands else ""
+    lines = _field("sandbox", f"{name}{walls.told}{way_out}", width)
     if not walls.stands:
         for line in lines:
             line.stylize("yellow")
