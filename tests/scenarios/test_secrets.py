@@ -8,7 +8,7 @@ import pytest
 
 from tests.cases.bench import Bench, bash
 from tests.fakes.openai_server import ERR, TCS, FakeOpenAI
-from tests.scenarios.command import Command
+from tests.scenarios.command import NO_SANDBOX, Command
 
 _KEY = "sk-geheim-1234567890"
 _HEADER = "header-geheim-0987654321"
@@ -32,7 +32,7 @@ def test_no_key_gets_from_a_tools_output_into_state_blobs_logs_events_exports_or
     replies = [TCS(bash("c1", leaks)), ERR(401, {"error": {"message": f"wrong key {_KEY}, {_HEADER}"}})]
     with FakeOpenAI(replies) as server:
         bench = Bench(tmp_path, server, {"OPENAI_API_KEY": _KEY})
-        bench.configure(f'[model.headers]\nX-Proxy = "Bearer {_HEADER}"\n')
+        bench.configure(f'{NO_SANDBOX}[model.headers]\nX-Proxy = "Bearer {_HEADER}"\n')
 
         ran = bench.run("go", "--thread", "t", "--output", "stream-json")
 
