@@ -107,9 +107,11 @@ class TrustFile:
             return {"servers": {}, "folders": {}}
         except (OSError, ValueError) as error:
             raise StorageError(f"{self._path} cannot be read: {error}. {_MOVE_IT}") from error
-        sections = {name: found.get(name, {}) for name in ("servers", "folders")} if isinstance(found, dict) else {}
-        if not sections or not all(_is_sound(section) for section in sections.values()):
-            raise StorageError(f"{self._path} is no list of what is trusted. {_MOVE_IT}")
+        sections = {name: found.get(name, {}) for name in _SECTIONS} if isinstance(found, dict) else {}
+        for name, is_sound in _SECTIONS.items():
+            section = sections.get(name)
+            if not isinstance(section, dict) or not all(map(is_sound, section.values())):
+                raise StorageError(f"{self._path} is no list of what is trusted. {_MOVE_IT}")
         return sections
 
     def _change(self, section: str, change: Any) -> None:
@@ -124,12 +126,18 @@ class TrustFile:
 
 
 _MOVE_IT = "Move it away and trust your servers and folders again."
-_ANSWER = frozenset(("trusted", "files", "turns_on", "at"))
 
 
-def _is_sound(section: Any) -> bool:
-    if not isinstance(section, dict):
-        return False
-    return all(
-        isinstance(entry, dict) and ("name" in entry or entry.keys() == _ANSWER) for entry in section.values()
-    )
+def _is_server(entry: Any) -> bool:
+    return isinstance(entry, dict) and "name" in entry
+
+
+def _is_answer(entry: Any) -> bool:
+    match entry:
+        case {"trusted": bool(), "files": dict(files), "turns_on": list(lines), "at": str()}:
+            return len(entry) == 4 and all(isinstance(text, str) for text in (*files, *files.values(), *lines))
+        case _:
+            return False
+
+
+_SECTIONS = {"servers": _is_server, "folders": _is_answer}

@@ -49,6 +49,8 @@ def salvage(path: Path) -> Salvaged:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     draft, original = (path.with_name(f"{path.name}.{end}") for end in (f"{stamp}.draft", f"damaged-{stamp}"))
     with alone_with(path):
+        for left in path.parent.glob(f"{path.name}.*.draft*"):
+            left.unlink()  # Of a process that was killed over it.
         try:
             rows, lost = _copy(path, draft)
             _keep(path, original)
@@ -104,6 +106,8 @@ def _copy(path: Path, target: Path) -> tuple[int, dict[str, int | None]]:
 
 def _damaged(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    # Else one whose end is cut off is refused whole, as its header promises more pages. Nothing is written.
+    connection.execute("PRAGMA writable_schema=ON")
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     return connection
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,13 @@ def trust_page(project: Project) -> Iterator[str]:
         ConfigError: its settings cannot be read.
     """
     lines, before = turns_on(project), turned_on(project)
+    if project.files or project.gone:
+        yield from _offered(project, lines, before)
+    for name, why in project.refused.items():
+        yield escape(f"Never used: {name}, {why}")
+
+
+def _offered(project: Project, lines: Sequence[str], before: Sequence[str]) -> Iterator[str]:
     yield escape(f"{project.folder} brings files that change what the agent does here:")
     for file in project.files:
         yield escape(f"  {file.name}{f' ({file.news} since you trusted it)' if file.news else ''}")
@@ -106,8 +113,6 @@ def trust_page(project: Project) -> Iterator[str]:
         mark = "  " if not before else "  " if line in before else "+ "
         yield escape(f"  {mark}{line}", multiline=False)
     yield from (escape(f"  - {line}") for line in before if line not in lines)
-    for name, why in project.refused.items():
-        yield escape(f"Never used: {name}, {why}")
 
 
 def project_json(project: Project) -> dict[str, Any]:

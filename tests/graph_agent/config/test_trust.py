@@ -31,7 +31,18 @@ def test_it_lies_in_the_data_folder_that_no_tool_may_write(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"servers": {"a": 1}}', '{"folders": {"/": {"trusted": true}}}', "\x00", '{"folders": []}']
+    "text",
+    [
+        "{",
+        "[]",
+        '{"servers": {"a": 1}}',
+        '{"folders": {"/": {"trusted": true}}}',
+        '{"folders": {"/": {"name": 1}}}',
+        '{"folders": {"/": {"trusted": "no", "files": {}, "turns_on": [], "at": ""}}}',
+        '{"folders": {"/": {"trusted": true, "files": 3, "turns_on": 4, "at": ""}}}',
+        "\x00",
+        '{"folders": []}',
+    ],
 )
 def test_a_damaged_file_trusts_nobody_and_says_what_to_do(tmp_path: Path, text: str) -> None:
     path = tmp_path / "trust.json"

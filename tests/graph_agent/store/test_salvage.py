@@ -89,6 +89,19 @@ async def test_of_a_torn_page_only_its_rows_are_lost_and_the_count_is_told(path:
     assert sorted(one.name for one in path.parent.iterdir() if one.is_file()) == [path.name, done.original.name]
 
 
+async def test_of_a_file_whose_end_is_cut_off_the_rest_is_taken_and_a_killed_draft_goes(path: Path) -> None:
+    pages = path.stat().st_size // _PAGE
+    draft = path.with_name(f"{path.name}.20261128T000000000000.draft")
+    draft.write_bytes(b"half")
+    os.truncate(path, (pages - 3) * _PAGE)
+    before = path.read_bytes()
+
+    done = salvage(path)
+
+    assert (_count(path, "threads"), draft.exists(), done.original.read_bytes() == before) == (2, False, True)
+    assert (done.rows > 50, bool(done.lost)) == (True, True)
+
+
 async def test_a_file_of_which_nothing_can_be_read_is_left_as_it_is_and_a_backup_is_named(path: Path) -> None:
     _tear(path, 1)
     damaged = path.read_bytes()
