@@ -151,7 +151,7 @@ def test_always_stores_exactly_what_was_shown_and_asks_for_the_rest(set_up: SetU
     chat.sees("bash(git status)")
     chat.sees("bash(rm -rf ./tmp)")
     chat.sees("[b]ack > ")
-    chat.enters("t")
+    chat.enters("")
     chat.sees("rm -rf ./other")
     chat.sees(_KEYS)
     before_an_answer = sorted(path.name for path in bench.workspace.iterdir())

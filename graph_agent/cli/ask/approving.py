@@ -103,7 +103,7 @@ class Approving:
             self.prompt.say(f"This cannot be allowed always. {proposal.objection}", "yellow")
             return None
         page = list(_rules_page(proposal, self.prompt.session.mode, self.prompt.width))
-        scope = _SCOPES.get(await self.prompt.pick(page, SCOPES, asked.item) or "")
+        scope = _SCOPES.get(await self.prompt.pick(page, SCOPES, asked.item, "t") or "")
         return None if scope is None else Always(scope, proposal.rules, proposal.place)
 
     async def _edited(self, asked: _Asked) -> _Asked:

@@ -63,12 +63,12 @@ ALL_RECOVERIES = (
 )
 
 SCOPES = (
-    Choice("t", "thread", "in this [t]hread"),
+    Choice("t", "thread", "in this [t]hread, or Enter"),
     Choice("p", "project", "in this [p]roject"),
     Choice("u", "user", "everywhere, as this [u]ser"),
     _BACK,
 )
-"""Where an "always" holds."""
+"""Where an "always" holds; what is asked is where, so that Enter alone takes the narrowest."""
 
 END = Choice("e", "end", "[e]nd what still runs")
 """Offered while processes of the earlier attempt live; until they have ended the call is not tried again."""
@@ -77,9 +77,11 @@ MORE = Choice("m", "more", "[m]ore")
 """Offered while part of the page is not shown; until it was opened nothing can be approved."""
 
 
-def chosen(line: str, choices: Sequence[Choice]) -> str | None:
-    """The key that a line stands for; None for anything else, an empty line too."""
+def chosen(line: str, choices: Sequence[Choice], default: str | None = None) -> str | None:
+    """The key that a line stands for; None for anything else. An empty line stands for the default, if any."""
     typed = line.strip().casefold()
+    if not typed:
+        return default
     return next((choice.key for choice in choices if typed in (choice.key, choice.word)), None)
 
 

@@ -90,14 +90,18 @@ class Prompt:
                 return key
 
     async def pick(
-        self, page: list[Text], choices: Sequence[Choice], about: OpenQuestion | None = None
+        self,
+        page: list[Text],
+        choices: Sequence[Choice],
+        about: OpenQuestion | None = None,
+        default: str | None = None,
     ) -> str | None:
         """The key a person chose in a further choice; None when the question it is about was answered elsewhere."""
         self._show(page)
         while True:
             gone = None if about is None else asyncio.create_task(self._answered_elsewhere(about))
             line = await self.terminal.answer(choice_line(choices), gone)
-            if line is None or (key := chosen(line, choices)) is not None:
+            if line is None or (key := chosen(line, choices, default)) is not None:
                 return None if line is None else key
             self._ask_again(choices)
 

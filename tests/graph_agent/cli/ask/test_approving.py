@@ -25,8 +25,16 @@ async def test_always_shows_its_rules_and_stores_them_for_the_scope_that_was_cho
 
     rules = ("bash(git status)", "bash(rm -rf ./tmp)")
     assert [line for line in shown if line.startswith("  │ ")] == [f"  │ {rule}" for rule in rules]
-    assert shown.count("in this [t]hread  in this [p]roject  everywhere, as this [u]ser  [b]ack > ") == 2
+    assert shown.count("in this [t]hread, or Enter  in this [p]roject  everywhere, as this [u]ser  [b]ack > ") == 2
     assert scene.session.log == [("decide", "call-a", "approve", "", "always project", *rules)]
+
+
+async def test_enter_alone_allows_always_in_this_thread(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, A)
+
+    await scene.asked("a", "")
+
+    assert scene.session.log == [("decide", "call-a", "approve", "", "always thread", "bash(echo a)")]
 
 
 async def test_keys_typed_before_the_rules_were_shown_choose_no_scope(tmp_path: Path) -> None:
