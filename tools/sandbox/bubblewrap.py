@@ -69,10 +69,22 @@ def _hidden(terms: Terms) -> Iterator[Mount]:
     for path in terms.hidden:
         if _below(path, shared) and not _within(path, (*terms.writable, *terms.visible)):
             continue  # Hidden with everything beside it.
+        if _is_covered(path, terms):
+            continue
         if path.is_dir():
             yield Mount(path, "empty")
         elif path.exists():
             yield Mount(path, "read", empty_file())
+
+
+def _is_covered(path: Path, terms: Terms) -> bool:
+    """Whether it lies in a hidden folder: there is nothing there any more that could be hidden."""
+    opened = (*terms.writable, *terms.visible)
+    return any(
+        _below(path, (outer,)) and not any(_within(path, (seen,)) and _within(seen, (outer,)) for seen in opened)
+        for outer in terms.hidden
+        if outer.is_dir()
+    )
 
 
 def _shared_temp(terms: Terms) -> list[Path]:

@@ -53,6 +53,18 @@ def test_hidden_folders_are_emptied_and_hidden_files_shown_empty(tmp_path: Path)
     assert "gone" not in words
 
 
+def test_what_lies_in_a_hidden_folder_is_hidden_with_it_unless_something_between_is_opened(tmp_path: Path) -> None:
+    for name in ("data/blobs", "data/ws/.ssh"):
+        (tmp_path / name).mkdir(parents=True)
+    hidden = (tmp_path / "data", tmp_path / "data/blobs", tmp_path / "data/ws/.ssh")
+    terms = Terms((tmp_path / "data/ws",), hidden=hidden, visible=(tmp_path,))
+
+    words = bubblewrap_arguments("bwrap", terms, tmp_path, ())
+
+    emptied = [words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at + 1] != "/run"]
+    assert emptied == [str(tmp_path / "data"), str(tmp_path / "data/ws/.ssh")]
+
+
 def test_of_temporary_files_only_those_that_are_needed_are_seen(tmp_path: Path) -> None:
     workspace, programs = tmp_path / "ws", tmp_path / "bin"
     workspace.mkdir()
