@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -71,7 +72,7 @@ def _text(file: Any) -> str:
 
 @cache
 def _nursery() -> str:
-    """Address of the nursery of this process; it ends with it."""
+    """Address of the nursery of this process; it ends with it, killed or not."""
     folder = tempfile.mkdtemp(prefix="nursery-")
     address = f"{folder}/socket"
     nursery = subprocess.Popen(
@@ -100,7 +101,8 @@ def _serve(address: str) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        while True:
+        # Standard input ends with the tests, however they end.
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             line, _ = listener.accept()
             if os.fork() == 0:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)

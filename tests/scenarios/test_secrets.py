@@ -34,9 +34,11 @@ def test_no_key_gets_from_a_tools_output_into_state_blobs_logs_events_exports_or
         bench = Bench(tmp_path, server, {"OPENAI_API_KEY": _KEY})
         bench.configure(f'{NO_SANDBOX}[model.headers]\nX-Proxy = "Bearer {_HEADER}"\n')
 
-        ran = bench.run("go", "--thread", "t", "--output", "stream-json")
+        order = ("run", "go", "--thread", "t", "--output", "stream-json", "--mode", "bypassPermissions")
+        # A process started for real has its keys where a child can look for them.
+        ran = bench.command.afresh(*order)
 
-        shown = [ran.out, ran.err]
+        shown = [ran.stdout, ran.stderr]
         for arguments in (
             ("threads", "show", "t", "--json"),
             ("inspect", "t", "--full"),
@@ -52,7 +54,7 @@ def test_no_key_gets_from_a_tools_output_into_state_blobs_logs_events_exports_or
     def is_config_or_spool(path: Path) -> bool:
         return path.name == "config.toml" or path.suffix == ".out"
 
-    assert ran.code == 6
+    assert ran.returncode == 6
     assert ("*" * len(_KEY) in results[0], "OPENAI_API_KEY=" in results[0]) == (True, True)
     assert [word for word in _SECRETS for text in (*shown, exported, bodies) if word in text] == []
     assert _holding(tmp_path, is_config_or_spool) == []

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.health import examine
+from graph_agent.store.database import Database
 from tests.fakes.openai_server import FakeOpenAI
 
 _NAMES = [
@@ -85,11 +86,18 @@ def test_a_probe_that_hangs_or_cannot_run_spoils_no_other_check(
     assert (len(checks), "does not work here: OSError" in checks["sandbox"].detail) == (len(_NAMES), True)
 
 
-def test_what_others_can_read_is_named_and_nothing_else_is_touched(tmp_path: Path) -> None:
+async def test_what_others_can_read_is_named_and_nothing_else_is_touched(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    path.touch(mode=0o644)
+    (tmp_path / "elsewhere.txt").touch(mode=0o644)
+    async with await Database.open(path):
+        pass
     path.chmod(0o644)
 
     checks = {check.name: check for check in examine(path, _environment(tmp_path))}
 
-    assert (checks["privacy"].ok, checks["privacy"].hint) == (False, f"chmod go= {path}")
+    privacy = checks["privacy"]
+    assert (privacy.ok, privacy.hint.startswith(f"chmod go= {path}"), "elsewhere" in privacy.hint) == (
+        False,
+        True,
+        False,
+    )

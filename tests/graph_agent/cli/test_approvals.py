@@ -27,6 +27,7 @@ def test_approvals_list_has_the_documented_shape_and_keeps_answered_ones_apart(r
         "kind": None,
         "display": "make",
         "digest": "d1",
+        "wants_answer": False,
     }
     assert [item["call_id"] for item in listed["approvals"]] == ["t1:call_a", "t2:call_a"]
     assert [(item["call_id"], item["answered_by"]) for item in listed["answered"]] == [("call_b", "cli pid 7")]

@@ -43,6 +43,7 @@ def test_open_questions_are_listed_as_approvals_and_calls() -> None:
             "asked_at": "2026-11-28T00:00:00.000Z",
             "preview": {"kind": "text", "text": "ls"},
             "attempt": 1,
+            "wants_answer": False,
         }
     ]
     assert report["interrupted_calls"] == [

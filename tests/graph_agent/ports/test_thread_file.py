@@ -7,7 +7,7 @@ from graph_agent.ports.thread_file import TABLES, Column, Seal, Unfit, written, 
 from graph_agent.store.migrations import MIGRATIONS
 
 _LEFT_OUT = {
-    "decisions": {"id"},
+    "decisions": {"id", "outside"},
     "threads": {"add_dirs"},
     "journal": {"process_group", "process_started", "boot_id"},
 }
