@@ -12,6 +12,10 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 __all__ = ["PlainCommand", "PlainGroup", "ResumingCommand"]
 
 
+_ANY_LENGTH = 1000
+"""Of a help text in a list of commands: its first sentence is wrapped instead of cut off."""
+
+
 class _AsGiven:
     """Stands where Typer keeps what turns a parameter's text into its type."""
 
@@ -37,6 +41,10 @@ class PlainCommand(TyperCommand):
         """The parameters, texts and flags among them made plain."""
         return [_plain(parameter) for parameter in super().get_params(ctx)]
 
+    def get_short_help_str(self, limit: int = _ANY_LENGTH) -> str:
+        """The first sentence, whole."""
+        return super().get_short_help_str(max(limit, _ANY_LENGTH))
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer does, but complaints say what is wrong and not which library found it."""
         try:
@@ -56,6 +64,10 @@ class ResumingCommand(PlainCommand):
 
 class PlainGroup(TyperGroup):
     """A group of commands; pass as `cls` to `Typer`."""
+
+    def get_short_help_str(self, limit: int = _ANY_LENGTH) -> str:
+        """The first sentence, whole."""
+        return super().get_short_help_str(max(limit, _ANY_LENGTH))
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, texts and flags among them made plain."""

@@ -122,7 +122,7 @@ def _newest(database: ReadOnlyDatabase, workspace: str | None) -> Target:
 
 
 def _unknown(text: str, kinds: tuple[Kind, ...]) -> str:
-    what = " or ".join(kinds)
+    what = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
     if len(text) < _SHORTEST:
         return f"no {what} has the id {text!r}, and parts of an id need {_SHORTEST} or more characters."
     return (

@@ -76,7 +76,8 @@ def call_table(
 
     place_heading = ("WORKSPACE",) if has_places else ()
     headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", *place_heading, "ABOUT")
-    return table((*(("THREAD",) if has_threads else ()), *headings), [row(view) for view in calls])
+    threads = ("THREAD",) if has_threads else ()
+    return table((*threads, *headings), [row(view) for view in calls], place="WORKSPACE")
 
 
 def _columns(view: CallView) -> tuple[str, ...]:

@@ -50,9 +50,7 @@ def show(mode: str | None, *, as_json: bool) -> None:
         print_json({"mode": settings.mode, "rules": [asdict(rule) for rule in rules]})
         return
     print_lines([f"mode: {settings.mode}", ""])
-    print_lines(
-        table(("STEP", "LIST", "RULE", "FROM"), [(one.step, one.list, one.rule, one.source) for one in rules])
-    )
+    print_lines(table(("LIST", "FROM", "RULE"), [(one.list or "-", one.source, one.rule) for one in rules]))
 
 
 def _object(text: str) -> Mapping[str, Any]:

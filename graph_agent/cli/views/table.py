@@ -11,18 +11,30 @@ __all__ = ["labelled", "short_ids", "table"]
 _GAP = 2
 _WHOLE = 20
 _TAIL = 8
+_LEAST_OF_PLACE = 10
+_LEAST_OF_LAST = 24
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table; the last column is cut where the screen ends. A cell that is a status gets its colour."""
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, place: str = "") -> Iterator[str]:
+    """Lines of a table; the last column is cut where the screen ends. A cell that is a status gets its colour.
+
+    Of the column headed `place`, which holds paths, only the ends are shown where the last one needs the room.
+    """
     cells = [list(headings), *([escape(cell) for cell in row] for row in rows)]
     widths = [max(text_width(row[column]) for row in cells) for column in range(len(headings))]
     room = line_width()
     if room is not None:
-        widths[-1] = max(room - sum(widths[:-1]) - _GAP * (len(widths) - 1), 1)
+        left = room - sum(widths[:-1]) - _GAP * (len(widths) - 1)
+        if place in headings:
+            number = headings.index(place)
+            missing = max(min(_LEAST_OF_LAST, widths[-1]) - left, 0)
+            given = min(missing, max(widths[number] - _LEAST_OF_PLACE, 0))
+            widths[number] -= given
+            left += given
+        widths[-1] = max(left, 1)
     for number, row in enumerate(cells):
         *front, last = row
-        parts = [_padded(cell, width, number) for cell, width in zip(front, widths, strict=False)]
+        parts = [_padded(_ended(cell, width), width, number) for cell, width in zip(front, widths, strict=False)]
         shown = clipped(last, widths[-1])
         parts.append(colored(shown, "heading" if number == 0 else last))
         yield (" " * _GAP).join(parts).rstrip()
@@ -45,6 +57,10 @@ def short_ids(among: Iterable[str]) -> Callable[[str], str]:
         return identifier if len(identifier) <= _WHOLE or ends[tail] > 1 else tail
 
     return short
+
+
+def _ended(cell: str, width: int) -> str:
+    return cell if text_width(cell) <= width else clipped(cell[::-1], width)[::-1]
 
 
 def _padded(cell: str, width: int, number: int) -> str:

@@ -99,7 +99,7 @@ def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
         for thread in threads
     ]
     place = ("WORKSPACE",) if has_places else ()
-    return table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", *place, "TITLE"), rows)
+    return table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", *place, "TITLE"), rows, place="WORKSPACE")
 
 
 def _open_of(thread: ThreadSummary) -> str:

@@ -148,3 +148,14 @@ def test_a_complaint_about_a_choice_says_what_is_wrong_and_not_which_library_fou
 
     assert refused.exit_code == 2
     assert "Invalid value for '--colour': 'green' is not one of 'red'." in refused.output
+
+
+def test_the_list_of_commands_cuts_no_sentence_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
+    told = "What this command does takes so many words that no line of eighty columns holds all of them. More."
+    for name in ("one", "two"):
+        app.command(name, cls=PlainCommand, help=told)(lambda: None)
+
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+
+    assert " ".join(shown.split()).count(told.removesuffix(". More.")) == 2

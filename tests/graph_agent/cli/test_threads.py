@@ -90,7 +90,7 @@ def test_showing_a_thread_as_json_holds_its_calls_and_its_conversation(rows: Row
 
 
 def test_a_thread_that_is_not_there_is_told(rows: Rows) -> None:
-    assert "no thread or checkpoint or call has an id" in str(
+    assert "no thread, checkpoint or call has an id" in str(
         run("threads", "show", "nothing", "--db", str(rows.path)).exception
     )
     assert text_of(rows, "threads", "list") == "No threads yet. `graph-agent chat` starts the first.\n"

@@ -35,5 +35,5 @@ def test_a_database_of_before_there_was_pruning_is_read_all_the_same(rows: Rows)
     rows.thread()
     rows.execute("DROP TABLE pruned")
 
-    with Reader.open(rows.path) as reader, pytest.raises(UnknownId, match="no thread or checkpoint or call"):
+    with Reader.open(rows.path) as reader, pytest.raises(UnknownId, match="no thread, checkpoint or call"):
         reader.resolve("never-was")

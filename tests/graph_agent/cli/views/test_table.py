@@ -1,3 +1,5 @@
+import pytest
+
 from graph_agent.cli.views.table import labelled, short_ids, table
 
 
@@ -20,3 +22,26 @@ def test_only_a_long_id_is_shortened_and_only_while_it_stays_the_only_one() -> N
         "0123456789abcdef-00000002",
         "fedcba9876543210-00000002",
     ]
+
+
+def test_of_a_place_only_the_end_is_shown_where_the_last_column_needs_the_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [("t1", "/home/me/work/日本/project", "a title that is long"), ("t2", "/home/me/shop", "short")]
+    monkeypatch.setenv("COLUMNS", "40")
+
+    lines = list(table(("THREAD", "WORKSPACE", "TITLE"), rows, place="WORKSPACE"))
+
+    assert lines == [
+        "THREAD  WORKSPACE   TITLE",
+        "t1      …/project   a title that is long",
+        "t2      …e/me/shop  short",
+    ]
+
+
+def test_a_place_is_shown_whole_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+
+    lines = list(table(("WORKSPACE", "TITLE"), [("/home/me/work/project", "a title")], place="WORKSPACE"))
+
+    assert lines == ["WORKSPACE              TITLE", "/home/me/work/project  a title"]
