@@ -79,7 +79,9 @@ class HumanApproval:
             case "retry":
                 return moved(call, "pending", **granted, result=None)
             case "reject" | "cancel":
-                return moved(call, "cancelled", **decided, reason=reason or call.get("reason", ""), ended_at=now)
+                # Why it was asked about is no reason to refuse it: the model is told that as the user's words.
+                kept = "" if kind == "reject" else call.get("reason", "")
+                return moved(call, "cancelled", **decided, reason=reason or kept, ended_at=now)
             case "done":
                 return moved(call, "success", **decided, result=reason or "Done.", ended_at=now)
         return call

@@ -42,6 +42,18 @@ def test_a_question_waits_in_every_mode_until_words_answer_it_and_nothing_else_d
     assert ((command.workspace / "log").read_text(), server.faults) == ("x\n", [])
 
 
+def test_what_is_refused_without_a_word_is_told_without_words_of_the_user(tmp_path: Path) -> None:
+    both = TCS(("c1", "ask_user", _ASK), ("c2", "bash", {"command": "true"}))
+    with FakeOpenAI([both, TXT("well")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        command("run", "go", "--thread", "t1")
+        ended = [command("approvals", "reject", call).returncode for call in ("c1", "c2")]
+        command("run", "--resume", "t1")
+
+    refused = ["Not run: the user does not answer this question.", "Not run: the user refused this call."]
+    assert (ended, _told(server)) == ([0, 0], refused)
+
+
 def test_where_nobody_may_be_asked_the_model_is_told_so(tmp_path: Path) -> None:
     with FakeOpenAI([TC("c1", "ask_user", _ASK), TXT("8080 then")], strict=True) as server:
         ended = Command(tmp_path, server.base_url)("run", "go", "--mode", "dontAsk")
