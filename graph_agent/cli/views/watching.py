@@ -16,7 +16,7 @@ from typing import Any
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import print_json_line, print_lines, takes_sequences
-from graph_agent.errors import AgentError
+from graph_agent.errors import AgentError, UnknownId
 from graph_agent.inspect import Inspection, Lease, Reader, is_alive
 
 __all__ = ["Watch", "watch"]
@@ -49,13 +49,15 @@ class _Look:
     shared: frozenset[str] = frozenset()
     holder: Lease | None = None
     trouble: str = ""
+    is_gone: bool = False
+    """Whether the thread was deleted: there is nothing to wait for any more."""
 
 
 def watch(order: Watch) -> None:
     """Show each new state; ends with the status asked for, when nobody reads any more, or by Ctrl-C.
 
     Raises:
-        UnknownId: nothing fits the id.
+        UnknownId: nothing fits the id, or the thread was deleted meanwhile.
         StorageError: the database cannot be read at the first look; later on that is only told.
     """
     with reading(order.database) as reader:
@@ -64,6 +66,8 @@ def watch(order: Watch) -> None:
     while True:
         stamp = _stamp(order.database)
         look = _look(order.database, thread_id)
+        if look.is_gone:
+            raise UnknownId(f"thread {thread_id!r} was deleted meanwhile")
         if shown is None or _differs(look, shown):
             _show(look, order)
             shown = look
@@ -76,7 +80,10 @@ def watch(order: Watch) -> None:
 def _look(database: Path, thread_id: str) -> _Look:
     try:
         with Reader.open(database) as reader:
-            holder = reader.thread(thread_id).holder
+            try:
+                holder = reader.thread(thread_id).holder
+            except UnknownId:
+                return _Look(None, is_gone=True)
             return _Look(reader.inspection(thread_id), reader.shared_call_ids(), holder)
     except AgentError as trouble:
         return _Look(None, trouble=str(trouble))

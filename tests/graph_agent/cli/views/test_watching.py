@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from graph_agent.cli.views import watching
 from graph_agent.cli.views.watching import Watch, watch
+from graph_agent.errors import UnknownId
 from graph_agent.inspect import Inspection, Reader
 from graph_agent.ports.processes import process_started
 from tests.fakes import light_program
@@ -92,6 +94,19 @@ def test_it_ends_with_the_status_asked_for(path: Path, capsys: pytest.CaptureFix
     watch(Watch(path, "", None, "awaiting_approval", lambda found: found.status, _lines))
 
     assert capsys.readouterr().out == '"awaiting_approval"\n'
+
+
+def test_it_ends_when_the_thread_was_deleted_whatever_it_waits_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deleted(_seconds: float) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.execute("DELETE FROM threads")
+
+    monkeypatch.setattr(time, "sleep", deleted)
+
+    with pytest.raises(UnknownId, match="was deleted meanwhile"):
+        watch(Watch(path, "", None, "at_rest", lambda found: found.status, _lines))
 
 
 def test_a_terminal_shows_one_picture_that_fits(
