@@ -61,7 +61,8 @@ class OfflineModel:
         if isinstance(answer, Call):
             return _asking(answer, on_delta)
         if not _was_told(request.messages):
-            answer = f"{notice(OFFLINE_LABEL, CONNECT_FIRST, chinese=is_chinese(prompt))}\n\n{answer}"
+            first = notice(OFFLINE_LABEL, CONNECT_FIRST, chinese=is_chinese(prompt))
+            answer = f"{first}\n\n{answer.removesuffix(CONNECT_FIRST).rstrip()}"
         for line in answer.splitlines(keepends=True):
             on_delta(Delta("text", line))
         return AIMessage(answer, response_metadata=_metadata("stop"))

@@ -54,11 +54,11 @@ def notice(label: str, connect: str, *, chinese: bool) -> str:
 def not_understood(fault: NotUnderstood, connect: str, *, chinese: bool) -> str:
     """The answer to what is not in the command language; it ends with how to connect a model."""
     why = (
-        "The message is too long for this mode." if fault.is_too_long else f"Not understood: {_quoted(fault.part)}"
+        "The message is too long for this mode." if fault.is_too_long else f"Not understood: {_quoted(fault.part)}."
     )
     if not chinese:
         return f"{why} Nothing was done.\n\n{_ENGLISH_HELP}\n\n{connect}"
-    reason = "消息太长。" if fault.is_too_long else f"未能理解：{_quoted(fault.part)}"
+    reason = "消息太长。" if fault.is_too_long else f"未能理解：{_quoted(fault.part)}。"
     return f"{reason} 没有执行任何操作。\n\n{_CHINESE_HELP}\n\n{_ENGLISH_HELP}\n\n{connect}"
 
 

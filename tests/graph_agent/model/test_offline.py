@@ -104,6 +104,12 @@ async def test_unknown_text_gets_the_list_of_commands_and_how_to_connect_a_model
         assert part in messages[-1].text
 
 
+async def test_the_first_answer_says_once_how_to_connect_a_model() -> None:
+    _, messages = await ask("make me a website", Files().tools())
+
+    assert messages[-1].text.count("OPENAI_API_KEY") == 1
+
+
 async def test_unknown_chinese_text_gets_the_list_in_both_languages() -> None:
     _, messages = await ask("你好", Files().tools())
 

@@ -47,7 +47,7 @@ def test_the_part_that_is_not_understood_is_quoted_and_a_long_one_cut() -> None:
     long = not_understood(NotUnderstood("y" * 100), "CONNECT", chinese=True)
     too_long = not_understood(NotUnderstood("z", is_too_long=True), "CONNECT", chinese=False)
 
-    assert short.startswith("Not understood: 'a\\x1bb' Nothing was done.\n\n")
+    assert short.startswith("Not understood: 'a\\x1bb'. Nothing was done.\n\n")
     assert long.startswith("未能理解：'" + "y" * 80 + "…'")
     assert too_long.startswith("The message is too long for this mode. Nothing was done.")
     assert all(text.endswith("\n\nCONNECT") for text in (short, long, too_long))
