@@ -10,6 +10,7 @@ from graph_agent.ports import Walls
 from policy import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
 from tools.sandbox import Names, Sandbox, Terms
 from tools.sandbox.keystores import key_stores
+from tools.sandbox.looking import is_there
 
 __all__ = ["sandbox_of", "walls_of"]
 
@@ -56,4 +57,4 @@ def _programs() -> Iterator[Path]:
     for name in os.environ.get("PATH", "").split(os.pathsep):
         folder = Path(name)
         if folder.is_absolute():
-            yield (folder.parent if (folder.parent / "pyvenv.cfg").exists() else folder).resolve()
+            yield (folder.parent if is_there(folder.parent / "pyvenv.cfg") else folder).resolve()

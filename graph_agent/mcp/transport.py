@@ -17,6 +17,7 @@ from mcp.shared.message import SessionMessage
 from graph_agent.config.settings import McpServer
 from tools.programs import find_program
 from tools.sandbox import Confined, NoSandbox, Sandbox
+from tools.sandbox.looking import is_there
 from tools.shell_ops.environment import child_environment
 
 __all__ = ["CannotReach", "Streams", "expanded", "opened"]
@@ -96,7 +97,7 @@ def _named_paths(server: McpServer) -> Iterator[Path]:
     for word in (server.command or "", *server.args):
         path = Path(word)
         if path.is_absolute():
-            yield path.parent.parent if (path.parent.parent / "pyvenv.cfg").exists() else path
+            yield path.parent.parent if is_there(path.parent.parent / "pyvenv.cfg") else path
 
 
 def _command(server: McpServer, folder: Path, log: Path, confined: Confined | None) -> StdioServerParameters:

@@ -39,9 +39,9 @@ _PATIENCE_S = 60.0
 
 
 def run_warm(
-    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: str
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: str, uid: int | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run `graph-agent ARGUMENTS` to its end.
+    """Run `graph-agent ARGUMENTS` to its end; as another user where a number is given, which root alone may.
 
     Raises:
         TimeoutExpired: it takes longer than a minute.
@@ -49,7 +49,7 @@ def run_warm(
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(stdin.encode())
         source.seek(0)
-        asked = {"arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment)}
+        asked = {"arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment), "uid": uid}
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(_nursery())
             line.settimeout(_PATIENCE_S)
@@ -140,6 +140,10 @@ def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> None:
     sys.argv = ["graph-agent", *asked["arguments"]]
     sys.path[0] = asked["cwd"]
     random.seed()
+    if asked["uid"] is not None:
+        os.setgroups([])
+        os.setgid(asked["uid"])
+        os.setuid(asked["uid"])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.sandbox.looking import is_folder
 from tools.sandbox.repository import TRIPWIRES
 from tools.sandbox.terms import Names
 
@@ -33,7 +34,7 @@ def closed(roots: Sequence[Path], names: Names) -> Iterator[list[Path]]:
     with ExitStack() as held:
         placed = []
         for root in roots:
-            if root.is_dir():
+            if is_folder(root):
                 held.enter_context(_held(root, names))
                 placed += _place(root, names)
         yield placed

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tools.sandbox.looking import is_folder, is_there
 from tools.sandbox.places import Mount, in_order
 from tools.sandbox.private import empty_file
 from tools.sandbox.terms import Terms
@@ -50,9 +51,9 @@ def bubblewrap_arguments(program: str, terms: Terms, private: Path, mounts: Sequ
 
 
 def _of_run(terms: Terms) -> Iterator[Mount]:
-    yield from (Mount(_SOCKETS / name, "read") for name in _KEPT_OF_RUN if (_SOCKETS / name).exists())
+    yield from (Mount(_SOCKETS / name, "read") for name in _KEPT_OF_RUN if is_there(_SOCKETS / name))
     resolver = _RESOLVER.resolve()
-    if terms.network and resolver.is_relative_to(_SOCKETS) and resolver.exists():
+    if terms.network and resolver.is_relative_to(_SOCKETS) and is_there(resolver):
         yield Mount(resolver, "read")
 
 
@@ -60,8 +61,8 @@ def _writable(terms: Terms, private: Path) -> Iterator[Mount]:
     shared = _shared_temp(terms)
     yield from (Mount(folder, "write", private) for folder in shared)
     seen = [path for path in terms.visible if not _within(path, terms.writable)]
-    yield from (Mount(path, "read") for path in seen if _below(path, shared) and path.exists())
-    yield from (Mount(folder, "write") for folder in terms.writable if folder.is_dir())
+    yield from (Mount(path, "read") for path in seen if _below(path, shared) and is_there(path))
+    yield from (Mount(folder, "write") for folder in terms.writable if is_folder(folder))
 
 
 def _hidden(terms: Terms) -> Iterator[Mount]:
@@ -71,9 +72,9 @@ def _hidden(terms: Terms) -> Iterator[Mount]:
             continue  # Hidden with everything beside it.
         if _is_covered(path, terms):
             continue
-        if path.is_dir():
+        if is_folder(path):
             yield Mount(path, "empty")
-        elif path.exists():
+        elif is_there(path):
             yield Mount(path, "read", empty_file())
 
 
@@ -83,14 +84,14 @@ def _is_covered(path: Path, terms: Terms) -> bool:
     return any(
         _below(path, (outer,)) and not any(_within(path, (seen,)) and _within(seen, (outer,)) for seen in opened)
         for outer in terms.hidden
-        if outer.is_dir()
+        if is_folder(outer)
     )
 
 
 def _shared_temp(terms: Terms) -> list[Path]:
     """Folders of temporary files that everybody shares, unless it is one of them that is worked in."""
     named = dict.fromkeys(Path(name).resolve() for name in (*_SHARED_TEMP, tempfile.gettempdir()))
-    return [folder for folder in named if folder.is_dir() and not _within(folder, terms.writable)]
+    return [folder for folder in named if is_folder(folder) and not _within(folder, terms.writable)]
 
 
 def _within(path: Path, folders: Sequence[Path]) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tools.sandbox.looking import is_there
+
 __all__ = ["key_stores"]
 
 _AT_HOME = (
@@ -83,7 +85,7 @@ def key_stores(home: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
     config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     named = (*(home / name for name in _AT_HOME), *(config / name for name in _AT_CONFIG))
     found = (*named, *map(Path, _OF_THE_SYSTEM), *_host_keys())
-    return tuple(dict.fromkeys(path.resolve() for path in found if _exists(path)))
+    return tuple(dict.fromkeys(path.resolve() for path in found if is_there(path)))
 
 
 def _host_keys() -> Iterator[Path]:
@@ -91,10 +93,3 @@ def _host_keys() -> Iterator[Path]:
         yield from Path("/etc/ssh").glob("ssh_host_*_key")
     except OSError:
         return
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False
