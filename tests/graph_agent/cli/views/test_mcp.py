@@ -10,9 +10,12 @@ from tests.fakes.mcp_servers import demo
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    home, workspace = tmp_path / "home", tmp_path / "ws"
+    home.mkdir()
+    workspace.mkdir()
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(home))
+    monkeypatch.chdir(workspace)
+    return home
 
 
 def _mcp(*arguments: str) -> Result:
