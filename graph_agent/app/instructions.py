@@ -5,6 +5,8 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
+from graph_agent.config.plain import plain_text
+
 __all__ = ["instructions_for", "remembered"]
 
 _log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ def instructions_for(
 def remembered(context_file: Path) -> str:
     """The user's context file, bounded; empty where there is none, or it cannot be read: the log then says so."""
     try:
-        text = context_file.read_text(encoding="utf-8", errors="replace").strip()
+        text = plain_text(context_file, errors="replace").strip()
     except FileNotFoundError:
         return ""
     except OSError as error:

@@ -14,6 +14,7 @@ from graph_agent.config.keys import known_keys, meant_key
 from graph_agent.config.layers import config_file, refuse_bypass
 from graph_agent.config.load import settings_from
 from graph_agent.config.paths import database_path
+from graph_agent.config.plain import plain_text
 from graph_agent.config.writing import alone, replace_text
 from graph_agent.errors import ConfigError, UsageError
 
@@ -66,7 +67,7 @@ def _readings(text: str) -> Iterator[Any]:
 
 def _document(path: Path) -> TOMLDocument:
     try:
-        return tomlkit.parse(path.read_text(encoding="utf-8"))
+        return tomlkit.parse(plain_text(path))
     except FileNotFoundError:
         return tomlkit.document()
     except (ParseError, ValueError) as error:

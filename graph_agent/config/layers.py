@@ -12,6 +12,7 @@ from typing import Any, Literal
 from graph_agent.config.found import Found, flattened
 from graph_agent.config.keys import known_keys, meant_key
 from graph_agent.config.paths import config_dir
+from graph_agent.config.plain import plain_text
 from graph_agent.config.project import Project
 from graph_agent.config.tightening import Ignored, project_settings
 from graph_agent.errors import ConfigError
@@ -93,7 +94,7 @@ def refuse_bypass(mode: Found | None) -> None:
 
 def _from_file(path: Path) -> dict[str, Found]:
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(plain_text(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

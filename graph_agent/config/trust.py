@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.config.paths import data_dir
+from graph_agent.config.plain import plain_text
 from graph_agent.config.writing import alone, replace_text
 from graph_agent.errors import StorageError
 
@@ -102,7 +103,7 @@ class TrustFile:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
+            found = json.loads(plain_text(self._path))
         except FileNotFoundError:
             return {"servers": {}, "folders": {}}
         except (OSError, ValueError) as error:

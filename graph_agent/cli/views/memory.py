@@ -9,6 +9,7 @@ from pathlib import Path
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.config.paths import memory_file
+from graph_agent.config.plain import plain_text
 from graph_agent.config.private import make_private_folder
 from graph_agent.errors import StorageError, UsageError
 
@@ -41,7 +42,10 @@ def edit_memory() -> None:
     """
     path = memory_file(os.environ)
     _create_privately(path)
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if chosen is None and not sys.stdin.isatty():
+        raise UsageError(f"there is no terminal for an editor; set EDITOR to a program, or edit {path} itself")
+    command = chosen or "vi"
     try:
         ended = subprocess.run([*shlex.split(command), str(path)], check=False)
     except (OSError, ValueError) as error:
@@ -52,7 +56,7 @@ def edit_memory() -> None:
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return plain_text(path, errors="replace")
     except FileNotFoundError:
         return None
     except OSError as error:

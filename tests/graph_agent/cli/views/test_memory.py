@@ -56,6 +56,16 @@ def test_an_editor_that_fails_or_is_missing_is_named(
         edit_memory()
 
 
+def test_without_a_terminal_no_editor_is_started_that_nobody_named(
+    context_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(UsageError, match="there is no terminal for an editor; set EDITOR to a program"):
+        edit_memory()
+
+
 def test_a_folder_in_its_place_is_a_clear_error(context_file: Path) -> None:
     context_file.mkdir(parents=True)
 
