@@ -4,10 +4,12 @@ The application id is written before the file is switched to WAL, so that the ra
 without running anything of it, and a file of somebody else is refused untouched.
 """
 
+import os
 import sqlite3
+import stat
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -124,7 +126,22 @@ def _foreign(path: Path) -> str:
     )
 
 
+def _open_companions(path: Path) -> None:
+    """Let the owner write what SQLite keeps beside a file that they may write.
+
+    It makes those with the file's rights of the moment: reading one that is write-protected leaves ones that are.
+    """
+    for end in ("-wal", "-shm"):
+        companion = path.with_name(f"{path.name}{end}")
+        with suppress(OSError):
+            status = companion.lstat()
+            is_closed = stat.S_ISREG(status.st_mode) and not status.st_mode & stat.S_IWUSR
+            if is_closed and status.st_uid == os.geteuid() and path.stat().st_mode & stat.S_IWUSR:
+                companion.chmod(stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
+
+
 def _connect(path: Path) -> sqlite3.Connection:
+    _open_companions(path)
     # mode=rw: SQLite itself would create the file with the umask's permissions
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None

@@ -64,7 +64,9 @@ def test_what_may_not_be_written_is_still_read_and_no_turn_begins(somebody: Some
 
         assert (listed.returncode, "t  " in listed.stdout, seen.returncode) == (0, True, 0)
         assert (run.returncode, _CANNOT in run.stderr, str(somebody.database) in run.stderr) == (1, True, True)
-    assert somebody.database.read_bytes() == before
+        assert somebody.database.read_bytes() == before
+        assert somebody.types("run", "list files", "--resume", "t").returncode == 0
+        before = somebody.database.read_bytes()
 
 
 @_NEEDS_ROOT
