@@ -46,12 +46,12 @@ def landlock_abi() -> int:
 def become(terms: dict[str, Any], program: list[str]) -> None:
     """Confine this process and become the program; returns by an exception only.
 
-    The terms: `writable` and `readable` paths, `network`, and `filter`, the instructions for the kernel in hex.
+    The terms: `writable` and `hidden` paths, `network`, and `filter`, the instructions for the kernel in hex.
     """
     _drop_capabilities()
     restrict(
         writable=(*terms["writable"], *_OPEN_FOLDERS),
-        readable=terms["readable"],
+        readable=readable_around(terms["hidden"]),
         files=_DEVICES,
         network=terms["network"],
     )

@@ -11,7 +11,6 @@ from typing import Literal
 from tools.sandbox import landlock
 from tools.sandbox.absent import closed, put_back, swept, tripwires
 from tools.sandbox.bubblewrap import bubblewrap_arguments
-from tools.sandbox.landlock import readable_around
 from tools.sandbox.looking import is_there
 from tools.sandbox.places import Mount
 from tools.sandbox.private import private_folder
@@ -142,7 +141,8 @@ class Sandbox:
     def _launcher(self, private: Path) -> tuple[str, ...]:
         terms = {
             "writable": [str(path) for path in (*self.terms.writable, private)],
-            "readable": readable_around([str(path) for path in self.terms.hidden if is_there(path)]),
+            # What is around it is found by the launcher: of a large folder that would be too long an argument.
+            "hidden": [str(path) for path in self.terms.hidden if is_there(path)],
             "network": self.terms.network,
             "filter": compiled(network=self.terms.network).hex(),
         }

@@ -35,7 +35,7 @@ def test_the_launcher_becomes_the_program_and_says_nothing(tmp_path: Path) -> No
     needs("landlock")
     terms = {
         "writable": [str(tmp_path)],
-        "readable": ["/"],
+        "hidden": [],
         "network": False,
         "filter": compiled(network=False).hex(),
     }
@@ -47,7 +47,7 @@ def test_the_launcher_becomes_the_program_and_says_nothing(tmp_path: Path) -> No
 
 
 def test_the_launcher_starts_nothing_when_it_cannot_confine_itself(tmp_path: Path) -> None:
-    terms = {"writable": [], "readable": ["/"], "network": False, "filter": "0000"}
+    terms = {"writable": [], "hidden": [], "network": False, "filter": "0000"}
 
     done = _launched(terms, "/bin/sh", "-c", f"touch {tmp_path}/witness")
 

@@ -85,6 +85,18 @@ async def test_keys_cannot_be_read_and_the_rest_of_the_home_can(kind: str, aroun
 
 
 @pytest.mark.parametrize("kind", KINDS)
+async def test_keys_are_hidden_in_a_home_of_thousands_of_files_too(kind: str, around: ToolSurroundings) -> None:
+    home = Path.home()
+    for number in range(3_000):
+        (home / f"{number:0>60}").touch()
+    (home / ".netrc").write_text("secret")
+
+    told = await _in(kind, around, f"cat ~/.netrc; cat ~/{2_999:0>60} && echo read", hidden=(home / ".netrc",))
+
+    assert ("secret" in told, "read" in told) == (False, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 async def test_a_link_or_hard_link_out_of_the_workspace_opens_nothing(kind: str, around: ToolSurroundings) -> None:
     target = Path.home() / "mine"
     target.write_text("mine")
