@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from graph_agent.errors import StaleOwner
-from graph_agent.ports import Finding, Intent, Outcome, Plan, Scope
+from graph_agent.ports import Finding, Intent, Outcome, Scope
 from graph_agent.toolbox import GraphToolbox
 from tests.fakes.toolbox_world import World, call_of
 from tests.fakes.waiting import until
@@ -57,103 +57,6 @@ class OddResult(BaseTool):
 
     async def execute(self, *, text: str = "") -> ToolResult:
         return ToolResult(text or "a\udc80b", metadata={"place": Path("/x"), "n": 1})
-
-
-async def test_a_read_inside_is_allowed_and_needs_no_preview(tmp_path: Path) -> None:
-    world = World(tmp_path)
-
-    plan = await world.plan(" Read\n", path="a.txt", offset="2")
-
-    assert plan == Plan(
-        tool_name="read_file",
-        arguments={"file_path": "a.txt", "offset": 2},
-        verdict="allow",
-        reason="read_file has low risk.",
-        rule="risk low",
-        risk="low",
-        kind="readonly",
-        concurrency_safe=True,
-        display="read_file a.txt (offset 2)",
-        paths=(str(world.workspace / "a.txt"),),
-    )
-
-
-async def test_a_write_asks_with_its_diff_and_what_the_diff_was_made_from(tmp_path: Path) -> None:
-    world = World(tmp_path)
-
-    plan = await world.plan("write_file", file_path="a.txt", content="x\n")
-
-    path = str(world.workspace / "a.txt")
-    assert (plan.verdict, plan.risk, plan.kind, plan.concurrency_safe) == ("ask", "medium", "write", False)
-    assert plan.preview == {
-        "kind": "diff",
-        "text": f"--- /dev/null\n+++ {path}\n@@ -0,0 +1 @@\n+x\n",
-        "seen": {"path": path, "device": None, "inode": None, "sha256": None},
-    }
-    assert not (world.workspace / "a.txt").exists()
-
-
-async def test_a_command_asks_with_how_it_was_understood(tmp_path: Path) -> None:
-    world = World(tmp_path)
-
-    plan = await world.plan("bash", command="make\nmake test")
-
-    assert (plan.verdict, plan.risk, plan.kind, plan.display) == ("ask", "high", "execute", "$ make (+1 lines)")
-    assert plan.preview == {
-        "kind": "text",
-        "text": f"runs    make\nruns    make test\nin      {world.workspace}",
-        "seen": None,
-    }
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "reason"),
-    [
-        ("search_files", {"query": "x"}, "There is no tool 'search_files'. Did you mean read_file?"),
-        ("read_file", {"file_path": "a", "offset": "two"}, 'offset: got "two" (string), expected integer'),
-        ("read_file", {"file_path": "a\0b"}, "NUL"),
-        ("bash", {"command": " "}, "command: it is empty"),
-        ("write_file", {"file_path": ".", "content": ""}, "'.' is a folder"),
-    ],
-)
-async def test_a_call_that_cannot_work_is_unusable_and_says_what_to_do(
-    tmp_path: Path, tool: str, arguments: dict[str, Any], reason: str
-) -> None:
-    plan = await World(tmp_path).plan(tool, **arguments)
-
-    assert (plan.verdict, plan.preview) == ("unusable", None)
-    assert reason in plan.reason
-
-
-async def test_the_agents_own_files_are_denied_in_every_mode(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    (world.workspace / "link").symlink_to(tmp_path / "agent")
-
-    plan = await world.plan("write_file", "bypassPermissions", file_path="link/config.toml", content="x")
-
-    assert (plan.verdict, plan.rule, plan.preview) == ("deny", "agent's own files", None)
-
-
-async def test_a_read_through_a_link_to_outside_asks_and_names_both(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    (tmp_path / "secret").write_text("s")
-    (world.workspace / "notes").symlink_to(tmp_path / "secret")
-
-    plan = await world.plan("read_file", file_path="notes")
-
-    assert plan.verdict == "ask"
-    assert f"notes leads to {tmp_path.resolve() / 'secret'}" in plan.reason
-
-
-async def test_a_long_preview_is_bounded_and_kept_whole_in_a_blob(tmp_path: Path) -> None:
-    world = World(tmp_path)
-
-    plan = await world.plan("write_file", file_path="a", content="0123456789\n" * 5000)
-
-    assert plan.preview is not None
-    assert len(plan.preview["text"]) < 21_000
-    assert plan.preview["text"].endswith(f"the whole text is {plan.preview['full']}]\n")
-    assert len(world.around.blobs.get(plan.preview["full"])) == plan.preview["full_chars"]
 
 
 def _offered(world: World, mode: str) -> list[str]:

@@ -1,0 +1,92 @@
+"""The stages of a call before it runs: validate, state the facts, judge, preview. Executes nothing."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.ports import Grants, Plan, Proposal, Scope
+from graph_agent.toolbox.binding import admitted_paths
+from graph_agent.toolbox.command_words import command_in_words
+from graph_agent.toolbox.facts import call_facts, kind_of
+from graph_agent.toolbox.granting import with_grants
+from graph_agent.toolbox.planned import planned
+from graph_agent.toolbox.surroundings import Surroundings
+from graph_agent.toolbox.values import as_preview
+from policy import CallFacts, PolicySettings, judge, propose
+from tools.base import BaseTool, Preview, ToolErrorType, failure
+from tools.blocking import in_thread
+from tools.coercion import BadArguments
+from tools.paths import PathRefused
+from tools.registry import Origin
+from tools.result import ToolResult
+from tools.running import parsed, preview
+from tools.targets import PathTarget
+
+__all__ = ["Judging"]
+
+
+class Judging:
+    """Plans and proposals for a tool that was found; its bugs come out as they are."""
+
+    def __init__(self, around: Surroundings, grants: Grants) -> None:
+        self._around = around
+        self._grants = grants
+
+    async def plan(self, tool: BaseTool, origin: Origin, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+        """What would happen with the call; unusable where its arguments or paths are."""
+        try:
+            usable = parsed(tool, arguments)
+            if objection := tool.validate(usable):
+                return Plan(tool.name, usable, "unusable", objection)
+            facts = await self._facts(tool, origin, usable, scope)
+            decision = judge(facts, await self._policy(scope))
+            shown = None if decision.verdict == "deny" else await self._preview(tool, usable, scope, facts)
+        except (BadArguments, PathRefused) as error:
+            return Plan(tool.name, dict(arguments), "unusable", str(error), kind=kind_of(tool, arguments))
+        return planned(tool, usable, facts, decision, shown)
+
+    async def propose(self, tool: BaseTool, origin: Origin, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
+        """The rules by which the call would run unasked from now on."""
+        try:
+            usable = parsed(tool, arguments)
+            facts = await self._facts(tool, origin, usable, scope)
+        except (BadArguments, PathRefused) as error:
+            return Proposal(objection=str(error))
+        rules, objection = propose(facts, await self._policy(scope), tool.suggest_rule(usable))
+        return Proposal(rules, objection, facts.place)
+
+    async def admitted(
+        self, tool: BaseTool, origin: Origin, call: ToolCallInfo, scope: Scope
+    ) -> frozenset[Path] | ToolResult | None:
+        """The only paths the call may open now; None where it names none, a result where it may not run."""
+        try:
+            usable = parsed(tool, call["arguments"])
+            if not any(isinstance(target, PathTarget) for target in tool.targets(usable)):
+                return None
+            facts = await self._facts(tool, origin, usable, scope)
+            return admitted_paths(facts, call.get("paths"), await self._policy(scope))
+        except BadArguments as error:
+            return failure(ToolErrorType.VALIDATION, str(error))
+        except PathRefused as refused:
+            return refused.as_result()
+
+    async def _facts(self, tool: BaseTool, origin: Origin, usable: Mapping[str, Any], scope: Scope) -> CallFacts:
+        return await in_thread(call_facts, tool, usable, scope, self._around.setting, origin)
+
+    async def _policy(self, scope: Scope) -> PolicySettings:
+        return await with_grants(self._around.setting, self._grants, scope)
+
+    async def _preview(
+        self, tool: BaseTool, arguments: dict[str, Any], scope: Scope, facts: CallFacts
+    ) -> dict[str, Any] | None:
+        blobs = self._around.blobs
+        if facts.shell is not None:
+            words = command_in_words(facts, facts.shell)
+            return await in_thread(as_preview, Preview("text", words), blobs)
+        if tool.is_read_only(arguments):
+            return None
+        admitted = frozenset(Path(path.resolved) for path in facts.paths) or None
+        shown = await preview(tool, arguments, replace(self._around.of_thread(scope), admitted=admitted))
+        return None if shown is None else await in_thread(as_preview, shown, blobs)

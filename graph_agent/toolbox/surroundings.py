@@ -1,0 +1,63 @@
+"""What a tool is given to work with: the context of each use, made from the thread's scope and the ports."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from graph_agent.calls import ToolCallInfo, process_mark
+from graph_agent.ports import Scope
+from graph_agent.toolbox.adapters import RecordedProcesses, StoredBlobs, progress_in_words
+from graph_agent.toolbox.hosts import host_leave
+from graph_agent.toolbox.places import Setting, other_names
+from graph_agent.toolbox.world import ToolboxPorts
+from policy import may_read
+from tools.context import Limits, Progress, ToolContext
+
+__all__ = ["Surroundings"]
+
+
+class Surroundings:
+    """Makes contexts; what all of them share is made once."""
+
+    def __init__(self, setting: Setting, ports: ToolboxPorts, limits: Limits) -> None:
+        self.setting = setting
+        self.limits = limits
+        self.blobs = StoredBlobs(ports.blobs, ports.scrub)
+        self._ports = ports
+
+    def of_thread(self, scope: Scope) -> ToolContext:
+        """What every use of a tool in the thread has in common; without the means to have an effect."""
+        return ToolContext(
+            self.setting.workspace,
+            roots=self.setting.roots,
+            thread_id=scope.thread_id,
+            cwd=Path(scope.cwd) if scope.cwd else None,
+            file_states=self._ports.file_states,
+            blobs=self.blobs,
+            limits=self.limits,
+        )
+
+    def of_call(self, call: ToolCallInfo, scope: Scope) -> ToolContext:
+        """What one attempt of a call runs with."""
+        return replace(
+            self.of_thread(scope),
+            call_id=call["call_id"],
+            attempt=call.get("attempt", 1),
+            mark=process_mark(call.get("run_token", ""), call["call_id"], call.get("attempt", 1)),
+            todo=scope.todo,
+            answer=call.get("answer"),
+            processes=RecordedProcesses(self._ports.record_process),
+            progress=lambda progress: self._report(call["call_id"], progress),
+            sandbox=None if call.get("outside_sandbox") else self._ports.sandbox,
+            may_read=self._may_read,
+            host_leave=lambda host: host_leave(host, scope, self.setting),
+            seen=(call.get("preview") or {}).get("seen"),
+        )
+
+    def _report(self, call_id: str, progress: Progress) -> None:
+        kind, text = progress_in_words(progress)
+        self._ports.on_progress(call_id, kind, self._ports.scrub(text))
+
+    def _may_read(self, path: Path) -> bool:
+        policy, workspace = self.setting.policy, self.setting.workspace
+        names = (path, *other_names(path, self.setting))
+        return all(may_read(name, workspace=workspace, rules=policy.rules, home=policy.home) for name in names)
