@@ -23,6 +23,18 @@ are taken where that is stricter, all else is ignored. `graph-agent config expla
 """.splitlines()
 
 
+_PROFILES = """\
+## Profiles of models
+
+A table `[models.NAME]` takes the keys of `[model]` and is chosen by its name wherever a model is named: `--model`,
+`GRAPH_AGENT_MODEL`, `model.name`. Any other name is a model of the endpoint. What a profile leaves unset is taken
+from `[model]`, but for two things: a profile with another `base_url` inherits neither key nor headers, `extra_body`
+and `ca_file`, which belong to the address they stand beside; and one with another address or another `name`
+inherits neither the name nor the `context_window`. A profile without an address uses that of `[model]`, with a key
+of its own where it has one.
+""".splitlines()
+
+
 def page() -> str:
     """The whole page, as it should stand on disk."""
     return "\n".join(
@@ -37,6 +49,8 @@ def page() -> str:
             *table(("key", "value", "default", "flag", "what it does"), _key_rows()),
             "",
             "A dotted key stands in the table of its first part: `model.name` is `name` under `[model]`.",
+            "",
+            *_PROFILES,
             "",
             "## Environment",
             "",

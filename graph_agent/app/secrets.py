@@ -39,7 +39,8 @@ def scrub_here() -> Scrub:
 
 
 def _in_settings(settings: Settings) -> Iterator[str]:
-    yield from secrets_of(settings.model)
+    for model in (settings.model, settings.general_model or settings.model, *settings.models.values()):
+        yield from secrets_of(model)
     for server in settings.mcp_servers.values():
         for value in (*server.env.values(), *server.headers.values()):
             secret = value.get_secret_value()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from graph_agent.config.settings import ModelSettings, Settings
+from graph_agent.config.settings import Settings
 
 __all__ = ["CONNECT_FIRST", "OFFLINE_LABEL", "Choice", "choose_model", "shown_url"]
 
@@ -37,7 +37,7 @@ def choose_model(settings: Settings) -> Choice:
     """A configured endpoint always wins; without one, the offline command mode."""
     model = settings.model
     if model.is_configured:
-        return Choice("endpoint", _endpoint_reason(model, settings.origins), _CONNECT_ANOTHER)
+        return Choice("endpoint", _endpoint_reason(settings), _CONNECT_ANOTHER)
     unset = "neither a base URL nor a key is set"
     if model.name is not None:
         unset += f" (the model name {model.name!r} alone does not say where it is)"
@@ -53,7 +53,10 @@ def shown_url(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def _endpoint_reason(model: ModelSettings, origins: dict[str, str]) -> str:
+def _endpoint_reason(settings: Settings) -> str:
+    model, origins = settings.model, settings.origins
     cause = origins.get("model.base_url") or origins.get("model.api_key") or "the settings"
+    if settings.profile:
+        cause = f"the profile {settings.profile!r} ({origins.get('model.name', 'the settings')})"
     name = model.name or "the endpoint's only model"
     return f"Model: {name} at {shown_url(model.endpoint)}, because of {cause}."

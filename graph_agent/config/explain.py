@@ -121,19 +121,25 @@ def _shown(key: str, found: Found) -> Any:
         source = f"env {found.origin}" if found.origin.isupper() else found.origin
         names = f" ({', '.join(found.value)})" if isinstance(found.value, dict) else ""
         return f"set{names or f' ({source})'}"
-    if key == "mcp_servers" and isinstance(found.value, dict):
-        return {name: _without_values(server) for name, server in found.value.items()}
+    if key in ("mcp_servers", "models") and isinstance(found.value, dict):
+        return {name: _without_values(entry) for name, entry in found.value.items()}
     return shown_url(str(found.value)) if key == "model.base_url" else _plain(found.value)
 
 
-def _without_values(server: Any) -> Any:
-    """A server's table with the names of its variables and headers alone: their values are secrets."""
-    if not isinstance(server, dict):
-        return server
-    shown: dict[str, Any] = {
-        key: sorted(value) if key in ("env", "headers") else value for key, value in server.items()
-    }
-    return {**shown, "url": shown_url(shown["url"])} if isinstance(shown.get("url"), str) else shown
+def _without_values(entry: Any) -> Any:
+    """A server's or model's table without its secrets: of variables and headers their names alone."""
+    return {key: _without_secret(key, value) for key, value in entry.items()} if isinstance(entry, dict) else entry
+
+
+def _without_secret(key: str, value: Any) -> Any:
+    match key:
+        case "env" | "headers":
+            return sorted(value) if isinstance(value, dict) else "set"
+        case "api_key":
+            return "set"
+        case "url" | "base_url":
+            return shown_url(str(value))
+    return value
 
 
 def _plain(value: Any) -> Any:

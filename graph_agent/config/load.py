@@ -1,6 +1,6 @@
 """Makes the settings of this process out of the layers they come from: the strongest that speaks wins."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,6 +9,7 @@ from graph_agent.config.found import Found
 from graph_agent.config.keys import SECRET_KEYS
 from graph_agent.config.layers import read_layers
 from graph_agent.config.paths import database_path
+from graph_agent.config.profiles import with_model
 from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
 from graph_agent.config.tightening import origins_of_items, together
@@ -33,6 +34,7 @@ def load_settings(
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     found: dict[str, Found] = {}
     origins: dict[str, str] = {}
+    names: list[Any] = []
     database = Found(database_path(env, given.get("database")), "flag --db" if "database" in given else "")
     for layer in reversed(read_layers(env, given, project)):
         if layer.name == "project":
@@ -40,8 +42,9 @@ def load_settings(
             settings_from({**layer.values, "database": database})
             origins = origins_of_items(layer.values)
         found = together(found, layer.values) if layer.name == "project" else {**found, **layer.values}
+        names += [item.value] if (item := layer.values.get("model.name")) else []
     instructions = project.instructions if project else ""
-    return settings_from({**found, "database": database}, origins, instructions)
+    return _with_profile(settings_from({**found, "database": database}, origins, instructions), names)
 
 
 def settings_from(
@@ -62,6 +65,15 @@ def settings_from(
         return Settings.model_validate(nested)
     except ValidationError as error:
         raise ConfigError(_complaint(error, found)) from None
+
+
+def _with_profile(settings: Settings, names: Sequence[Any]) -> Settings:
+    """The settings with the profile that the strongest of these names, which stand last, may mean."""
+    if settings.model.name not in settings.models:
+        return settings
+    own = [name for name in names if name not in settings.models]
+    general = settings.model.model_copy(update={"name": own[-1] if own else None})
+    return with_model(settings.model_copy(update={"model": general}), str(settings.model.name))
 
 
 def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:

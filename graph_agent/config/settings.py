@@ -1,91 +1,18 @@
 """What can be set, as frozen values with their defaults. Knows no file, no environment and no flag."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
+from typing import Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
+
+from graph_agent.config.model_settings import OPENAI_BASE_URL, HeaderValue, HttpUrl, ModelSettings, Section
 
 __all__ = ["OPENAI_BASE_URL", "HeaderValue", "McpServer", "Mode", "ModelSettings", "PolicySettings", "Settings"]
 
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 
-OPENAI_BASE_URL = "https://api.openai.com/v1"
-"""Where a key without a base URL belongs."""
 
-
-def _http_url(value: str) -> str:
-    trimmed = value.strip().rstrip("/").removesuffix("/chat/completions")
-    if not _is_http_url(trimmed):
-        raise ValueError(
-            "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1"
-        )
-    if "?" in trimmed or "#" in trimmed:
-        raise ValueError("should end with its path, e.g. /v1: requests have no place for what follows a ? or #")
-    return trimmed
-
-
-def _is_http_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        is_port_sound = parts.port != 0
-    except ValueError:
-        return False
-    has_blank = any(char.isspace() for char in text)
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_port_sound and not has_blank
-
-
-def _header_value(secret: SecretStr) -> SecretStr:
-    value = secret.get_secret_value().strip()
-    if not (value.isascii() and value.isprintable()):
-        raise ValueError("should hold ASCII characters only, as it becomes part of a request header")
-    return SecretStr(value)
-
-
-HeaderValue = Annotated[SecretStr, AfterValidator(_header_value)]
-"""A secret that is sent in a request header."""
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class ModelSettings(_Section):
-    """Table `[model]`."""
-
-    name: str | None = Field(default=None, min_length=1)
-    """Model to ask for; without it, the only entry of the endpoint's model list."""
-    base_url: Annotated[str, AfterValidator(_http_url)] | None = None
-    """Address of an OpenAI-compatible endpoint, usually ending in /v1; without it, OpenAI's own."""
-    api_key: HeaderValue | None = None
-    """Key of the endpoint; local servers need none."""
-    headers: dict[str, HeaderValue] = {}
-    """Extra request headers; hidden like keys, because they often hold one."""
-    extra_body: dict[str, Any] = {}
-    """Extra fields of each request body."""
-    ca_file: Path | None = None
-    """Certificates to trust instead of the system's."""
-    stream: Literal["auto", "on", "off"] = "auto"
-    """Whether replies are streamed; auto stops streaming where the endpoint says that it cannot."""
-    timeout_s: float = Field(default=300.0, gt=0)
-    """Longest silence of the endpoint within one request."""
-    connect_timeout_s: float = Field(default=10.0, gt=0)
-    """Longest wait for a connection."""
-    context_window: int | None = Field(default=None, gt=0)
-    """Tokens the model can take in."""
-
-    @property
-    def is_configured(self) -> bool:
-        """Whether there is an endpoint to talk to: a base URL or a key."""
-        return self.base_url is not None or self.api_key is not None
-
-    @property
-    def endpoint(self) -> str:
-        """The base URL that requests go to."""
-        return self.base_url or OPENAI_BASE_URL
-
-
-class ExampledRule(_Section):
+class ExampledRule(Section):
     """A rule with examples, `{rule = "bash(git commit*)", match = ["git commit"], not_match = ["git push"]}`."""
 
     rule: str
@@ -95,7 +22,7 @@ class ExampledRule(_Section):
     """What it must not cover."""
 
 
-class PolicySettings(_Section):
+class PolicySettings(Section):
     """Table `[policy]`: rules such as `bash(git status*)`, each a text or a table with examples."""
 
     allow: tuple[str | ExampledRule, ...] = ()
@@ -111,18 +38,18 @@ class PolicySettings(_Section):
         return tuple(ExampledRule(rule=entry) if isinstance(entry, str) else entry for entry in entries)
 
 
-class McpServer(_Section):
+class McpServer(Section):
     """A table `[mcp_servers.NAME]`: a server of the Model Context Protocol, started or reached."""
 
     command: str | None = Field(default=None, min_length=1)
     """Program to start; it speaks the protocol on its input and output."""
     args: tuple[str, ...] = ()
     """Arguments of the program."""
-    env: dict[str, SecretStr] = {}
+    env: dict[str, SecretStr] = Field(default={})
     """Variables the program gets besides a minimal environment; `${NAME}` stands for one of the agent's own."""
-    url: Annotated[str, AfterValidator(_http_url)] | None = None
+    url: HttpUrl | None = None
     """Address of a server that is running already (streamable HTTP)."""
-    headers: dict[str, HeaderValue] = {}
+    headers: dict[str, HeaderValue] = Field(default={})
     """Extra request headers; `${NAME}` stands for a variable of the agent's environment."""
     timeout: float = Field(default=60.0, gt=0)
     """Seconds a call may take."""
@@ -142,10 +69,12 @@ class McpServer(_Section):
         return self
 
 
-class Settings(_Section):
+class Settings(Section):
     """All settings of one process."""
 
     model: ModelSettings = ModelSettings()
+    models: dict[str, ModelSettings] = Field(default={})
+    """Profiles, each a table `[models.NAME]` with the keys of `[model]`, chosen by that name."""
     policy: PolicySettings = PolicySettings()
     mode: Mode = "default"
     """Permission mode of new threads; bypassPermissions is taken from the flag only."""
@@ -162,12 +91,16 @@ class Settings(_Section):
     """Turns of a thread that stay travelable: older checkpoints go when it is pruned, by itself at rest."""
     add_dirs: tuple[Path, ...] = ()
     """Further folders every thread may read and write in as in its workspace; absolute, or with `~`."""
-    mcp_servers: dict[str, McpServer] = {}
+    mcp_servers: dict[str, McpServer] = Field(default={})
     """Servers of the Model Context Protocol by name, each a table `[mcp_servers.NAME]`."""
     mcp_wait: float = Field(default=10.0, ge=0)
     """Seconds a headless run waits for its servers before the first model request; the chat never waits."""
     database: Path
     """The database file."""
+    general_model: ModelSettings | None = Field(default=None, exclude=True)
+    """The table `[model]` itself, where `model` was made of it and a profile."""
+    profile: str = Field(default="", exclude=True)
+    """The profile that `model` was made of."""
     origins: dict[str, str] = Field(default={}, exclude=True)
     """Where each value that is no default came from, by dotted key; each item a project added has its own."""
     instructions: str = Field(default="", exclude=True)

@@ -41,5 +41,13 @@ def test_a_key_alone_chooses_openai(tmp_path: Path) -> None:
     )
 
 
+def test_a_profile_is_named_as_the_cause(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[models.fast]\nname = "m"\nbase_url = "http://h/v1"\n', encoding="utf-8")
+
+    choice = choose(tmp_path, GRAPH_AGENT_MODEL="fast")
+
+    assert choice.reason == "Model: m at http://h/v1, because of the profile 'fast' (GRAPH_AGENT_MODEL)."
+
+
 def test_credentials_in_an_address_are_not_shown() -> None:
     assert shown_url("https://user:secret@host:8/v1?x=1") == "https://host:8/v1?x=1"

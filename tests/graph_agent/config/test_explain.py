@@ -25,7 +25,8 @@ def test_every_layer_says_its_part_and_the_strongest_that_speaks_wins(tmp_path: 
 
 def test_no_secret_is_in_any_explanation(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(
-        '[model]\napi_key = "sk-file"\nbase_url = "http://me:geheim@host/v1"\nheaders = {X-Key = "sk-header"}\n',
+        '[model]\napi_key = "sk-file"\nbase_url = "http://me:geheim@host/v1"\nheaders = {X-Key = "sk-header"}\n'
+        '[models.m]\napi_key = "sk-m"\nbase_url = "http://me:geheim@there/v1"\nheaders = {X-Key = "sk-n"}\n',
         encoding="utf-8",
     )
     env = {"GRAPH_AGENT_HOME": str(tmp_path), "OPENAI_API_KEY": "sk-env"}
@@ -35,6 +36,7 @@ def test_no_secret_is_in_any_explanation(tmp_path: Path) -> None:
     assert found["model.api_key"].value == "set (env OPENAI_API_KEY)"
     assert found["model.headers"].value == "set (X-Key)"
     assert found["model.base_url"].value == "http://host/v1"
+    assert found["models"].value == {"m": {"api_key": "set", "base_url": "http://there/v1", "headers": ["X-Key"]}}
     assert [word for word in ("sk-", "geheim") if word in repr(found)] == []
 
 

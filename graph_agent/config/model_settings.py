@@ -1,0 +1,87 @@
+"""How one model is reached and asked: table `[model]`, and each `[models.NAME]`. Values only."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+__all__ = ["OPENAI_BASE_URL", "HeaderValue", "HttpUrl", "ModelSettings", "Section"]
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+"""Where a key without a base URL belongs."""
+
+
+def _http_url(value: str) -> str:
+    trimmed = value.strip().rstrip("/").removesuffix("/chat/completions")
+    if not _is_http_url(trimmed):
+        raise ValueError(
+            "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1"
+        )
+    if "?" in trimmed or "#" in trimmed:
+        raise ValueError("should end with its path, e.g. /v1: requests have no place for what follows a ? or #")
+    return trimmed
+
+
+def _is_http_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        is_port_sound = parts.port != 0
+    except ValueError:
+        return False
+    has_blank = any(char.isspace() for char in text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_port_sound and not has_blank
+
+
+def _header_value(secret: SecretStr) -> SecretStr:
+    value = secret.get_secret_value().strip()
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("should hold ASCII characters only, as it becomes part of a request header")
+    return SecretStr(value)
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+"""An address of a server, without a blank at its end."""
+HeaderValue = Annotated[SecretStr, AfterValidator(_header_value)]
+"""A secret that is sent in a request header."""
+
+
+class Section(BaseModel):
+    """Settings that belong together: frozen, and with no field that is not known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ModelSettings(Section):
+    """Table `[model]`."""
+
+    name: str | None = Field(default=None, min_length=1)
+    """Model to ask for; without it, the only entry of the endpoint's model list."""
+    base_url: HttpUrl | None = None
+    """Address of an OpenAI-compatible endpoint, usually ending in /v1; without it, OpenAI's own."""
+    api_key: HeaderValue | None = None
+    """Key of the endpoint; local servers need none."""
+    headers: dict[str, HeaderValue] = {}
+    """Extra request headers; hidden like keys, because they often hold one."""
+    extra_body: dict[str, Any] = {}
+    """Extra fields of each request body."""
+    ca_file: Path | None = None
+    """Certificates to trust instead of the system's."""
+    stream: Literal["auto", "on", "off"] = "auto"
+    """Whether replies are streamed; auto stops streaming where the endpoint says that it cannot."""
+    timeout_s: float = Field(default=300.0, gt=0)
+    """Longest silence of the endpoint within one request."""
+    connect_timeout_s: float = Field(default=10.0, gt=0)
+    """Longest wait for a connection."""
+    context_window: int | None = Field(default=None, gt=0)
+    """Tokens the model can take in."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is an endpoint to talk to: a base URL or a key."""
+        return self.base_url is not None or self.api_key is not None
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL that requests go to."""
+        return self.base_url or OPENAI_BASE_URL
