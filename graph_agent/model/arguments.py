@@ -12,6 +12,9 @@ _MAX_WRAPPINGS = 3
 
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
+_MARKERS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</\w{1,40}>))+\s*\Z")
+"""Tokens that end a call in a model's own format, left standing by servers that should have taken them away."""
+
 _INT64 = range(-(2**63), 2**64)
 
 
@@ -44,6 +47,8 @@ def read_arguments(raw: Any) -> Arguments:
             raw = _decoded(raw)
         except (ValueError, RecursionError) as error:
             return Arguments(complaint=f"the arguments are not valid JSON ({error}); send one JSON object")
+    if isinstance(raw, dict):
+        return _checked(raw)
     return Arguments(complaint=f"the arguments are {_kind(raw)}, not a JSON object; send one JSON object")
 
 
@@ -57,7 +62,7 @@ def repaired(text: str) -> str:
 def _decoded(text: str) -> Any:
     """The one value of the text. Servers put an empty object before the real one, and send the whole once more."""
     fenced = _FENCED.fullmatch(text)
-    told = fenced[1] if fenced else text
+    told = _MARKERS.sub("", fenced[1] if fenced else text)
     try:
         return _DECODER.decode(told)
     except json.JSONDecodeError:

@@ -12,26 +12,18 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
 from graph_agent.model.arguments import read_arguments, repaired
+from graph_agent.model.content import plain_text, thinking_text
 from graph_agent.model.failures import BrokenReply, EmptyReply, ServerSaid
+from graph_agent.model.finish import broke_off, cut_by
 from graph_agent.model.fragments import Fragments
-from graph_agent.model.thinking import Piece, ThinkingFilter
+from graph_agent.model.thinking import Piece, ThinkingFilter, without_thinking
 from graph_agent.ports import Delta
 
 __all__ = ["DONE", "Arrival"]
 
 DONE = "[DONE]"
 
-_OUTPUT_LIMIT = "the model's output limit"
-_CUT = {
-    "length": _OUTPUT_LIMIT,
-    "max_tokens": _OUTPUT_LIMIT,
-    "content_filter": "the provider's content filter",
-}
-"""Reasons to finish that leave the reply incomplete, even where the arguments of its newest call look whole."""
-
-_CUT_OFF = (
-    "the reply was cut off at the output limit before this call was complete; send it again, in smaller parts"
-)
+_TOO_LONG = "the model's output limit"
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _TOKENS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens", "total_tokens": "total_tokens"}
 
@@ -44,6 +36,8 @@ class Arrival:
         self._calls = Fragments()
         self._thinking = ThinkingFilter()
         self._finish = ""
+        self._choice: Any = None
+        """What the server calls the position of the one choice that is the reply."""
         self._is_done = False
         self._usage: Any = None
         self._model = ""
@@ -61,11 +55,11 @@ class Arrival:
         body = _object(payload)
         self._usage = body.get("usage") or self._usage
         self._model = str(body.get("model") or self._model)
-        for choice in _mappings(body.get("choices"))[:1]:
+        for choice in self._chosen(body):
             self._is_done = self._is_done or "message" in choice
             # A reason that says "cut" stands, whatever a later chunk says.
             self._finish = (
-                self._finish if self._finish in _CUT else str(choice.get("finish_reason") or self._finish)
+                self._finish if cut_by(self._finish) else str(choice.get("finish_reason") or self._finish)
             )
             for part in _mappings(choice.get("message") or choice.get("delta")):
                 yield from self._part(part, is_whole="message" in choice)
@@ -73,7 +67,7 @@ class Arrival:
     def end(self) -> Iterator[Delta]:
         """What was held back until the end."""
         yield from self._shown(self._thinking.flush())
-        if self._text and not self._calls.calls and (limit := _CUT.get(self._finish)):
+        if self._text and not self._calls.calls and (limit := cut_by(self._finish)):
             yield Delta("note", f"The reply was cut off by {limit}; what is shown is not all of it.")
 
     def message(self, tools: Sequence[Mapping[str, Any]]) -> AIMessage:
@@ -85,7 +79,9 @@ class Arrival:
         """
         if not self._finish and not self._is_done:
             raise BrokenReply("the connection closed in the middle")
-        text = repaired("".join(self._text))
+        if broke_off(self._finish):
+            raise BrokenReply(f"finish reason: {self._finish}")
+        text = without_thinking(repaired("".join(self._text)))
         calls, complaints = self._read_calls([str(tool["function"]["name"]) for tool in tools])
         if not calls and not text.strip():
             raise EmptyReply(f"finish reason: {self._finish or 'none'}")
@@ -100,9 +96,10 @@ class Arrival:
         )
 
     def _part(self, part: Mapping[str, Any], *, is_whole: bool) -> Iterator[Delta]:
-        if reasoning := part.get("reasoning_content") or part.get("reasoning"):
-            yield Delta("reasoning", repaired(str(reasoning)))
-        yield from self._shown(self._thinking.feed(_plain(part.get("content")) + _plain(part.get("refusal"))))
+        if reasoning := thinking_text(part):
+            yield Delta("reasoning", repaired(reasoning))
+        said = plain_text(part.get("content")) + plain_text(part.get("refusal"))
+        yield from self._shown(self._thinking.feed(said))
         for call in _calls_in(part):
             added = self._calls.add_whole(call) if is_whole else self._calls.add(call)
             if added is not None:
@@ -115,14 +112,26 @@ class Arrival:
                 self._text.append(text)
             yield Delta(kind, repaired(text))
 
+    def _chosen(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The choice that is the reply; a server that was made to give several interleaves them."""
+        choices = _mappings(body.get("choices"))
+        if self._choice is None and choices:
+            self._choice = choices[0].get("index")
+        mine = [choice for choice in choices if choice.get("index", self._choice) == self._choice][:1]
+        for choice in mine:
+            if choice.get("error"):
+                raise ServerSaid(choice["error"])
+        return mine
+
     def _read_calls(self, offered: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
         calls: list[dict[str, Any]] = []
         complaints: dict[str, str] = {}
-        for position, parts in enumerate(self._calls.calls):
-            arguments = read_arguments(parts.arguments)
+        arrived = self._calls.named()
+        for position, parts in enumerate(arrived):
+            arguments = read_arguments(parts.whole_arguments())
             value, complaint = arguments.value, arguments.complaint
-            if self._finish in _CUT and position == len(self._calls.calls) - 1:
-                value, complaint = {}, _CUT_OFF
+            if (limit := cut_by(self._finish)) and position == len(arrived) - 1:
+                value, complaint = {}, _cut_off(limit)
             if complaint:
                 complaints[str(position)] = complaint
             calls.append({"name": _name(parts.name, offered), "args": value, "id": parts.call_id or None})
@@ -138,6 +147,8 @@ def _object(payload: str) -> dict[str, Any]:
         raise BrokenReply("not a JSON object")
     if body.get("error"):
         raise ServerSaid(body["error"])
+    if body.get("object") == "error":
+        raise ServerSaid(body)
     return body
 
 
@@ -153,15 +164,9 @@ def _calls_in(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return _mappings(part.get("tool_calls")) or _mappings(older)
 
 
-def _plain(content: Any) -> str:
-    """Text of a content field, which some servers send as a list of parts."""
-    match content:
-        case str():
-            return content
-        case list():
-            return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
-        case _:
-            return ""
+def _cut_off(limit: str) -> str:
+    again = "send it again, in smaller parts" if limit == _TOO_LONG else "do it in another way"
+    return f"the reply was cut off by {limit} before this call was complete; {again}"
 
 
 def _name(name: str, offered: Sequence[str]) -> str:

@@ -7,10 +7,15 @@ pieces, or grow from fragment to fragment.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 __all__ = ["CallParts", "Fragments"]
+
+
+_ENDS = ("}", "]", '"', "null")
+"""How a JSON value ends that may be arguments; asked first, because reading all of them for each piece is slow."""
 
 
 @dataclass(slots=True, eq=False)
@@ -21,10 +26,24 @@ class CallParts:
     """What the server calls its position."""
     call_id: str
     name: str
-    arguments: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        """All that came, one piece behind the other."""
+        return "".join(self.pieces)
+
+    def whole_arguments(self) -> str:
+        """The arguments; where each piece began with all before it, the last one says everything."""
+        told = [piece for piece in self.pieces if piece]
+        grows = len(told) > 1 and all(later.startswith(piece) for piece, later in pairwise(told))
+        return told[-1] if grows and not self.is_complete() else self.arguments
 
     def is_complete(self) -> bool:
         """Whether the arguments are a whole JSON value: what follows cannot belong to them."""
+        newest = next((piece for piece in reversed(self.pieces) if piece.strip()), "")
+        if not newest.rstrip().endswith(_ENDS):
+            return False
         try:
             json.loads(self.arguments, strict=False)
         except (ValueError, RecursionError):
@@ -49,9 +68,11 @@ class Fragments:
         if call is None:
             call = CallParts(index, call_id, name)
             self.calls.append(call)
+        if _repeats(call, index, call_id, name, piece):
+            return None
         call.call_id = call.call_id or call_id
         call.name = name if name.startswith(call.name) else call.name + name
-        call.arguments += piece
+        call.pieces.append(piece)
         return self.calls.index(call), call.name, piece
 
     def add_whole(self, call: Any) -> tuple[int, str, str] | None:
@@ -59,27 +80,40 @@ class Fragments:
         if not isinstance(call, Mapping):
             return None
         index, call_id, name, piece = _read(call)
-        self.calls.append(CallParts(index, call_id, name, piece))
+        self.calls.append(CallParts(index, call_id, name, [piece]))
         return len(self.calls) - 1, name, piece
+
+    def named(self) -> list[CallParts]:
+        """The calls, without those of which only a position came."""
+        return [call for call in self.calls if call.name or call.call_id or call.arguments]
 
     def _owner(self, index: int | None, call_id: str, name: str, piece: str) -> CallParts | None:
         """The call a fragment goes on with; None: it begins one."""
-        call = self._candidate(index, call_id)
+        call = self._candidate(index, call_id, name)
         if call is None or (call_id and call.call_id and call_id != call.call_id and name):
             return None
+        if _repeats(call, index, call_id, name, piece):
+            return call
         begins_again = bool(name and piece) and call.is_complete()
         differs = bool(name and call.name) and name != call.name
         is_its_name = not differs or _goes_on_with_name(call, index, call_id, name, piece)
         return call if is_its_name and not begins_again else None
 
-    def _candidate(self, index: int | None, call_id: str) -> CallParts | None:
+    def _candidate(self, index: int | None, call_id: str, name: str) -> CallParts | None:
         newest_first = list(reversed(self.calls))
         for call in newest_first if call_id else ():
-            if call.call_id == call_id and index in (None, call.index):
+            if call.call_id == call_id and (index in (None, call.index) or not name):
                 return call
         if index is not None:
             return next((call for call in newest_first if call.index == index), None)
         return newest_first[0] if newest_first else None
+
+
+def _repeats(call: CallParts, index: int | None, call_id: str, name: str, piece: str) -> bool:
+    """Whether a server that has sent the call in pieces now sends the whole of it once more."""
+    is_named = index is not None and bool(call_id and name and piece) and len(call.pieces) > 1
+    is_same = is_named and (call.index, call.call_id, call.name) == (index, call_id, name)
+    return is_same and call.arguments == piece
 
 
 def _goes_on_with_name(call: CallParts, index: int | None, call_id: str, name: str, piece: str) -> bool:
@@ -94,7 +128,7 @@ def _read(fragment: Mapping[str, Any]) -> tuple[int | None, str, str, str]:
     piece = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
     index = fragment.get("index")
     return (
-        index if isinstance(index, int) else None,
+        int(index) if isinstance(index, int) or (isinstance(index, str) and index.isdecimal()) else None,
         str(fragment.get("id") or ""),
         str(function.get("name") or ""),
         piece,

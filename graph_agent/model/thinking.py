@@ -1,10 +1,24 @@
 """Tells thinking that a model writes between <think> tags from the reply itself. Knows no transport."""
 
+import re
 from typing import Literal, NamedTuple
 
-__all__ = ["Piece", "ThinkingFilter"]
+__all__ = ["Piece", "ThinkingFilter", "without_thinking"]
 
-_OPEN, _CLOSE = "<think>", "</think>"
+_TAGS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "[THINK]": "[/THINK]",
+}
+_LONE_END = re.compile(r"(?:^|\n)</think>[ \t]*(?:\n|$)")
+
+
+def without_thinking(text: str) -> str:
+    """What follows the end of thinking, where its beginning stood in the prompt and was never sent."""
+    if "<think>" in text or len(_LONE_END.findall(text)) != 1:
+        return text
+    return _LONE_END.split(text)[1].lstrip()
 
 
 class Piece(NamedTuple):
@@ -20,6 +34,7 @@ class ThinkingFilter:
     def __init__(self) -> None:
         self._state: Literal["beginning", "thinking", "after", "text"] = "beginning"
         self._held = ""
+        self._close = ""
 
     def feed(self, text: str) -> list[Piece]:
         """What is certain now; what may be the beginning of a tag is held back."""
@@ -45,16 +60,18 @@ class ThinkingFilter:
 
     def _begin(self) -> None:
         start = self._held.lstrip()
-        if start.startswith(_OPEN):
-            self._state, self._held = "thinking", start[len(_OPEN) :]
-        elif not _OPEN.startswith(start):
+        opened = next((tag for tag in _TAGS if start.startswith(tag)), None)
+        if opened:
+            self._state, self._held, self._close = "thinking", start[len(opened) :], _TAGS[opened]
+        elif not any(tag.startswith(start) for tag in _TAGS):
             self._state = "text"
 
     def _think(self) -> list[Piece]:
-        thought, tag, rest = self._held.partition(_CLOSE)
+        close = self._close
+        thought, tag, rest = self._held.partition(close)
         if tag:
             self._state, self._held = "after", rest
         else:
-            keep = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
+            keep = next((size for size in range(len(close) - 1, 0, -1) if thought.endswith(close[:size])), 0)
             thought, self._held = thought[: len(thought) - keep], thought[len(thought) - keep :]
         return [Piece("reasoning", thought)] if thought else []

@@ -106,7 +106,7 @@ async def test_the_newest_call_of_a_reply_cut_at_the_limit_is_not_runnable_even_
 
     assert calls(reply) == [("bash", {"a": 1}, "c1"), ("bash", {}, "c2")]
     assert list(reply.response_metadata["unusable_arguments"]) == ["1"]
-    assert "cut off at the output limit" in reply.response_metadata["unusable_arguments"]["1"]
+    assert "cut off by the model's output limit" in reply.response_metadata["unusable_arguments"]["1"]
 
 
 async def test_names_lose_blanks_and_take_the_offered_letter_case() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph_agent.model.thinking import ThinkingFilter
+from graph_agent.model.thinking import ThinkingFilter, without_thinking
 
 
 def told_apart(pieces: list[str]) -> tuple[str, str]:
@@ -22,6 +22,10 @@ def told_apart(pieces: list[str]) -> tuple[str, str]:
         ("say <think>x</think>", "", "say <think>x</think>"),
         ("<think>a < b </thin k></think>c", "a < b </thin k>", "c"),
         ("<", "", "<"),
+        ("<thinking>plan</think></thinking>hello", "plan</think>", "hello"),
+        ("<thought>plan</thought>hello", "plan", "hello"),
+        ("[THINK]plan[/THINK]hello", "plan", "hello"),
+        ("[THIN", "", "[THIN"),
     ],
 )
 def test_thinking_at_the_beginning_is_told_from_the_text_however_it_is_cut(
@@ -34,3 +38,19 @@ def test_thinking_at_the_beginning_is_told_from_the_text_however_it_is_cut(
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<", "/", "think", ">", "a", " ", "\n"]), max_size=12))
 def test_cutting_the_text_differently_changes_nothing(pieces: list[str]) -> None:
     assert told_apart(pieces) == told_apart(["".join(pieces)])
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("plan\n</think>\n\nhello", "hello"),
+        ("</think>\nhello", "hello"),
+        ("the tag `</think>` ends it", "the tag `</think>` ends it"),
+        ("a\n</think>\nb\n</think>\nc", "a\n</think>\nb\n</think>\nc"),
+        ("write <think>\nx\n</think>\n", "write <think>\nx\n</think>\n"),
+    ],
+)
+def test_of_thinking_whose_beginning_was_never_sent_only_what_follows_its_end_is_the_text(
+    text: str, rest: str
+) -> None:
+    assert without_thinking(text) == rest
