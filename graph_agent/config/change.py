@@ -9,13 +9,12 @@ import tomlkit
 from tomlkit.exceptions import ParseError
 from tomlkit.toml_document import TOMLDocument
 
+from graph_agent.config.document import change_document, parsed_document
 from graph_agent.config.found import Found
 from graph_agent.config.keys import known_keys, meant_key
 from graph_agent.config.layers import config_file, refuse_bypass
 from graph_agent.config.load import settings_from
 from graph_agent.config.paths import database_path
-from graph_agent.config.plain import plain_text
-from graph_agent.config.writing import alone, replace_text
 from graph_agent.errors import ConfigError, UsageError
 
 __all__ = ["set_value"]
@@ -34,11 +33,7 @@ def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
         raise UsageError(f"there is no setting {key!r}. {meant_key(key)}")
     path = config_file(env)
     value = _fitting(key, text, path, env)
-    try:
-        with alone(path.parent):
-            replace_text(path.resolve(), _with(_document(path), key, value))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error}. Nothing was changed.") from error
+    change_document(path, lambda before: _with(parsed_document(before), key, value))
     return path
 
 
@@ -63,15 +58,6 @@ def _readings(text: str) -> Iterator[Any]:
     with suppress(ParseError, ValueError):
         yield tomlkit.parse(f"value = {text}").unwrap()["value"]
     yield text
-
-
-def _document(path: Path) -> TOMLDocument:
-    try:
-        return tomlkit.parse(plain_text(path))
-    except FileNotFoundError:
-        return tomlkit.document()
-    except (ParseError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read as TOML: {error}. Correct it or move it away.") from error
 
 
 def _with(document: TOMLDocument, key: str, value: Any) -> str:

@@ -61,6 +61,12 @@ class McpServer(Section):
     """Whether the program runs in the sandbox, where there is one."""
     network: bool = False
     """Whether it reaches the network from there."""
+    enabled: bool = True
+    """Whether it is used at all; false keeps its table without starting it."""
+    tools: tuple[str, ...] | None = None
+    """Names of its tools, as the server spells them, that are offered; without it all, `*` stands for any text."""
+    disabled_tools: tuple[str, ...] = ()
+    """Names of its tools that are not offered; `*` as above."""
 
     @model_validator(mode="after")
     def _one_way_to_reach_it(self) -> Self:

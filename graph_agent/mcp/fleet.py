@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 
 from mcp.types import Tool
 
@@ -21,7 +22,7 @@ class Fleet:
     def __init__(self, servers: Mapping[str, McpServer], registry: ToolRegistry, around: Surroundings) -> None:
         self._registry = registry
         self._around = around
-        self._names: dict[str, list[str]] = {}
+        self._standing: dict[str, dict[str, Tool]] = {}
         self.running = [RunningServer(name, server, around, self._take_over) for name, server in servers.items()]
 
     def start(self) -> None:
@@ -51,17 +52,26 @@ class Fleet:
         await asyncio.gather(*(server.close() for server in self.running))
 
     def _take_over(self, running: RunningServer, tools: list[Tool]) -> None:
-        """The server's list replaces what stood for it."""
-        for name in self._names.pop(running.name, []):
+        """The server's list replaces what stood for it; what is as it was keeps its place in the offer."""
+        standing = self._standing.setdefault(running.name, {})
+        wanted = [tool for tool in tools if _is_wanted(tool.name, running.server)]
+        for name in [name for name, tool in standing.items() if tool not in wanted]:
             self._registry.unregister(name)
-        names: list[str] = []
-        for tool in tools:
+            del standing[name]
+        for tool in wanted:
+            if tool in standing.values():
+                continue
             name = offered_name(running.name, tool.name, self._registry.names())
             if name in self._registry:
                 continue  # the server lists it twice
             self._registry.register_factory(name, _factory(name, tool, running), origin="mcp")
-            names.append(name)
-        self._names[running.name] = names
+            standing[name] = tool
+
+
+def _is_wanted(name: str, server: McpServer) -> bool:
+    """Whether the settings let a tool be offered."""
+    is_named = server.tools is None or any(fnmatchcase(name, pattern) for pattern in server.tools)
+    return is_named and not any(fnmatchcase(name, pattern) for pattern in server.disabled_tools)
 
 
 def _factory(name: str, tool: Tool, running: RunningServer) -> Callable[[ToolContext | None], McpTool]:

@@ -5,6 +5,7 @@ A call that was under way when the server went away is not made again: what it d
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from pydantic import ValidationError
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.conversation import Conversation, Signals, opened_conversation
-from graph_agent.mcp.transport import CannotReach
+from graph_agent.mcp.reaching import CannotReach
 from tools.sandbox import Sandbox
 
 __all__ = ["RunningServer", "ServerFailed", "Surroundings"]
@@ -31,6 +32,7 @@ _LIVES = 2
 """How often a server is started: it may crash once."""
 _LAST_WORDS_S = 0.2
 _SHOWN_CHARS = 200
+_LOOKED_AT_BYTES = 64 * 1024
 
 
 class ServerFailed(Exception):
@@ -207,10 +209,18 @@ class RunningServer:
         )
         return f". It runs in the sandbox{closed}; {key}.sandbox = false does without"
 
+    def last_lines(self, count: int) -> tuple[str, ...]:
+        """The end of what it wrote on its standard error in this life."""
+        try:
+            with self._log_file().open("rb") as log:
+                log.seek(max(log.seek(0, os.SEEK_END) - _LOOKED_AT_BYTES, 0))
+                lines = log.read().decode("utf-8", "replace").split("\n")
+        except OSError:
+            return ()
+        return tuple([line.strip()[:_SHOWN_CHARS] for line in lines if line.strip()][-count:])
+
     def _last_line(self) -> str:
-        lines = self._log_file().read_text(encoding="utf-8", errors="replace").split("\n")
-        told = [line.strip() for line in lines if line.strip()]
-        return f"its last line: {told[-1][:_SHOWN_CHARS]}; " if told else ""
+        return "".join(f"its last line: {line}; " for line in self.last_lines(1))
 
     def _log_file(self) -> Path:
         safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in self.name)

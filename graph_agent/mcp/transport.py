@@ -1,9 +1,7 @@
 """The two ways to a server: a program that is started, or an address that is reached. Speaks no protocol itself."""
 
-import os
-import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,25 +13,20 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from graph_agent.config.settings import McpServer
+from graph_agent.mcp.reaching import CannotReach, environment_of, headers_of, program_of
 from tools.programs import find_program
 from tools.sandbox import Confined, NoSandbox, Sandbox
 from tools.sandbox.looking import is_there
-from tools.shell_ops.environment import child_environment
 
-__all__ = ["CannotReach", "Streams", "expanded", "opened"]
+__all__ = ["Streams", "opened"]
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _CONNECT_S = 30.0
 _SILENCE_S = 300.0
 """Longest silence on an open stream; how long a call may take is limited elsewhere."""
 _WITH_LOG = 'exec 2>>"$0"; exec "$@"'
 """What a server writes on its standard error goes to a file: on the terminal it could pretend to be the agent."""
-
-
-class CannotReach(Exception):
-    """The server cannot be started or reached; the message says why, without secrets."""
 
 
 @asynccontextmanager
@@ -53,27 +46,12 @@ async def opened(
             is required.
     """
     if server.url is not None:
-        async with _reached(server.url, _headers(server)) as streams:
+        async with _reached(server.url, headers_of(server)) as streams:
             yield streams
     else:
         with _confined(server, sandbox) as confined:
             async with stdio_client(_command(server, folder, log, confined)) as streams:
                 yield streams
-
-
-def expanded(text: str, environment: Mapping[str, str]) -> str:
-    """The text with each `${NAME}` replaced.
-
-    Raises:
-        CannotReach: a variable is not set.
-    """
-
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in environment:
-            raise CannotReach(f"its settings name ${{{found[1]}}}, which is not set in the environment")
-        return environment[found[1]]
-
-    return _VARIABLE.sub(value, text)
 
 
 @contextmanager
@@ -101,19 +79,15 @@ def _named_paths(server: McpServer) -> Iterator[Path]:
 
 
 def _command(server: McpServer, folder: Path, log: Path, confined: Confined | None) -> StdioServerParameters:
-    environment = child_environment(os.environ)
-    own = {name: expanded(value.get_secret_value(), os.environ) for name, value in server.env.items()}
-    wanted = server.command or ""
-    program = find_program(wanted, own.get("PATH", environment["PATH"]))
-    if program is None:
-        raise CannotReach(f"there is no program {wanted!r}; correct `command`, or install it")
+    environment = environment_of(server)
+    program = program_of(server, environment)
     walls = confined.prefix if confined else ()
-    around = confined.environment if confined else {}
+    around = {**confined.environment, **{name: environment[name] for name in server.env}} if confined else {}
     arguments = ["-c", _WITH_LOG, str(log), *_ended_with_us(), *walls, program, *server.args]
     return StdioServerParameters(
         command="/bin/sh",
         args=arguments,
-        env={**environment, **around, **own},
+        env={**environment, **around},
         cwd=folder,
         encoding_error_handler="replace",
     )
@@ -123,10 +97,6 @@ def _ended_with_us() -> list[str]:
     """A prefix by which the kernel ends the server when the agent is killed, where there is such a program."""
     setpriv = find_program("setpriv") if sys.platform == "linux" else None
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
-
-
-def _headers(server: McpServer) -> dict[str, str]:
-    return {name: expanded(value.get_secret_value(), os.environ) for name, value in server.headers.items()}
 
 
 @asynccontextmanager

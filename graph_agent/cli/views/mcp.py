@@ -1,24 +1,29 @@
 """What the `mcp` commands print."""
 
 import asyncio
+import shlex
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from graph_agent.app.servers import ServerView, known_servers, trust_server, try_server, withdraw_trust
+from graph_agent.app.server_trial import ServerTrial, try_server
+from graph_agent.app.server_views import ServerView, known_servers, trust_server, withdraw_trust
 from graph_agent.cli.escape import escape
 from graph_agent.cli.logs import log_privately
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import labelled, table
 from graph_agent.cli.views.trust import project_here, tell_ignored
 
-__all__ = ["list_servers", "trust", "try_out"]
+__all__ = ["described", "list_servers", "trust", "try_out"]
 
 _NONE = (
-    "no MCP server is configured; a table [mcp_servers.NAME] with `command` and `args`, or with `url`, "
-    "in config.toml adds one"
+    "no MCP server is configured; `graph-agent mcp add NAME -- COMMAND ARGS` adds one, and so does a table "
+    "[mcp_servers.NAME] with `command` and `args`, or with `url`, in config.toml"
 )
+
+_STATES = {"ready": "ready", "untrusted": "not trusted", "disabled": "disabled", "unusable": "cannot start"}
 
 
 def list_servers(*, as_json: bool) -> None:
@@ -30,8 +35,9 @@ def list_servers(*, as_json: bool) -> None:
     elif not servers:
         print_lines([_NONE])
     else:
-        rows = [(server.name, _trusted(server), server.transport, server.reached_by) for server in servers]
-        print_lines(table(("SERVER", "TRUSTED", "VIA", "COMMAND OR ADDRESS"), rows))
+        rows = [(server.name, _STATES[server.state], server.transport, server.reached_by) for server in servers]
+        print_lines(table(("SERVER", "STATE", "VIA", "COMMAND OR ADDRESS"), rows))
+        print_lines(escape(f"{server.name}: {server.problem}") for server in servers if server.problem)
 
 
 def trust(name: str, *, withdraw: bool, as_json: bool) -> None:
@@ -47,16 +53,18 @@ def trust(name: str, *, withdraw: bool, as_json: bool) -> None:
     if as_json:
         print_json(asdict(server))
         return
-    print_lines(
-        labelled(
-            {
-                "trusted": server.name,
-                "command" if server.transport == "stdio" else "address": server.reached_by,
-                "variables": ", ".join(server.variables),
-            }
-        )
-    )
-    print_lines([escape(f"try it: graph-agent mcp test {server.name}")])
+    print_lines(labelled({"trusted": server.name, **described(server)}))
+    print_lines([escape(f"try it: graph-agent mcp test {shlex.quote(server.name)}")])
+
+
+def described(server: ServerView) -> dict[str, str]:
+    """What is started or reached, and with what."""
+    network = "the network too" if server.network else "no network"
+    return {
+        "command" if server.transport == "stdio" else "address": server.reached_by,
+        "variables" if server.transport == "stdio" else "headers": ", ".join(server.variables),
+        "sandbox": "" if server.transport == "http" else network if server.sandbox else "off",
+    }
 
 
 def try_out(name: str, *, as_json: bool) -> None:
@@ -64,14 +72,25 @@ def try_out(name: str, *, as_json: bool) -> None:
     log_privately()
     tried = asyncio.run(try_server(name, Path.cwd()))
     if as_json:
-        tools = [{"name": tool, "description": about} for tool, about in tried.tools]
-        print_json({"server": name, "ok": not tried.warnings, "tools": tools, "warnings": list(tried.warnings)})
+        print_json(_trial_json(name, tried))
     else:
         print_lines([escape(warning) for warning in tried.warnings])
-        print_lines(table(("TOOL", "ABOUT"), tried.tools) if tried.tools else [escape(f"{name} offers no tool")])
+        if tried.warnings:
+            print_lines([escape(f"  | {line}", multiline=False) for line in tried.said])
+        else:
+            count = f"{len(tried.tools)} tools" if tried.tools else "no tool"
+            print_lines([escape(f"{name} offers {count}; it was ready after {tried.seconds:.1f} s")])
+            print_lines(table(("TOOL", "RISK", "ABOUT"), tried.tools) if tried.tools else [])
     if tried.warnings:
         raise typer.Exit(1)
 
 
-def _trusted(server: ServerView) -> str:
-    return "yes" if server.is_trusted else "no"
+def _trial_json(name: str, tried: ServerTrial) -> dict[str, Any]:
+    return {
+        "server": name,
+        "ok": not tried.warnings,
+        "seconds": round(tried.seconds, 3),
+        "tools": [{"name": tool, "risk": risk, "description": about} for tool, risk, about in tried.tools],
+        "warnings": list(tried.warnings),
+        "stderr": list(tried.said),
+    }

@@ -6,19 +6,10 @@ import pytest
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.conversation import Signals, opened_conversation
-from graph_agent.mcp.transport import CannotReach, expanded, opened
+from graph_agent.mcp.reaching import CannotReach
+from graph_agent.mcp.transport import opened
 from tests.fakes.walls import sandbox
 from tools.sandbox import Means, Sandbox, Terms
-
-
-def test_variables_in_braces_are_replaced_and_nothing_else_is() -> None:
-    assert expanded("Bearer ${TOKEN} $TOKEN ${}", {"TOKEN": "t"}) == "Bearer t $TOKEN ${}"
-
-
-def test_a_variable_that_is_not_set_is_named() -> None:
-    with pytest.raises(CannotReach, match=r"\$\{TOKEN\}, which is not set"):
-        expanded("${TOKEN}", {})
-
 
 _LOOKS = """
 import json, os, socket, sys

@@ -28,5 +28,5 @@ def test_a_server_is_listed_trusted_tried_and_no_longer_trusted_and_its_secrets_
 
     assert (before["is_trusted"], after["is_trusted"], after["variables"]) == (False, True, ["TOKEN"])
     assert (trusted.exit_code, tried["ok"], tried["tools"][0]["name"]) == (0, True, "mcp__demo__ping")
-    assert withdrawn.stdout.split("\n")[1].split()[:3] == ["demo", "no", "stdio"]
+    assert withdrawn.stdout.split("\n")[1].split()[:4] == ["demo", "not", "trusted", "stdio"]
     assert "sk-hidden" not in f"{before}{trusted.stdout}{withdrawn.stdout}"

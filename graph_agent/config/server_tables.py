@@ -1,0 +1,176 @@
+"""Tables of MCP servers in a config.toml: put in and taken out, with everything else left as it was."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from pydantic import ValidationError
+from tomlkit.items import Table
+
+from graph_agent.config.document import change_document, parsed_document
+from graph_agent.config.settings import McpServer
+from graph_agent.errors import ConfigError, UsageError
+
+__all__ = ["checked_server", "put_servers", "take_server"]
+
+_SECTION = "mcp_servers"
+
+
+def checked_server(name: str, table: Mapping[str, Any]) -> McpServer:
+    """The server that a table describes.
+
+    Raises:
+        UsageError: it describes none; the message holds no value, which may be a secret.
+    """
+    if not name.strip() or not name.isprintable():
+        raise UsageError(f"{name!r} is no name for a server; take letters and digits, e.g. tickets")
+    try:
+        return McpServer.model_validate(table)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in (name, *first["loc"]))
+        raise UsageError(f"{place}: {first['msg'].removeprefix('Value error, ')}. Nothing was changed.") from None
+
+
+def put_servers(path: Path, tables: Mapping[str, Mapping[str, Any]], *, replace: bool = False) -> None:
+    """Write the tables into a config file, all or none.
+
+    Raises:
+        UsageError: one has a name that is there already, and `replace` was not said.
+        ConfigError: the file cannot be read or written.
+    """
+
+    def changed(before: str) -> str:
+        standing = _standing(before)
+        taken = [name for name in tables if name in standing]
+        if taken and not replace:
+            raise UsageError(
+                f"{path} has a server {', '.join(map(repr, taken))} already; take another name, or --replace"
+            )
+        return _certain(path, _with(before, tables, taken), _expected(before, {**standing, **tables}))
+
+    change_document(path, changed)
+
+
+def take_server(path: Path, name: str) -> None:
+    """Take a server's table out of a config file.
+
+    Raises:
+        UsageError: the file has none of this name.
+        ConfigError: the file cannot be read or written.
+    """
+
+    def changed(before: str) -> str:
+        standing = _standing(before)
+        if name not in standing:
+            raise UsageError(f"{path} has no MCP server {name!r}; it has: {', '.join(standing) or 'none'}")
+        left = {one: table for one, table in standing.items() if one != name}
+        return _certain(path, _without(before, [name]), _expected(before, left))
+
+    change_document(path, changed)
+
+
+def _standing(text: str) -> dict[str, Any]:
+    found = parsed_document(text).unwrap().get(_SECTION, {})
+    if not isinstance(found, dict):
+        raise ConfigError(f"{_SECTION} = {found!r} should be a table of servers. Nothing was changed.")
+    return found
+
+
+def _with(before: str, tables: Mapping[str, Mapping[str, Any]], taken: list[str]) -> str:
+    kept = _without(before, taken)
+    added = "\n".join(_lines(name, table) for name, table in tables.items())
+    appended = f"{kept.rstrip()}\n\n{added}" if kept.strip() else added
+    try:
+        tomllib.loads(appended)
+    except ValueError:
+        # The section is written in one line, which no table can be added to from outside.
+        document: Any = parsed_document(kept)
+        for name, table in tables.items():
+            document[_SECTION][name] = _inline(table)
+        return tomlkit.dumps(document)
+    return appended
+
+
+def _without(text: str, names: list[str]) -> str:
+    if not names:
+        return text
+    left = _without_lines(text, names)
+    remaining = {name: table for name, table in _standing(text).items() if name not in names}
+    if not _reads_as(left, _expected(text, remaining)):
+        document: Any = parsed_document(text)
+        for name in names:
+            del document[_SECTION][name]
+        if not document[_SECTION]:
+            del document[_SECTION]
+        left = tomlkit.dumps(document)
+    return f"{left.rstrip()}\n" if left.strip() else ""
+
+
+def _without_lines(text: str, names: list[str]) -> str:
+    """Without the tables that have headings of their own; comments after them stay, they may be the next's."""
+    kept: list[str] = []
+    dropped: list[str] = []
+    drops = False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("[") and (heads := _named(line)) is not None:
+            kept += _comments_after(dropped)
+            dropped, drops = [], heads in names
+        (dropped if drops else kept).append(line)
+    return "".join([*kept, *_comments_after(dropped)])
+
+
+def _named(heading: str) -> str | None:
+    """The server that a heading begins a table of, empty where it is of something else; None: it is no heading."""
+    try:
+        found = tomllib.loads(heading).get(_SECTION, {})
+    except ValueError:
+        return None
+    return next(iter(found), "") if isinstance(found, dict) else ""
+
+
+def _comments_after(lines: list[str]) -> list[str]:
+    told = [number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+    return [line for line in lines[told[-1] + 1 :] if line.strip()] if told else []
+
+
+def _certain(path: Path, text: str, expected: Mapping[str, Any]) -> str:
+    if not _reads_as(text, expected):
+        raise ConfigError(f"{path} is laid out so that it can only be changed by hand. Nothing was changed.")
+    return text
+
+
+def _expected(before: str, servers: Mapping[str, Any]) -> dict[str, Any]:
+    """All that the text says, with these servers in the place of its own."""
+    rest = {key: value for key, value in parsed_document(before).unwrap().items() if key != _SECTION}
+    return {**rest, _SECTION: dict(servers)} if servers else rest
+
+
+def _reads_as(text: str, expected: Mapping[str, Any]) -> bool:
+    try:
+        found = tomllib.loads(text)
+    except ValueError:
+        return False
+    return {key: value for key, value in found.items() if key != _SECTION or value} == expected
+
+
+def _lines(name: str, table: Mapping[str, Any]) -> str:
+    document, section, own = tomlkit.document(), tomlkit.table(is_super_table=True), tomlkit.table()
+    _filled(own, table)
+    section.append(name, own)
+    document.append(_SECTION, section)
+    return tomlkit.dumps(document)
+
+
+def _filled(own: Table, table: Mapping[str, Any]) -> None:
+    for key, value in table.items():
+        own.append(key, _inline(value) if isinstance(value, Mapping) else value)
+
+
+def _inline(table: Mapping[str, Any]) -> Any:
+    inline = tomlkit.inline_table()
+    for key, value in table.items():
+        inline.append(key, _inline(value) if isinstance(value, Mapping) else value)
+    return inline
