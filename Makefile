@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-WORKSPACE ?= sandbox
+WORKSPACE ?= playground
 
 CODE := graph_agent tools policy
 PY := $(VENV)/bin/python
@@ -16,8 +16,8 @@ READY := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
 
-run: $(READY) ## open the chat on ./sandbox, a small sample workspace (WORKSPACE=DIR: on another folder)
-	@if [ "$(WORKSPACE)" = sandbox ] && [ ! -d sandbox ]; then cp -R docs/sample sandbox; fi
+run: $(READY) ## open the chat on ./playground, a small sample workspace (WORKSPACE=DIR: on another folder)
+	@if [ "$(WORKSPACE)" = playground ] && [ ! -d playground ]; then cp -R docs/sample playground; fi
 	@# Leaving with open questions (3, 4) or by Ctrl-C (130) is an ordinary end of a chat.
 	@"$(PY)" -m graph_agent chat --workspace "$(WORKSPACE)" || case $$? in 3|4|130) ;; *) exit 1 ;; esac
 
@@ -48,7 +48,7 @@ server: $(READY) ## install LangGraph's development server and test the graph un
 	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-server.txt
 	@"$(PY)" -m pytest -q tests/graph_agent/app/test_serving.py
 
-clean: ## remove the virtual environment and all caches; ./sandbox and your threads stay
+clean: ## remove the virtual environment and all caches; ./playground and your threads stay
 	rm -rf "$(VENV)" .venv-ci .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
