@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from graph_agent.config.settings import Settings
 
-__all__ = ["CONNECT_FIRST", "OFFLINE_LABEL", "Choice", "choose_model", "shown_url"]
+__all__ = ["CONNECT_BRIEFLY", "CONNECT_FIRST", "OFFLINE_LABEL", "Choice", "choose_model", "shown_url"]
 
 OFFLINE_LABEL = "offline command mode, no model"
 
@@ -14,6 +14,10 @@ CONNECT_FIRST = (
     "To connect a model: set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any OpenAI-compatible server "
     "(Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, vLLM http://localhost:8000/v1, "
     "LM Studio http://localhost:1234/v1, OpenRouter https://openrouter.ai/api/v1); "
+    "GRAPH_AGENT_MODEL names the model."
+)
+CONNECT_BRIEFLY = (
+    "To connect a model: OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any OpenAI-compatible server; "
     "GRAPH_AGENT_MODEL names the model."
 )
 _CONNECT_ANOTHER = (

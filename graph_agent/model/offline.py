@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph_agent.config.choice import CONNECT_FIRST, OFFLINE_LABEL
+from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_FIRST, OFFLINE_LABEL
 from graph_agent.errors import UsageError
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call, Dialogue, Report, Result, dialogue
@@ -61,8 +61,7 @@ class OfflineModel:
         if isinstance(answer, Call):
             return _asking(answer, on_delta)
         if not _was_told(request.messages):
-            first = notice(OFFLINE_LABEL, CONNECT_FIRST, chinese=is_chinese(prompt))
-            answer = f"{first}\n\n{answer.removesuffix(CONNECT_FIRST).rstrip()}"
+            answer = f"{notice(OFFLINE_LABEL, chinese=is_chinese(prompt))}\n\n{answer}"
         for line in answer.splitlines(keepends=True):
             on_delta(Delta("text", line))
         return AIMessage(answer, response_metadata=_metadata("stop"))
@@ -72,7 +71,7 @@ def _next(prompt: str, tools: frozenset[str], done: _Done) -> Call | str:
     chinese = is_chinese(prompt)
     commands = parse(prompt)
     if isinstance(commands, NotUnderstood):
-        return not_understood(commands, CONNECT_FIRST, chinese=chinese)
+        return not_understood(commands, CONNECT_BRIEFLY, chinese=chinese)
     told: list[str] = []
     for position, command in enumerate(commands, start=1):
         ended = _replay(dialogue(command, tools), done)

@@ -32,14 +32,15 @@ class ReadFile:
     first: int | None = None
     """1-based; None: from the beginning."""
     last: int | None = None
-    """Inclusive; None: to the end, or `first` alone when only one line was named."""
+    """Inclusive; None: to the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindFiles:
-    """`find files PATTERN`."""
+    """`find files PATTERN [in PATH]`."""
 
     pattern: str
+    path: str = "."
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def dialogue(command: Command, tools: frozenset[str]) -> Dialogue:
     """The calls that do a command, with the tools of these names."""
     match command:
         case CreateFile(path=path, content=content):
-            return _create(tools, path, content)
+            return _read_if_asked(tools, Call("write_file", {"file_path": path, "content": content}), path)
         case AppendText() | ReplaceText():
             return _change(tools, command)
         case ListFiles() | ReadFile() | FindFiles() | SearchText():
@@ -87,9 +87,12 @@ def _look(tools: frozenset[str], command: ListFiles | ReadFile | FindFiles | Sea
             return Call("ls", {"path": path}), path
         case ReadFile(path=path):
             return Call("read_file", _range(command)), path
-        case FindFiles(pattern=pattern):
-            shell = f"find . -not -path '*/.*' -name {shlex.quote(pattern)}"
-            return _first_offered(tools, Call("glob", {"pattern": pattern}), _shell(shell)), pattern
+        case FindFiles(pattern=pattern, path=path):
+            # A name that begins with a dash is no option of find.
+            start = shlex.quote(path if path.startswith((".", "/")) else f"./{path}")
+            shell = f"find {start} -not -path '*/.*' -name {shlex.quote(pattern)}"
+            search = Call("glob", {"pattern": pattern} if path == "." else {"pattern": pattern, "path": path})
+            return _first_offered(tools, search, _shell(shell)), pattern
         case SearchText(text=text, path=path):
             # Finding nothing is no failure.
             shell = f"grep -rnIF -e {shlex.quote(text)} -- {shlex.quote(path)} || [ $? -eq 1 ]"
@@ -115,13 +118,13 @@ def _shell(line: str) -> Call:
 def _range(command: ReadFile) -> dict[str, Any]:
     if command.first is None:
         return {"file_path": command.path}
-    last = command.first if command.last is None else command.last
-    return {"file_path": command.path, "offset": command.first, "limit": max(1, last - command.first + 1)}
+    if command.last is None:
+        return {"file_path": command.path, "offset": command.first}
+    return {"file_path": command.path, "offset": command.first, "limit": max(1, command.last - command.first + 1)}
 
 
-def _create(tools: frozenset[str], path: str, content: str) -> Dialogue:
-    """A file that exists and was not read yet is read first, then written."""
-    write = Call("write_file", {"file_path": path, "content": content})
+def _read_if_asked(tools: frozenset[str], write: Call, path: str) -> Dialogue:
+    """A file that was not read yet, or has changed since, is read and then written."""
     report = yield from _one(tools, write, path)
     if report.kind != "failed" or not _wants_reading(report.text):
         return report
@@ -136,7 +139,8 @@ def _wants_reading(text: str) -> bool:
 def _change(tools: frozenset[str], command: AppendText | ReplaceText) -> Dialogue:
     if isinstance(command, ReplaceText) and "edit_file" in tools:
         old_new = {"old_string": command.old, "new_string": command.new, "replace_all": True}
-        return (yield from _one(tools, Call("edit_file", {"file_path": command.path, **old_new}), command.path))
+        edit = Call("edit_file", {"file_path": command.path, **old_new})
+        return (yield from _read_if_asked(tools, edit, command.path))
     seen = yield from _one(tools, Call("read_file", {"file_path": command.path}), command.path)
     if seen.kind != "done":
         return seen

@@ -1,30 +1,27 @@
 """What the offline mode says, in English and Chinese. Knows no tool and no history."""
 
+from unicodedata import east_asian_width
+
 from graph_agent.model.offline_grammar import NotUnderstood
+from graph_agent.model.offline_guess import guess
 from graph_agent.model.offline_plan import Report
+from graph_agent.model.offline_shapes import SHAPES
 
 __all__ = ["not_understood", "notice", "report", "stopped_before"]
 
 _MAX_SHOWN = 6_000
 """Longest result that is repeated to the user, in characters."""
 
-_ENGLISH_HELP = """\
-This mode understands these commands, several of them joined by "then":
-  list [FOLDER]                      read FILE [lines 2-5]
-  find files PATTERN                 search TEXT [in PATH]
-  create FILE with TEXT              append TEXT to FILE
-  replace A by B in FILE             run COMMAND
-  remember FACT                      show todo
-Put names and texts that hold blanks or the word "then" between quotes."""
-
-_CHINESE_HELP = """\
-本模式能理解以下命令，多个命令可用“然后”连接：
-  列出 [目录]                         读取 文件 [第2到5行]
-  查找文件 模式                       搜索 文字 [在 路径]
-  创建 文件 内容为 文字               追加 文字 到 文件
-  把 文件 中的 A 替换为 B             运行 命令
-  记住 事实                           显示待办
-名称或文字中有空格或“然后”时，请加引号。"""
+_HEAD = (
+    'It understands these commands, several of them joined by "then":',
+    "它能理解以下命令（英文也可以），多个命令可用“然后”连接：",
+)
+_FOOT = (
+    'Put names and texts that hold blanks or the word "then" between quotes.',
+    "名称或文字中有空格或“然后”时，请加引号。",
+)
+_COLUMN = 34
+"""Width of the first of the two columns of commands, in cells."""
 
 _REPORTS = {
     "done": ("{subject}:\n{text}", "{subject}：\n{text}"),
@@ -44,22 +41,44 @@ _REPORTS = {
 }
 
 
-def notice(label: str, connect: str, *, chinese: bool) -> str:
+def notice(label: str, *, chinese: bool) -> str:
     """What the first answer of a thread begins with."""
     if chinese:
-        return f"（离线命令模式，没有模型。{label}。）\n{connect}"
-    return f"({label}: this is a small command language, not a language model.)\n{connect}"
+        return f"（{label}：离线命令模式，没有语言模型；“帮助”列出可用的命令。）"
+    return f'({label}: a small command language answers; "help" lists it.)'
 
 
 def not_understood(fault: NotUnderstood, connect: str, *, chinese: bool) -> str:
     """The answer to what is not in the command language; it ends with how to connect a model."""
-    why = (
-        "The message is too long for this mode." if fault.is_too_long else f"Not understood: {_quoted(fault.part)}."
-    )
-    if not chinese:
-        return f"{why} Nothing was done.\n\n{_ENGLISH_HELP}\n\n{connect}"
-    reason = "消息太长。" if fault.is_too_long else f"未能理解：{_quoted(fault.part)}。"
-    return f"{reason} 没有执行任何操作。\n\n{_CHINESE_HELP}\n\n{_ENGLISH_HELP}\n\n{connect}"
+    known = f"{_HEAD[chinese]}\n{_commands(chinese=chinese)}\n{_FOOT[chinese]}"
+    return "\n\n".join(filter(None, (_why(fault, chinese=chinese), known, connect)))
+
+
+def _why(fault: NotUnderstood, *, chinese: bool) -> str:
+    if fault.asks_for_help:
+        return ""
+    if fault.is_too_long:
+        return (
+            "消息太长。没有执行任何操作。"
+            if chinese
+            else "The message is too long for this mode. Nothing was done."
+        )
+    near = guess(fault.part, chinese=chinese)
+    if chinese:
+        meant = f"\n您是否想说：{near}" if near else ""
+        return f"未能理解：{_quoted(fault.part)}。没有执行任何操作。{meant}"
+    meant = f"\nDid you mean: {near}" if near else ""
+    return f"Not understood: {_quoted(fault.part)}. Nothing was done.{meant}"
+
+
+def _commands(*, chinese: bool) -> str:
+    shapes = [shape.told(chinese=chinese) for shape in SHAPES]
+    rows = zip(shapes[::2], shapes[1::2], strict=True)
+    return "\n".join(f"  {left}{' ' * (_COLUMN - _width(left))}{right}" for left, right in rows)
+
+
+def _width(text: str) -> int:
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def report(ended: Report, *, chinese: bool) -> str:

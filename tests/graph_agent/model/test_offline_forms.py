@@ -15,6 +15,11 @@ from graph_agent.model.offline_forms import QUOTED, folder, form, line_number, l
         ("`x`", "x"),
         ("“你好”", "你好"),
         ("「你好」", "你好"),
+        ("『a』", "a"),
+        ("《a b》", "a b"),
+        ("‘a b’", "a b"),
+        ("```\na\n  b\n```", "a\n  b"),
+        ("```py\n a```", " a"),
         ('"a" "b"', '"a" "b"'),
         ('"', '"'),
         (None, ""),
@@ -30,7 +35,15 @@ def test_an_apostrophe_within_a_word_is_no_quote() -> None:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("a.txt.", "a.txt"), ("a.txt。", "a.txt"), ("..", ".."), ('"odd."', "odd."), ("here", "here"), ("?", "")],
+    [
+        ("a.txt.", "a.txt"),
+        ("a.txt。", "a.txt"),
+        ("..", ".."),
+        ('"odd."', "odd."),
+        ("here", "here"),
+        ("?", ""),
+        ("a\\ b", "a b"),
+    ],
 )
 def test_a_file_name_loses_the_full_stop_of_the_sentence(text: str, name: str) -> None:
     assert path(text) == name
@@ -48,11 +61,35 @@ def test_whole_lines_end_with_a_line_feed() -> None:
     assert [lines(text) for text in ("a", '"a\\n"', "", None)] == ["a\n", "a\n", "", ""]
 
 
+def test_numbers_are_read_in_digits_of_any_width_and_in_chinese_words() -> None:
+    words = ["7", "１２", "二", "两", "十", "十二", "二十", "九十九"]
+
+    assert [line_number(word) for word in words] == [7, 12, 2, 2, 10, 12, 20, 99]
+    assert line_number(None) is None
+
+
+def test_an_indentation_before_bare_lines_stays() -> None:
+    assert lines("  a\n    b\n\n") == "  a\n    b\n"
+
+
 def test_slots_of_a_wording_take_names_short_texts_and_the_rest() -> None:
-    wording = form(r"open\s+<F:path>(?:\s+at\s+(?P<at>\d+))?", lambda found: ReadFile(path(found["path"])))
+    wording = form(
+        r"open\s+<F:path>(?:\s+at\s+(?P<at>\d+))?", lambda found: ReadFile(path(found["path"])), "open x"
+    )
 
     found = wording.pattern.fullmatch("OPEN 'my file' at 7")
 
     assert found is not None
     assert (wording.build(found.groupdict()), line_number(found["at"])) == (ReadFile("my file"), 7)
     assert wording.pattern.fullmatch("open my file") is None
+
+
+def test_a_wording_takes_the_rest_where_it_ends_in_a_text() -> None:
+    patterns = [r"a\s+<T:text>", r"a\s+<B:text>", r"a\s+<F:path>", r"a\s+<B:text>(?:\s+b)?"]
+
+    assert [form(pattern, lambda _: ReadFile("x")).takes_the_rest for pattern in patterns] == [
+        True,
+        True,
+        False,
+        False,
+    ]

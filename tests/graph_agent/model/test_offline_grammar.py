@@ -1,3 +1,5 @@
+from dataclasses import astuple
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from graph_agent.model.offline_commands import (
     SearchText,
     ShowTodo,
 )
-from graph_agent.model.offline_grammar import MAX_LENGTH, NotUnderstood, parse
+from graph_agent.model.offline_grammar import MAX_LENGTH, NotUnderstood, is_chinese, parse
 
 WORDINGS: list[tuple[str, Command]] = [
     ("list", ListFiles()),
@@ -34,7 +36,7 @@ WORDINGS: list[tuple[str, Command]] = [
     ('show "my file.txt"', ReadFile("my file.txt")),
     ("show a.txt lines 2-4", ReadFile("a.txt", 2, 4)),
     ("read a.txt, lines 2 to 4", ReadFile("a.txt", 2, 4)),
-    ("show a.txt line 3", ReadFile("a.txt", 3)),
+    ("show a.txt line 3", ReadFile("a.txt", 3, 3)),
     ("读取 a.txt", ReadFile("a.txt")),
     ("读取a.txt第2到5行", ReadFile("a.txt", 2, 5)),
     ("查看 a.txt 的内容", ReadFile("a.txt")),
@@ -71,6 +73,36 @@ WORDINGS: list[tuple[str, Command]] = [
     ("执行命令：make", RunShell("make")),
     ("remember that I like tabs", Remember("I like tabs")),
     ("记住 我喜欢制表符", Remember("我喜欢制表符")),
+    ("read a.txt lines 2-4 please", ReadFile("a.txt", 2, 4)),
+    ("show lines ２ to ４ of a.txt, thanks", ReadFile("a.txt", 2, 4)),
+    ("read my\\ file.txt", ReadFile("my file.txt")),
+    ("read ‘my file.txt’", ReadFile("my file.txt")),
+    ("look at a.txt:3", ReadFile("a.txt", 3, 3)),
+    ("请读取《我的 文件.txt》的第２到５行，谢谢", ReadFile("我的 文件.txt", 2, 5)),
+    ("读取 a.txt 吧", ReadFile("a.txt")),
+    ("find files *.py in my\\ dir", FindFiles("*.py", "my dir")),
+    ("search foo in all files", SearchText("foo")),
+    ("search in src for TODO", SearchText("TODO", "src")),
+    ("find it in /etc/hosts", SearchText("it", "/etc/hosts")),
+    ("create a.txt with the text hello", CreateFile("a.txt", "hello\n")),
+    ("create a.txt with text editors", CreateFile("a.txt", "text editors\n")),
+    ("create a.txt with hi, thanks", CreateFile("a.txt", "hi, thanks\n")),
+    ("create a.py with:\n  if x:\n    y\n", CreateFile("a.py", "  if x:\n    y\n")),
+    ("create a.py with\n```python\n  x = '\"'\n```", CreateFile("a.py", "  x = '\"'\n")),
+    ("创建 a.txt 内容为 你好。", CreateFile("a.txt", "你好。\n")),
+    ("add the line 'x' to the end of a.txt", AppendText("a.txt", "x")),
+    ("向a.txt追加一行：x", AppendText("a.txt", "x")),
+    ("replace all occurrences of foo with bar in a.txt", ReplaceText("a.txt", "foo", "bar")),
+    ("replace all with none in a.txt", ReplaceText("a.txt", "all", "none")),
+    ("replace x by '' in a.txt", ReplaceText("a.txt", "x", "")),
+    ("把 a.txt 中的所有 foo 替换为 bar。", ReplaceText("a.txt", "foo", "bar")),
+    ("用「b」替换 a.txt 中的「a」", ReplaceText("a.txt", "a", "b")),
+    ("run the tests", RunShell("the tests")),
+    ("run command -v git", RunShell("command -v git")),
+    ("run make please", RunShell("make please")),
+    ("运行 ls。", RunShell("ls")),
+    ("remember: I like tabs", Remember("I like tabs")),
+    ("显示待办列表", ShowTodo()),
     ("show todo", ShowTodo()),
     ("显示待办", ShowTodo()),
 ]
@@ -89,6 +121,8 @@ def test_each_wording_is_read_as_its_command(text: str, command: Command) -> Non
         "list files, and then please create hello.txt with hi",
         "列出文件，然后创建 hello.txt 内容为 hi",
         "列出文件 然后 create hello.txt with hi",
+        "先列出文件，再创建 hello.txt 内容为 hi",
+        "first list the files; after that create hello.txt with hi",
     ],
 )
 def test_commands_are_joined_by_then(text: str) -> None:
@@ -104,7 +138,20 @@ def test_a_then_inside_quotes_or_before_no_verb_belongs_to_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "   ", "hello", "你好", "run", "create a directory", "how are you then", "then"]
+    "text",
+    [
+        "",
+        "   ",
+        "hello",
+        "你好",
+        "run",
+        "create a directory",
+        "how are you then",
+        "then",
+        "search for",
+        "ls -la",
+        "find files",
+    ],
 )
 def test_other_text_is_not_understood(text: str) -> None:
     assert parse(text) == NotUnderstood(text.strip())
@@ -114,33 +161,87 @@ def test_one_part_that_is_not_understood_spoils_the_whole() -> None:
     assert parse("list, then create a directory") == NotUnderstood("create a directory")
 
 
+@pytest.mark.parametrize("text", ["help", "Help!", "?", "帮助", "what can you do?"])
+def test_a_wish_to_know_the_commands_is_no_command(text: str) -> None:
+    assert parse(text) == NotUnderstood(text, asks_for_help=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("list", False),
+        ("create 你好.txt with 你好", False),
+        ("读取 a.txt", True),
+        ("list 然后 读取 a.txt", False),
+        ("你好", True),
+        ("", False),
+        ("好" * MAX_LENGTH + "了", True),
+    ],
+)
+def test_the_language_is_that_of_the_first_command_not_of_its_names(text: str, expected: bool) -> None:
+    assert is_chinese(text) is expected
+
+
 def test_a_very_long_message_is_refused_as_such() -> None:
     assert parse("create a.txt with " + "x" * MAX_LENGTH) == NotUnderstood(
         "create a.txt with " + "x" * 62, is_too_long=True
     )
 
 
-_WORDS = st.sampled_from(
-    [
+_PIECES = [
+    *[
         "list",
-        "then",
-        "然后",
+        "read",
+        "find",
+        "search",
         "create",
-        "a.txt",
+        "append",
+        "replace",
+        "run",
+        "remember",
+        "show todo",
+        "then",
         "with",
+    ],
+    *[
+        "in",
+        "by",
+        "to",
+        "all",
+        "lines 2-4",
+        "a.txt",
+        "my file",
         '"',
         "'",
         "`",
+        "```",
         " ",
         "\n",
-        "in",
-        "replace",
-        "by",
+        "\\",
+        ":",
+        ",",
+        "。",
+    ],
+    *[
+        "列出",
+        "读取",
+        "查找",
+        "搜索",
+        "创建",
+        "追加",
         "把",
-        "中",
-        "to",
-    ]
-)
+        "中的",
+        "替换为",
+        "运行",
+        "记住",
+        "然后",
+        "内容为",
+        "“",
+        "”",
+        "第二行",
+    ],
+]
+_WORDS = st.sampled_from(_PIECES)
 
 
 @given(st.one_of(st.text(), st.lists(_WORDS, max_size=40).map(" ".join)))
@@ -157,3 +258,17 @@ def test_repetitive_text_of_full_length_is_read_in_time(piece: str) -> None:
     text = ("replace " + piece * MAX_LENGTH)[: MAX_LENGTH - 1] + "("
 
     assert isinstance(parse(text), tuple | NotUnderstood)
+
+
+@given(
+    st.one_of(st.text(), st.lists(_WORDS, max_size=12).map(" ".join), st.lists(_WORDS, max_size=12).map("".join))
+)
+@settings(max_examples=400, deadline=None)
+def test_a_command_holds_no_word_that_the_message_does_not(text: str) -> None:
+    commands = parse(text)
+
+    if isinstance(commands, tuple):
+        told = text.replace("\\", "").replace("\n", "")
+        named = [value for command in commands for value in astuple(command) if isinstance(value, str)]
+        bare = [value.replace("\\", "").replace("\n", "").replace("\t", "t") for value in named]
+        assert [value for value in bare if value != "." and value not in told] == []

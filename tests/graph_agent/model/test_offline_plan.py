@@ -46,7 +46,7 @@ def test_one_call_gives_one_report_with_the_tools_own_words() -> None:
     ("command", "arguments"),
     [
         (ReadFile("f"), {"file_path": "f"}),
-        (ReadFile("f", 3), {"file_path": "f", "offset": 3, "limit": 1}),
+        (ReadFile("f", 3), {"file_path": "f", "offset": 3}),
         (ReadFile("f", 3, 5), {"file_path": "f", "offset": 3, "limit": 3}),
         (ReadFile("f", 5, 3), {"file_path": "f", "offset": 5, "limit": 1}),
     ],

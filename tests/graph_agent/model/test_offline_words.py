@@ -1,4 +1,5 @@
 import pytest
+from rich.cells import cell_len
 
 from graph_agent.model.offline_grammar import NotUnderstood
 from graph_agent.model.offline_plan import Report
@@ -53,9 +54,30 @@ def test_the_part_that_is_not_understood_is_quoted_and_a_long_one_cut() -> None:
     assert all(text.endswith("\n\nCONNECT") for text in (short, long, too_long))
 
 
-def test_the_notice_names_the_mode_and_how_to_connect() -> None:
-    for chinese in (False, True):
-        told = notice("offline command mode, no model", "CONNECT", chinese=chinese)
+def test_somebody_who_asks_for_help_is_not_told_that_it_was_not_understood() -> None:
+    told = not_understood(NotUnderstood("帮助", asks_for_help=True), "CONNECT", chinese=True)
 
-        assert "offline command mode, no model" in told
-        assert told.endswith("\nCONNECT")
+    assert (told.startswith("它能理解以下命令"), told.endswith("CONNECT")) == (True, True)
+
+
+def test_a_near_command_is_offered() -> None:
+    english = not_understood(NotUnderstood("raed a.txt"), "CONNECT", chinese=False)
+    chinese = not_understood(NotUnderstood("删除 a.txt"), "CONNECT", chinese=True)
+
+    assert english.startswith("Not understood: 'raed a.txt'. Nothing was done.\nDid you mean: read a.txt\n\n")
+    assert chinese.startswith("未能理解：'删除 a.txt'。没有执行任何操作。\n您是否想说：运行 rm a.txt\n\n")
+
+
+def test_the_list_of_commands_stands_in_two_columns_of_equal_width_in_either_language() -> None:
+    for chinese in (False, True):
+        told = not_understood(NotUnderstood("x"), "", chinese=chinese)
+        rows = [line for line in told.splitlines() if line.startswith("  ")]
+
+        assert (len(rows), all(cell_len(row.rsplit("  ", 1)[0]) == 34 for row in rows)) == (5, True)
+
+
+def test_the_notice_names_the_mode_and_where_the_commands_are_listed() -> None:
+    for chinese, word in ((False, "help"), (True, "帮助")):
+        told = notice("offline command mode, no model", chinese=chinese)
+
+        assert ("offline command mode, no model" in told, word in told) == (True, True)

@@ -1,0 +1,85 @@
+"""Renders docs/offline.md from the tables of the offline command language."""
+
+import json
+from collections.abc import Iterator
+
+from docs._generate.markdown import code, note, table
+from graph_agent.model.offline_chinese import CHINESE
+from graph_agent.model.offline_english import ENGLISH
+from graph_agent.model.offline_grammar import parse_one
+from graph_agent.model.offline_plan import Call, dialogue
+from graph_agent.model.offline_shapes import SHAPES, Shape
+
+__all__ = ["page"]
+
+_INTRODUCTION = """\
+With no model configured, a small fixed command language answers, in English and Chinese. It is no language model
+and does not pretend to be one: the first answer and the status line say *offline command mode, no model*. What it
+understands becomes ordinary tool calls, with the same approvals, ledger and recovery as those of a model; what it
+does not understand does nothing, and the answer lists what there is and guesses what was meant.
+
+How to connect a model instead: the [README](../README.md#connect-a-model).
+""".splitlines()
+_WRITING = """\
+- Several commands are joined by `then`, `and then`, `after that` or 然后, 接着, 最后, also across the languages.
+  They run in order; after one that fails or is refused the others do not run, and the answer says so. One part
+  that is not understood spoils the whole message: nothing of it is done.
+- Names with blanks stand between quotes, as do texts that hold a joining word before a command: `"..."`, `'...'`,
+  `` `...` ``, “...”, ‘...’, 「...」, 『...』, 《...》. Between straight double quotes `\\n`, `\\t`, `\\"` and
+  `\\\\` are read as in most languages; elsewhere a backslash is one, but before a blank in a name.
+- A text may have several lines, bare after a colon or between three backquotes; its first indentation stays.
+- Texts and searches are literal: no patterns. Paths are relative to the workspace, absolute, or begin with `~`.
+- Please, thanks, 请 and 谢谢 change nothing. The answer comes in the language of the message.
+""".splitlines()
+_TOOLS = frozenset(
+    ("ls", "read_file", "glob", "grep", "write_file", "edit_file", "bash", "save_memory", "todo_read")
+)
+
+
+def page() -> str:
+    """The whole page, as it should stand on disk."""
+    sections = [line for shape in SHAPES for line in _section(shape)]
+    return "\n".join(
+        [
+            note("graph_agent/model/offline_english.py", "graph_agent/model/offline_chinese.py"),
+            "# The offline command language",
+            "",
+            *_INTRODUCTION,
+            "",
+            "## Writing commands",
+            "",
+            *_WRITING,
+            "",
+            "## Commands",
+            "",
+            "Each wording below is tried by the tests as it stands. The first call of each is shown; appending",
+            "reads the file first, and so does writing over a file that was not read before.",
+            "",
+            *sections,
+        ]
+    )
+
+
+def _section(shape: Shape) -> list[str]:
+    head = f"### {shape.english} · {shape.chinese}"
+    return [
+        head,
+        "",
+        f"{shape.about[0].upper()}{shape.about[1:]}.",
+        "",
+        *table(("wording", "call"), _rows(shape)),
+        "",
+    ]
+
+
+def _rows(shape: Shape) -> Iterator[tuple[str, str]]:
+    for wording in (*ENGLISH, *CHINESE):
+        for example in wording.examples:
+            command = parse_one(example)
+            if isinstance(command, shape.command):
+                yield code(example.replace("\n", "⏎")), _called(next(dialogue(command, _TOOLS)))
+
+
+def _called(call: Call) -> str:
+    arguments = {name: value for name, value in call.arguments.items() if value is not True}
+    return f"`{call.tool}` {code(json.dumps(arguments, ensure_ascii=False))}"
