@@ -14,6 +14,9 @@ from tools.file_ops.ls import LsTool
 from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
 from tools.shell_ops.bash import BashTool
+from tools.shell_ops.bash_kill import BashKillTool
+from tools.shell_ops.bash_list import BashListTool
+from tools.shell_ops.bash_output import BashOutputTool
 from tools.web_ops.web_fetch import WebFetchTool
 
 __all__ = ["create_default_tools"]
@@ -32,6 +35,9 @@ def create_default_tools(*, workspace: str | Path, memory_file: Path | None = No
         GlobTool(workspace=workspace),
         GrepTool(workspace=workspace),
         BashTool(workspace=workspace),
+        BashOutputTool(workspace=workspace),
+        BashListTool(workspace=workspace),
+        BashKillTool(workspace=workspace),
         WebFetchTool(workspace=workspace),
         TodoWriteTool(workspace=workspace),
         TodoReadTool(workspace=workspace),

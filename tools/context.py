@@ -130,6 +130,8 @@ class Limits:
     """How far into a file a range may lie."""
     spool_bytes: int = 64 * 1024 * 1024
     """A command that writes more is stopped."""
+    shells: int = 8
+    """So many background shells a thread may have running."""
     look_s: float = 0.05
     """What a look at the work tree before and one after a command may take each; else its changes stay unknown."""
 

@@ -20,11 +20,17 @@ from graph_agent.toolbox.examples import Examples, hold_examples
 from policy import BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
+from tools.shell_ops.background import BackgroundShells
+from tools.shell_ops.bash import BashTool
+from tools.shell_ops.bash_kill import BashKillTool
+from tools.shell_ops.bash_list import BashListTool
+from tools.shell_ops.bash_output import BashOutputTool
 
 __all__ = [
     "Servers",
     "ToolStorage",
     "default_registry",
+    "lend_shells",
     "open_toolbox",
     "policy_of",
     "rules_of",
@@ -109,6 +115,13 @@ def default_registry(workspace: Path) -> ToolRegistry:
     registry = ToolRegistry()
     registry.register_all(create_default_tools(workspace=workspace, memory_file=memory_file(os.environ)))
     return registry
+
+
+def lend_shells(registry: ToolRegistry, shells: BackgroundShells) -> None:
+    """Give the tools that start, read or end background shells the ones of this session."""
+    for tool in registry:
+        if isinstance(tool, BashTool | BashOutputTool | BashListTool | BashKillTool):
+            tool.shells = shells
 
 
 class _NoFileStates:

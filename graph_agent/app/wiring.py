@@ -10,7 +10,7 @@ from graph_agent.app.instructions import instructions_for, remembered
 from graph_agent.app.models import NotedModels, OpenedModel
 from graph_agent.app.roots import Place
 from graph_agent.app.servers import SessionServers
-from graph_agent.app.tooling import ToolStorage, default_registry, open_toolbox
+from graph_agent.app.tooling import ToolStorage, default_registry, lend_shells, open_toolbox
 from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
@@ -30,8 +30,10 @@ from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.rewinds import SqliteRewinds
 from graph_agent.store.saver import CheckpointSaver
+from graph_agent.store.shells import SqliteShells
 from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
+from graph_agent.toolbox.shells import Shells
 
 __all__ = ["Store", "graph_parts", "open_store", "session_parts"]
 
@@ -100,6 +102,9 @@ async def session_parts(
         await asyncio.to_thread(sandbox.sweep)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
     saver = CheckpointSaver(database)
+    keeps = settings.background_shells == "keep"
+    shells = Shells(SqliteShells(database, clock), store.blobs, bus.publish, keeps=keeps)
+    lend_shells(servers.registry, shells)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),
@@ -115,6 +120,7 @@ async def session_parts(
         is_imported=store.threads.is_imported,
         tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
         instructions=parts.instructions,
+        shells=shells,
         walls=partial(walls_of, sandbox),
         clock=clock,
         bus=bus,

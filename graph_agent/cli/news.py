@@ -5,7 +5,8 @@ import time
 from typing import TextIO
 
 from graph_agent.cli.escape import escape
-from graph_agent.events import CallEnded, CallPlanned, CallStarted, Event, Warned
+from graph_agent.cli.shell_line import shell_line
+from graph_agent.events import CallEnded, CallPlanned, CallStarted, Event, ShellEnded, ShellKept, Warned
 
 __all__ = ["News"]
 
@@ -28,6 +29,8 @@ class News:
                 self._displays[event.call_id] = event.display or event.tool_name
             case CallEnded():
                 self._tell_end(event)
+            case ShellEnded() | ShellKept():
+                self.tell(f"note: {shell_line(event)}")
             case Warned(text=text):
                 self.tell(f"note: {text}")
             case _:

@@ -91,6 +91,8 @@ class Settings(Section):
     """Whether commands in the sandbox reach the network."""
     sandbox_write: tuple[str, ...] = ()
     """Folders that commands in the sandbox may write besides the workspace, e.g. a package cache."""
+    background_shells: Literal["end", "keep"] = "end"
+    """What becomes of background shells when the session ends: end them, or keep them for the next one."""
     max_steps: int = Field(default=200, ge=1)
     """Model requests per turn; reaching it pauses the turn, resumable."""
     keep_turns: int = Field(default=50, ge=1)

@@ -13,7 +13,7 @@ A question is not an event: it is returned by the session and answered through i
         │   │   └── CallProgressed*
         │   └── CallEnded                     exactly one per call of the step, whatever became of it
         └── TurnEnded
-    Warned                                    at any place
+    Warned, ShellEnded, ShellKept             at any place
 """
 
 from dataclasses import asdict, dataclass, field, fields
@@ -29,6 +29,8 @@ __all__ = [
     "Event",
     "ModelReplied",
     "SessionOpened",
+    "ShellEnded",
+    "ShellKept",
     "StepStarted",
     "TextArrived",
     "TurnEnded",
@@ -179,6 +181,28 @@ class Warned:
     type: Literal["warned"] = "warned"
 
 
+@dataclass(frozen=True, slots=True)
+class ShellEnded:
+    """A background shell runs no more, other than by a call of bash_kill."""
+
+    shell_id: str
+    command: str
+    state: str
+    """How it ended, in words."""
+    why: str = "own"
+    """own, flood, session, found, unseen, walls."""
+    type: Literal["shell_ended"] = "shell_ended"
+
+
+@dataclass(frozen=True, slots=True)
+class ShellKept:
+    """A background shell goes on: after the session that had it, or in the one that has it now."""
+
+    shell_id: str
+    command: str
+    type: Literal["shell_kept"] = "shell_kept"
+
+
 Event = (
     SessionOpened
     | TurnStarted
@@ -193,6 +217,8 @@ Event = (
     | CallEnded
     | TurnEnded
     | Warned
+    | ShellEnded
+    | ShellKept
 )
 
 _BY_TYPE: dict[str, Any] = {str(cls.__dataclass_fields__["type"].default): cls for cls in get_args(Event)}

@@ -1,7 +1,7 @@
 """The concrete parts a session works with; wired in graph_agent.app."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from graph_agent.events import EventBus
@@ -19,6 +19,7 @@ from graph_agent.ports import (
     WorkspaceFiles,
     no_walls,
 )
+from graph_agent.ports.shells import KeptShells, NoShells
 from graph_agent.session.run import GraphRun
 
 __all__ = ["SessionParts", "Thread"]
@@ -65,5 +66,6 @@ class SessionParts:
     bus: EventBus
     close: Callable[[], Awaitable[None]]
     """Closes what was opened for this session, the database last."""
+    shells: KeptShells = field(default_factory=NoShells)
     walls: Callable[[], Walls] = no_walls
     """The sandbox, as it is here and now; the first look may take some milliseconds."""

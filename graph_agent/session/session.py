@@ -136,6 +136,7 @@ class Session:
                 self.thread_id, position.checkpoint_id, str(self.workspace), self.model_label, self._drive.mode
             )
         )
+        await self._parts.shells.take_up(self.thread_id)
         if position.at_rest:
             return await self._drive.rest("done", position.values)
         if position.waits_for_model:
@@ -259,9 +260,12 @@ class Session:
         await self._drive.suspend()
 
     async def close(self) -> None:
-        """Give the thread back."""
-        await self._parts.lock.release()
-        await self._parts.close()
+        """End what runs in the background, and give the thread back."""
+        try:
+            await self._parts.shells.close()
+        finally:
+            await self._parts.lock.release()
+            await self._parts.close()
 
     async def _send(self, position: Position, text: str, message_id: str | None) -> Rest:
         messages: list[Any] = [] if position.exists else [SystemMessage(self._parts.instructions())]

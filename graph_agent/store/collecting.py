@@ -30,8 +30,13 @@ _COLUMNS = (
     ("checkpoints", "checkpoint"),
     ("writes", "value"),
 )
+_BESIDE = ".code"
+"""Ending of what lies beside the spool of a background shell and goes with it."""
 _OUTCOMES = "SELECT outcome FROM journal WHERE outcome LIKE '{\"blob\"%'"
-_UNSETTLED = "SELECT thread_id, call_id, attempt FROM journal WHERE status NOT IN ('success', 'error')"
+_UNSETTLED = """
+SELECT thread_id, call_id, attempt FROM journal WHERE status NOT IN ('success', 'error')
+UNION SELECT thread_id, call_id, attempt FROM shells WHERE ended_at IS NULL
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ def _files(folder: Path, kept: set[str], running: set[str]) -> Iterator[tuple[Pa
     for path in _below(folder / "objects"):
         yield path, f"{path.parent.name}{path.name}" in kept
     for path in _below(folder / "spool"):
-        yield path, f"{path.parent.name}/{path.name}" in running
+        yield path, f"{path.parent.name}/{path.name.removesuffix(_BESIDE)}" in running
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -244,6 +244,23 @@ CREATE TABLE imported (                      -- checkpoints out of a file: nobod
 _ROOTS = "ALTER TABLE threads ADD COLUMN add_dirs TEXT NOT NULL DEFAULT '[]'"  # JSON list of folders
 # 1: the call runs outside of the sandbox. SQLite would take a comment here for part of the table.
 _OUTSIDE = "ALTER TABLE decisions ADD COLUMN outside INTEGER NOT NULL DEFAULT 0"
+_SHELLS = """
+CREATE TABLE shells (                        -- commands that go on in the background
+    id INTEGER PRIMARY KEY AUTOINCREMENT,    -- never used again: the model knows one by it
+    thread_id TEXT NOT NULL,
+    call_id TEXT NOT NULL,                   -- with thread and attempt its journal row, with the process group
+    attempt INTEGER NOT NULL,
+    command TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    ended_at TEXT,
+    ending TEXT,                             -- JSON: ShellEnding
+    read_from INTEGER NOT NULL DEFAULT 0,    -- bytes of its output: what the last reading began and ended with
+    read_until INTEGER NOT NULL DEFAULT 0,
+    read_by TEXT NOT NULL DEFAULT ''         -- the call that read
+);
+CREATE INDEX shells_by_thread ON shells (thread_id, id);
+"""
 
 
 def _add_place(connection: sqlite3.Connection) -> None:
@@ -262,6 +279,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("roots", _ROOTS),
     Migration("place", "", fill=_add_place),
     Migration("outside", _OUTSIDE),
+    Migration("shells", _SHELLS),
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

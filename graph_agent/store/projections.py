@@ -57,6 +57,7 @@ _OF_A_THREAD = (
     "cuts",
     "pruned",
     "imported",
+    "shells",
 )
 
 

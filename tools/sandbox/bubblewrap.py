@@ -9,10 +9,11 @@ from tools.sandbox.places import Mount, in_order
 from tools.sandbox.private import empty_file
 from tools.sandbox.terms import Terms
 
-__all__ = ["WALLS", "bubblewrap_arguments"]
+__all__ = ["WALLS", "bubblewrap_arguments", "without_parent"]
 
+_TIED = "--die-with-parent"
 WALLS = (
-    "--die-with-parent",
+    _TIED,
     "--new-session",
     "--unshare-user",
     "--unshare-all",
@@ -48,6 +49,11 @@ def bubblewrap_arguments(program: str, terms: Terms, private: Path, mounts: Sequ
         *(word for mount in in_order(table) for word in _words(mount)),
         "--",
     ]
+
+
+def without_parent(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The same for a program that goes on when whoever started it has ended."""
+    return tuple(word for word in arguments if word != _TIED)
 
 
 def _of_run(terms: Terms) -> Iterator[Mount]:

@@ -4,13 +4,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from tools.sandbox import landlock
 from tools.sandbox.absent import closed, put_back, swept, tripwires
-from tools.sandbox.bubblewrap import bubblewrap_arguments
+from tools.sandbox.bubblewrap import bubblewrap_arguments, without_parent
 from tools.sandbox.looking import is_there
 from tools.sandbox.places import Mount
 from tools.sandbox.private import private_folder
@@ -83,7 +83,7 @@ class Sandbox:
         return Sandbox(terms, is_required=self.is_required, look=self._look)
 
     @contextmanager
-    def confined(self, name: str, *, is_lasting: bool = False) -> Iterator[Confined | None]:
+    def confined(self, name: str, *, is_lasting: bool = False, outlives: bool = False) -> Iterator[Confined | None]:
         """What a program is to be started with, valid while the block runs; None where there is no sandbox here.
 
         When the block is left, everything that was started with it must have ended.
@@ -92,6 +92,7 @@ class Sandbox:
             name: commands of the same name share their temporary files.
             is_lasting: it runs for as long as the agent: names that are absent in its folders are not closed, as
                 that would be in everybody's way all the time.
+            outlives: it goes on when the agent ends.
 
         Raises:
             NoSandbox: none can be had, and it is required.
@@ -107,7 +108,8 @@ class Sandbox:
             yield Confined("landlock", self._launcher(private), self._environment(private))
             return
         if is_lasting:
-            yield self._behind_walls(means.program, private, self._protected())
+            confined = self._behind_walls(means.program, private, self._protected())
+            yield replace(confined, prefix=without_parent(confined.prefix)) if outlives else confined
             return
         with self._closed_walls(means.program, private) as confined:
             yield confined

@@ -30,6 +30,7 @@ from tools.base import (
 from tools.blocking import in_thread
 from tools.paths import PathRefused, holder, resolve
 from tools.sandbox.sandbox import NoSandbox
+from tools.shell_ops.background import BackgroundShells, started
 from tools.shell_ops.child import Child
 from tools.shell_ops.spool import Spool, open_spool
 from tools.shell_ops.starting import Run, exit_code, not_begun, prologue, spawn, walls
@@ -55,6 +56,10 @@ class BashArgs(BaseModel):
         default="",
         description="folder for this call alone, relative to the workspace; otherwise the shell's current one",
     )
+    background: bool = Field(
+        default=False,
+        description="for servers and watchers: it goes on while you work, without time limit; its id comes at once",
+    )
 
 
 class BashTool(BaseTool):
@@ -64,7 +69,8 @@ class BashTool(BaseTool):
     description = (
         "Run a command with bash in the workspace. There is no terminal and no input: commands that ask get the "
         "end of input at once. A changed working directory is kept for the next call while it lies inside; "
-        "variables are not kept. Processes left in the background end with the call. Long output is shortened."
+        "variables are not kept. Long output is shortened. What a command leaves running ends with the call: start "
+        "servers and watchers with background=true, read them with bash_output, end them with bash_kill."
     )
     risk_level = ToolRiskLevel.HIGH
     kind = ToolKind.EXECUTE
@@ -74,6 +80,8 @@ class BashTool(BaseTool):
     """Its output is cut to the context's limit already; the lines about its ending come on top."""
     timeout_s = 660
     """Only a net below the command's own limit, which is 600 seconds at most."""
+    shells: BackgroundShells | None = None
+    """Given by whoever opens a session."""
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
         """Refuses what the shell could not be given."""
@@ -87,9 +95,10 @@ class BashTool(BaseTool):
         return [CommandTarget(str(args["command"]), str(args.get("working_directory") or ""))]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """The first line of the command."""
+        """The first line of the command, and whether it goes on in the background."""
         first, *more = str(args["command"]).strip().split("\n")
-        return f"$ {first}" + (f" (+{len(more)} lines)" if more else "")
+        lines = f" (+{len(more)} lines)" if more else ""
+        return f"$ {first}{lines}{' (in the background)' if args.get('background') else ''}"
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:
         """The command and the folder it would run in."""
@@ -104,9 +113,10 @@ class BashTool(BaseTool):
         description: str = "",  # noqa: ARG002 - for the person who is asked
         timeout: float = 120,  # noqa: ASYNC109 - the model's argument: the command's limit, not this coroutine's
         working_directory: str = "",
+        background: bool = False,
         context: ToolContext | None = None,
     ) -> ToolResult:
-        """Run it to its end, its limit, or its cancellation; nothing of it is left running."""
+        """Run it to its end, its limit, or its cancellation; nothing of it is left running, unless it was to be."""
         surroundings = self.context_or_own(context)
         if objection := self.validate({"command": command}):
             return failure(ToolErrorType.VALIDATION, objection)
@@ -114,6 +124,8 @@ class BashTool(BaseTool):
             start = _start_folder(working_directory, surroundings)
         except PathRefused as refused:
             return refused.as_result()
+        if background:
+            return await started(Run(command, timeout, start, surroundings, tells="code"), self.shells)
         try:
             return await _run(Run(command, min(timeout, 600), start, surroundings))
         except NoSandbox as refusal:
@@ -152,7 +164,7 @@ async def _run(run: Run) -> ToolResult:
             return not_begun(spool)
         folder = _reported(source)
         ending = Ending(
-            code=exit_code(child, run.command, told_folder=folder is not None),
+            code=exit_code(child, run.command, has_told=folder is not None),
             stopped=stopped,
             timeout_s=run.timeout,
             seconds=time.monotonic() - began,

@@ -214,6 +214,15 @@ class Child:
         if self._exit is not None:
             os.close(self._exit)
 
+    def let_be(self) -> None:
+        """Look at it no more and end nothing: it goes on without this process."""
+        self._is_over = True
+        # It would be complained of as a process that nobody waited for.
+        self._process.returncode = self._process.poll() or 0
+        self._gate.close()
+        if self._exit is not None:
+            os.close(self._exit)
+
     def _has_told(self) -> bool:
         """Whether the shell within has told how the command ended."""
         with contextlib.suppress(BlockingIOError, ConnectionError):

@@ -97,6 +97,8 @@ def send(process: Process, number: signal.Signals) -> None:
 
 def is_alive(process: Process) -> bool:
     """Whether exactly this process still runs."""
+    if sys.platform != "linux":
+        return start_time(process.pid) == process.started
     stat = _stat(process.pid)
     return stat is not None and stat.state not in "ZX" and str(stat.started) == process.started
 

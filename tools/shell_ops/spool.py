@@ -8,7 +8,10 @@ from pathlib import Path
 
 from tools.shell_ops.output import clean, incomplete_end
 
-__all__ = ["Spool", "open_spool"]
+__all__ = ["Spool", "code_file", "complete_end", "open_spool", "to_read", "told_code"]
+
+_CODE_FILE = ".code"
+"""Ending of the name of the file beside the spool of a background command that takes its exit code."""
 
 _PIECE_BYTES = 64 * 1024
 
@@ -51,6 +54,44 @@ class Spool:
             start += len(part)
             wanted -= len(part)
         return b"".join(parts)
+
+
+def complete_end(path: Path, start: int) -> int:
+    """Up to where the file can be read from here without cutting a character in two."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            return max(start, size - incomplete_end(os.pread(file.fileno(), 4, max(start, size - 4))))
+    except FileNotFoundError:
+        return start
+
+
+def code_file(spool: Path) -> Path:
+    """Where the shell of a background command writes its exit code."""
+    return spool.with_name(f"{spool.name}{_CODE_FILE}")
+
+
+def told_code(spool: Path) -> int | None:
+    """The exit code that the shell wrote down; None where it could not."""
+    try:
+        text = code_file(spool).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+@contextmanager
+def to_read(path: Path) -> Iterator[Spool]:
+    """The spool of a command that somebody else keeps.
+
+    Raises:
+        FileNotFoundError: it is gone.
+    """
+    source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield Spool(source, source)
+    finally:
+        os.close(source)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tools.blocking import in_thread
 from tools.context import ToolContext
@@ -19,13 +20,14 @@ from tools.shell_ops.output import clean
 from tools.shell_ops.processes import MARK
 from tools.shell_ops.spool import Spool
 
-__all__ = ["Run", "exit_code", "not_begun", "prologue", "spawn", "walls"]
+__all__ = ["Run", "exit_code", "not_begun", "not_begun_told", "prologue", "spawn", "walls", "without_prologue"]
 
 _SHELL = "/bin/bash"
 _SIGNALLED = 128
 _OWN_END = re.compile(r"\b(?:exec|trap)\b")
 """What in a command may have the shell end without telling where."""
 _TROUBLE_BYTES = 1_000
+_PROLOGUE = re.compile(r"trap '(?:pwd -P|echo \$\?) >&\d+' EXIT; ")
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,15 @@ class Run:
     timeout: float
     start: Path
     context: ToolContext
+    tells: Literal["folder", "code"] = "folder"
+    """What its shell writes down when it ends: where it stands, or its exit code, where nobody may be there to
+    see that."""
 
 
 @asynccontextmanager
-async def walls(context: ToolContext) -> AsyncIterator[Confined | None]:
+async def walls(
+    context: ToolContext, lasts: Literal["call", "session", "always"] = "call"
+) -> AsyncIterator[Confined | None]:
     """What a command is confined with; None where there is nothing to do it with, or nobody wants it.
 
     Raises:
@@ -48,7 +55,8 @@ async def walls(context: ToolContext) -> AsyncIterator[Confined | None]:
     if context.sandbox is None:
         yield None
         return
-    confining = context.sandbox.confined(context.thread_id or str(context.workspace))
+    name = context.thread_id or str(context.workspace)
+    confining = context.sandbox.confined(name, is_lasting=lasts != "call", outlives=lasts == "always")
     confined = await in_thread(confining.__enter__)
     try:
         yield confined
@@ -57,13 +65,13 @@ async def walls(context: ToolContext) -> AsyncIterator[Confined | None]:
 
 
 def spawn(run: Run, spool: Spool, report: int, confined: Confined | None) -> Child:
-    """Start the shell, held back; `report` takes the folder in which it ends.
+    """Start the shell, held back; `report` takes what it tells at its end.
 
     Raises:
         OSError: the system refuses.
     """
     # The approved text follows on the same line, so that the shell's messages count lines as the model does.
-    shell = [_SHELL, "--noprofile", "--norc", "-c", f"{prologue(report)}{run.command}", "bash"]
+    shell = [_SHELL, "--noprofile", "--norc", "-c", f"{prologue(report, run.tells)}{run.command}", "bash"]
     mark = run.context.mark or secrets.token_hex(16)
     marks = ",".join(filter(None, (os.environ.get(MARK), mark)))
     environment = {**child_environment(os.environ), "PWD": str(run.start), MARK: marks}
@@ -80,23 +88,32 @@ def spawn(run: Run, spool: Spool, report: int, confined: Confined | None) -> Chi
     )
 
 
-def prologue(report: int) -> str:
-    """What is put before a command so that its shell tells where it ends."""
-    return f"trap 'pwd -P >&{report}' EXIT; "
+def prologue(report: int, tells: Literal["folder", "code"] = "folder") -> str:
+    """What is put before a command so that its shell tells where it ends, or how."""
+    return f"trap '{'pwd -P' if tells == 'folder' else 'echo $?'} >&{report}' EXIT; "
+
+
+def without_prologue(text: str) -> str:
+    """What a shell said, without what was put before its command."""
+    return _PROLOGUE.sub("", text)
 
 
 def not_begun(spool: Spool) -> ToolResult:
     """What to tell of a command whose walls could not be put up."""
-    trouble = clean(spool.read(0, _TROUBLE_BYTES)).strip() or "it said nothing"
-    told = f"The sandbox could not be set up, and the command did not run: {trouble}"
-    return failure(ToolErrorType.EXECUTION, f"{told}. The user can look with `graph-agent doctor`.")
+    return failure(ToolErrorType.EXECUTION, not_begun_told(clean(spool.read(0, _TROUBLE_BYTES)).strip()))
 
 
-def exit_code(child: Child, command: str, *, told_folder: bool) -> int:
+def not_begun_told(trouble: str) -> str:
+    """The same in words."""
+    told = f"The sandbox could not be set up, and the command did not run: {trouble or 'it said nothing'}"
+    return f"{told}. The user can look with `graph-agent doctor`."
+
+
+def exit_code(child: Child, command: str, *, has_told: bool) -> int:
     """Exit code, or minus the signal. From within a sandbox both come as one number.
 
-    A shell that exits tells its folder before, unless the command took that away from it.
+    A shell that exits tells what it is to tell before, unless the command took that away from it.
     """
     code = child.returncode or 0
-    is_signal = child.has_walls and code > _SIGNALLED and not told_folder and not _OWN_END.search(command)
+    is_signal = child.has_walls and code > _SIGNALLED and not has_told and not _OWN_END.search(command)
     return _SIGNALLED - code if is_signal else code

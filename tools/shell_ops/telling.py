@@ -13,7 +13,7 @@ from tools.shaping import head_and_tail, keep, shape
 from tools.shell_ops.output import clean
 from tools.shell_ops.spool import Spool
 
-__all__ = ["Ending", "told"]
+__all__ = ["Ending", "code_in_words", "hint_of", "output_between", "told"]
 
 _WHOLE_BYTES = 1024 * 1024
 """Up to here all of the output is cleaned; of more, the beginning and the end."""
@@ -72,13 +72,12 @@ class Ending:
 
 def told(command: str, ending: Ending, spool: Spool, context: ToolContext) -> ToolResult:
     """The result of a command that has ended."""
-    limit = context.limits.result_chars
     if ending.stopped == "flood":
         spool.cut(context.limits.spool_bytes)
-    text, metadata = _output(spool, context, limit)
+    text, metadata = output_between(spool, context, 0, spool.size)
     text = text.replace(ending.prologue, "") if ending.prologue else text
     status = _status(command, ending, context.limits.spool_bytes)
-    hint = _hint(text, ending)
+    hint = hint_of(text, ending.code)
     walls = _walls(text, ending)
     parts = (text.rstrip("\n") or "(no output)", f"[{status}]", hint, walls, _left(ending), _folder(ending))
     output = "\n".join(part for part in parts if part)
@@ -96,16 +95,17 @@ def told(command: str, ending: Ending, spool: Spool, context: ToolContext) -> To
     return ToolResult(output, display=status, metadata=metadata)
 
 
-def _output(spool: Spool, context: ToolContext, limit: int) -> tuple[str, dict[str, Any]]:
-    size = spool.size
+def output_between(spool: Spool, context: ToolContext, start: int, end: int) -> tuple[str, dict[str, Any]]:
+    """A part of the output, readable and cut to the context's limit, and what is to be noted of it."""
+    size, limit = end - start, context.limits.result_chars
     if size <= _WHOLE_BYTES:
-        shaped = shape(ToolResult(clean(spool.read())), limit, context.blobs)
+        shaped = shape(ToolResult(clean(spool.read(start, size))), limit, context.blobs)
         return shaped.output, {"output_bytes": size, **shaped.metadata}
-    reference = keep(spool.read(), context.blobs)
+    reference = keep(spool.read(start, size), context.blobs)
     how = (
         f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
     )
-    ends = f"{clean(spool.read(0, limit))}\n{clean(spool.read(size - limit, limit))}"
+    ends = f"{clean(spool.read(start, limit))}\n{clean(spool.read(end - limit, limit))}"
     text = head_and_tail(ends, limit, f"left out here: the whole output has {size} bytes; {how}")
     metadata: dict[str, Any] = {"output_bytes": size, "truncated": True}
     return text, metadata | ({"blob": reference} if reference else {})
@@ -116,12 +116,17 @@ def _status(command: str, ending: Ending, spool_bytes: int) -> str:
         return f"stopped after {ending.timeout_s:g} seconds, its time limit; what it did until then stays done"
     if ending.stopped == "flood":
         return f"stopped because it wrote more than {spool_bytes} bytes; only those were kept"
-    if ending.code < 0:
-        return f"killed by signal {_signal_name(-ending.code)}"
-    name = _signal_name(ending.code - 128) if 128 < ending.code < 193 else ""
+    return code_in_words(ending.code, command)
+
+
+def code_in_words(code: int, command: str) -> str:
+    """An exit code, or minus a signal, told for what it is."""
+    if code < 0:
+        return f"killed by signal {_signal_name(-code)}"
+    name = _signal_name(code - 128) if 128 < code < 193 else ""
     by_signal = f", which usually means signal {name}" if name else ""
     last = ", that of the last command; earlier ones may have failed" if _SEVERAL.search(command.strip()) else ""
-    return f"exit code {ending.code}{by_signal}{last}"
+    return f"exit code {code}{by_signal}{last}"
 
 
 def _with_next(status: str) -> str:
@@ -135,8 +140,9 @@ def _signal_name(number: int) -> str:
         return f"number {number}" if number > 31 else ""
 
 
-def _hint(text: str, ending: Ending) -> str:
-    if not _NO_TERMINAL.search(text) and (ending.code == 0 or not _NO_INPUT.search(text)):
+def hint_of(text: str, code: int) -> str:
+    """What helps where a command failed for want of input; empty where it did not."""
+    if not _NO_TERMINAL.search(text) and (code == 0 or not _NO_INPUT.search(text)):
         return ""
     return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
 

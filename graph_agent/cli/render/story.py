@@ -10,6 +10,7 @@ from graph_agent.cli.escape import escape
 from graph_agent.cli.render.diff import diff_lines
 from graph_agent.cli.render.lines import block, folded, marked
 from graph_agent.cli.render.running import RunningCalls
+from graph_agent.cli.shell_line import shell_line
 from graph_agent.events import (
     CallAnswered,
     CallArrived,
@@ -20,6 +21,8 @@ from graph_agent.events import (
     Event,
     ModelReplied,
     SessionOpened,
+    ShellEnded,
+    ShellKept,
     StepStarted,
     TextArrived,
     TurnEnded,
@@ -60,6 +63,8 @@ class Story:
                 self.line(Text.assemble(("! ", "yellow"), marked(text)))
             case CallPlanned() | CallStarted() | CallProgressed() | CallEnded():
                 self._tell_call(event)
+            case ShellEnded() | ShellKept():
+                self.line(Text.assemble(("! ", "yellow"), marked(shell_line(event))))
             case CallAnswered(call_id=call_id):
                 self._answered.add(call_id)
             case SessionOpened() | TurnStarted() | StepStarted() | CallArrived() | TurnEnded():

@@ -1,0 +1,110 @@
+"""What is kept of background shells, so that a later process knows of them; and what a session asks of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from graph_agent.ports.journal import JournalRow
+
+__all__ = ["KeptShells", "NewShell", "NoShells", "ShellEnding", "ShellRecord", "ShellRecords"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewShell:
+    """One that is about to be let go."""
+
+    thread_id: str
+    call_id: str
+    attempt: int
+    """With thread and call the key of its journal row, which holds its process group."""
+    command: str
+    folder: str
+    """Where it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellEnding:
+    """How one ended, as it is written down once."""
+
+    why: str
+    """One of `tools.shell_ops.going_on.Why`."""
+    code: int | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellRecord:
+    """One that was let go."""
+
+    number: int
+    """Never given twice in a database."""
+    shell: NewShell
+    started_at: str
+    journal: JournalRow | None
+    """The attempt that started it."""
+    ended_at: str | None = None
+    ending: ShellEnding | None = None
+    read_from: int = 0
+    """Where the last reading began."""
+    read_until: int = 0
+    """Where the next one begins."""
+    read_by: str = ""
+    """The call that read last: where it is run again it begins where it had begun."""
+
+
+class ShellRecords(Protocol):
+    """Durable when a method returns."""
+
+    async def add(self, shell: NewShell) -> int:
+        """Write one down; its number."""
+        ...
+
+    async def of_thread(self, thread_id: str) -> list[ShellRecord]:
+        """Those of a thread, in order of their start."""
+        ...
+
+    async def running(self, thread_id: str) -> list[ShellRecord]:
+        """Those without an ending of a thread and of what works for it."""
+        ...
+
+    async def get(self, number: int) -> ShellRecord | None:
+        """One."""
+        ...
+
+    async def read(self, number: int, call_id: str, start: int, until: int) -> None:
+        """Note how far a call has read."""
+        ...
+
+    async def end(self, number: int, ending: ShellEnding) -> bool:
+        """Note how one ended; the first ending stands, and False tells that there was one."""
+        ...
+
+
+class KeptShells(Protocol):
+    """The background shells of a session, as the session sees them."""
+
+    async def take_up(self, thread_id: str) -> None:
+        """Find what an earlier process left running, and end it or go on with it; it is told as events."""
+        ...
+
+    async def running(self, thread_id: str) -> Sequence[str]:
+        """Those that run, each in words."""
+        ...
+
+    async def close(self) -> None:
+        """End all that run, or let them be where the user wants that; it is told as events."""
+        ...
+
+
+class NoShells:
+    """For sessions without any."""
+
+    async def take_up(self, thread_id: str) -> None:
+        """There is nothing."""
+
+    async def running(self, thread_id: str) -> Sequence[str]:  # noqa: ARG002 - port
+        """None."""
+        return ()
+
+    async def close(self) -> None:
+        """There is nothing."""

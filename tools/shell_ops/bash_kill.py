@@ -1,0 +1,71 @@
+"""Ending a background shell with everything it started."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from tools.base import (
+    BaseTool,
+    InterruptedCall,
+    Reconciliation,
+    ToolContext,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+)
+from tools.shell_ops.background import BackgroundShells, no_shell, nowhere
+
+__all__ = ["BashKillArgs", "BashKillTool"]
+
+
+class BashKillArgs(BaseModel):
+    """Which one."""
+
+    id: str = Field(description="the shell's id, as bash told it")
+
+
+class BashKillTool(BaseTool):
+    """See the module."""
+
+    name = "bash_kill"
+    description = "End a background shell that bash started, with every process it started."
+    risk_level = ToolRiskLevel.LOW
+    kind = ToolKind.EXECUTE
+    category = "shell"
+    args_schema = BashKillArgs
+    shells: BackgroundShells | None = None
+    """Given by whoever opens a session."""
+
+    def signature(self, args: Mapping[str, Any]) -> str:
+        """The id."""
+        return str(args["id"])
+
+    def display_call(self, args: Mapping[str, Any]) -> str:
+        """One line."""
+        return f"end background shell {args['id']}"
+
+    async def execute(self, *, id: str, context: ToolContext | None = None) -> ToolResult:  # noqa: A002 - the argument's fixed name
+        """SIGTERM to all of it, SIGKILL to what is left after a moment; one that has ended stays as it is."""
+        if self.shells is None:
+            return nowhere()
+        surroundings = self.context_or_own(context)
+        view = await self.shells.end(surroundings, id)
+        if view is None:
+            return no_shell(id, await self.shells.all(surroundings))
+        unread = f" bash_output shows the {view.unread_bytes} bytes not read yet." if view.unread_bytes else ""
+        return ToolResult(
+            f"{view.shell_id}: {view.state}.{unread}",
+            display=f"{view.shell_id}: {view.state}",
+            metadata={"shell": view.shell_id, "state": view.state},
+        )
+
+    async def reconcile(self, call: InterruptedCall) -> Reconciliation:
+        """Whether it still runs."""
+        shell_id = str(call.arguments.get("id", ""))
+        view = await self.shells.find(shell_id) if self.shells is not None else None
+        if view is None:
+            return Reconciliation("unknown", f"Nothing is known here of a background shell {shell_id!r}.")
+        if view.is_running:
+            return Reconciliation("not_applied", f"{shell_id} is still running.")
+        return Reconciliation("already_applied", f"{shell_id} runs no more: {view.state}.")

@@ -1,0 +1,52 @@
+"""The background shells of a thread at a glance."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tools.base import BaseTool, NoArguments, ToolContext, ToolKind, ToolResult, ToolRiskLevel
+from tools.shell_ops.background import BackgroundShells, ShellView, nowhere
+
+__all__ = ["BashListTool"]
+
+_SHOWN = 20
+_COMMAND_CHARS = 100
+
+
+class BashListTool(BaseTool):
+    """See the module."""
+
+    name = "bash_list"
+    description = "List the background shells that bash started in this conversation, running or ended."
+    risk_level = ToolRiskLevel.LOW
+    kind = ToolKind.READONLY
+    category = "shell"
+    args_schema = NoArguments
+    shells: BackgroundShells | None = None
+    """Given by whoever opens a session."""
+
+    def display_call(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - there are no arguments
+        """One line."""
+        return "list background shells"
+
+    async def execute(self, *, context: ToolContext | None = None) -> ToolResult:
+        """One line each, the newest last."""
+        if self.shells is None:
+            return nowhere()
+        views = await self.shells.all(self.context_or_own(context))
+        running = sum(view.is_running for view in views)
+        lines = [_line(view) for view in views[-_SHOWN:]]
+        if len(views) > _SHOWN:
+            lines.insert(0, f"({len(views) - _SHOWN} older ones, all ended)")
+        listed = [{"shell": view.shell_id, "is_running": view.is_running, "state": view.state} for view in views]
+        return ToolResult(
+            "\n".join(lines) or "There are no background shells.",
+            display=f"{running} running, {len(views) - running} ended",
+            metadata={"shells": listed[-_SHOWN:]},
+        )
+
+
+def _line(view: ShellView) -> str:
+    first, *more = view.command.strip().split("\n")
+    cut = "…" if more or len(first) > _COMMAND_CHARS else ""
+    unread = f", {view.unread_bytes} bytes not read yet" if view.unread_bytes else ""
+    return f"{view.shell_id}  {view.state}{unread}  $ {first[:_COMMAND_CHARS]}{cut}"

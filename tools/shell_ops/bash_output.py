@@ -1,0 +1,93 @@
+"""Reading what a background shell has written since it was last read."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from tools.base import BaseTool, ToolContext, ToolKind, ToolResult, ToolRiskLevel
+from tools.blocking import in_thread
+from tools.shell_ops.background import BackgroundShells, Output, no_shell, nowhere
+from tools.shell_ops.spool import to_read
+from tools.shell_ops.starting import without_prologue
+from tools.shell_ops.telling import hint_of, output_between
+
+__all__ = ["BashOutputArgs", "BashOutputTool"]
+
+_WAIT_S = 2.0
+"""Where nothing is new it waits so long for something: a model that asks again and again need not ask so often."""
+_LOOK_S = 0.1
+
+
+class BashOutputArgs(BaseModel):
+    """Which one."""
+
+    id: str = Field(description="the shell's id, as bash told it")
+
+
+class BashOutputTool(BaseTool):
+    """See the module."""
+
+    name = "bash_output"
+    description = (
+        "Read what a background shell has written since you last read it, and whether it still runs. Where nothing "
+        "is new it waits two seconds: do something else meanwhile rather than asking again at once."
+    )
+    risk_level = ToolRiskLevel.LOW
+    kind = ToolKind.READONLY
+    category = "shell"
+    args_schema = BashOutputArgs
+    max_result_chars = 40_000
+    """Its output is cut to the context's limit already; the line about its state comes on top."""
+    shells: BackgroundShells | None = None
+    """Given by whoever opens a session."""
+
+    def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - for any shell
+        """Never: what one call has read is not new for the next."""
+        return False
+
+    def signature(self, args: Mapping[str, Any]) -> str:
+        """The id."""
+        return str(args["id"])
+
+    def display_call(self, args: Mapping[str, Any]) -> str:
+        """One line."""
+        return f"read background shell {args['id']}"
+
+    async def execute(self, *, id: str, context: ToolContext | None = None) -> ToolResult:  # noqa: A002 - the argument's fixed name
+        """The new output, shortened as that of any command, and the state."""
+        if self.shells is None:
+            return nowhere()
+        surroundings = self.context_or_own(context)
+        output = await _new_output(self.shells, surroundings, id)
+        if output is None:
+            return no_shell(id, await self.shells.all(surroundings))
+        return await in_thread(_told, output, surroundings)
+
+
+async def _new_output(shells: BackgroundShells, context: ToolContext, shell_id: str) -> Output | None:
+    for _ in range(round(_WAIT_S / _LOOK_S)):
+        view = next((view for view in await shells.all(context) if view.shell_id == shell_id), None)
+        if view is None or view.unread_bytes or not view.is_running:
+            break
+        await asyncio.sleep(_LOOK_S)
+    return await shells.read(context, shell_id)
+
+
+def _told(output: Output, context: ToolContext) -> ToolResult:
+    view = output.view
+    metadata: dict[str, Any] = {"shell": view.shell_id, "is_running": view.is_running, "exit_code": view.code}
+    try:
+        with to_read(output.spool) as spool:
+            text, noted = output_between(spool, context, output.start, output.end)
+    except FileNotFoundError:
+        text, noted = "(its output was cleared away)", {}
+    text = without_prologue(text).rstrip("\n")
+    shown = text or ("(no new output)" if output.start or view.is_running else "(no output)")
+    parts = (shown, f"[{view.state}]", hint_of(text, view.code or 0))
+    return ToolResult(
+        "\n".join(part for part in parts if part),
+        display=f"{view.shell_id}: {view.state}",
+        metadata={**metadata, **noted},
+    )
