@@ -102,9 +102,6 @@ async def session_parts(
         await asyncio.to_thread(sandbox.sweep)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
     saver = CheckpointSaver(database)
-    keeps = settings.background_shells == "keep"
-    shells = Shells(SqliteShells(database, clock), store.blobs, bus.publish, keeps=keeps)
-    lend_shells(servers.registry, shells)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),
@@ -120,12 +117,20 @@ async def session_parts(
         is_imported=store.threads.is_imported,
         tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
         instructions=parts.instructions,
-        shells=shells,
+        shells=_shells(settings, store, bus, servers),
         walls=partial(walls_of, sandbox),
         clock=clock,
         bus=bus,
         close=partial(_close, servers, model, database),
     )
+
+
+def _shells(settings: Settings, store: Store, bus: EventBus, servers: SessionServers) -> Shells:
+    """The background shells of a session, lent to the tools for them."""
+    records = SqliteShells(store.database, store.clock)
+    shells = Shells(records, store.blobs, bus.publish, keeps=settings.background_shells == "keep")
+    lend_shells(servers.registry, shells)
+    return shells
 
 
 def _instructions(place: Place, of_project: str, clock: SystemClock) -> str:

@@ -1,6 +1,5 @@
 """What is kept of background shells, so that a later process knows of them; and what a session asks of them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -87,10 +86,6 @@ class KeptShells(Protocol):
         """Find what an earlier process left running, and end it or go on with it; it is told as events."""
         ...
 
-    async def running(self, thread_id: str) -> Sequence[str]:
-        """Those that run, each in words."""
-        ...
-
     async def close(self) -> None:
         """End all that run, or let them be where the user wants that; it is told as events."""
         ...
@@ -101,10 +96,6 @@ class NoShells:
 
     async def take_up(self, thread_id: str) -> None:
         """There is nothing."""
-
-    async def running(self, thread_id: str) -> Sequence[str]:  # noqa: ARG002 - port
-        """None."""
-        return ()
 
     async def close(self) -> None:
         """There is nothing."""

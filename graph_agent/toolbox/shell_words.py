@@ -20,8 +20,14 @@ def ending_in_words(ending: ShellEnding, command: str) -> str:
     """What a person and the model are told of it."""
     if ending.why in _REASONS:
         return _REASONS[ending.why]
-    code = "how is not known" if ending.code is None else code_in_words(ending.code, command)
-    return f"ended while nobody watched, {code}" if ending.why == "unseen" else code
+    code = "" if ending.code is None else code_in_words(ending.code, command)
+    if ending.why == "unseen":
+        return (
+            f"ended while nobody watched, {code}"
+            if code
+            else "ended with the program that had started it, or after"
+        )
+    return code or "ended, nobody knows how"
 
 
 def lasting(seconds: float) -> str:

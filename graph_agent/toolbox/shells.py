@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,11 +119,6 @@ class Shells:
             else:
                 await self._going[record.number].end("found")
 
-    async def running(self, thread_id: str) -> Sequence[str]:
-        """See `KeptShells.running`."""
-        records = await self._records.running(thread_id)
-        return [f"{_id(one.number)}  $ {one.shell.command}" for one in records if one.number in self._going]
-
     async def close(self) -> None:
         """See `KeptShells.close`."""
         going, self._going = self._going, {}
@@ -188,8 +183,9 @@ class Shells:
         if record.ending is None and record.number not in self._going:
             # It ended without anybody taking that in, or another process has the thread's shells.
             record = await self._settled(record)
-        size = await in_thread(_size, self._spool(record))
-        ending = record.ending
+        path, ending = self._spool(record), record.ending
+        size = await in_thread(_size, path)
+        readable = size if ending else await in_thread(complete_end, path, record.read_until)
         state = (
             f"running for {lasting(_seconds_since(record.started_at))}"
             if ending is None
@@ -201,7 +197,7 @@ class Shells:
             state,
             is_running=ending is None,
             output_bytes=size,
-            unread_bytes=max(0, size - record.read_until),
+            unread_bytes=max(0, readable - record.read_until),
             code=ending.code if ending else None,
             trouble=ending.trouble if ending else "",
         )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from policy import DEFAULT_TOOL_RISK
+from tests.fakes.one_shell import OneShell
 from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
@@ -15,6 +16,9 @@ from tools.base import BaseTool, HostLeave, PathTarget, ToolContext, ToolErrorTy
 from tools.coercion import BadArguments
 from tools.registry import ToolRegistry
 from tools.running import execute, parsed
+from tools.shell_ops.bash_kill import BashKillTool
+from tools.shell_ops.bash_list import BashListTool
+from tools.shell_ops.bash_output import BashOutputTool
 
 _SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
 _TOOLS = {tool.name: tool for tool in create_default_tools(workspace=".")}
@@ -26,6 +30,9 @@ _GOOD: Mapping[str, dict[str, Any]] = {
     "glob": {"pattern": "**/*.txt"},
     "grep": {"pattern": "her.", "context": 1},
     "bash": {"command": "true"},
+    "bash_output": {"id": "sh1"},
+    "bash_list": {},
+    "bash_kill": {"id": "sh1"},
     "todo_write": {"items": [{"content": "look", "status": "in_progress"}, {"content": "act"}]},
     "todo_read": {},
     "save_memory": {"fact": "likes tabs"},
@@ -41,16 +48,24 @@ _BAD: Mapping[str, dict[str, Any]] = {
     "glob": {"pattern": "*", "path": "missing"},
     "grep": {"pattern": "foo("},
     "bash": {"command": "exit 1"},
+    "bash_output": {"id": "sh9"},
+    "bash_kill": {"id": "sh9"},
     "todo_write": {"items": [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]},
     "save_memory": {"fact": " "},
     "web_fetch": {"url": "http://127.0.0.1:9/"},
     "ask_user": {"question": " "},
     "attempt_completion": {"result": " "},
 }
-_CANNOT_FAIL = {"todo_read"}
+_CANNOT_FAIL = {"todo_read", "bash_list"}
 _ELSEWHERE = {"save_memory": "memory/"}
 """Where a tool writes that does not write in the workspace."""
-_TOUCHES_NO_FILE = {"bash", "todo_write", "todo_read", "ask_user", "attempt_completion", "web_fetch"}
+_TOUCHES_NO_FILE = {name for name in _TOOLS if name.startswith("bash")} | {
+    "todo_write",
+    "todo_read",
+    "ask_user",
+    "attempt_completion",
+    "web_fetch",
+}
 _NEEDS_MORE = {"ask_user", "web_fetch"}
 """A user who answers, and a rule that lets a page of this very machine be fetched."""
 _ERROR_TYPES = {kind.value for kind in ToolErrorType}
@@ -92,7 +107,11 @@ def _around_a_call(around: ToolSurroundings) -> ToolContext:
 
 def _made(around: ToolSurroundings) -> dict[str, BaseTool]:
     memory = around.workspace.parent / "memory" / "CONTEXT.md"
-    return {tool.name: tool for tool in create_default_tools(workspace=around.workspace, memory_file=memory)}
+    made = {tool.name: tool for tool in create_default_tools(workspace=around.workspace, memory_file=memory)}
+    for tool in made.values():
+        if isinstance(tool, BashOutputTool | BashListTool | BashKillTool):
+            tool.shells = OneShell(around.workspace / "here.txt")
+    return made
 
 
 def _world(folder: Path) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from tools.base import (
     BaseTool,
     InterruptedCall,
+    Preview,
     Reconciliation,
     ToolContext,
     ToolKind,
@@ -44,6 +45,11 @@ class BashKillTool(BaseTool):
     def display_call(self, args: Mapping[str, Any]) -> str:
         """One line."""
         return f"end background shell {args['id']}"
+
+    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:  # noqa: ARG002 - any thread's
+        """What runs there."""
+        view = await self.shells.find(str(args["id"])) if self.shells is not None else None
+        return Preview("text", f"$ {view.command}\n[{view.state}]" if view else self.display_call(args))
 
     async def execute(self, *, id: str, context: ToolContext | None = None) -> ToolResult:  # noqa: A002 - the argument's fixed name
         """SIGTERM to all of it, SIGKILL to what is left after a moment; one that has ended stays as it is."""

@@ -1,0 +1,108 @@
+"""Background shells as a session has them: real commands, a real database, and the tools for them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graph_agent.calls import process_mark
+from graph_agent.ports import SystemClock
+from graph_agent.store.blobs import FileBlobs
+from graph_agent.store.database import Database
+from graph_agent.store.journal import SqliteJournal
+from graph_agent.store.shells import SqliteShells
+from graph_agent.toolbox.adapters import RecordedProcesses
+from graph_agent.toolbox.shells import Shells
+from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.waiting import until
+from tools.base import ProcessLedger, ToolContext, ToolResult
+from tools.context import Limits
+from tools.shell_ops.bash import BashTool
+from tools.shell_ops.bash_kill import BashKillTool
+from tools.shell_ops.bash_list import BashListTool
+from tools.shell_ops.bash_output import BashOutputTool
+
+if TYPE_CHECKING:
+    from graph_agent.events import Event
+
+__all__ = ["Background", "background"]
+
+_OWNER = "life-1"
+
+
+class Background:
+    """The shells of one life; `next_life` is the life after a kill, on the same database."""
+
+    def __init__(self, folder: Path, database: Database, around: ToolSurroundings, **options: Any) -> None:
+        self.around = around
+        self.events: list[Event] = []
+        clock, blobs = SystemClock(), FileBlobs(folder / "blobs")
+        self.blobs = blobs
+        self.records = SqliteShells(database, clock)
+        self.limits = options.pop("limits", Limits())
+        self.shells = Shells(self.records, blobs, self.events.append, limits=self.limits, **options)
+        self.database = database
+        self._journal = SqliteJournal(database, blobs, clock)
+        self._folder = folder
+        self._calls = 0
+        self.processes: ProcessLedger = RecordedProcesses(self._journal.record_process)
+
+    def next_life(self, **options: Any) -> "Background":
+        """What a later process has: the same database, and no shell of its own."""
+        return Background(self._folder, self.database, self.around, **options)
+
+    async def start(self, command: str, *, thread: str = "t1", call: str = "", **arguments: Any) -> ToolResult:
+        """As bash(background=true) does it, in a call that the journal knows."""
+        self._calls += 1
+        context = self.context(thread, call or f"c{self._calls}")
+        await self._journal.claim(thread, context.call_id, context.attempt, _OWNER, None)
+        tool = BashTool()
+        tool.shells = self.shells
+        return await tool.execute(command=command, background=True, context=context, **arguments)
+
+    async def output(self, shell: str, *, call: str = "", thread: str = "t1") -> ToolResult:
+        """As bash_output does it."""
+        self._calls += 1
+        tool = BashOutputTool()
+        tool.shells = self.shells
+        return await tool.execute(id=shell, context=self.context(thread, call or f"c{self._calls}"))
+
+    async def kill(self, shell: str, *, thread: str = "t1") -> ToolResult:
+        """As bash_kill does it."""
+        tool = BashKillTool()
+        tool.shells = self.shells
+        return await tool.execute(id=shell, context=self.context(thread, "kill"))
+
+    async def listed(self, *, thread: str = "t1") -> ToolResult:
+        """As bash_list does it."""
+        tool = BashListTool()
+        tool.shells = self.shells
+        return await tool.execute(context=self.context(thread, "list"))
+
+    def context(self, thread: str, call: str) -> ToolContext:
+        """What a call runs with."""
+        return self.around.context(
+            thread_id=thread,
+            call_id=call,
+            mark=process_mark(_OWNER, call, 1),
+            blobs=self.blobs,
+            limits=self.limits,
+            processes=self.processes,
+        )
+
+    async def pid(self, name: str = "pid") -> int:
+        """The number that a command wrote into a file of the workspace."""
+        path = self.around.workspace / name
+        assert await until(lambda: path.exists() and path.read_text().strip().isdigit())
+        return int(path.read_text())
+
+
+@asynccontextmanager
+async def background(folder: Path, **options: Any) -> AsyncIterator[Background]:
+    """The shells of a life, ended in the end."""
+    async with await Database.open(folder / "agent.db") as database:
+        shells = Background(folder, database, ToolSurroundings(folder), **options)
+        try:
+            yield shells
+        finally:
+            await shells.shells.close()
