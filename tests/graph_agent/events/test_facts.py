@@ -13,6 +13,8 @@ from graph_agent.events import (
     Event,
     ModelReplied,
     SessionOpened,
+    ShellEnded,
+    ShellKept,
     StepStarted,
     TextArrived,
     TurnEnded,
@@ -36,6 +38,8 @@ EXAMPLES: list[Event] = [
     CallEnded("c1", "ls", "success", metadata={"diff": {"added": 1}}),
     TurnEnded("done", "hello", "c", {"input_tokens": 3}),
     Warned("slow"),
+    ShellEnded("sh1", "npm start", "exit code 1"),
+    ShellKept("sh2", "npm start"),
 ]
 
 
