@@ -15,6 +15,8 @@ from graph_agent.store.collecting import Collected, collect
 from graph_agent.store.database import Database, give_back
 from graph_agent.store.deleting import delete_threads
 from graph_agent.store.lock import FlockThreadLock
+from graph_agent.store.shells import SqliteShells
+from graph_agent.toolbox.shells import Shells
 
 __all__ = ["Deleted", "delete"]
 
@@ -49,12 +51,19 @@ async def delete(
                 lock = FlockThreadLock(opened, SystemClock())
                 await lock.acquire(thread.thread_id, new_token())
                 held.push_async_callback(lock.release)
+            for thread in threads:
+                await _end_shells(opened, blobs, thread.thread_id)
             await opened.write(lambda connection: delete_threads(connection, [t.thread_id for t in threads]))
             for thread in threads:
                 blobs.drop_spools(thread.thread_id)
         collected = await opened.run(lambda connection: collect(connection, blobs))
         await opened.run(give_back)
     return Deleted(threads, collected)
+
+
+async def _end_shells(database: Database, blobs: FileBlobs, thread_id: str) -> None:
+    """Once the thread is gone nobody would know of what goes on in the background."""
+    await Shells(SqliteShells(database, SystemClock()), blobs, lambda _: None).take_up(thread_id)
 
 
 def _named(database: Path, texts: Sequence[str]) -> tuple[ThreadSummary, ...]:

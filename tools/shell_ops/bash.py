@@ -95,10 +95,10 @@ class BashTool(BaseTool):
         return [CommandTarget(str(args["command"]), str(args.get("working_directory") or ""))]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """The first line of the command, and whether it goes on in the background."""
+        """Whether it goes on in the background, and the first line of the command."""
         first, *more = str(args["command"]).strip().split("\n")
-        lines = f" (+{len(more)} lines)" if more else ""
-        return f"$ {first}{lines}{' (in the background)' if args.get('background') else ''}"
+        place = "in the background " if args.get("background") else ""
+        return f"{place}$ {first}" + (f" (+{len(more)} lines)" if more else "")
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:
         """The command and the folder it would run in."""

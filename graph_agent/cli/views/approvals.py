@@ -131,7 +131,11 @@ def _shown(record: Mapping[str, Any]) -> str:
         options = [f"{number}. {option}" for number, option in enumerate(arguments.get("options") or (), 1)]
         return "\n".join([str(arguments.get("question", "")), *options])
     preview = record.get("preview") or {}
-    return str(preview.get("text") or json.dumps(arguments, indent=2, ensure_ascii=False))
+    shown = str(preview.get("text") or json.dumps(arguments, indent=2, ensure_ascii=False))
+    command = arguments.get("command")
+    if not isinstance(command, str) or preview.get("kind") != "text":
+        return shown
+    return f"{'in the background ' if arguments.get('background') else ''}$ {command}\n{shown}"
 
 
 def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:

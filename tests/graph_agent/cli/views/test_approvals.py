@@ -67,3 +67,9 @@ def test_workspaces_are_told_where_questions_come_from_several(rows: Rows) -> No
     rows.call(record_of("awaiting_approval", "call_b"), "t2")
 
     assert "  thread t2 in /elsewhere, asked " in text_of(rows, "approvals", "list")
+
+
+def test_a_command_stands_above_how_it_was_understood(rows: Rows) -> None:
+    asking(rows, preview={"kind": "text", "text": "in      /work"})
+
+    assert "  │ $ make\n  │ in      /work\n" in text_of(rows, "approvals", "list")
