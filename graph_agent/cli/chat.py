@@ -126,7 +126,7 @@ class Chat:
     async def _open(self, visit: Visit) -> Conversation:
         bus = EventBus()
         session = await visit.opener(bus)
-        bus.subscribe(self._story)
+        bus.subscribe(self._turning.tell)
         bus.subscribe(self._count)
         return session
 

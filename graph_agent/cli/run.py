@@ -20,7 +20,16 @@ from graph_agent.cli.report import failure_report, rest_report, resume_lines, wa
 from graph_agent.cli.settle import Settlement, settle
 from graph_agent.cli.supervise import Cut, supervised
 from graph_agent.errors import AgentError
-from graph_agent.events import Event, EventBus, SessionOpened, StepStarted, TurnStarted, event_to_json
+from graph_agent.events import (
+    Event,
+    EventBus,
+    SessionOpened,
+    ShellEnded,
+    ShellKept,
+    StepStarted,
+    TurnStarted,
+    event_to_json,
+)
 from graph_agent.session.api import Rest
 
 __all__ = ["OutputFormat", "RunOrder", "run_headless"]
@@ -59,8 +68,11 @@ class _Run:
         self._steps = 0
         self._last_number = 0
         self._bus.subscribe(self._take)
-        if order.output == "text":
-            self._bus.subscribe(self._news)
+        match order.output:
+            case "text":
+                self._bus.subscribe(self._news)
+            case "json":
+                self._bus.subscribe(self._tell_shells)
 
     async def run(self) -> int:
         try:
@@ -165,6 +177,11 @@ class _Run:
             self._has_checkpoint = True
         if self._order.output == "stream-json":
             self._print_line({"seq": number, **event_to_json(event)})
+
+    def _tell_shells(self, number: int, event: Event) -> None:
+        """What goes on or ended in the background is no part of the one object that is printed."""
+        if isinstance(event, ShellEnded | ShellKept):
+            self._news(number, event)
 
     @staticmethod
     def _print_line(values: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
 from graph_agent.cli.slash import is_command
 from graph_agent.cli.supervise import signals_caught
+from graph_agent.events import Event
 from graph_agent.session.api import Rest
 
 __all__ = ["Turning"]
@@ -32,6 +33,10 @@ class Turning:
         """The last turn, whether it has ended or not."""
         self.later: list[str] = []
         """Commands typed while a turn ran, and messages that had to wait for an earlier one; oldest first."""
+
+    def tell(self, number: int, event: Event) -> None:
+        """Take in an event, also one that comes while nothing runs and a line is being typed."""
+        self._terminal.show(lambda: self._story(number, event))
 
     async def run(
         self, session: Conversation, work: Coroutine[Any, Any, _Rested], *, may_queue: bool = True

@@ -65,6 +65,15 @@ def test_a_background_command_is_asked_about_as_any_other_and_shown_as_one(tmp_p
     assert (command.workspace / "ran").exists()
 
 
+def test_the_one_object_of_json_output_stays_alone_and_stderr_tells_which_ended(tmp_path: Path) -> None:
+    with FakeOpenAI([TCS(_start("c1", "sleep 61.9109")), TXT("done")]) as server:
+        done = Command(tmp_path, server.base_url)("run", "go", "--output", "json", "--mode", "bypassPermissions")
+
+    state = "ended with the session that started it"
+    assert json.loads(done.stdout)["answer"] == "done"
+    assert done.stderr == f"note: background shell sh1: {state}  $ sleep 61.9109\n"
+
+
 @pytest.mark.parametrize("destroyer", ["rm -rf /", "rm -r build"])
 def test_what_is_refused_in_the_foreground_is_refused_in_the_background(tmp_path: Path, destroyer: str) -> None:
     with FakeOpenAI([TCS(_start("c1", destroyer)), TXT("done")]) as server:

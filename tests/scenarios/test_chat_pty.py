@@ -274,3 +274,21 @@ def test_a_headless_run_that_waits_goes_on_with_the_answer_of_a_flag(
 
     assert (waiting.returncode, ended.returncode, ended.stdout) == (3, 0, "done\n")
     assert (desk.text("log.txt"), len(desk.server.bodies)) == (log, 2)
+
+
+def test_a_background_shell_that_ends_is_told_above_the_line_that_is_typed(open_desk: OpenDesk) -> None:
+    call = {"command": "until [ -e go ]; do sleep 0.1; done; exit 3", "background": True}
+    desk = open_desk(TCS(("c1", "bash", call)), TXT("it is running"), TXT("thanks"))
+    chat = desk.chat("chat", "start it", "--mode", "bypassPermissions")
+    chat.sees("it is running")
+    chat.sees("> ")
+    chat.types("well d")
+    (desk.workspace / "go").touch()
+    chat.sees("background shell sh1: exit code 3")
+    chat.sees("well d")
+    chat.enters("one")
+    chat.sees("thanks")
+    chat.types(_CTRL_D)
+
+    assert chat.ends() == 0
+    assert desk.server.bodies[-1]["messages"][-1]["content"] == "well done"

@@ -76,6 +76,7 @@ class Terminal:
             key_bindings=_message_keys(),
         )
         self._answers = self._prompt_session(key_bindings=_answer_keys())
+        self._unshown: list[Callable[[], None]] = []
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -97,8 +98,11 @@ class Terminal:
 
     async def _message(self) -> str:
         toolbar = None if is_dumb_terminal() else self.status
-        text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=toolbar)
-        return text
+        try:
+            text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=toolbar)
+            return text
+        finally:
+            self._show_all()
 
     async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None:
         """Read one line; None as soon as `gone` comes true: then the question is not open any more.
@@ -117,6 +121,22 @@ class Terminal:
             for task in waited:
                 task.cancel()
             await asyncio.gather(*waited, return_exceptions=True)
+            self._show_all()
+
+    def show(self, show: Callable[[], None]) -> None:
+        """Print something at once, above a line that is being typed where there is one."""
+        self._unshown.append(show)
+        typing = next((one.app for one in (self._messages, self._answers) if one.app.is_running), None)
+        if typing is None or typing.context is None:
+            self._show_all()
+        else:
+            # Whoever calls need not belong to the prompt: in its own context the line is found and drawn anew.
+            above = self.above(self._show_all)
+            self._showing = asyncio.get_running_loop().create_task(above, context=typing.context.copy())
+
+    def _show_all(self) -> None:
+        while self._unshown:
+            self._unshown.pop(0)()
 
     async def above(self, show: Callable[[], None]) -> None:
         """Print something while a message is being typed: it goes above the line, which is drawn anew."""
