@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from urllib.parse import parse_qsl, urlsplit
 
 from graph_agent.config.load import load_settings
 from graph_agent.config.scrub import SHORTEST_SECRET, Scrub, secrets_of, url_secrets
@@ -48,3 +49,4 @@ def _in_settings(settings: Settings) -> Iterator[str]:
                 yield secret
                 yield secret.rpartition(" ")[2]
         yield from url_secrets(server.url or "")
+        yield from (value for name, value in parse_qsl(urlsplit(server.url or "").query) if _NAMED_SO.search(name))

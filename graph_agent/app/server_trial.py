@@ -58,5 +58,5 @@ async def try_server(name: str, workspace: Path) -> ServerTrial:
     finally:
         await fleet.close()
     (running,) = fleet.running
-    said = await asyncio.to_thread(running.last_lines, _LAST_LINES)
+    said = await asyncio.to_thread(running.log.last_lines, _LAST_LINES)
     return ServerTrial(tuple(listed), seconds, tuple(warnings), said)

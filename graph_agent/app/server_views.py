@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from graph_agent.app.project import settings_at
-from graph_agent.config.choice import shown_url
+from graph_agent.config.choice import shown_address
 from graph_agent.config.settings import McpServer, Settings
 from graph_agent.config.tightening import item_key
 from graph_agent.config.trust import trust_file
@@ -101,7 +101,7 @@ def server_view(name: str, server: McpServer, settings: Settings) -> ServerView:
     return ServerView(
         name=name,
         transport="http" if server.url else "stdio",
-        reached_by=shown_url(server.url) if server.url else shlex.join((server.command or "", *server.args)),
+        reached_by=shown_address(server.url) if server.url else shlex.join((server.command or "", *server.args)),
         variables=(*server.env, *server.headers),
         is_trusted=trusted,
         state=_state(server, is_trusted=trusted, problem=problem),

@@ -13,12 +13,13 @@ from graph_agent.app.walls import sandbox_of
 from graph_agent.config.paths import data_dir
 from graph_agent.config.private import make_private_folder
 from graph_agent.config.settings import McpServer, Settings
-from graph_agent.events import EventBus, Warned
+from graph_agent.events import EventBus, ServerChanged, Warned
 from tools.registry import ToolRegistry
 from tools.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from graph_agent.mcp.fleet import Fleet
+    from graph_agent.mcp.server import ServerState
 
 __all__ = ["SessionServers", "make_fleet"]
 
@@ -39,7 +40,7 @@ class SessionServers:
         if trusted:
             walls = sandbox_of(self._settings, self._workspace)
             self._fleet = await asyncio.to_thread(
-                make_fleet, trusted, self.registry, self._workspace, self._warn, walls
+                make_fleet, trusted, self.registry, self._workspace, self._warn, walls, self._heard
             )
             self._fleet.start()
 
@@ -61,6 +62,9 @@ class SessionServers:
     def _warn(self, text: str) -> None:
         self._bus.publish(Warned(text))
 
+    def _heard(self, now: "ServerState") -> None:
+        self._bus.publish(ServerChanged(now.name, now.state, now.tools, now.reason))
+
 
 def _trusted(settings: Settings, warn: Callable[[str], None]) -> Mapping[str, McpServer]:
     enabled = {name: server for name, server in settings.mcp_servers.items() if server.enabled}
@@ -79,6 +83,7 @@ def make_fleet(
     workspace: Path,
     warn: Callable[[str], None],
     sandbox: Sandbox | None,
+    heard: Callable[["ServerState"], None] = lambda _: None,
 ) -> "Fleet":
     """These servers, none started yet; their logs lie in the data folder."""
     # The protocol's library is loaded only where there is a server to talk to.
@@ -86,4 +91,4 @@ def make_fleet(
     around = importlib.import_module("graph_agent.mcp.server")
     logs = data_dir(os.environ) / "logs"
     make_private_folder(logs)
-    return cast("Fleet", fleet.Fleet(servers, registry, around.Surroundings(workspace, logs, warn, sandbox)))
+    return cast("Fleet", fleet.Fleet(servers, registry, around.Surroundings(workspace, logs, warn, sandbox, heard)))

@@ -145,7 +145,7 @@ class Chat:
         if session is None or not text.strip():
             return
         if is_command(text):
-            match await Slash(session, self._console, self._setting.database).run(text):
+            match await Slash(session, self._console, self._setting.database, self._setting.servers).run(text):
                 case Elsewhere(thread=thread):
                     await self._move(session, thread)
                 case GoOn():

@@ -68,16 +68,18 @@ def _built(terminal: Terminal, target: Target, message: str | None) -> "Chat":
     setting = importlib.import_module("graph_agent.cli.setting")
     screen = importlib.import_module("graph_agent.cli.render.screen")
     importlib.import_module("graph_agent.cli.logs").log_privately()
+    seen = importlib.import_module("graph_agent.cli.servers_seen").ServersSeen()
 
     def visit(target: Target) -> "Visit":
         chosen = replace(target, flags={**target.flags, "may_choose_model": True})
-        made: Visit = setting.Visit(lambda bus: open_target(chosen, bus), target.exists, target.last_life)
+        made: Visit = setting.Visit(lambda bus: open_target(chosen, seen.on(bus)), target.exists, target.last_life)
         return made
 
     begins = setting.Setting(
         database=database_path(os.environ, target.flags.get("db")),
         elsewhere=lambda thread, left: visit(_seen_from(target, thread, left)),
         again=lambda left: visit(_anew(target, left)),
+        servers=seen,
         message=message,
         introduction=lambda: _introduction(target),
     )

@@ -34,7 +34,7 @@ COMMANDS: dict[str, Command] = {
     "policy": Command("/policy [revoke ID]", "show the rules and what was allowed always, or take a grant back"),
     "fork": Command("/fork [CHECKPOINT]", "go on in a new thread made from here, or from a checkpoint"),
     "rewind": Command("/rewind CHECKPOINT", "put conversation and files back to there; --undo takes that back"),
-    "mcp": Command("/mcp", "list the servers of tools, and which are trusted"),
+    "mcp": Command("/mcp", "list the servers of tools and how each is doing"),
     "doctor": Command("/doctor", "check what works on this machine and what does not"),
     "retry": Command("/retry", "ask the model again after an error, a limit or a stop"),
     "quit": Command("/quit", "leave; the thread can be resumed"),

@@ -1,8 +1,8 @@
 """What the slash commands that only look show: the views of the commands of the same names, for one thread."""
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from graph_agent.cli.views.memory import show_memory
 from graph_agent.cli.views.screen import print_lines
 from graph_agent.cli.views.threads import list_threads
 from graph_agent.errors import NothingYet, UnknownId, UsageError
+from graph_agent.events import ServerChanged
 from graph_agent.inspect import Reader
 
 __all__ = ["Look"]
@@ -28,6 +29,8 @@ class Look:
     thread_id: str
     mode: str
     """Says which tools are offered."""
+    servers: Mapping[str, ServerChanged] = field(default_factory=dict)
+    """How the servers of the session are doing."""
 
     def view(self, name: str, argument: str) -> Callable[[], None]:
         """The view of this name, to be called away from the event loop; it prints."""
@@ -73,7 +76,7 @@ class Look:
     def _servers(self) -> None:
         from graph_agent.cli.views.mcp import list_servers
 
-        list_servers(as_json=False)
+        list_servers(as_json=False, live=self.servers)
 
     def _health(self) -> None:
         from graph_agent.app.health import examine

@@ -1,10 +1,11 @@
 """What a chat begins with, and how it gets to another thread. Values only."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from graph_agent.cli.conversation import Conversation, Opener
+from graph_agent.cli.servers_seen import ServersSeen
 
 __all__ = ["Setting", "Visit"]
 
@@ -32,6 +33,8 @@ class Setting:
     """
     again: Callable[[Conversation], Visit]
     """The thread of a session that is closed, to be opened anew as it was."""
+    servers: ServersSeen = field(default_factory=ServersSeen)
+    """How the servers of tools are doing in the present thread."""
     message: str | None = None
     """The first message, given on the command line."""
     introduction: Callable[[], Sequence[str]] = tuple

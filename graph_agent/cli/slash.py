@@ -3,7 +3,7 @@
 import asyncio
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.text import Text
 from graph_agent.cli.commands_of_chat import COMMANDS, MODES
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.render.lines import marked
+from graph_agent.cli.servers_seen import ServersSeen
 from graph_agent.errors import AgentError
 
 __all__ = ["Back", "Elsewhere", "GoOn", "Quit", "Slash", "is_command"]
@@ -62,6 +63,7 @@ class Slash:
     session: Conversation
     console: Console
     database: Path
+    servers: ServersSeen = field(default_factory=ServersSeen)
 
     async def run(self, text: str) -> GoOn | Elsewhere | Back | None:
         """Run one command; what it asks of the chat, if anything.
@@ -121,7 +123,8 @@ class Slash:
         # Loaded at the first look: the prompt must not wait for what reads the database.
         from graph_agent.cli.looking import Look
 
-        return Look(self.database, self.session.thread_id, self.session.mode).view(name, argument)
+        servers = dict(self.servers.now)
+        return Look(self.database, self.session.thread_id, self.session.mode, servers).view(name, argument)
 
     def _help(self) -> None:
         width = max(len(command.usage) for command in COMMANDS.values())

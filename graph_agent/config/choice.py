@@ -6,7 +6,15 @@ from urllib.parse import urlsplit
 
 from graph_agent.config.settings import Settings
 
-__all__ = ["CONNECT_BRIEFLY", "CONNECT_FIRST", "OFFLINE_LABEL", "Choice", "choose_model", "shown_url"]
+__all__ = [
+    "CONNECT_BRIEFLY",
+    "CONNECT_FIRST",
+    "OFFLINE_LABEL",
+    "Choice",
+    "choose_model",
+    "shown_address",
+    "shown_url",
+]
 
 OFFLINE_LABEL = "offline command mode, no model"
 
@@ -55,6 +63,12 @@ def shown_url(url: str) -> str:
     except ValueError:
         return ""
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def shown_address(url: str) -> str:
+    """As `shown_url`, without what follows a question mark, where some servers take their key."""
+    address, mark, _ = shown_url(url).partition("?")
+    return f"{address}?…" if mark else address
 
 
 def _endpoint_reason(settings: Settings) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.config.choice import shown_url
+from graph_agent.config.choice import shown_address, shown_url
 from graph_agent.config.found import Found
 from graph_agent.config.keys import SECRET_KEYS, known_keys, meant_key
 from graph_agent.config.layers import ENVIRONMENT, FLAGS, Layer, config_file, read_layers
@@ -138,7 +138,7 @@ def _without_secret(key: str, value: Any) -> Any:
         case "api_key":
             return "set"
         case "url" | "base_url":
-            return shown_url(str(value))
+            return shown_address(str(value))
     return value
 
 

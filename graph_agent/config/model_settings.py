@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
-__all__ = ["OPENAI_BASE_URL", "HeaderValue", "HttpUrl", "ModelSettings", "Section"]
+__all__ = ["OPENAI_BASE_URL", "HeaderValue", "HttpUrl", "ModelSettings", "Section", "is_http_url"]
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 """Where a key without a base URL belongs."""
@@ -14,7 +14,7 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 def _http_url(value: str) -> str:
     trimmed = value.strip().rstrip("/").removesuffix("/chat/completions")
-    if not _is_http_url(trimmed):
+    if not is_http_url(trimmed):
         raise ValueError(
             "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1"
         )
@@ -23,7 +23,8 @@ def _http_url(value: str) -> str:
     return trimmed
 
 
-def _is_http_url(text: str) -> bool:
+def is_http_url(text: str) -> bool:
+    """Whether it is an address with a host that can be asked over HTTP."""
     try:
         parts = urlsplit(text)
         is_port_sound = parts.port != 0

@@ -13,7 +13,7 @@ A question is not an event: it is returned by the session and answered through i
         │   │   └── CallProgressed*
         │   └── CallEnded                     exactly one per call of the step, whatever became of it
         └── TurnEnded
-    Warned, ShellEnded, ShellKept             at any place
+    Warned, ShellEnded, ShellKept, ServerChanged   at any place
 """
 
 from dataclasses import asdict, dataclass, field, fields
@@ -28,6 +28,7 @@ __all__ = [
     "CallStarted",
     "Event",
     "ModelReplied",
+    "ServerChanged",
     "SessionOpened",
     "ShellEnded",
     "ShellKept",
@@ -203,6 +204,20 @@ class ShellKept:
     type: Literal["shell_kept"] = "shell_kept"
 
 
+@dataclass(frozen=True, slots=True)
+class ServerChanged:
+    """A server of tools began, is ready, is started once more, or is given up."""
+
+    name: str
+    state: str
+    """starting, running, restarting, failed."""
+    tools: int = 0
+    """How many of its tools are offered."""
+    reason: str = ""
+    """Why it is started once more, or was given up."""
+    type: Literal["server_changed"] = "server_changed"
+
+
 Event = (
     SessionOpened
     | TurnStarted
@@ -219,6 +234,7 @@ Event = (
     | Warned
     | ShellEnded
     | ShellKept
+    | ServerChanged
 )
 
 _BY_TYPE: dict[str, Any] = {str(cls.__dataclass_fields__["type"].default): cls for cls in get_args(Event)}

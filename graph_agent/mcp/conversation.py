@@ -1,19 +1,19 @@
 """One conversation with a server: opened, its tools listed, calls made. Ends when the server goes away."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
-from mcp import ClientSession
+from mcp import ClientSession, McpError
 from mcp.shared.context import RequestContext
 from mcp.shared.message import SessionMessage
 from mcp.shared.session import ProgressFnT
 from mcp.types import (
+    METHOD_NOT_FOUND,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -23,7 +23,6 @@ from mcp.types import (
     ClientRequest,
     ErrorData,
     Implementation,
-    JSONRPCMessage,
     ListRootsResult,
     Root,
     ServerNotification,
@@ -33,21 +32,28 @@ from mcp.types import (
 from pydantic import FileUrl, ValidationError
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.transport import Streams, opened
+from graph_agent.mcp.log import ServerLog
+from graph_agent.mcp.messages import message_of
+from graph_agent.mcp.pipes import Streams
+from graph_agent.mcp.telling import NoAnswer
+from graph_agent.mcp.transport import opened
 from tools.sandbox import Sandbox
 
 __all__ = ["Conversation", "Signals", "opened_conversation"]
 
 _MOST_TOOLS = 1000
+_MOST_PAGES = 200
 """A server that goes on paging for ever is cut off here."""
 _GOODBYE_S = 1.0
 
 
 class Signals:
-    """What a server does by itself: it goes away, or it changes its list of tools."""
+    """What a server does by itself: it goes away, changes its list of tools, or sends what is no message."""
 
     def __init__(self) -> None:
         self.lost = asyncio.Event()
+        self.strayed = asyncio.Event()
+        """Where a message was due, something else came."""
         self.changed = asyncio.Event()
 
 
@@ -55,12 +61,19 @@ class Conversation(ClientSession):
     """The protocol's session, which also tells the server that a call is no longer wanted."""
 
     async def tools(self) -> list[Tool]:
-        """Every tool the server lists, over all pages."""
-        page = await self.list_tools()
-        found = list(page.tools)
-        while page.nextCursor and len(found) < _MOST_TOOLS:
-            page = await self.list_tools(page.nextCursor)
-            found += page.tools
+        """Every tool the server lists, over all pages; none where it knows of no tools at all."""
+        found: list[Tool] = []
+        cursor: str | None = None
+        try:
+            for _ in range(_MOST_PAGES):
+                page = await self.list_tools(cursor)
+                found += page.tools
+                cursor = page.nextCursor
+                if not cursor or len(found) >= _MOST_TOOLS:
+                    break
+        except McpError as error:
+            if error.error.code != METHOD_NOT_FOUND:
+                raise
         return found[:_MOST_TOOLS]
 
     async def call(self, tool: str, arguments: dict[str, Any], progress: ProgressFnT) -> CallToolResult:
@@ -87,7 +100,7 @@ class Conversation(ClientSession):
 
 @asynccontextmanager
 async def opened_conversation(
-    server: McpServer, folder: Path, log: Path, signals: Signals, sandbox: Sandbox | None = None
+    server: McpServer, folder: Path, log: ServerLog, signals: Signals, sandbox: Sandbox | None = None
 ) -> AsyncIterator[Conversation]:
     """A conversation past its greeting.
 
@@ -104,7 +117,7 @@ async def opened_conversation(
 
     async with (
         opened(server, folder, log, sandbox) as streams,
-        _watched(streams, signals) as (read, write),
+        _watched(streams, signals, log) as (read, write),
         Conversation(
             read,
             write,
@@ -113,20 +126,42 @@ async def opened_conversation(
             client_info=Implementation(name="graph-agent", version="1"),
         ) as conversation,
     ):
-        await conversation.initialize()
+        await _unless_strayed(conversation.initialize(), signals, is_asked=server.url is not None)
         yield conversation
 
 
+async def _unless_strayed(greeting: Coroutine[Any, Any, object], signals: Signals, *, is_asked: bool) -> None:
+    """Wait for the greeting. From an address that was asked, what is no message stands where it should have come.
+
+    Raises:
+        NoAnswer: it will not come.
+    """
+    running, strayed = asyncio.ensure_future(greeting), asyncio.ensure_future(signals.strayed.wait())
+    try:
+        await asyncio.wait({running, strayed} if is_asked else {running}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            raise NoAnswer("nothing there speaks the protocol; the address often ends in /mcp")
+        running.result()
+    finally:
+        for task in (running, strayed):
+            task.cancel()
+        await asyncio.wait({running, strayed})
+
+
 @asynccontextmanager
-async def _watched(streams: Streams, signals: Signals) -> AsyncIterator[Streams]:
+async def _watched(streams: Streams, signals: Signals, log: ServerLog) -> AsyncIterator[Streams]:
     """The same streams; `signals.lost` is set when the server's end closes."""
     source, write = streams
     sink, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
+    def stray(text: str) -> None:
+        log.note_stray(text)
+        signals.strayed.set()
+
     async def forward() -> None:
         try:
             async with sink:
-                await _pumped(source, sink.send)
+                await _pumped(source, sink.send, stray)
         finally:
             signals.lost.set()
 
@@ -141,23 +176,28 @@ async def _watched(streams: Streams, signals: Signals) -> AsyncIterator[Streams]
             await write.aclose()
 
 
-def _read_again(fault: ValidationError) -> SessionMessage | Exception:
-    """The message of a line that was refused for half a surrogate pair in it, as cut texts have; else the fault."""
-    line = fault.errors()[0]["input"]
-    try:
-        text = json.dumps(json.loads(line), ensure_ascii=False)
-        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return SessionMessage(JSONRPCMessage.model_validate_json(whole))
-    except (TypeError, ValueError, RecursionError):
-        return fault
-
-
 async def _pumped(
     source: MemoryObjectReceiveStream[SessionMessage | Exception],
     sink: Callable[[SessionMessage | Exception], Awaitable[None]],
+    stray: Callable[[str], None],
 ) -> None:
     try:
         async for message in source:
-            await sink(_read_again(message) if isinstance(message, ValidationError) else message)
+            whole = _read_again(message) if isinstance(message, Exception) else message
+            if whole is not None:
+                await sink(whole)
+            else:
+                stray(_beginning(message))
     except (anyio.ClosedResourceError, anyio.BrokenResourceError):
         return
+
+
+def _beginning(fault: object) -> str:
+    """What came, as it came where the library kept it."""
+    return repr(fault.errors()[0]["input"]) if isinstance(fault, ValidationError) else str(fault)
+
+
+def _read_again(fault: Exception) -> SessionMessage | None:
+    """The message of what the library could not read."""
+    line = fault.errors()[0]["input"] if isinstance(fault, ValidationError) else None
+    return message_of(line) if isinstance(line, str) else None

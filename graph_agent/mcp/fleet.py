@@ -51,8 +51,8 @@ class Fleet:
         """End all of them; no process is left."""
         await asyncio.gather(*(server.close() for server in self.running))
 
-    def _take_over(self, running: RunningServer, tools: list[Tool]) -> None:
-        """The server's list replaces what stood for it; what is as it was keeps its place in the offer."""
+    def _take_over(self, running: RunningServer, tools: list[Tool]) -> int:
+        """The server's list replaces what stood for it; what is as it was keeps its place. How many are offered."""
         standing = self._standing.setdefault(running.name, {})
         wanted = [tool for tool in tools if _is_wanted(tool.name, running.server)]
         for name in [name for name, tool in standing.items() if tool not in wanted]:
@@ -66,6 +66,7 @@ class Fleet:
                 continue  # the server lists it twice
             self._registry.register_factory(name, _factory(name, tool, running), origin="mcp")
             standing[name] = tool
+        return len(standing)
 
 
 def _is_wanted(name: str, server: McpServer) -> bool:

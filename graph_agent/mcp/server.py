@@ -5,34 +5,36 @@ A call that was under way when the server went away is not made again: what it d
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import anyio
-import httpx
 from mcp import McpError
 from mcp.shared.session import ProgressFnT
-from mcp.types import CONNECTION_CLOSED, CallToolResult, Tool
+from mcp.types import CallToolResult, Tool
 from pydantic import ValidationError
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.conversation import Conversation, Signals, opened_conversation
+from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.reaching import CannotReach
+from graph_agent.mcp.telling import NoAnswer, is_closed, way_out, why
 from tools.sandbox import Sandbox
 
-__all__ = ["RunningServer", "ServerFailed", "Surroundings"]
+__all__ = ["RunningServer", "ServerFailed", "ServerState", "Surroundings"]
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _LIVES = 2
 """How often a server is started: it may crash once."""
 _LAST_WORDS_S = 0.2
-_SHOWN_CHARS = 200
-_LOOKED_AT_BYTES = 64 * 1024
+_RELISTED_S = 30.0
+"""How long a server that says its tools changed may take to list them."""
 
 
 class ServerFailed(Exception):
@@ -50,6 +52,20 @@ class Surroundings:
     warn: Callable[[str], None]
     sandbox: Sandbox | None = None
     """What programs are started in."""
+    heard: Callable[["ServerState"], None] = lambda _: None
+    """Told of each change of a server."""
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """How one server is doing."""
+
+    name: str
+    state: Literal["starting", "running", "restarting", "failed"]
+    tools: int = 0
+    """How many of its tools are offered."""
+    reason: str = ""
+    """Why it was started once more, or failed."""
 
 
 class RunningServer:
@@ -60,10 +76,11 @@ class RunningServer:
         name: str,
         server: McpServer,
         around: Surroundings,
-        on_tools: Callable[["RunningServer", list[Tool]], None],
+        on_tools: Callable[["RunningServer", list[Tool]], int],
     ) -> None:
         self.name = name
         self.server = server
+        self.log = ServerLog(around.logs / f"mcp-{_as_file_name(name)}.log")
         self._around = around
         self._on_tools = on_tools
         self._conversation: Conversation | None = None
@@ -76,6 +93,7 @@ class RunningServer:
 
     def start(self) -> None:
         """Begin in the background."""
+        self._tell("starting")
         self._task = asyncio.create_task(self._lives(), name=f"mcp {self.name}")
 
     @property
@@ -138,102 +156,76 @@ class RunningServer:
                 self._is_over = True
                 self._around.warn(f"MCP server {self.name!r}: {reason}. Its tools are not available.")
                 self._on_tools(self, [])
+                self._tell("failed", reason=reason)
                 await self._settle(None)
                 return
             self._around.warn(f"MCP server {self.name!r}: {reason}. It is started once more.")
+            self._tell("restarting", reason=reason)
 
     async def _life(self) -> str:
         """Run it until it ends; returns why it did."""
         signals = self._signals = Signals()
         try:
-            self._log_file().write_bytes(b"")
+            self.log.begin()
             async with AsyncExitStack() as open_now:
                 conversation = await self._greeted(open_now, signals)
                 while not signals.lost.is_set():
                     await _first_of(signals.lost, signals.changed)
                     if signals.changed.is_set() and not signals.lost.is_set():
                         signals.changed.clear()
-                        self._on_tools(self, await conversation.tools())
+                        await self._list_again(conversation)
         except Exception as error:  # noqa: BLE001 - the boundary to servers, which fail in every way there is
             _log.warning("the MCP server %s failed", self.name, exc_info=not isinstance(error, CannotReach))
-            return f"{self._in_words(error)}{self._way_out()}"
+            hint = way_out(error, self.name, self.server, self._around.sandbox, self.log)
+            return f"{why(error, self.server, self.log)}{hint}"
         return "it ended by itself"
+
+    async def _list_again(self, conversation: Conversation) -> None:
+        """Follow a change of its tools; where it cannot tell them now, those that were known stay."""
+        try:
+            async with asyncio.timeout(_RELISTED_S):
+                tools = await _unless_lost(conversation.tools(), self._signals.lost)
+        except (TimeoutError, McpError, _Lost, ValidationError):
+            _log.warning("the MCP server %s did not list its tools anew", self.name, exc_info=True)
+            return
+        self._tell("running", self._on_tools(self, tools))
+        await self._settle(conversation)
 
     async def _greeted(self, open_now: AsyncExitStack, signals: Signals) -> Conversation:
         limit = self.server.startup_timeout
         try:
             async with asyncio.timeout(limit):
-                conversation = await open_now.enter_async_context(
-                    opened_conversation(
-                        self.server, self._around.folder, self._log_file(), signals, self._around.sandbox
-                    )
-                )
+                conversation = await self._opened(open_now, signals)
                 tools = await conversation.tools()
         except TimeoutError as error:
-            raise CannotReach(
+            raise NoAnswer(
                 f"it did not answer within {limit:g} s (setting mcp_servers.{self.name}.startup_timeout)"
             ) from error
-        self._on_tools(self, tools)
+        self._tell("running", self._on_tools(self, tools))
         await self._settle(conversation)
         return conversation
+
+    def _tell(
+        self, state: Literal["starting", "running", "restarting", "failed"], tools: int = 0, reason: str = ""
+    ) -> None:
+        self._around.heard(ServerState(self.name, state, tools, reason))
+
+    async def _opened(self, open_now: AsyncExitStack, signals: Signals) -> Conversation:
+        opening = opened_conversation(self.server, self._around.folder, self.log, signals, self._around.sandbox)
+        return await open_now.enter_async_context(opening)
 
     async def _settle(self, conversation: Conversation | None) -> None:
         async with self._changed:
             self._conversation = conversation
             self._changed.notify_all()
 
-    def _in_words(self, error: BaseException) -> str:
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        match error:
-            case CannotReach():
-                return str(error)
-            case httpx.HTTPStatusError():
-                return f"{self.server.url} answered {error.response.status_code}"
-            case httpx.HTTPError():
-                return f"{self.server.url} cannot be reached ({type(error).__name__})"
-            case McpError() if not _is_closed(error):
-                return f"it refused: {error.error.message}"
-            case McpError() | anyio.BrokenResourceError() | anyio.ClosedResourceError() | ConnectionError():
-                return f"it ended before it answered ({self._last_line()}all of it in {self._log_file()})"
-        return f"{type(error).__name__}: {error}"
 
-    def _way_out(self) -> str:
-        """What to change where the sandbox may be why it failed."""
-        walls = self._around.sandbox
-        if walls is None or not walls.stands or not self.server.sandbox or self.server.command is None:
-            return ""
-        key = f"mcp_servers.{self.name}"
-        closed = (
-            "" if walls.terms.network or self.server.network else f"; {key}.network = true opens the network to it"
-        )
-        return f". It runs in the sandbox{closed}; {key}.sandbox = false does without"
-
-    def last_lines(self, count: int) -> tuple[str, ...]:
-        """The end of what it wrote on its standard error in this life."""
-        try:
-            with self._log_file().open("rb") as log:
-                log.seek(max(log.seek(0, os.SEEK_END) - _LOOKED_AT_BYTES, 0))
-                lines = log.read().decode("utf-8", "replace").split("\n")
-        except OSError:
-            return ()
-        return tuple([line.strip()[:_SHOWN_CHARS] for line in lines if line.strip()][-count:])
-
-    def _last_line(self) -> str:
-        return "".join(f"its last line: {line}; " for line in self.last_lines(1))
-
-    def _log_file(self) -> Path:
-        safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in self.name)
-        return self._around.logs / f"mcp-{safe}.log"
+def _as_file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
 
 
-def _is_closed(error: McpError) -> bool:
-    """Whether the library says so itself: servers have the same number for failures of their own."""
-    return error.error.code == CONNECTION_CLOSED and error.error.message == "Connection closed"
-
-
-async def _unless_lost(call: Coroutine[Any, Any, CallToolResult], lost: asyncio.Event) -> CallToolResult:
-    """The call's result; `_Lost` when the server goes away first, whatever the library makes of that."""
+async def _unless_lost(call: Coroutine[Any, Any, T], lost: asyncio.Event) -> T:
+    """What comes of a request; `_Lost` when the server goes away first, whatever the library makes of that."""
     running, gone = asyncio.ensure_future(call), asyncio.ensure_future(lost.wait())
     try:
         await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -243,7 +235,7 @@ async def _unless_lost(call: Coroutine[Any, Any, CallToolResult], lost: asyncio.
             raise _Lost
         return running.result()
     except McpError as error:
-        if not _is_closed(error):
+        if not is_closed(error):
             raise
         raise _Lost from error
     finally:

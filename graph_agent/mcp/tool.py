@@ -20,6 +20,8 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
+from tools.blocking import in_thread
+from tools.shaping import keep
 
 __all__ = ["McpTool"]
 
@@ -42,7 +44,8 @@ class McpTool(BaseTool):
         self.original_name = full_name(running.name, tool.name)
         self.description = _bounded(tool.description or (hints.title if hints else None) or tool.name)
         self.args_schema = arguments_model(tool.inputSchema)
-        self.kind = ToolKind.READONLY if hints and hints.readOnlyHint else ToolKind.EXECUTE
+        only_reads = hints is not None and hints.readOnlyHint and not hints.destructiveHint
+        self.kind = ToolKind.READONLY if only_reads else ToolKind.EXECUTE
         self.risk_level = ToolRiskLevel(running.server.risk or _declared_risk(tool))
         self.timeout_s = running.server.timeout + _BEYOND_THE_SERVERS_LIMIT_S
         self._tool = tool
@@ -72,11 +75,14 @@ class McpTool(BaseTool):
             )
         except ServerFailed as error:
             return failure(ToolErrorType.EXECUTION, str(error))
-        text = text_of(result)
+        text = await in_thread(text_of, result, self._keep)
         if result.isError:
             return failure(ToolErrorType.EXECUTION, text or "The server reports an error and does not say which.")
         lines = text.count("\n") + 1 if text else 0
         return ToolResult(text, display=f"{self._running.name}: {lines} lines")
+
+    def _keep(self, data: bytes) -> str | None:
+        return keep(data, self._context.blobs if self._context else None)
 
     async def _progressed(self, progress: float, total: float | None, message: str | None) -> None:
         if self._context is not None:
@@ -84,9 +90,11 @@ class McpTool(BaseTool):
 
 
 def _declared_risk(tool: Tool) -> str:
+    """A server is believed where it warns; where it says of a tool that it does no harm, the tool still asks."""
     hints = tool.annotations
-    is_tame = hints is not None and (hints.readOnlyHint or hints.destructiveHint is False)
-    return "medium" if is_tame else "high"
+    if hints is None or hints.destructiveHint:
+        return "high"
+    return "medium" if hints.readOnlyHint or hints.destructiveHint is False else "high"
 
 
 def _bounded(text: str) -> str:

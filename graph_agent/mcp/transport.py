@@ -7,38 +7,33 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.message import SessionMessage
 
 from graph_agent.config.settings import McpServer
+from graph_agent.mcp.log import ServerLog
+from graph_agent.mcp.pipes import Launch, Streams, served
 from graph_agent.mcp.reaching import CannotReach, environment_of, headers_of, program_of
 from tools.programs import find_program
 from tools.sandbox import Confined, NoSandbox, Sandbox
 from tools.sandbox.looking import is_there
 
-__all__ = ["Streams", "opened"]
-
-Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+__all__ = ["opened"]
 
 _CONNECT_S = 30.0
 _SILENCE_S = 300.0
 """Longest silence on an open stream; how long a call may take is limited elsewhere."""
-_WITH_LOG = 'exec 2>>"$0"; exec "$@"'
-"""What a server writes on its standard error goes to a file: on the terminal it could pretend to be the agent."""
 
 
 @asynccontextmanager
 async def opened(
-    server: McpServer, folder: Path, log: Path, sandbox: Sandbox | None = None
+    server: McpServer, folder: Path, log: ServerLog, sandbox: Sandbox | None = None
 ) -> AsyncIterator[Streams]:
     """The message streams of a server; it is ended, with all its processes, when the block is left.
 
     Args:
         server: what to start or reach.
         folder: where it is started.
-        log: takes its standard error.
+        log: takes its standard error: on the terminal it could pretend to be the agent.
         sandbox: what it is started in, unless its settings say otherwise.
 
     Raises:
@@ -50,7 +45,7 @@ async def opened(
             yield streams
     else:
         with _confined(server, sandbox) as confined:
-            async with stdio_client(_command(server, folder, log, confined)) as streams:
+            async with served(_launch(server, folder, confined), log) as streams:
                 yield streams
 
 
@@ -78,19 +73,12 @@ def _named_paths(server: McpServer) -> Iterator[Path]:
             yield path.parent.parent if is_there(path.parent.parent / "pyvenv.cfg") else path
 
 
-def _command(server: McpServer, folder: Path, log: Path, confined: Confined | None) -> StdioServerParameters:
+def _launch(server: McpServer, folder: Path, confined: Confined | None) -> Launch:
     environment = environment_of(server)
     program = program_of(server, environment)
     walls = confined.prefix if confined else ()
     around = {**confined.environment, **{name: environment[name] for name in server.env}} if confined else {}
-    arguments = ["-c", _WITH_LOG, str(log), *_ended_with_us(), *walls, program, *server.args]
-    return StdioServerParameters(
-        command="/bin/sh",
-        args=arguments,
-        env={**environment, **around},
-        cwd=folder,
-        encoding_error_handler="replace",
-    )
+    return Launch((*_ended_with_us(), *walls, program, *server.args), {**environment, **around}, folder)
 
 
 def _ended_with_us() -> list[str]:

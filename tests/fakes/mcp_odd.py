@@ -45,25 +45,68 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
             start = int(parameters.get("cursor") or 0)
             page = {"tools": TOOLS[start : start + _PAGE]}
             return page if start + _PAGE >= len(TOOLS) else {**page, "nextCursor": str(start + _PAGE)}
-        case "tools/call" if parameters["name"] == "half":
-            return {"content": [{"type": "text", "text": "half of \ud83d"}]}
-        case "tools/call" if parameters["name"] == "nonsense":
-            return {"sense": None}
         case "tools/call":
-            text = json.dumps([parameters["name"], parameters.get("arguments")])
-            return {"content": [{"type": "text", "text": text}]}
+            return _result(parameters["name"], parameters.get("arguments"))
     return {}
+
+
+def _result(name: str, arguments: object) -> dict[str, Any]:
+    match name:
+        case "nonsense":
+            return {"sense": None}
+        case "half":
+            text = "half of \ud83d"
+        case "asks":
+            text = json.dumps(
+                [_refusal(method) for method in ("sampling/createMessage", "elicitation/create", "no/such")]
+            )
+        case _:
+            if name == "floods":
+                _flood()
+            text = json.dumps([name, arguments])
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def _sent(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def _refusal(method: str) -> str:
+    """What the client says when it is asked this."""
+    _sent(
+        {
+            "id": method,
+            "method": method,
+            "params": {"messages": [], "maxTokens": 1, "message": "?", "requestedSchema": {}},
+        }
+    )
+    return str(json.loads(sys.stdin.readline()).get("error", {}).get("message"))
+
+
+def _flood() -> None:
+    """More than any pipe holds, on both sides, and a line longer than anybody wants."""
+    for number in range(3_000):
+        sys.stderr.write(f"line {number} {'x' * 1_000}\n")
+        sys.stdout.write("no message\n")
+        _sent({"method": "notifications/message", "params": {"level": "error", "data": "busy"}})
+    sys.stderr.flush()
+    for _ in range(40):
+        sys.stdout.write("x" * 1024 * 1024)
+    sys.stdout.write("\n")
 
 
 def _serve() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if "id" in request:
+            if request["method"] == "tools/list" and "--without-tools" in sys.argv:
+                _sent({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
+                continue
             refuses = (request.get("params") or {}).get("name") == "refuse"
             error = {"error": {"code": -32000, "message": "no such customer"}}
-            answer = {"jsonrpc": "2.0", "id": request["id"], **(error if refuses else {"result": _answer(request)})}
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
+            answer = {"id": request["id"], **(error if refuses else {"result": _answer(request)})}
+            _sent(answer)
 
 
 if __name__ == "__main__":

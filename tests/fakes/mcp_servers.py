@@ -22,9 +22,9 @@ def demo(*arguments: str, **settings: Any) -> McpServer:
     return McpServer(command=sys.executable, args=(str(_FAKES / "mcp_demo.py"), *arguments), **settings)
 
 
-def odd(**settings: Any) -> McpServer:
+def odd(*arguments: str, **settings: Any) -> McpServer:
     """The server that lists what no SDK would."""
-    return McpServer(command=sys.executable, args=(str(_FAKES / "mcp_odd.py"),), **settings)
+    return McpServer(command=sys.executable, args=(str(_FAKES / "mcp_odd.py"), *arguments), **settings)
 
 
 @dataclass

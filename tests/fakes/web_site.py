@@ -29,10 +29,12 @@ def packed(body: bytes) -> Answer:
 class WebSite:
     """Serves until it is left. `asked` are the paths with the Host header of each request."""
 
-    def __init__(self, answers: Mapping[str, Answer]) -> None:
+    def __init__(self, answers: Mapping[str, Answer], post: Mapping[str, Answer] | None = None) -> None:
         self.asked: list[tuple[str, str]] = []
+        self.posted: list[bytes] = []
+        self.headers: list[dict[str, str]] = []
         self.closing = threading.Event()
-        self._answers = answers
+        self._answers = {"GET": answers, "POST": post or {}}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = False
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -65,9 +67,14 @@ class WebSite:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base class names it so
                 """Requests are kept, not printed."""
 
+            def do_POST(self) -> None:
+                site.posted.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+                self.do_GET()
+
             def do_GET(self) -> None:
                 site.asked.append((self.path, self.headers.get("Host", "")))
-                answer = site._answers.get(self.path, Answer(b"nothing here", status=404))
+                site.headers.append(dict(self.headers))
+                answer = site._answers[self.command].get(self.path, Answer(b"nothing here", status=404))
                 site.closing.wait(answer.delay_s)
                 # A client that has seen enough goes away in the middle of a body.
                 with contextlib.suppress(ConnectionError):

@@ -20,6 +20,7 @@ from graph_agent.events import (
     CallStarted,
     Event,
     ModelReplied,
+    ServerChanged,
     SessionOpened,
     ShellEnded,
     ShellKept,
@@ -67,7 +68,7 @@ class Story:
                 self.line(Text.assemble(("! ", "yellow"), marked(shell_line(event))))
             case CallAnswered(call_id=call_id):
                 self._answered.add(call_id)
-            case SessionOpened() | TurnStarted() | StepStarted() | CallArrived() | TurnEnded():
+            case SessionOpened() | TurnStarted() | StepStarted() | CallArrived() | TurnEnded() | ServerChanged():
                 pass
             case _:
                 assert_never(event)

@@ -2,8 +2,10 @@
 
 import asyncio
 import shlex
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import typer
@@ -15,6 +17,7 @@ from graph_agent.cli.logs import log_privately
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import labelled, table
 from graph_agent.cli.views.trust import project_here, tell_ignored
+from graph_agent.events import ServerChanged
 
 __all__ = ["described", "list_servers", "trust", "try_out"]
 
@@ -26,8 +29,8 @@ _NONE = (
 _STATES = {"ready": "ready", "untrusted": "not trusted", "disabled": "disabled", "unusable": "cannot start"}
 
 
-def list_servers(*, as_json: bool) -> None:
-    """Every configured server with whether it is trusted."""
+def list_servers(*, as_json: bool, live: Mapping[str, ServerChanged] = MappingProxyType({})) -> None:
+    """Every configured server with whether it would be started; in a session, how it is doing."""
     servers = known_servers()
     tell_ignored(project_here())
     if as_json:
@@ -35,9 +38,22 @@ def list_servers(*, as_json: bool) -> None:
     elif not servers:
         print_lines([_NONE])
     else:
-        rows = [(server.name, _STATES[server.state], server.transport, server.reached_by) for server in servers]
+        rows = [(server.name, _state(server, live), server.transport, server.reached_by) for server in servers]
         print_lines(table(("SERVER", "STATE", "VIA", "COMMAND OR ADDRESS"), rows))
-        print_lines(escape(f"{server.name}: {server.problem}") for server in servers if server.problem)
+        problems = [(server.name, _problem(server, live)) for server in servers]
+        print_lines(escape(f"{name}: {problem}") for name, problem in problems if problem)
+
+
+def _state(server: ServerView, live: Mapping[str, ServerChanged]) -> str:
+    now = live.get(server.name)
+    if now is None:
+        return _STATES[server.state]
+    return f"running, {now.tools} tools" if now.state == "running" else now.state
+
+
+def _problem(server: ServerView, live: Mapping[str, ServerChanged]) -> str:
+    now = live.get(server.name)
+    return server.problem if now is None else now.reason
 
 
 def trust(name: str, *, withdraw: bool, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from graph_agent.events import (
     CallStarted,
     Event,
     ModelReplied,
+    ServerChanged,
     SessionOpened,
     ShellEnded,
     ShellKept,
@@ -38,6 +39,7 @@ EXAMPLES: list[Event] = [
     CallEnded("c1", "ls", "success", metadata={"diff": {"added": 1}}),
     TurnEnded("done", "hello", "c", {"input_tokens": 3}),
     Warned("slow"),
+    ServerChanged("tickets", "running", 3),
     ShellEnded("sh1", "npm start", "exit code 1"),
     ShellKept("sh2", "npm start"),
 ]

@@ -2,12 +2,13 @@ import asyncio
 from pathlib import Path
 
 from graph_agent.mcp.conversation import Signals, opened_conversation
+from graph_agent.mcp.log import ServerLog
 from tests.fakes.mcp_odd import TOOLS
 from tests.fakes.mcp_servers import demo, odd
 
 
 async def test_every_page_of_tools_is_read(tmp_path: Path) -> None:
-    async with opened_conversation(odd(), tmp_path, tmp_path / "log", Signals()) as talk:
+    async with opened_conversation(odd(), tmp_path, ServerLog(tmp_path / "log"), Signals()) as talk:
         listed = [tool.name for tool in await talk.tools()]
 
     assert listed == [tool["name"] for tool in TOOLS]
@@ -19,7 +20,7 @@ async def test_a_change_of_the_tools_and_the_end_of_the_server_are_noticed(tmp_p
     async def progress(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    async with opened_conversation(demo(), tmp_path, tmp_path / "log", signals) as talk:
+    async with opened_conversation(demo(), tmp_path, ServerLog(tmp_path / "log"), signals) as talk:
         await talk.call("grow", {}, progress)
         await asyncio.wait_for(signals.changed.wait(), 5)
         await talk.call("slow", {"seconds": 0.1}, progress)

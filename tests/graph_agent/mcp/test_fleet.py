@@ -29,6 +29,30 @@ async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as
     assert all(item["parameters"]["type"] == "object" and "properties" in item["parameters"] for item in declared)
 
 
+async def test_only_the_tools_that_the_settings_let_through_are_offered(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    some = {"tools": ("a*", "now"), "disabled_tools": ("a.b",)}
+    async with harbour.fleet(odd=odd(**some), none=odd(tools=())) as fleet:
+        await fleet.settled()
+        names = harbour.registry.names()
+
+    assert names == ["mcp__odd__now", "mcp__odd__any", "mcp__odd__a_b"]
+
+
+async def test_what_a_change_of_the_list_leaves_as_it_was_keeps_its_place(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    async with harbour.fleet(demo=demo(), odd=odd()) as fleet:
+        await fleet.settled()
+        before = harbour.registry.names()
+        grow = harbour.registry.get("mcp__demo__grow")
+        assert grow is not None
+        await grow.execute()
+        await until(lambda: "mcp__demo__grown" in harbour.registry)
+        after = harbour.registry.names()
+
+    assert after == [*before, "mcp__demo__grown"]
+
+
 async def test_a_tool_that_comes_later_is_offered_from_then_on(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(demo=demo()) as fleet:

@@ -4,9 +4,11 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.server import ServerFailed
+from graph_agent.mcp.fleet import Fleet
+from graph_agent.mcp.server import ServerFailed, ServerState, Surroundings
 from tests.cases.processes import running_with
 from tests.fakes.mcp_servers import Harbour, demo, odd
+from tests.fakes.waiting import until
 
 
 async def _ignore(progress: float, total: float | None, message: str | None) -> None:
@@ -52,6 +54,55 @@ async def test_an_answer_that_is_odd_or_a_refusal_is_told_for_what_it_is(tmp_pat
     )
 
 
+async def test_what_a_server_asks_for_is_refused_and_what_it_floods_with_is_dropped(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    async with harbour.fleet(odd=odd()) as fleet:
+        (server,) = fleet.running
+        asked = await server.call("asks", {}, _ignore)
+        flooded = await server.call("floods", {}, _ignore)
+
+    assert [part.text for part in asked.content if part.type == "text"] == [
+        '["Sampling not supported", "Elicitation not supported", "Invalid request parameters"]'
+    ]
+    assert [part.text for part in flooded.content if part.type == "text"] == ['["floods", {}]']
+    assert (server.log.path.stat().st_size < 1_100_000, server.log.stray) == (True, "a banner that is no message")
+    assert (server.log.last_lines(1)[0][:9], harbour.warnings) == ("line 2999", [])
+
+
+async def test_a_program_that_speaks_something_else_is_told_by_what_it_said(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    talker = McpServer(command="sh", args=("-c", "echo Listening on port 3000; sleep 862.53"), startup_timeout=0.5)
+
+    async with harbour.fleet(talker=talker) as fleet:
+        await fleet.settled()
+        left = running_with("862.53")
+
+    (warning,) = harbour.warnings
+    assert "what it writes on its output is no message of the protocol: 'Listening on port 3000'" in warning
+    assert left == []
+
+
+async def test_a_server_that_leaves_programs_behind_leaves_none(tmp_path: Path) -> None:
+    leaver = McpServer(command="sh", args=("-c", "sleep 863.53 & echo gone >&2"))
+
+    async with Harbour(tmp_path).fleet(leaver=leaver) as fleet:
+        await fleet.settled()
+        await until(lambda: not running_with("863.53"))
+
+    assert running_with("863.53") == []
+
+
+async def test_a_server_that_knows_of_no_tools_runs_and_offers_none(tmp_path: Path) -> None:
+    harbour, heard = Harbour(tmp_path), list[ServerState]()
+    around = Surroundings(tmp_path, tmp_path, harbour.warnings.append, heard=heard.append)
+    fleet = Fleet({"bare": odd("--without-tools")}, harbour.registry, around)
+    fleet.start()
+    await fleet.settled()
+    await fleet.close()
+
+    assert (harbour.warnings, heard) == ([], [ServerState("bare", "starting"), ServerState("bare", "running")])
+
+
 async def test_a_server_that_never_answers_is_named_with_its_limit_and_leaves_no_process(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     hanging = McpServer(command="sleep", args=("861.53",), startup_timeout=0.3)
@@ -73,7 +124,10 @@ async def test_a_server_that_never_answers_is_named_with_its_limit_and_leaves_no
             McpServer(command=sys.executable, args=("-c", "raise SystemExit('no such database')")),
             "it ended before it answered (its last line: no such database; all of it in",
         ),
-        (McpServer(url="http://127.0.0.1:9/mcp"), "http://127.0.0.1:9/mcp cannot be reached (ConnectError)"),
+        (
+            McpServer(url="http://127.0.0.1:9/mcp"),
+            "http://127.0.0.1:9/mcp cannot be reached: nothing answers there",
+        ),
     ],
 )
 async def test_a_server_that_cannot_start_says_why_and_is_not_tried_again(

@@ -2,7 +2,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from mcp.types import Tool
 
+from graph_agent.mcp.server import RunningServer
+from graph_agent.mcp.tool import McpTool
 from tests.cases.processes import running_with
 from tests.fakes.mcp_servers import Harbour, demo, odd
 from tools.base import McpProgress, Progress, ToolContext, ToolKind, ToolRiskLevel
@@ -59,6 +62,29 @@ async def test_what_is_cancelled_is_cancelled_at_the_server_too(tmp_path: Path) 
 
     assert (call.cancelled(), trace.read_text().splitlines()[-1]) == (True, "cancelled")
     assert running_with(str(trace)) == []
+
+
+@pytest.mark.parametrize(
+    ("hints", "risk", "kind"),
+    [
+        (None, "high", "execute"),
+        ({"readOnlyHint": True}, "medium", "readonly"),
+        ({"readOnlyHint": True, "destructiveHint": True}, "high", "execute"),
+        ({"destructiveHint": False}, "medium", "execute"),
+        ({"destructiveHint": True}, "high", "execute"),
+        ({"idempotentHint": True, "openWorldHint": False}, "high", "execute"),
+    ],
+)
+def test_what_a_tool_says_of_itself_never_makes_it_run_unasked(
+    tmp_path: Path, hints: dict[str, bool] | None, risk: str, kind: str
+) -> None:
+    around = Harbour(tmp_path).around
+    running = RunningServer("a", demo(), around, lambda _, tools: len(tools))
+    listed = Tool.model_validate({"name": "t", "inputSchema": {}, "annotations": hints})
+
+    tool = McpTool("mcp__a__t", listed, running)
+
+    assert (str(tool.risk_level), str(tool.kind)) == (risk, kind)
 
 
 async def test_a_server_is_believed_where_it_warns_and_its_words_are_bounded(tmp_path: Path) -> None:

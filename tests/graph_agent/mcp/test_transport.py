@@ -6,6 +6,7 @@ import pytest
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.conversation import Signals, opened_conversation
+from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.reaching import CannotReach
 from graph_agent.mcp.transport import opened
 from tests.fakes.walls import sandbox
@@ -57,7 +58,7 @@ async def test_a_server_runs_in_the_sandbox_as_far_as_its_settings_say(
     walls = sandbox("bubblewrap", workspace)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        async with opened_conversation(server, workspace, tmp_path / "log", Signals(), walls) as talk:
+        async with opened_conversation(server, workspace, ServerLog(tmp_path / "log"), Signals(), walls) as talk:
             result = await talk.call("look", {"home": str(Path.home()), "port": port}, _unheard)
 
     assert [part.text for part in result.content if part.type == "text"] == [told]
@@ -72,5 +73,5 @@ async def test_a_server_is_not_started_where_a_sandbox_is_required_and_there_is_
     walls = Sandbox(Terms((tmp_path,)), is_required=True, look=lambda: Means("none", why="no means"))
 
     with pytest.raises(CannotReach, match="for want of a sandbox: no means"):
-        async with opened(McpServer(command=sys.executable), tmp_path, tmp_path / "log", walls):
+        async with opened(McpServer(command=sys.executable), tmp_path, ServerLog(tmp_path / "log"), walls):
             pass

@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.cli.views.mcp import list_servers
+from graph_agent.events import ServerChanged
 from tests.graph_agent.cli.servers_scene import configure, mcp, settle
 
 
@@ -30,3 +32,25 @@ def test_a_server_is_listed_trusted_tried_and_no_longer_trusted_and_its_secrets_
     assert (trusted.exit_code, tried["ok"], tried["tools"][0]["name"]) == (0, True, "mcp__demo__ping")
     assert withdrawn.stdout.split("\n")[1].split()[:4] == ["demo", "not", "trusted", "stdio"]
     assert "sk-hidden" not in f"{before}{trusted.stdout}{withdrawn.stdout}"
+
+
+def test_in_a_session_the_list_says_how_each_server_is_doing(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("starts", "runs", "broke", "other")
+    (home / "config.toml").write_text("".join(f"[mcp_servers.{name}]\nurl = 'http://x/'\n" for name in names))
+    told = (
+        ServerChanged("starts", "starting"),
+        ServerChanged("runs", "running", 3),
+        ServerChanged("broke", "failed", reason="it ended by itself"),
+    )
+
+    list_servers(as_json=False, live={now.name: now for now in told})
+
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "starts  starting          http  http://x/",
+        "runs    running, 3 tools  http  http://x/",
+        "broke   failed            http  http://x/",
+        "other   not trusted       http  http://x/",
+        "broke: it ended by itself",
+    ]
