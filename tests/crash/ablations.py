@@ -11,11 +11,14 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.graph import observation, routing
 from graph_agent.graph.life import Life, Step
 from graph_agent.ports import Answer, Claim, Intent, JournalRow, Question
+from graph_agent.ports.shells import ShellRecord
 from graph_agent.session import drive
 from graph_agent.session.run import GraphRun
 from graph_agent.store.decisions import SqliteDecisions
 from graph_agent.store.journal import SqliteJournal
-from tests.crash.play import QUESTIONS, SCENES, Scene
+from graph_agent.store.shells import SqliteShells
+from graph_agent.toolbox.shells import Shells
+from tests.crash.play import BACKGROUND, QUESTIONS, SCENES, Scene
 
 __all__ = ["ABLATIONS", "Ablation", "Missing"]
 
@@ -28,6 +31,8 @@ Ablation = Literal[
     "input is not durable",
     "nothing is asked",
     "words are not stored",
+    "shells are nobody's",
+    "readings are not told apart",
 ]
 
 
@@ -126,6 +131,22 @@ def _wordless() -> None:
     SqliteDecisions.insert = wordless  # type: ignore[method-assign]  # the point of an ablation
 
 
+def _nobodys() -> None:
+    async def take_up(self: Shells, thread_id: str) -> None:
+        return None
+
+    Shells.take_up = take_up  # type: ignore[method-assign]  # the point of an ablation
+
+
+def _alike() -> None:
+    found = SqliteShells._found
+
+    async def alike(self: SqliteShells, query: str, key: str | int) -> list[ShellRecord]:
+        return [replace(record, read_by="") for record in await found(self, query, key)]
+
+    SqliteShells._found = alike  # type: ignore[method-assign]  # the point of an ablation
+
+
 class Missing(NamedTuple):
     """A safeguard taken out."""
 
@@ -148,4 +169,8 @@ ABLATIONS: Mapping[Ablation, Missing] = {
     "input is not durable": Missing(_not_durable, "model asked", "I8", lasts=False),
     "nothing is asked": Missing(_unasked, "model asked", "I3: .* ran without approval"),
     "words are not stored": Missing(_wordless, "model asked", "I3: .* was answered", scene=QUESTIONS),
+    "shells are nobody's": Missing(
+        _nobodys, "before journal.finish", "I2: process .* nobody has it", scene=BACKGROUND
+    ),
+    "readings are not told apart": Missing(_alike, "after shells.read", "I2: of sh1 was told", scene=BACKGROUND),
 }

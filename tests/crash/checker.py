@@ -1,13 +1,15 @@
 """What must hold after any kills, read from outside: effects, the person's log, the product's own account."""
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from typing import Any
 
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.inspect.decode import decode
-from tests.crash.play import ALWAYS, EDITED, marker_in, words_for
+from tests.cases.processes import running_with
+from tests.crash.play import ALWAYS, EDITED, GOES_ON, marker_in, words_for
 from tests.crash.world import World
 
 __all__ = ["avoidable", "violations"]
@@ -33,6 +35,8 @@ def violations(world: World) -> list[str]:
         *account.history(),
         *account.lost_messages(),
         *account.files(),
+        *account.orphans(),
+        *account.lost_output(),
     ]
 
 
@@ -216,6 +220,25 @@ class _Account:
                 wrong.append(f"I1: {file.name} is neither old nor new")
         return wrong
 
+    def orphans(self) -> list[str]:
+        """I2: what went on in the background ends with its session, or with the next one where that was killed."""
+        return [
+            f"I2: process {pid} of the background goes on and nobody has it"
+            for pid in running_with(GOES_ON)
+            if _folder_of(pid) == str(self.world.workspace.resolve())
+        ]
+
+    def lost_output(self) -> list[str]:
+        """I2: a reading that was broken off loses nothing of what a background shell had written."""
+        told: dict[str, str] = {}
+        for call in self.ledger.values():
+            if call["tool_name"] == "bash_output" and call["status"] == "success":
+                shell = str(call["arguments"]["id"])
+                told[shell] = told.get(shell, "") + self.told.get(call["call_id"], "")
+        return [
+            f"I2: of {shell} was told {text!r}" for shell, text in told.items() if not marker_in({"command": text})
+        ]
+
     def lost_messages(self) -> list[str]:
         """I8: a message that the model was asked about is never sent again."""
         lost: list[str] = []
@@ -228,3 +251,10 @@ class _Account:
             elif note["turn"] in asked:
                 lost.append(f"I8: the message of turn {note['turn']} was lost after the model was asked")
         return lost
+
+
+def _folder_of(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - the kernel's text
+    except OSError:
+        return ""

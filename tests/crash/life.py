@@ -18,7 +18,8 @@ from typing import Any
 
 from graph_agent.app.answering import answer_approval
 from graph_agent.app.forking import fork
-from graph_agent.app.tooling import ToolStorage, open_toolbox
+from graph_agent.app.servers import SessionServers
+from graph_agent.app.tooling import ToolStorage, default_registry, lend_shells, open_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
@@ -41,8 +42,10 @@ from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.rewinds import SqliteRewinds
+from graph_agent.store.shells import SqliteShells
 from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
+from graph_agent.toolbox.shells import Shells
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.deadly import Countdown, DeadlySaver, deadly
 from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, words_for
@@ -178,10 +181,13 @@ class _Life:
             points,
         )
         states = deadly(SqliteFileStates(database, clock), "file_states", ("set",), points)
-        settings = Settings(database=self._world.database)
-        tools = await open_toolbox(
-            self._world.workspace, settings, ToolStorage(blobs, states, journal, SqliteGrants(database)), bus
-        )
+        settings = Settings(database=self._world.database, sandbox="off" if self._scene.in_the_open else "on")
+        storage = ToolStorage(blobs, states, journal, SqliteGrants(database))
+        servers = SessionServers(settings, default_registry(self._world.workspace), self._world.workspace, bus)
+        records = deadly(SqliteShells(database, clock), "shells", ("add", "read", "end"), points)
+        shells = Shells(records, blobs, bus.publish)
+        lend_shells(servers.registry, shells)
+        tools = await open_toolbox(self._world.workspace, settings, storage, bus, servers)
         toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
         model = PlayModel(self._scene, self._world, points.point)
         barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)
@@ -220,6 +226,7 @@ class _Life:
             clock=clock,
             bus=bus,
             close=database.close,
+            shells=shells,
         )
         thread = Thread(thread_id, self._world.workspace, "default", "person", 50, checkpoint_id)
         return await Session.open(thread, self._parts), run
@@ -227,8 +234,8 @@ class _Life:
     async def _answer(self, session: Session, rest: Rest) -> Rest:
         for item in rest.questions:
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": _marker(item)}
-            is_one_of_many = asked["marker"] == ALWAYS
-            ran = not is_one_of_many and any(run.startswith(asked["marker"]) for run in self._world.runs())
+            tells_nothing = asked["marker"] in ("", ALWAYS)
+            ran = not tells_nothing and any(run.startswith(asked["marker"]) for run in self._world.runs())
             self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"), ran=ran)
         if any(item.question.kind == "approval" and self._wanted(item).answer == "stop" for item in rest.questions):
             self._world.note("stops")

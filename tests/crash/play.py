@@ -16,10 +16,25 @@ from graph_agent.graph.history import require_valid
 from graph_agent.ports import ModelRequest, OnDelta
 from tests.crash.world import World
 
-__all__ = ["ALWAYS", "EDITED", "QUESTIONS", "SCENES", "PlayModel", "Scene", "Wanted", "marker_in", "words_for"]
+__all__ = [
+    "ALWAYS",
+    "BACKGROUND",
+    "EDITED",
+    "GOES_ON",
+    "QUESTIONS",
+    "SCENES",
+    "PlayModel",
+    "Scene",
+    "Wanted",
+    "marker_in",
+    "words_for",
+]
 
 ALWAYS = "m000-a11da115"
 """The marker of every call that is allowed always: they are the same to the byte, and each leaves its effect."""
+
+GOES_ON = "sleep 33.77"
+"""What commands in the background do; no other does."""
 
 EDITED = "X"
 """What an edit by the person adds to a marker."""
@@ -36,11 +51,15 @@ class Wanted:
     fails: bool = False
     stays: float = 0.0
     """Seconds the command goes on after its effect."""
+    in_background: bool = False
+    """It goes on until it is ended."""
 
     def arguments(self, marker: str) -> dict[str, Any]:
         """What the model writes."""
         if self.answer == "always":
             return {"command": f"./note {marker}"}
+        if self.in_background:
+            return {"command": f"echo {marker} | tee -a effects; {GOES_ON}", "background": True}
         if self.tool == "bash":
             end = "false" if self.fails else f"sleep {self.stays}" if self.stays else "true"
             return {"command": f"echo {marker} >> effects; {end}"}
@@ -67,6 +86,8 @@ class Scene:
     """Turns that stay when the thread prunes itself at rest."""
     rewinds: bool = False
     """When all is over, conversation and files are put back to some earlier checkpoint, once, and played on."""
+    in_the_open: bool = False
+    """Its commands run without a sandbox: with one they die with their agent."""
     forks: bool = False
     """When all is over, the thread is forked at some checkpoint, once, and the fork is played on."""
 
@@ -79,6 +100,18 @@ _SLOW = Wanted("bash", "approve", stays=20)
 
 QUESTIONS = Scene("asked by the model", (((_READ, _QUESTION, _BASH), (_QUESTION,)), ((_QUESTION,),)))
 """Its questions are answered in words."""
+
+_STARTED = Wanted("bash", "approve", in_background=True)
+
+BACKGROUND = Scene(
+    "in the background",
+    (
+        ((_STARTED,), (Wanted("bash_output"),), (Wanted("bash_kill"),)),
+        ((_STARTED, _READ), (Wanted("bash_output"),)),
+    ),
+    in_the_open=True,
+)
+"""What its last turn starts is left running when the session ends."""
 
 SCENES: tuple[Scene, ...] = (
     Scene(
@@ -98,6 +131,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("stopped while a command runs", (((_SLOW, _BASH),), ((_READ,),)), stops_running=True),
     Scene("allowed always", (((_ALWAYS, _READ), (_ALWAYS,)), ((_ALWAYS,),))),
     QUESTIONS,
+    BACKGROUND,
     Scene("taken up again from an earlier checkpoint", (((_READ, _BASH, _WRITE),), ((_BASH,),)), goes_back=True),
     Scene("rewound with its files", (((_READ, _BASH, _WRITE),), ((_WRITE, _WRITE),)), rewinds=True),
     Scene("forked", (((_READ, _BASH, _WRITE),), ((_BASH,),)), forks=True),
@@ -138,8 +172,15 @@ class PlayModel:
         calls = []
         for position, call in enumerate(wanted[asked]):
             marker = f"m{turn}{asked}{position}-{uuid4().hex[:8]}" if call.answer != "always" else ALWAYS
-            calls.append({"id": f"call_{uuid4().hex}", "name": call.tool, "args": call.arguments(marker)})
+            is_about_a_shell = call.tool in ("bash_output", "bash_kill")
+            arguments = {"id": _newest_shell(messages)} if is_about_a_shell else call.arguments(marker)
+            calls.append({"id": f"call_{uuid4().hex}", "name": call.tool, "args": arguments})
         return AIMessage("", tool_calls=calls)
+
+
+def _newest_shell(messages: Sequence[AnyMessage]) -> str:
+    told = re.findall(r"in the background as (sh\d+)", "\n".join(str(message.content) for message in messages))
+    return told[-1] if told else "none"
 
 
 def words_for(marker: str) -> str:
