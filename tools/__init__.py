@@ -17,15 +17,20 @@ from tools.shell_ops.bash import BashTool
 from tools.shell_ops.bash_kill import BashKillTool
 from tools.shell_ops.bash_list import BashListTool
 from tools.shell_ops.bash_output import BashOutputTool
+from tools.web_ops.providers import SearchProvider
 from tools.web_ops.web_fetch import WebFetchTool
+from tools.web_ops.web_search import WebSearchTool
 
 __all__ = ["create_default_tools"]
 
 
-def create_default_tools(*, workspace: str | Path, memory_file: Path | None = None) -> list[BaseTool]:
+def create_default_tools(
+    *, workspace: str | Path, memory_file: Path | None = None, search: SearchProvider | None = None
+) -> list[BaseTool]:
     """The tools everyone has. Used without a context, they share what they know of the files they have read.
 
-    `memory_file` is where save_memory writes; without it, the user's usual context file.
+    `memory_file` is where save_memory writes; without it, the user's usual context file. `search` is who answers
+    web_search; without it, there is no such tool.
     """
     tools: list[BaseTool] = [
         ReadFileTool(workspace=workspace),
@@ -42,6 +47,7 @@ def create_default_tools(*, workspace: str | Path, memory_file: Path | None = No
         TodoWriteTool(workspace=workspace),
         TodoReadTool(workspace=workspace),
         SaveMemoryTool(workspace=workspace, memory_file=memory_file),
+        *([WebSearchTool(workspace=workspace, provider=search)] if search else []),
         AskUserTool(workspace=workspace),
         AttemptCompletionTool(workspace=workspace),
     ]

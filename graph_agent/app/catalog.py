@@ -42,7 +42,7 @@ async def known_tools(workspace: Path, settings: Settings, mode: str) -> tuple[K
     Raises:
         ConfigError: a rule of the settings cannot be read.
     """
-    registry = default_registry(workspace)
+    registry = default_registry(workspace, settings)
     hidden = hidden_tools(rules_of(settings).deny, registry.names())
     offered = {tool.name for tool in registry.offered(mode, hidden)}
     declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}

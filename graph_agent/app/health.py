@@ -15,6 +15,7 @@ import httpx
 from graph_agent.app.check import Check
 from graph_agent.app.disk import examine_disk
 from graph_agent.app.project import notices, project_at
+from graph_agent.app.searching import examine_search
 from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
 from graph_agent.config.load import load_settings
@@ -45,6 +46,7 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
         _parser,
         lambda: _program("git", find_program("git"), "install git; the agent works without it"),
         lambda: _sandbox(environment),
+        lambda: _search(environment),
     )
     return [*(check() for check in checks), *examine_disk(database, environment), _terminal()]
 
@@ -154,6 +156,13 @@ def _sandbox(environment: Mapping[str, str]) -> Check:
         hint = f"install bubblewrap (package bubblewrap); until then: {hint}"
     is_fatal = walls.name == "none" and settings.sandbox == "required"
     return Check("sandbox", ok=not is_fatal, detail=f"{walls.name}: {walls.told}", hint=hint)
+
+
+def _search(environment: Mapping[str, str]) -> Check:
+    try:
+        return examine_search(load_settings(environment).web_search, environment)
+    except ConfigError:
+        return Check("web search", ok=False, detail="not known while the settings cannot be read", matters=False)
 
 
 def _terminal() -> Check:

@@ -129,7 +129,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         wish.from_checkpoint,
         roots.usable,
     )
-    servers = SessionServers(settings, default_registry(wish.workspace), wish.workspace, bus)
+    servers = SessionServers(settings, default_registry(wish.workspace, settings), wish.workspace, bus)
     session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))
     opened.push_async_callback(servers.close)
     await servers.start()

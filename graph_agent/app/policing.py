@@ -49,7 +49,9 @@ def report_on(tool: str, arguments: Mapping[str, Any], settings: Settings, works
     """
     setting = Setting(workspace, policy_of(settings), roots_of(workspace, (), settings).usable)
     try:
-        checked = check_call(tool, arguments, settings.mode, registry=default_registry(workspace), setting=setting)
+        checked = check_call(
+            tool, arguments, settings.mode, registry=default_registry(workspace, settings), setting=setting
+        )
     except BadArguments as error:
         raise UsageError(str(error)) from error
     return as_report(checked)

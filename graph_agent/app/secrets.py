@@ -40,6 +40,8 @@ def scrub_here() -> Scrub:
 
 
 def _in_settings(settings: Settings) -> Iterator[str]:
+    if settings.web_search.api_key is not None:
+        yield settings.web_search.api_key.get_secret_value()
     for model in (settings.model, settings.general_model or settings.model, *settings.models.values()):
         yield from secrets_of(model)
     for server in settings.mcp_servers.values():

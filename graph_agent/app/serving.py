@@ -73,7 +73,7 @@ class _Served:
         store = await open_store(settings.database)
         model = await open_model(settings, may_choose_later=False)
         bus = EventBus()
-        servers = SessionServers(settings, default_registry(workspace), workspace, bus)
+        servers = SessionServers(settings, default_registry(workspace, settings), workspace, bus)
         await servers.start()
         roots = await asyncio.to_thread(roots_of, workspace, (), settings)
         parts = await graph_parts(Place(workspace, roots.usable), settings, model, store, bus, servers)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from graph_agent.app.searching import search_provider
 from graph_agent.app.secrets import scrub_here
 from graph_agent.app.walls import sandbox_of
 from graph_agent.config.paths import blob_dir, config_dir, memory_file, own_places
@@ -93,7 +94,7 @@ async def open_toolbox(
         sandbox=sandbox_of(settings, workspace, roots),
     )
     toolbox = GraphToolbox(
-        servers.registry if servers else default_registry(workspace),
+        servers.registry if servers else default_registry(workspace, settings),
         workspace=workspace,
         policy=policy_of(settings),
         ports=replace(ports, servers_settled=servers.settled) if servers else ports,
@@ -110,10 +111,12 @@ def toolbox_for_looking(workspace: Path, database: Path) -> GraphToolbox:
     return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), ports=ports)
 
 
-def default_registry(workspace: Path) -> ToolRegistry:
-    """Every tool there is in this workspace, by name."""
+def default_registry(workspace: Path, settings: Settings | None = None) -> ToolRegistry:
+    """Every tool there is in this workspace, by name; with settings also those that have to be set up."""
     registry = ToolRegistry()
-    registry.register_all(create_default_tools(workspace=workspace, memory_file=memory_file(os.environ)))
+    search = search_provider(settings.web_search, os.environ) if settings else None
+    made = create_default_tools(workspace=workspace, memory_file=memory_file(os.environ), search=search)
+    registry.register_all(made)
     return registry
 
 

@@ -75,7 +75,7 @@ async def graph_parts(
 ) -> Parts:
     """The parts of the graph's nodes; without servers the tools are those that everyone has."""
     workspace = place.workspace
-    servers = servers or SessionServers(settings, default_registry(workspace), workspace, bus)
+    servers = servers or _no_more(settings, workspace, bus)
     database, clock = store.database, store.clock
     storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
     toolbox = await open_toolbox(workspace, settings, storage, bus, servers, roots=place.roots)
@@ -95,7 +95,7 @@ async def session_parts(
 
     Without servers the tools are those that everyone has.
     """
-    servers = servers or SessionServers(settings, default_registry(thread.workspace), thread.workspace, bus)
+    servers = servers or _no_more(settings, thread.workspace, bus)
     database, clock = store.database, store.clock
     sandbox = sandbox_of(settings, thread.workspace, thread.roots)
     if sandbox is not None:
@@ -131,6 +131,11 @@ def _shells(settings: Settings, store: Store, bus: EventBus, servers: SessionSer
     shells = Shells(records, store.blobs, bus.publish, keeps=settings.background_shells == "keep")
     lend_shells(servers.registry, shells)
     return shells
+
+
+def _no_more(settings: Settings, workspace: Path, bus: EventBus) -> SessionServers:
+    """The tools that everyone has: none of its servers is started."""
+    return SessionServers(settings, default_registry(workspace, settings), workspace, bus)
 
 
 def _instructions(place: Place, of_project: str, clock: SystemClock) -> str:

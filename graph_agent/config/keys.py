@@ -9,7 +9,7 @@ from graph_agent.config.settings import Settings
 
 __all__ = ["SECRET_KEYS", "known_keys", "meant_key"]
 
-SECRET_KEYS = ("model.api_key", "model.headers")
+SECRET_KEYS = ("model.api_key", "model.headers", "web_search.api_key")
 """Keys whose values are never shown."""
 
 _NOT_IN_FILES = ("database", "origins", "instructions", "general_model", "profile")

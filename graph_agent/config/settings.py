@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from graph_agent.config.model_settings import OPENAI_BASE_URL, HeaderValue, ModelSettings, Section
+from graph_agent.config.search_settings import SearchSettings
 from graph_agent.config.server_settings import McpServer
 
 __all__ = ["OPENAI_BASE_URL", "HeaderValue", "McpServer", "Mode", "ModelSettings", "PolicySettings", "Settings"]
@@ -67,6 +68,7 @@ class Settings(Section):
     """Servers of the Model Context Protocol by name, each a table `[mcp_servers.NAME]`."""
     mcp_wait: float = Field(default=10.0, ge=0)
     """Seconds a headless run waits for its servers before the first model request; the chat never waits."""
+    web_search: SearchSettings = SearchSettings()
     database: Path
     """The database file."""
     general_model: ModelSettings | None = Field(default=None, exclude=True)

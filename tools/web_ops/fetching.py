@@ -13,7 +13,7 @@ from tools.web_ops.address import Address, BadAddress
 from tools.web_ops.connecting import PrivateAddress, open_client
 from tools.web_ops.resolving import Unresolved
 
-__all__ = ["MAX_BYTES", "NotFetched", "Page", "fetch"]
+__all__ = ["MAX_BYTES", "NotFetched", "Page", "bounded_body", "fetch"]
 
 MAX_BYTES = 2 * 1024 * 1024
 """Of a page after it was unpacked; what comes later is cut off, and the result says so."""
@@ -87,7 +87,7 @@ async def _hop(address: Address, leave: HostLeave, progress: Callable[[Progress]
             location = response.headers.get("location")
             if response.status_code in _FOLLOWED and location:
                 return address.followed(location)
-            body, is_cut = await _body(response, progress)
+            body, is_cut = await bounded_body(response, progress)
     except PrivateAddress as error:
         rule = f"web_fetch({address.target})"
         message = f"{error}; that needs a rule of the user's own: allow {rule!r} in [policy]."
@@ -104,8 +104,13 @@ async def _hop(address: Address, leave: HostLeave, progress: Callable[[Progress]
     return Page(address, response.status_code, kind.strip().casefold(), charset, body, is_cut)
 
 
-async def _body(response: httpx.Response, progress: Callable[[Progress], None]) -> tuple[bytes, bool]:
-    """The unpacked bytes up to the limit. Unpacked piece by piece: a few packed bytes may stand for gigabytes."""
+async def bounded_body(
+    response: httpx.Response, progress: Callable[[Progress], None] = lambda _: None
+) -> tuple[bytes, bool]:
+    """The unpacked bytes up to the limit, and whether more was cut off.
+
+    Unpacked piece by piece: a few packed bytes may stand for gigabytes.
+    """
     unpack = _unpacker(response.headers.get("content-encoding", ""))
     total = response.headers.get("content-length", "")
     body = bytearray()

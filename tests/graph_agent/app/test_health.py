@@ -16,6 +16,7 @@ _NAMES = [
     "parser",
     "git",
     "sandbox",
+    "web search",
     "database",
     "schema",
     "projections",

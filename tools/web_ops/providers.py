@@ -1,0 +1,109 @@
+"""Search services: how each is asked, and what its answer holds. Connects to nothing."""
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+__all__ = ["Found", "Inquiry", "OddAnswer", "SearchProvider", "found_in", "inquiry"]
+
+_TITLE_CHARS = 200
+_SNIPPET_CHARS = 400
+_URL_CHARS = 2_000
+_MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>")
+_OWN_ADDRESSES = {"brave": "https://api.search.brave.com", "tavily": "https://api.tavily.com"}
+
+
+class OddAnswer(ValueError):
+    """The answer is not one of this service; the message says how that shows."""
+
+
+@dataclass(frozen=True)
+class SearchProvider:
+    """Who is asked."""
+
+    kind: Literal["searxng", "brave", "tavily"]
+    url: str = ""
+    """Empty: the service's own address."""
+    api_key: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return self.url or _OWN_ADDRESSES.get(self.kind, "")
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """One request."""
+
+    method: Literal["GET", "POST"]
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """One result, cleaned: foreign text that is shown to the model and to a terminal."""
+
+    title: str
+    url: str
+    snippet: str
+
+
+def inquiry(provider: SearchProvider, query: str, limit: int) -> Inquiry:
+    """The request for a query."""
+    match provider.kind:
+        case "searxng":
+            return Inquiry("GET", f"{provider.address}/search?{urlencode({'q': query, 'format': 'json'})}")
+        case "brave":
+            asked = urlencode({"q": query, "count": limit})
+            headers = {"X-Subscription-Token": provider.api_key}
+            return Inquiry("GET", f"{provider.address}/res/v1/web/search?{asked}", headers)
+        case "tavily":
+            headers = {"Authorization": f"Bearer {provider.api_key}"}
+            return Inquiry("POST", f"{provider.address}/search", headers, {"query": query, "max_results": limit})
+
+
+def found_in(provider: SearchProvider, answer: Any, limit: int) -> list[Found]:
+    """The results of an answer, each address once.
+
+    Raises:
+        OddAnswer: it holds no list of results.
+    """
+    by_url: dict[str, Found] = {}
+    for entry in _entries(provider, answer):
+        found = _cleaned(entry)
+        if found is not None:
+            by_url.setdefault(found.url, found)
+    return list(by_url.values())[:limit]
+
+
+def _entries(provider: SearchProvider, answer: Any) -> Iterator[Mapping[str, Any]]:
+    if not isinstance(answer, dict):
+        raise OddAnswer("its JSON is no object")
+    place = answer.get("web", {"results": []}) if provider.kind == "brave" else answer
+    entries = place.get("results") if isinstance(place, dict) else None
+    if not isinstance(entries, list):
+        raise OddAnswer("its JSON has no list of results")
+    yield from (entry for entry in entries if isinstance(entry, dict))
+
+
+def _cleaned(entry: Mapping[str, Any]) -> Found | None:
+    url = str(entry.get("url") or "").strip()
+    if not url.startswith(("http://", "https://")) or len(url) > _URL_CHARS or not url.isprintable():
+        return None
+    snippet = entry.get("content") or entry.get("description") or ""
+    return Found(
+        _plain(entry.get("title"), _TITLE_CHARS) or url, url.replace(" ", "%20"), _plain(snippet, _SNIPPET_CHARS)
+    )
+
+
+def _plain(text: object, limit: int) -> str:
+    """One line without markup and without characters that could steer a terminal."""
+    bare = html.unescape(_MARKUP.sub("", str(text or "")[: limit * 8]))
+    line = " ".join("".join(char if char.isprintable() else " " for char in bare).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
