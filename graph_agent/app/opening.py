@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from graph_agent.app.metering import budget_of, require_price
 from graph_agent.app.models import open_model
 from graph_agent.app.project import notices, project_at
 from graph_agent.app.roots import roots_of, wished_roots
@@ -26,7 +27,8 @@ from graph_agent.store.threads import ThreadRow, ThreadTable
 
 __all__ = ["existing_folder", "open_session"]
 
-_FLAGS = {"db": "database", "mode": "mode", "model": "model.name", "max_steps": "max_steps"}
+_FLAGS = {"db": "database", "mode": "mode", "model": "model.name"}
+_FLAGS |= {name: name for name in ("max_steps", "max_tokens", "max_cost")}
 """Flags of the command line and the setting each one gives."""
 
 
@@ -42,18 +44,18 @@ async def open_session(
     Args:
         workspace: the folder the thread works in; an existing thread moves there.
         thread_id: the whole id.
-        flags: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `no_stream`; the rest comes from environment and
-            config files. `checkpoint_id` is an older checkpoint of the thread to go on from, as a new branch. With
-            `may_choose_model` a model that is not clear is left to `Session.switch_model`. With `awaits_servers`
-            the tools of MCP servers are waited for, as long as the setting `mcp_wait` says. With `trust` the
-            workspace's project files count in this session, whatever the user answered about them.
+        flags: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream`; the rest comes
+            from environment and config files. `checkpoint_id` is an older checkpoint of the thread to go on from,
+            as a new branch. With `may_choose_model` a model that is not clear is left to `Session.switch_model`.
+            With `awaits_servers` the tools of MCP servers are waited for, as long as the setting `mcp_wait` says.
+            With `trust` the workspace's project files count in this session, whatever the user answered about them.
         bus: where the session's events go.
 
     Raises:
         ConfigError: a setting is wrong.
         ThreadHeld: another process holds the thread.
         StorageError: the database cannot be used.
-        UsageError: no model is named and the endpoint has not exactly one.
+        UsageError: no model is named and the endpoint has not exactly one, or what it costs is limited and unknown.
     """
     given = dict(flags or {})
     folder = await asyncio.to_thread(existing_folder, workspace)
@@ -115,6 +117,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     opened.push_async_callback(store.database.close)
     model = await open_model(settings, may_choose_later=wish.may_choose_model)
     opened.push_async_callback(model.close)
+    require_price(settings, model)
     wished = await asyncio.to_thread(wished_roots, wish.add_dirs, settings)
     row = await _thread_row(wish, settings, model.label, store.threads)
     stored = tuple(dict.fromkeys((*row.roots, *wished)))
@@ -128,6 +131,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         settings.max_steps,
         wish.from_checkpoint,
         roots.usable,
+        budget_of(settings),
     )
     servers = SessionServers(settings, default_registry(wish.workspace, settings), wish.workspace, bus)
     session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))

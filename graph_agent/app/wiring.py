@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from graph_agent.app.instructions import instructions_for, remembered
+from graph_agent.app.metering import meter_of
 from graph_agent.app.models import NotedModels, OpenedModel
 from graph_agent.app.roots import Place
 from graph_agent.app.servers import SessionServers
@@ -80,7 +81,8 @@ async def graph_parts(
     storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
     toolbox = await open_toolbox(workspace, settings, storage, bus, servers, roots=place.roots)
     instructions = partial(_instructions, place, settings.instructions, clock)
-    return Parts(model, toolbox, store.journal, SqliteBarrier(database), clock, bus, instructions)
+    barrier, meter = SqliteBarrier(database), meter_of(settings)
+    return Parts(model, toolbox, store.journal, barrier, clock, bus, instructions, meter=meter)
 
 
 async def session_parts(

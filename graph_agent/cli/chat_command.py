@@ -109,7 +109,7 @@ def _anew(target: Target, left: "Conversation") -> Target:
 
 def _kept(target: Target, left: "Conversation") -> dict[str, Any]:
     """The flags that hold for whatever thread the chat goes to."""
-    kept = ("db", "no_stream", "max_steps", "add_dirs")
+    kept = ("db", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
     flags = {name: target.flags[name] for name in kept if name in target.flags}
     return {**flags, "model": left.model_name} if left.model_name else flags
 

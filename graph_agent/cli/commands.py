@@ -49,6 +49,11 @@ Resume = Annotated[
 ]
 NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for whole replies.")]
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Model requests a turn may make.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens a turn may use.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", min=0.000001, metavar="AMOUNT", help="What a turn may cost; needs a price."),
+]
 
 
 AddDir = Annotated[
@@ -63,7 +68,7 @@ Reject = Annotated[
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Suspend the turn after this time."),
+    typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Pause the turn after this time."),
 ]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Let the workspace's project files count in this run; nothing is kept.")
@@ -120,6 +125,8 @@ def run(
     reason: Annotated[str, typer.Option("--reason", help="Why the rejected calls are refused.")] = "",
     recover: Annotated[Recover, typer.Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,
     max_steps: MaxSteps = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
     timeout: Timeout = None,
     model: Model = None,
     mode: Mode = None,
@@ -137,7 +144,7 @@ def run(
     from graph_agent.cli.views.place import database_of
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
-    flags |= {"trust": trust, "add_dirs": absolute(add_dir)}
+    flags |= {"trust": trust, "add_dirs": absolute(add_dir), "max_tokens": max_tokens, "max_cost": max_cost}
     target = aim(flags, workspace=workspace, thread=thread, resume=resume)
     text = _prompt(prompt, may_be_absent=target.exists)
     settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)

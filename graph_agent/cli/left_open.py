@@ -8,6 +8,7 @@ from graph_agent.cli.views.approvals import approval_json
 from graph_agent.cli.views.calls import call_json
 from graph_agent.errors import AgentError
 from graph_agent.inspect import Reader
+from graph_agent.ports.spending import told_usage
 
 __all__ = ["LeftOpen", "left_open", "shared_ids"]
 
@@ -19,6 +20,8 @@ class LeftOpen:
     checkpoint_id: str | None = None
     pending_approvals: list[dict[str, Any]] = field(default_factory=list)
     interrupted_calls: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=lambda: told_usage(None))
+    """What the turn used until then."""
 
 
 def left_open(database: Path | None, thread_id: str | None) -> LeftOpen:
@@ -27,13 +30,17 @@ def left_open(database: Path | None, thread_id: str | None) -> LeftOpen:
         return LeftOpen()
     try:
         with Reader.open(database) as reader:
-            checkpoint_id, shared = reader.thread(thread_id).checkpoint_id, reader.shared_call_ids()
+            thread, shared = reader.thread(thread_id), reader.shared_call_ids()
+            turn = reader.inspection(thread_id).state.values.get("turn") if thread.checkpoint_id else None
             waiting = [view for view in reader.approvals() if view.thread_id == thread_id and view.is_waiting]
             broken = [view for view in reader.interrupted() if view.thread_id == thread_id and view.is_interrupted]
     except AgentError:
         return LeftOpen()
     return LeftOpen(
-        checkpoint_id, [approval_json(view, shared) for view in waiting], [call_json(v) for v in broken]
+        thread.checkpoint_id,
+        [approval_json(view, shared) for view in waiting],
+        [call_json(view) for view in broken],
+        told_usage((turn or {}).get("usage")),
     )
 
 

@@ -41,7 +41,7 @@ def failure_report(status: str, error: str, thread_id: str | None, left: LeftOpe
         "answer": "",
         "pending_approvals": left.pending_approvals,
         "interrupted_calls": left.interrupted_calls,
-        "usage": {},
+        "usage": left.usage,
         "error": error,
     }
 

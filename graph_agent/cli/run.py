@@ -132,8 +132,6 @@ class _Run:
             self._news.tell(line)
         if rest.error:
             self._news.tell(f"graph-agent: {rest.error}")
-        elif rest.status == "limit":
-            self._news.tell("graph-agent: the turn reached its limit of model requests, which --max-steps sets")
 
     def _suspended(self, code: Exit) -> int:
         """Ended by a signal or the time limit, with the rest left to a later life."""

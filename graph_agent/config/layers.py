@@ -33,6 +33,8 @@ FLAGS: Mapping[str, str] = {
     "model.stream": "--no-stream",
     "mode": "--mode",
     "max_steps": "--max-steps",
+    "max_tokens": "--max-tokens",
+    "max_cost": "--max-cost",
     "database": "--db",
 }
 """Keys that flags set, with the flag as the user wrote it."""

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
-__all__ = ["OPENAI_BASE_URL", "HeaderValue", "HttpUrl", "ModelSettings", "Section", "is_http_url"]
+__all__ = ["OPENAI_BASE_URL", "HeaderValue", "HttpUrl", "ModelSettings", "Price", "Section", "is_http_url"]
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 """Where a key without a base URL belongs."""
@@ -86,3 +86,14 @@ class ModelSettings(Section):
     def endpoint(self) -> str:
         """The base URL that requests go to."""
         return self.base_url or OPENAI_BASE_URL
+
+
+class Price(Section):
+    """A table `[prices."MODEL"]`: what a million tokens cost, in the currency of the setting `currency`."""
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    """Of what the model reads."""
+    output: float = Field(ge=0, allow_inf_nan=False)
+    """Of what it writes, its reasoning included."""
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Of what it reads out of the provider's cache; without it, as of anything it reads."""

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from graph_agent.config.model_settings import OPENAI_BASE_URL, HeaderValue, ModelSettings, Section
+from graph_agent.config.model_settings import OPENAI_BASE_URL, HeaderValue, ModelSettings, Price, Section
 from graph_agent.config.search_settings import SearchSettings
 from graph_agent.config.server_settings import McpServer
 
@@ -60,6 +60,18 @@ class Settings(Section):
     """What becomes of background shells when the session ends: end them, or keep them for the next one."""
     max_steps: int = Field(default=200, ge=1)
     """Model requests per turn; reaching it pauses the turn, resumable."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that the requests of one turn may use; pauses like `max_steps`."""
+    max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """What the requests of one turn may cost; needs the price of the model in `prices`."""
+    max_thread_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that all requests of a thread may use."""
+    max_thread_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """What all requests of a thread may cost."""
+    prices: dict[str, Price] = Field(default={})
+    """What models cost a million tokens, each a table `[prices."MODEL"]` with input, output and cached_input."""
+    currency: str = Field(default="USD", min_length=1, max_length=8)
+    """The currency of `prices` and of budgets."""
     keep_turns: int = Field(default=50, ge=1)
     """Turns of a thread that stay travelable: older checkpoints go when it is pruned, by itself at rest."""
     add_dirs: tuple[Path, ...] = ()

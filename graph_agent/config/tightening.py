@@ -32,9 +32,19 @@ _STRICTER_MODES: Mapping[str, tuple[str, ...]] = {
 
 _STRICTER_SANDBOXES = (("off", "on"), ("off", "required"), ("on", "required"))
 
+
+def _is_lower(new: Any, old: Any) -> bool:
+    is_number = isinstance(new, int | float) and new > 0
+    return is_number and (old is None or (isinstance(old, int | float) and new < old))
+
+
 _TIGHTER: Mapping[str, Callable[[Any, Any], bool]] = {
     "mode": lambda new, old: new in _STRICTER_MODES.get(str(old), ()),
-    "max_steps": lambda new, old: isinstance(new, int) and isinstance(old, int) and 0 < new < old,
+    "max_steps": _is_lower,
+    "max_tokens": _is_lower,
+    "max_cost": _is_lower,
+    "max_thread_tokens": _is_lower,
+    "max_thread_cost": _is_lower,
     "sandbox": lambda new, old: (old, new) in _STRICTER_SANDBOXES,
     "sandbox_network": lambda new, old: new is False and old is not False,
 }

@@ -96,7 +96,7 @@ class ModelReplied:
 
     text: str
     call_ids: tuple[str, ...] = ()
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
     """input_tokens, output_tokens, total_tokens as the provider told them; empty when it did not."""
     type: Literal["model_replied"] = "model_replied"
 
@@ -169,7 +169,7 @@ class TurnEnded:
     """done, awaiting_approval, interrupted, limit, stopped, model_error, failed."""
     answer: str = ""
     checkpoint_id: str = ""
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
     type: Literal["turn_ended"] = "turn_ended"
 

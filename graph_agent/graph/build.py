@@ -20,6 +20,7 @@ from graph_agent.graph.reasoning import Reasoning
 from graph_agent.graph.routing import ToolRouting
 from graph_agent.graph.state import AgentState, CallTask
 from graph_agent.ports import Barrier, ChatModel, Clock, Journal, Toolbox
+from graph_agent.ports.meter import UNPRICED, Meter
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -47,6 +48,8 @@ class Parts:
     instructions: Callable[[], str]
     hold: Callable[[str], Awaitable[None]] = _held_already
     """Awaited with the thread's id before each node; raises where another process has the thread."""
+    meter: Meter = UNPRICED
+    """Counts what requests use."""
 
 
 def build_graph(
@@ -54,7 +57,9 @@ def build_graph(
 ) -> "CompiledStateGraph[AgentState, Life, Any, Any]":
     """Compile the graph. Without a checkpointer it takes the one of whoever runs it, as LangGraph's server does."""
     nodes: dict[str, _Node] = {
-        "reasoning": Reasoning(parts.model, parts.toolbox, parts.journal, parts.bus, parts.instructions),
+        "reasoning": Reasoning(
+            parts.model, parts.toolbox, parts.journal, parts.bus, parts.instructions, parts.meter
+        ),
         "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
         "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),
         "tool_execution": ToolExecution(parts.toolbox, parts.journal, parts.barrier, parts.clock, parts.bus),

@@ -28,6 +28,7 @@ EDGES: tuple[Edge, ...] = (
     Edge("reasoning", "called", "tool_routing", "the model asked for tool calls"),
     Edge("reasoning", "answered", END, "the model answered without calls: the turn is done"),
     Edge("reasoning", "stopped", END, "the turn was stopped: no model request is made"),
+    Edge("reasoning", "limit", END, "the next request would surely pass a budget: it is not made"),
     Edge("tool_routing", "marked", "tool_execution", "one task for each call that is marked executing"),
     Edge("tool_routing", "asked", "human_approval", "calls await approval or a recovery decision"),
     Edge("tool_routing", "settled", "observation", "every call of the message is final"),

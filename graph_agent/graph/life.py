@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from graph_agent.ports import Scope
+from graph_agent.ports.spending import UNLIMITED, Budget
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
@@ -31,6 +32,8 @@ class Life:
     """The user stopped the turn: ask nothing, run nothing, cancel what is open."""
     max_steps: int = DEFAULT_MAX_STEPS
     """Model requests in one turn."""
+    budget: Budget = UNLIMITED
+    """What the requests of the turn, and of the thread, may use."""
     recorded: frozenset[str] = frozenset()
     """Calls that the state holds as open and the journal as finished: taken up again from an older checkpoint."""
     begun: frozenset[str] = frozenset()

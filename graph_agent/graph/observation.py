@@ -8,6 +8,7 @@ from langchain_core.messages import ToolMessage
 
 from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import InternalError
+from graph_agent.graph.budgets import steps_used_up
 from graph_agent.graph.history import newest_calls, tool_message_text
 from graph_agent.graph.life import Here, Life, Step
 from graph_agent.graph.strikes import HELD_BACK, counted, exhausted
@@ -41,9 +42,9 @@ class Observation:
         before = state.get("turn") or {}
         strikes = counted(before.get("strikes") or {}, finals)
         turn = {**before, "strikes": strikes} if strikes or "strikes" in before else dict(before)
-        outcome, why = _outcome(finals, turn, life)
+        outcome, pause = _outcome(finals, turn, life)
         if outcome != "observed":
-            turn |= {"outcome": _TURN_OUTCOME[outcome]} | ({"why": why} if why else {})
+            turn |= {"outcome": _TURN_OUTCOME[outcome], **pause}
         update = {"messages": [_message(call) for call in finals]}
         return Step(outcome, update if turn == before else {**update, "turn": turn})
 
@@ -51,18 +52,19 @@ class Observation:
 _TURN_OUTCOME = {"completed": "done", "limit": "limit", "stopped": "stopped"}
 
 
-def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: Life) -> tuple[str, str]:
-    """What follows, and for a limit other than that of the steps which one it is."""
+def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: Life) -> tuple[str, dict[str, str]]:
+    """What follows, and for a limit which one it is, as `why` and `budget` of the turn."""
     if life.stop:
-        return "stopped", ""
+        return "stopped", {}
     is_declared = any(call["tool_name"] == COMPLETION_TOOL for call in calls)
     if is_declared and all(call["status"] == "success" for call in calls):
         # Declared beside a call that went wrong, it was declared too early: the model has to hear of that first.
-        return "completed", ""
+        return "completed", {}
     held_back = next((call.get("reason", "") for call in calls if call.get("decision") == HELD_BACK), "")
     if why := held_back or exhausted(turn.get("strikes") or {}):
-        return "limit", why
-    return ("limit" if turn.get("steps", 0) >= life.max_steps else "observed"), ""
+        return "limit", {"why": why}
+    steps = int(turn.get("steps", 0))
+    return ("limit", steps_used_up(steps)) if steps >= life.max_steps else ("observed", {})
 
 
 def _message(call: ToolCallInfo) -> ToolMessage:

@@ -1,17 +1,20 @@
 """The node that asks the model. It decides nothing else and has no effect but the request."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, SystemMessage
 
 from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
+from graph_agent.graph.budgets import passed
 from graph_agent.graph.history import printable, require_valid
 from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Toolbox
+from graph_agent.ports.meter import UNPRICED, Meter
+from graph_agent.ports.spending import summed
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Reasoning"]
 
 _USABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,10 @@ class Reasoning:
     bus: EventBus
     instructions: Callable[[], str]
     """System prompt for threads whose history does not begin with one."""
+    meter: Meter = UNPRICED
 
     async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
-        """Outcomes: called, answered, stopped.
+        """Outcomes: called, answered, stopped, limit.
 
         Raises:
             ModelError: the request failed for good; the state stays as it was, so asking again is possible.
@@ -49,10 +52,14 @@ class Reasoning:
             turn = {}  # Of the turn before: a server begins the next with the message alone.
         messages = state["messages"]
         require_valid(messages)
+        request = self._request(messages, scope_of(state, life, here).mode)
+        label = self.model.label
+        if pause := passed(life.budget, (turn, state), self.meter.least(request, label)):
+            return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
         step = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(step))
-        reply = await self.model.reply(self._request(messages, scope_of(state, life, here).mode), self._show)
-        usage = _usage_of(reply)
+        reply = await self.model.reply(request, self._show)
+        usage = self.meter.usage_of(request, reply, label)
         message = await self._adopt(reply, here.thread_id)
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)
         self.bus.publish(ModelReplied(message.text, call_ids, usage))
@@ -62,9 +69,9 @@ class Reasoning:
                 **turn,
                 "steps": step,
                 "outcome": "" if call_ids else "done",
-                "usage": _sum(turn.get("usage"), usage),
+                "usage": summed(turn.get("usage"), usage),
             },
-            "usage": _sum(state.get("usage"), usage),
+            "usage": summed(state.get("usage"), usage),
         }
         return Step("called" if call_ids else "answered", update)
 
@@ -104,15 +111,3 @@ class Reasoning:
             usage_metadata=reply.usage_metadata,
             response_metadata={key: reply.response_metadata[key] for key in kept if key in reply.response_metadata},
         )
-
-
-def _usage_of(reply: AIMessage) -> dict[str, int]:
-    told: Mapping[str, Any] = reply.usage_metadata or {}
-    return {key: int(told[key]) for key in _TOKENS if key in told}
-
-
-def _sum(total: Mapping[str, int] | None, usage: Mapping[str, int]) -> dict[str, int]:
-    summed = dict(total or {})
-    for key, value in {**usage, "requests": 1}.items():
-        summed[key] = summed.get(key, 0) + value
-    return summed

@@ -19,10 +19,10 @@ class AgentState(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=SNAPSHOT_EVERY)]
     calls: Annotated[dict[str, ToolCallInfo], DeltaChannel(merge_calls, snapshot_frequency=SNAPSHOT_EVERY)]
     turn: dict[str, Any]
-    """The turn under way: `steps` taken, `usage` in tokens, `strikes` (see that module); once it ended, `outcome`
-    (done, limit, stopped) and, of a limit that is not that of the steps, `why`."""
-    usage: dict[str, int]
-    """Tokens of the whole thread as the provider told them, and `requests`."""
+    """The turn under way: `steps` taken, their `usage`, `strikes` (see that module); once it ended, `outcome`
+    (done, limit, stopped) and, of a limit, `why`, and `budget` where one is used up."""
+    usage: dict[str, Any]
+    """What the requests of the whole thread used; the shape is that of `ports.spending`."""
     mode: str
     cwd: str
     """Working directory of the shell; empty means the workspace."""

@@ -1,6 +1,6 @@
 """Threads in short: one line each, with what they wait for. One statement, however many threads there are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from graph_agent.inspect.effective import ThreadStatus, thread_status
 from graph_agent.inspect.holder import Lease
 from graph_agent.inspect.ledger import OPEN_BY_THREAD, views_of
 from graph_agent.inspect.lives import Lives
+from graph_agent.inspect.usage import read_usages
 
 __all__ = ["ThreadSummary", "read_threads"]
 
@@ -64,6 +65,8 @@ class ThreadSummary:
     """The living process that holds the thread."""
     last_lease: Lease | None
     """The last process that held the thread, dead or alive."""
+    usage: dict[str, Any] | None = None
+    """What its requests used, at its head; None where that was not noted."""
 
 
 def read_threads(
@@ -71,10 +74,13 @@ def read_threads(
 ) -> list[ThreadSummary]:
     """The threads that fulfil a condition on `t`, newest first."""
     rows = database.rows(f"{_SELECT} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
-    return [_summary(database, lives, row) for row in rows]
+    usages = read_usages(database)
+    return [_summary(database, lives, usages, row) for row in rows]
 
 
-def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> ThreadSummary:
+def _summary(
+    database: ReadOnlyDatabase, lives: Lives, usages: Mapping[str, dict[str, Any]], row: tuple[Any, ...]
+) -> ThreadSummary:
     stored = dict(zip(_STORED, row, strict=False))
     thread_id = stored["thread_id"]
     queued, is_at_rest, asks, calls = row[len(_STORED) :]
@@ -92,4 +98,5 @@ def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> 
         answered_calls=sum(view.is_answered for view in views),
         holder=lease if is_held else None,
         last_lease=lease,
+        usage=usages.get(thread_id),
     )

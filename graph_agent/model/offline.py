@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.messages import BaseMessage
+    from langchain_core.messages.ai import UsageMetadata
 
 __all__ = ["OfflineModel"]
 
+_NOTHING_USED: "UsageMetadata" = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
 _Done = list[tuple[str, Result]]
 
 
@@ -64,7 +66,7 @@ class OfflineModel:
             answer = f"{notice(OFFLINE_LABEL, chinese=is_chinese(prompt))}\n\n{answer}"
         for line in answer.splitlines(keepends=True):
             on_delta(Delta("text", line))
-        return AIMessage(answer, response_metadata=_metadata("stop"))
+        return AIMessage(answer, usage_metadata=_NOTHING_USED, response_metadata=_metadata("stop"))
 
 
 def _next(prompt: str, tools: frozenset[str], done: _Done) -> Call | str:
@@ -123,7 +125,9 @@ def _was_told(messages: "Sequence[BaseMessage]") -> bool:
 def _asking(call: Call, on_delta: OnDelta) -> AIMessage:
     on_delta(Delta("tool_call", json.dumps(call.arguments, ensure_ascii=False), tool_name=call.tool))
     wanted = {"name": call.tool, "args": dict(call.arguments), "id": f"call_{uuid4().hex}"}
-    return AIMessage("", tool_calls=[wanted], response_metadata=_metadata("tool_calls"))
+    return AIMessage(
+        "", tool_calls=[wanted], usage_metadata=_NOTHING_USED, response_metadata=_metadata("tool_calls")
+    )
 
 
 def _metadata(finish_reason: str) -> dict[str, Any]:

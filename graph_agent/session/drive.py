@@ -9,6 +9,7 @@ from graph_agent.errors import AgentError, ModelError, StaleOwner
 from graph_agent.events import TurnEnded, Warned
 from graph_agent.graph.life import Life, new_token
 from graph_agent.ports import JournalRow, Question, Scope
+from graph_agent.ports.spending import told_usage
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 from graph_agent.session.branching import Earlier
 from graph_agent.session.desk import Desk, questions_in
@@ -45,6 +46,8 @@ class Drive:
         """Open questions by call id, as the graph last asked them."""
         self.mode = thread.mode
         self._cwd = ""
+        self.usage: Mapping[str, Any] = {}
+        """What the requests of the thread used, as far as this process knows."""
         self.earlier = Earlier()
 
     @property
@@ -120,13 +123,15 @@ class Drive:
         """The rest as a value."""
         turn = values.get("turn") or {}
         why = turn.get("why")
+        self.usage = values.get("usage") or self.usage
         return Rest(
             status=status,
             thread_id=self._thread.thread_id,
             checkpoint_id=await self._parts.head(self._thread.thread_id),
             answer=last_answer(values),
-            usage=dict(turn.get("usage") or {}),
+            usage=told_usage(turn.get("usage")),
             error=error or (f"the turn was paused: {why}" if status == "limit" and why else None),
+            budget=str(turn.get("budget") or "") if status == "limit" else "",
         )
 
     async def _finish(self, task: "asyncio.Task[Rest]") -> Rest:
@@ -213,6 +218,7 @@ class Drive:
         return Life(
             self._token,
             max_steps=self._thread.max_steps,
+            budget=self._thread.budget,
             recorded=self.earlier.recorded,
             begun=self.earlier.begun,
             undone=self.earlier.undone,

@@ -20,6 +20,7 @@ from graph_agent.ports import (
     no_walls,
 )
 from graph_agent.ports.shells import KeptShells, NoShells
+from graph_agent.ports.spending import UNLIMITED, Budget
 from graph_agent.session.run import GraphRun
 
 __all__ = ["SessionParts", "Thread"]
@@ -39,6 +40,8 @@ class Thread:
     """An older checkpoint to go on from, as a new branch of the thread; None: from its newest."""
     roots: tuple[Path, ...] = ()
     """Folders beside the workspace that it may work in; resolved."""
+    budget: Budget = UNLIMITED
+    """What its requests may use; its steps are `max_steps`."""
 
 
 @dataclass(frozen=True, slots=True)

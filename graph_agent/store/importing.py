@@ -16,6 +16,7 @@ from graph_agent.ports.thread_file import TABLES
 from graph_agent.store.deltas import Loads
 from graph_agent.store.file_reading import Row, unfit
 from graph_agent.store.jsontext import json_text
+from graph_agent.store.listing import usage
 from graph_agent.store.rewinds import read_rewind
 from graph_agent.store.words import index_words
 
@@ -39,6 +40,10 @@ SELECT (SELECT count(*) FROM threads WHERE thread_id = :id),
     (SELECT count(*) FROM checkpoints WHERE thread_id = :id AND checkpoint_ns = ''),
     EXISTS (SELECT 1 FROM checkpoints c JOIN threads t USING (thread_id, checkpoint_id)
         WHERE t.thread_id = :id AND c.checkpoint_ns = '')
+"""
+_HEAD_STATE = """
+SELECT c.type, c.checkpoint FROM checkpoints c JOIN threads t USING (thread_id, checkpoint_id)
+WHERE t.thread_id = ? AND c.checkpoint_ns = ''
 """
 _ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("threads", "mode"): ("default", "plan", "dontAsk"),
@@ -82,6 +87,9 @@ def import_rows(
     if threads != 1 or bool(checkpoints) != bool(has_head):
         raise unfit("its newest checkpoint is not in it")
     connection.execute(_NOTE, (thread_id,))
+    for kind, content in connection.execute(_HEAD_STATE, (thread_id,)).fetchall():
+        used = usage(loads((kind, content)))
+        connection.execute("UPDATE threads SET usage = ? WHERE thread_id = ?", (used, thread_id))
     # Left over from a thread that once had this id: it was not this one that anything was allowed to.
     connection.execute("DELETE FROM grants WHERE scope = 'thread' AND thread_id = ?", (thread_id,))
     index_words(connection, thread_id)

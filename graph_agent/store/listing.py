@@ -6,7 +6,7 @@ from typing import Any
 
 from graph_agent.store.jsontext import json_text, storable
 
-__all__ = ["next_nodes", "outcome", "timestamp"]
+__all__ = ["next_nodes", "outcome", "timestamp", "usage"]
 
 _BRANCH = "branch:to:"
 _START = "__start__"
@@ -27,6 +27,11 @@ def outcome(checkpoint: Mapping[str, Any]) -> str:
     turn = _part(_part(checkpoint, "channel_values"), "turn")
     ended = turn.get("outcome")
     return storable(ended) if isinstance(ended, str) else ""
+
+
+def usage(checkpoint: Mapping[str, Any]) -> str:
+    """JSON object of what the requests of the thread used, as the state says."""
+    return json_text(dict(_part(_part(checkpoint, "channel_values"), "usage")))
 
 
 def next_nodes(checkpoint: Mapping[str, Any]) -> str:

@@ -262,6 +262,13 @@ CREATE TABLE shells (                        -- commands that go on in the backg
 CREATE INDEX shells_by_thread ON shells (thread_id, id);
 """
 
+# usage: what the requests of the thread used, at its head, as JSON; NULL: from before it was noted. asks: which
+# model was chosen for it, as JSON; empty: the one of the settings.
+_USAGE = """
+ALTER TABLE threads ADD COLUMN usage TEXT;
+ALTER TABLE threads ADD COLUMN asks TEXT NOT NULL DEFAULT '';
+"""
+
 
 def _add_place(connection: sqlite3.Connection) -> None:
     """The column came into the third migration after databases had been made with it."""
@@ -280,6 +287,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("place", "", fill=_add_place),
     Migration("outside", _OUTSIDE),
     Migration("shells", _SHELLS),
+    Migration("usage", _USAGE),
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 from graph_agent.store.branches import begin_branch
 from graph_agent.store.deltas import Loads, delta_history
 from graph_agent.store.ledger import fold_calls, hold_against, leave_behind, start_again
-from graph_agent.store.listing import next_nodes, outcome, timestamp
+from graph_agent.store.listing import next_nodes, outcome, timestamp, usage
 from graph_agent.store.transcript import fold_messages
 
 __all__ = ["Projections", "StoredCheckpoint", "forget"]
@@ -29,13 +29,16 @@ WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel IN 
 ORDER BY task_path, task_id, idx
 """
 _MOVE = """
-UPDATE threads SET checkpoint_id = :checkpoint_id, next_nodes = :next_nodes, outcome = :outcome, updated_at = :at
+UPDATE threads SET checkpoint_id = :checkpoint_id, next_nodes = :next_nodes, outcome = :outcome, usage = :usage,
+    updated_at = :at
 WHERE thread_id = :thread_id AND
 """
 _GO_ON = f"{_MOVE} (checkpoint_id IS NULL OR checkpoint_id IN (:parent_id, :checkpoint_id))"
 _LEAVE = f"{_MOVE} checkpoint_id < :checkpoint_id"
 _LISTED = "INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES (:thread_id, :at, :at)"
-_NO_HEAD = "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '' WHERE thread_id = ?"
+_NO_HEAD = (
+    "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', usage = NULL WHERE thread_id = ?"
+)
 _STORED = """
 SELECT parent_checkpoint_id, type, checkpoint, CAST(metadata AS TEXT)
 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY
@@ -188,6 +191,7 @@ def _head(place: tuple[str, str, str], stored: StoredCheckpoint) -> dict[str, An
         "parent_id": stored.parent_id,
         "next_nodes": next_nodes(stored.checkpoint),
         "outcome": outcome(stored.checkpoint),
+        "usage": usage(stored.checkpoint),
     }
 
 

@@ -32,7 +32,7 @@ WHERE thread_id = ?1 AND call_id IN (SELECT call_id FROM journal WHERE thread_id
 _PUT_BACK = "INSERT OR IGNORE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ANY = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
 _RESET = """
-UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', branch = 0, turns = 0
+UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', usage = NULL, branch = 0, turns = 0
 WHERE thread_id = ?
 """
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from graph_agent.cli.views.messages import tokens_of
 from graph_agent.cli.views.place import reading
+from graph_agent.cli.views.usage import usage_text
 from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
 from graph_agent.ports.searchable import plain_text
+from graph_agent.ports.spending import told_usage
 
 __all__ = ["Said", "Told", "ToldCall", "call_facts", "moment", "tell", "thread_facts", "tokens_text"]
 
@@ -119,7 +121,7 @@ def thread_facts(told: Told) -> dict[str, str]:
         "updated": moment(thread.updated_at),
         "turns": str(thread.turns),
         "calls": str(len(told.calls)),
-        "tokens": f"{tokens_text(told.tokens)}, cost unknown",
+        "tokens": usage_text(told_usage(thread.usage or {**told.tokens, "unpriced_requests": 1})),
     }
 
 

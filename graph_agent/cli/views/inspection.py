@@ -15,9 +15,11 @@ from graph_agent.cli.views.messages import message_lines
 from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import clipped, colored, line_width, local_time, print_json, print_lines
 from graph_agent.cli.views.table import labelled
+from graph_agent.cli.views.usage import usage_text
 from graph_agent.cli.views.watching import Watch, watch
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Inspection, ThreadStatus, are_messages, role_of
+from graph_agent.ports.spending import told_usage
 
 __all__ = ["inspect_state", "piece_of"]
 
@@ -103,7 +105,7 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
         "interrupts": [dict(item) for item in state.interrupts],
         "pending_writes": [asdict(write) for write in state.pending_writes],
         "calls": [call_json(view) for view in found.calls],
-        "usage": {} if found.is_foreign else state.values.get("usage") or {},
+        "usage": _usage(found),
         "values": dict(state.values),
         "parent_id": state.parent_id,
         "created_at": state.created_at,
@@ -117,7 +119,6 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
 def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) -> Iterator[str]:
     state = found.state
     values = state.values
-    usage: dict[str, Any] = {} if found.is_foreign else values.get("usage") or {}
     todo: list[dict[str, Any]] = [] if found.is_foreign else values.get("todo") or []
     yield from labelled(
         {
@@ -127,7 +128,7 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
             "status": found.status,
             "next": ", ".join(state.next) or "nothing",
             "also in": ", ".join(found.roots),
-            "usage": ", ".join(f"{value} {name}" for name, value in usage.items()),
+            "usage": usage_text(usage) if (usage := _usage(found)) else "",
             "within": ", ".join(found.threads_within),
         }
     )
@@ -138,6 +139,11 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
     yield from _section("values", _value_lines(_other_values(found), full=full))
     for name, messages in _conversations(values).items():
         yield from _section(escape(name), _conversation_lines(messages, full=full))
+
+
+def _usage(found: Inspection) -> dict[str, Any]:
+    used = {} if found.is_foreign else found.state.values.get("usage") or {}
+    return told_usage(used) if used else {}
 
 
 def _conversations(values: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:

@@ -14,8 +14,10 @@ from graph_agent.cli.views.messages import message_lines, tokens_of
 from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
 from graph_agent.cli.views.table import labelled, short_ids, table
+from graph_agent.cli.views.usage import usage_text
 from graph_agent.errors import NothingYet
 from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
+from graph_agent.ports.spending import told_usage
 
 __all__ = ["ThreadView", "list_threads", "show_thread", "thread_json"]
 
@@ -75,6 +77,7 @@ def thread_json(thread: ThreadSummary) -> dict[str, Any]:
     facts = asdict(thread)
     holder = facts.pop("holder")
     facts.pop("last_lease")
+    facts["usage"] = told_usage(thread.usage) if thread.usage is not None else None
     first = ("thread_id", "title", "workspace", "status", "updated_at", "checkpoint_id", "turns")
     ordered = {
         name: facts.pop(name) for name in (*first, "pending_approvals", "interrupted_calls", "answered_calls")
@@ -138,7 +141,7 @@ def _thread_lines(
             "turns": f"{thread.turns}{f', last one ended: {thread.outcome}' if thread.outcome else ''}",
             "queued": str(thread.queued_messages or ""),
             "forked from": thread.parent_thread or "",
-            "tokens": f"{tokens['input_tokens']} in, {tokens['output_tokens']} out, cost unknown",
+            "tokens": usage_text(told_usage(thread.usage or {**tokens, "unpriced_requests": 1})),
             "calls": ", ".join(f"{count} {status}" for status, count in statuses.items()),
         }
     )
