@@ -30,18 +30,26 @@ def left_open(database: Path | None, thread_id: str | None) -> LeftOpen:
         return LeftOpen()
     try:
         with Reader.open(database) as reader:
-            thread, shared = reader.thread(thread_id), reader.shared_call_ids()
-            turn = reader.inspection(thread_id).state.values.get("turn") if thread.checkpoint_id else None
+            checkpoint_id, shared = reader.thread(thread_id).checkpoint_id, reader.shared_call_ids()
             waiting = [view for view in reader.approvals() if view.thread_id == thread_id and view.is_waiting]
             broken = [view for view in reader.interrupted() if view.thread_id == thread_id and view.is_interrupted]
+            usage = _usage(reader, thread_id)
     except AgentError:
         return LeftOpen()
     return LeftOpen(
-        thread.checkpoint_id,
+        checkpoint_id,
         [approval_json(view, shared) for view in waiting],
         [call_json(view) for view in broken],
-        told_usage((turn or {}).get("usage")),
+        usage,
     )
+
+
+def _usage(reader: Reader, thread_id: str) -> dict[str, Any]:
+    try:
+        turn = reader.inspection(thread_id).state.values.get("turn")
+    except AgentError:
+        turn = None
+    return told_usage(turn.get("usage") if isinstance(turn, dict) else None)
 
 
 def shared_ids(database: Path | None) -> frozenset[str]:

@@ -68,13 +68,13 @@ def _why(account: _Account, limit: float) -> str:
     name, of = account.name, account.of
     further = _AFRESH if of == "turn" else f"raise {name} to go on"
     if account.used is None or account.least is None:
-        return f"what this {of} costs is not known, so {name} cannot be kept: [prices] has no price of the model"
+        return f"the cost of this {of} is not known, so {name} cannot be kept: [prices] lacks the model"
     if account.used >= limit:
         used = _shown(account.used, account.unit)
         return f"this {of} used {used} of the {_shown(limit, account.unit)} that {name} allows; {further}"
     if account.used + account.least > limit:
         return (
-            f"the next request takes {_shown(account.least, account.unit)} or more, and this {of} has "
+            f"the next request takes {_shown(account.least, account.unit)} or more, this {of} has "
             f"{_shown(limit - account.used, account.unit)} left of what {name} allows; "
             f"{further if account.used or of == 'thread' else f'raise {name} to go on'}"
         )

@@ -14,7 +14,7 @@ from graph_agent.graph.history import printable, require_valid
 from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Toolbox
 from graph_agent.ports.meter import UNPRICED, Meter
-from graph_agent.ports.spending import summed
+from graph_agent.ports.spending import UNLIMITED, summed
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
@@ -54,7 +54,9 @@ class Reasoning:
         require_valid(messages)
         request = self._request(messages, scope_of(state, life, here).mode)
         label = self.model.label
-        if pause := passed(life.budget, (turn, state), self.meter.least(request, label)):
+        if life.budget != UNLIMITED and (
+            pause := passed(life.budget, (turn, state), self.meter.least(request, label))
+        ):
             return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
         step = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(step))

@@ -32,6 +32,8 @@ class ReadOnlyDatabase:
         """What a reader ought to know of how the file was opened."""
         self.is_foreign = False
         """Whether another program wrote it, so that it holds checkpoints and nothing else."""
+        self.version = 0
+        """Its schema version; 0 of another program's."""
         self._connection = connection
 
     @classmethod
@@ -104,6 +106,7 @@ class ReadOnlyDatabase:
                 f"{self.path} has schema version {version}, this program reads up to {READABLE_VERSION}; "
                 "update graph-agent to open it."
             )
+        self.version = version
 
     def _adopt(self, adopt: Callable[[sqlite3.Connection], bool] | None) -> None:
         try:

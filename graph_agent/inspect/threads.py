@@ -1,15 +1,14 @@
 """Threads in short: one line each, with what they wait for. One statement, however many threads there are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import ThreadStatus, thread_status
 from graph_agent.inspect.holder import Lease
-from graph_agent.inspect.ledger import OPEN_BY_THREAD, views_of
+from graph_agent.inspect.ledger import OPEN_BY_THREAD, load_json, views_of
 from graph_agent.inspect.lives import Lives
-from graph_agent.inspect.usage import read_usages
 
 __all__ = ["ThreadSummary", "read_threads"]
 
@@ -32,8 +31,11 @@ _SELECT = f"""WITH open AS MATERIALIZED ({OPEN_BY_THREAD})
         SELECT 1 FROM transcript m WHERE m.thread_id = i.thread_id AND m.message_id = 'inbox-' || i.id)),
     t.next_nodes = '[]', CASE WHEN t.next_nodes = '[]' OR open.calls IS NOT NULL THEN 0 ELSE EXISTS (
         SELECT 1 FROM writes w WHERE w.thread_id = t.thread_id AND w.checkpoint_ns = ''
-        AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls
+        AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls, t.usage
     FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
+
+_NOTES_USAGE = 11
+"""The schema version from which on the list notes what threads used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +75,15 @@ def read_threads(
     database: ReadOnlyDatabase, lives: Lives, where: str = "1", parameters: Sequence[Any] = ()
 ) -> list[ThreadSummary]:
     """The threads that fulfil a condition on `t`, newest first."""
-    rows = database.rows(f"{_SELECT} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
-    usages = read_usages(database)
-    return [_summary(database, lives, usages, row) for row in rows]
+    select = _SELECT if database.version >= _NOTES_USAGE else _SELECT.replace("t.usage", "NULL")
+    rows = database.rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
+    return [_summary(database, lives, row) for row in rows]
 
 
-def _summary(
-    database: ReadOnlyDatabase, lives: Lives, usages: Mapping[str, dict[str, Any]], row: tuple[Any, ...]
-) -> ThreadSummary:
+def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> ThreadSummary:
     stored = dict(zip(_STORED, row, strict=False))
     thread_id = stored["thread_id"]
-    queued, is_at_rest, asks, calls = row[len(_STORED) :]
+    queued, is_at_rest, asks, calls, usage = row[len(_STORED) :]
     is_held = thread_id in lives.held
     views = (
         [] if is_at_rest or not calls else views_of(database, thread_id, calls, is_held=is_held, is_at_rest=False)
@@ -98,5 +98,5 @@ def _summary(
         answered_calls=sum(view.is_answered for view in views),
         holder=lease if is_held else None,
         last_lease=lease,
-        usage=usages.get(thread_id),
+        usage=None if usage is None else load_json(usage),
     )

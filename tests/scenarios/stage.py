@@ -9,6 +9,8 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.events import Event, EventBus
 from graph_agent.graph.build import Parts, build_graph
 from graph_agent.ports import SystemClock
+from graph_agent.ports.meter import UNPRICED, Meter
+from graph_agent.ports.spending import UNLIMITED, Budget
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import GraphRun
 from graph_agent.session.session import Session
@@ -41,6 +43,8 @@ class Stage:
     events: list[Event] = field(default_factory=list)
     max_steps: int = 50
     keep_turns: int = 50
+    budget: Budget = UNLIMITED
+    meter: Meter = UNPRICED
 
     @asynccontextmanager
     async def life(
@@ -65,7 +69,16 @@ class Stage:
         journal = SqliteJournal(database, blobs, clock)
         threads = ThreadTable(database, clock)
         graph = build_graph(
-            Parts(self.model, self.toolbox, journal, SqliteBarrier(database), clock, bus, lambda: "system"),
+            Parts(
+                self.model,
+                self.toolbox,
+                journal,
+                SqliteBarrier(database),
+                clock,
+                bus,
+                lambda: "system",
+                meter=self.meter,
+            ),
             CheckpointSaver(database),
         )
 
@@ -95,7 +108,9 @@ class Stage:
             bus=bus,
             close=database.close,
         )
-        thread = Thread(thread_id, self.database.parent, mode, "tester", self.max_steps, checkpoint)
+        thread = Thread(
+            thread_id, self.database.parent, mode, "tester", self.max_steps, checkpoint, budget=self.budget
+        )
         return await Session.open(thread, parts)
 
     def types(self) -> list[str]:

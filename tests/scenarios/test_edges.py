@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 from graph_agent.errors import ModelError
 from graph_agent.graph import edges
 from graph_agent.graph.edges import EDGES
+from graph_agent.ports.spending import Budget
 from graph_agent.session.api import Rest
 from graph_agent.session.session import Session
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -40,12 +41,18 @@ class Scenario(NamedTuple):
     status: str
 
 
+LARGE = AIMessage(
+    "",
+    tool_calls=[{"id": "r", "name": "read_a", "args": {}}],
+    usage_metadata={"input_tokens": 900, "output_tokens": 200, "total_tokens": 1_100},
+)
 READ, WRITE = calls(("r", "read_a")), calls(("w", "write_a"))
 SCENARIOS: dict[tuple[str, str], Scenario] = {
     ("START", "input"): Scenario([text("hi")], say, "done"),
     ("reasoning", "called"): Scenario([READ, text("done")], say, "done"),
     ("reasoning", "answered"): Scenario([text("hi")], say, "done"),
     ("reasoning", "stopped"): Scenario([ModelError("down")], say_then_stop, "stopped"),
+    ("reasoning", "limit"): Scenario([LARGE], say, "limit"),
     ("tool_routing", "marked"): Scenario([READ, text("done")], say, "done"),
     ("tool_routing", "asked"): Scenario([WRITE], say, "awaiting_approval"),
     ("tool_routing", "settled"): Scenario([calls(("d", "deny_a")), text("done")], say, "done"),
@@ -75,7 +82,7 @@ async def test_the_scenario_takes_its_row_and_comes_to_the_rest_it_should(
         return target_of(source, outcome)
 
     monkeypatch.setattr(edges, "target_of", recorded)
-    stage = Stage(tmp_path / "a.db", ScriptedModel(*scenario.replies), max_steps=3)
+    stage = Stage(tmp_path / "a.db", ScriptedModel(*scenario.replies), max_steps=3, budget=Budget(max_tokens=1_000))
     async with stage.life() as session:
         rest = await scenario.play(session)
 

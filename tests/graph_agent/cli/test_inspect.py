@@ -10,6 +10,7 @@ from langgraph.types import interrupt
 
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.graph.state import AgentState
+from graph_agent.ports.spending import told_usage
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
 from tests.fakes.database_rows import record_of
@@ -75,7 +76,7 @@ def test_the_state_has_the_documented_shape(path: Path) -> None:
     assert asked["value"] == {"approve": [{"call_id": "call_a"}], "recover": []}
     assert [write["channel"] for write in whole["pending_writes"]] == ["__interrupt__"]
     assert whole["calls"] == [{"thread_id": "t1", **_RECORD}]
-    assert whole["usage"] == {"input_tokens": 5}
+    assert whole["usage"] == told_usage({"input_tokens": 5})
     assert [message["content"] for message in values["messages"]] == ["go", "I shall build [red]it\x1b[0m"]
     assert (values["calls"], values["todo"]) == (
         {"call_a": _RECORD},

@@ -1,4 +1,5 @@
 from graph_agent.cli.report import failure_report, rest_report, resume_lines, waiting_lines
+from graph_agent.ports.spending import told_usage
 from tests.fakes.scripted_session import approval, recovery, rest
 
 _APPROVAL = approval(
@@ -71,7 +72,7 @@ def test_a_run_that_never_rested_reports_its_error() -> None:
         "answer": "",
         "pending_approvals": [],
         "interrupted_calls": [],
-        "usage": {},
+        "usage": told_usage(None),
         "error": "another process has it",
     }
 

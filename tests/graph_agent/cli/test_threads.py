@@ -31,6 +31,7 @@ def test_threads_list_has_the_documented_shape(rows: Rows) -> None:
                 "outcome": "",
                 "parent_thread": None,
                 "queued_messages": 0,
+                "usage": None,
                 "held_by": None,
             }
         ]

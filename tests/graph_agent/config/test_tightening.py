@@ -70,6 +70,7 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
 
     assert {*said.counting, *said.ignored} == {*known_keys(), "zz"}
     assert {*said.counting} - {"sandbox", "sandbox_network"} == {
+        *("max_tokens", "max_cost", "max_thread_tokens", "max_thread_cost"),
         "mode",
         "max_steps",
         "model.name",

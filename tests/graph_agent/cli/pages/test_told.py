@@ -27,7 +27,7 @@ def test_each_call_stands_where_the_model_asked_for_it_with_what_it_was_told(tmp
         [("user", "more", []), ("assistant", "end", [])],
     ]
     assert (told.title, told.tokens) == ("go", {"input_tokens": 20, "output_tokens": 10})
-    assert thread_facts(told)["tokens"] == "20 tokens in, 10 out, cost unknown"
+    assert thread_facts(told)["tokens"] == "~61 in, ~33 out, cost unknown"
     assert [call.record["status"] for call in told.calls] == ["success", "error"]
     assert all(call.seconds is not None for call in told.calls)
 

@@ -1,0 +1,118 @@
+"""What is used is counted once, wherever a life ends, and a used-up budget pauses the turn, resumable."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from graph_agent.config.model_settings import Price
+from graph_agent.errors import ModelError
+from graph_agent.inspect import Reader
+from graph_agent.ports.meter import Meter
+from graph_agent.ports.spending import Budget, told_usage
+from tests.fakes.scripted_model import ScriptedModel, text
+from tests.scenarios.stage import Stage
+
+_METER = Meter({"scripted": Price(input=1_000, output=1_000)}, "EUR")
+
+
+def reads(call_id: str, tokens: int) -> AIMessage:
+    return AIMessage(
+        "",
+        tool_calls=[{"id": call_id, "name": "read_a", "args": {}}],
+        usage_metadata={"input_tokens": tokens, "output_tokens": 0, "total_tokens": tokens},
+    )
+
+
+def euros(into: int, out: int, total: int, requests: int, cost: float) -> dict[str, Any]:
+    counts = {"input_tokens": into, "output_tokens": out, "total_tokens": total, "requests": requests}
+    return told_usage({**counts, "cost": cost, "currency": "EUR"})
+
+
+async def test_usage_of_turn_and_thread_is_the_sum_of_the_stored_replies(tmp_path: Path) -> None:
+    model = ScriptedModel(reads("c1", 100), ModelError("down"), text("done"), text("again"))
+    stage = Stage(tmp_path / "a.db", model, meter=_METER)
+
+    async with stage.life() as session:
+        await session.send("go")
+    async with stage.life() as session:
+        await session.start()
+        first = await session.continue_turn()
+        second = await session.send("more")
+
+    with Reader.open(stage.database) as reader:
+        [thread] = reader.threads()
+    assert first.usage == euros(110, 5, 115, 2, 0.115)
+    assert second.usage == euros(10, 5, 15, 1, 0.015)
+    assert told_usage(thread.usage) == euros(120, 10, 130, 3, 0.13)
+
+
+@pytest.mark.parametrize(
+    ("budget", "named"),
+    [
+        (Budget(max_tokens=1_000), "max_tokens"),
+        (Budget(max_cost=1.0), "max_cost"),
+        (Budget(max_thread_tokens=1_000), "max_thread_tokens"),
+    ],
+)
+async def test_a_used_up_budget_pauses_before_the_next_request_and_names_itself(
+    tmp_path: Path, budget: Budget, named: str
+) -> None:
+    model = ScriptedModel(reads("c1", 600), reads("c2", 500), text("done"))
+    stage = Stage(tmp_path / "a.db", model, meter=_METER, budget=budget)
+
+    async with stage.life() as session:
+        rest = await session.send("go")
+
+    assert (rest.status, rest.budget, len(model.requests)) == ("limit", named, 2)
+    assert rest.error is not None
+    assert f"that {named} allows" in rest.error
+
+
+async def test_going_on_begins_with_a_fresh_budget_of_the_turn(tmp_path: Path) -> None:
+    model = ScriptedModel(reads("c1", 1_200), text("done"))
+    stage = Stage(tmp_path / "a.db", model, budget=Budget(max_tokens=1_000))
+
+    async with stage.life() as session:
+        paused = await session.send("go")
+    async with stage.life() as session:
+        await session.start()
+        rest = await session.continue_turn()
+
+    assert (paused.status, rest.status, rest.answer) == ("limit", "done", "done")
+    assert model.told() == [("human", "go"), ("ai", ""), ("tool", "result of c1")]
+
+
+async def test_a_reply_that_ends_the_turn_is_not_paused_by_what_it_cost(tmp_path: Path) -> None:
+    dear = AIMessage("done", usage_metadata={"input_tokens": 0, "output_tokens": 900, "total_tokens": 900})
+    stage = Stage(tmp_path / "a.db", ScriptedModel(dear), meter=_METER, budget=Budget(max_cost=0.8))
+
+    async with stage.life() as session:
+        rest = await session.send("go")
+        again = await session.send("more")
+
+    assert (rest.status, again.status) == ("done", "done")
+
+
+async def test_a_model_without_a_price_is_not_asked_where_costs_are_limited(tmp_path: Path) -> None:
+    model = ScriptedModel()
+    stage = Stage(tmp_path / "a.db", model, budget=Budget(max_cost=5.0))
+
+    async with stage.life() as session:
+        rest = await session.send("go")
+
+    assert (rest.status, rest.budget, model.requests) == ("limit", "max_cost", [])
+
+
+async def test_a_prompt_too_long_for_the_budget_is_not_sent(tmp_path: Path) -> None:
+    model = ScriptedModel()
+    stage = Stage(tmp_path / "a.db", model, budget=Budget(max_tokens=100))
+    told: list[Any] = []
+
+    async with stage.life() as session:
+        rest = await session.send("word " * 1_000)
+        told.append(rest.error)
+
+    assert (rest.status, model.requests) == ("limit", [])
+    assert "raise max_tokens to go on" in str(told)
