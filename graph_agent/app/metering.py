@@ -3,15 +3,14 @@
 from typing import Protocol
 
 from graph_agent.config.choice import OFFLINE_LABEL
-from graph_agent.config.model_settings import Price
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
-from graph_agent.ports.meter import Meter
+from graph_agent.ports.meter import Meter, Rate
 from graph_agent.ports.spending import Budget
 
 __all__ = ["budget_of", "meter_of", "require_price"]
 
-_FREE = {OFFLINE_LABEL: Price(input=0, output=0)}
+_FREE = {OFFLINE_LABEL: Rate(0, 0)}
 """What asks nobody costs nothing."""
 
 
@@ -25,7 +24,8 @@ class _Labelled(Protocol):
 
 def meter_of(settings: Settings) -> Meter:
     """Counts with the prices of the settings."""
-    return Meter({**settings.prices, **_FREE}, settings.currency)
+    rates = {name: Rate(**price.model_dump()) for name, price in settings.prices.items()}
+    return Meter(rates | _FREE, settings.currency)
 
 
 def budget_of(settings: Settings) -> Budget:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.config.model_settings import Price
 from graph_agent.ports.model import ModelRequest
 from graph_agent.ports.spending import TOKENS
 from graph_agent.ports.tokens import estimate_message_tokens, estimate_request_tokens
@@ -12,7 +11,7 @@ from graph_agent.ports.tokens import estimate_message_tokens, estimate_request_t
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
-__all__ = ["UNPRICED", "Meter"]
+__all__ = ["UNPRICED", "Meter", "Rate"]
 
 _MILLION = 1_000_000
 _SURELY = 0.5
@@ -20,10 +19,20 @@ _SURELY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class Rate:
+    """What a million tokens of a model cost."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """None: what other input costs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Meter:
     """The prices of this process."""
 
-    prices: Mapping[str, Price] = field(default_factory=dict)
+    prices: Mapping[str, Rate] = field(default_factory=dict)
     """By a model's name, or by name and host as `NAME @ HOST`."""
     currency: str = "USD"
 
@@ -41,7 +50,7 @@ class Meter:
             return {**usage, "unpriced_requests": 1}
         return {**usage, "cost": _cost(counts, price), "currency": self.currency}
 
-    def price_of(self, label: str) -> Price | None:
+    def price_of(self, label: str) -> Rate | None:
         """What the model of this label costs; None where no price is configured."""
         return self._price(_parts(label))
 
@@ -51,7 +60,7 @@ class Meter:
         price = self.price_of(label)
         return tokens, _cost({"input_tokens": tokens, "cached_input_tokens": tokens}, price) if price else None
 
-    def _price(self, names: Iterator[str]) -> Price | None:
+    def _price(self, names: Iterator[str]) -> Rate | None:
         return next((self.prices[name] for name in names if name in self.prices), None)
 
 
@@ -86,7 +95,7 @@ def _estimated(request: ModelRequest, reply: "AIMessage") -> dict[str, int]:
     return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
 
 
-def _cost(counts: Mapping[str, int], price: Price) -> float:
+def _cost(counts: Mapping[str, int], price: Rate) -> float:
     """The amount for these tokens; without a price of their own cached tokens cost what others do."""
     cached = counts.get("cached_input_tokens", 0)
     cached_price = price.input if price.cached_input is None else price.cached_input

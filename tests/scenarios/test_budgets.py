@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from graph_agent.config.model_settings import Price
 from graph_agent.errors import ModelError
 from graph_agent.inspect import Reader
-from graph_agent.ports.meter import Meter
+from graph_agent.ports.meter import Meter, Rate
 from graph_agent.ports.spending import Budget, told_usage
 from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.stage import Stage
 
-_METER = Meter({"scripted": Price(input=1_000, output=1_000)}, "EUR")
+_METER = Meter({"scripted": Rate(input=1_000, output=1_000)}, "EUR")
 
 
 def reads(call_id: str, tokens: int) -> AIMessage:

@@ -2,15 +2,14 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, HumanMessage
 
-from graph_agent.config.model_settings import Price
 from graph_agent.ports import ModelRequest
-from graph_agent.ports.meter import UNPRICED, Meter
+from graph_agent.ports.meter import UNPRICED, Meter, Rate
 
 if TYPE_CHECKING:
     from langchain_core.messages.ai import UsageMetadata
 
 _REQUEST = ModelRequest([HumanMessage("hello " * 100)], ())
-_METER = Meter({"m": Price(input=2, output=10, cached_input=0.5), "m @ there": Price(input=4, output=20)}, "EUR")
+_METER = Meter({"m": Rate(input=2, output=10, cached_input=0.5), "m @ there": Rate(input=4, output=20)}, "EUR")
 _TOLD: "UsageMetadata" = {
     "input_tokens": 1_000,
     "output_tokens": 100,
