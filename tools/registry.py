@@ -7,12 +7,12 @@ from typing import Any, Literal
 from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, is_tool
 from tools.schema import declared_parameters
 
-__all__ = ["Listener", "Origin", "RegistryChange", "ToolRegistry", "plans"]
+__all__ = ["SYSTEM_TOOLS", "Factory", "Listener", "Origin", "RegistryChange", "ToolRegistry", "plans"]
 
 Origin = Literal["builtin", "plugin", "mcp"]
 Factory = Callable[[ToolContext | None], BaseTool]
 
-_SYSTEM_TOOLS = frozenset(("attempt_completion", "new_task"))
+SYSTEM_TOOLS = frozenset(("attempt_completion", "new_task"))
 """Names a user's tool may take over; all other names are taken once."""
 
 
@@ -64,12 +64,17 @@ class ToolRegistry:
         for tool in tools:
             self.register(tool, origin=origin)
 
-    def register_factory(self, name: str, factory: Factory, *, origin: Origin = "builtin") -> None:
+    def register_factory(
+        self, name: str, factory: Factory, *, origin: Origin = "builtin", prototype: BaseTool | None = None
+    ) -> None:
         """Add a tool that is made when first needed, and anew for each call by `instance`.
 
-        The factory gets None for the instance that is only described and judged.
+        The factory gets None for the instance that is only described and judged, where there is no prototype yet.
+
+        Raises:
+            ValueError: the name is taken; see `register`.
         """
-        self._add(name, _Entry(origin, factory=factory))
+        self._add(name, _Entry(origin, prototype, factory))
 
     def register_mcp_tools(self, tools: Iterable[BaseTool]) -> None:
         """Add the tools of a server."""
@@ -208,7 +213,7 @@ def plans(tool: BaseTool) -> bool:
 
 
 def _may_share(name: str, standing: Origin, coming: Origin) -> bool:
-    return name in _SYSTEM_TOOLS and {standing, coming} == {"builtin", "plugin"}
+    return name in SYSTEM_TOOLS and {standing, coming} == {"builtin", "plugin"}
 
 
 def _searchable(tool: BaseTool) -> str:

@@ -1,16 +1,18 @@
-"""Which tools there are and what is known of them before any call. Judges nothing and runs nothing."""
+"""Which tools there are and what is known of them before any call: judges nothing, runs nothing but imports."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from graph_agent.app.tooling import default_registry, rules_of
+from graph_agent.app.plugins import full_registry
+from graph_agent.app.tooling import policy_of
 from graph_agent.config.settings import Settings
-from policy import hidden_tools, risk_of
-from tools.base import BaseTool
-from tools.registry import ToolRegistry
+from policy import PolicySettings, hidden_tools, risk_of
+from tools.base import BaseTool, Limits
+from tools.registry import Origin, plans
 
-__all__ = ["KnownTool", "known_tools"]
+__all__ = ["KnownTool", "KnownTools", "known_tools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +32,70 @@ class KnownTool:
     version: str
     tags: tuple[str, ...]
     timeout_s: float
+    max_result_chars: int
+    """Longer results are cut; the whole stays readable by its reference."""
+    strict: bool
+    """Whether the provider is asked for arguments that hold the schema exactly."""
+    defer: bool
+    """Whether only its name is offered until a search has loaded it."""
+    in_plan_mode: bool
+    wants_answer: bool
+    """Whether a call of it is a question to the user."""
+    argument_aliases: dict[str, str]
+    """Further names under which arguments are taken."""
     description: str
     """As the model reads it."""
     parameters: dict[str, Any]
     """JSON schema of the arguments, as the model gets it."""
 
 
-async def known_tools(workspace: Path, settings: Settings, mode: str) -> tuple[KnownTool, ...]:
-    """Every registered tool, in the order of registration.
+class KnownTools(NamedTuple):
+    """What a workspace has."""
+
+    tools: tuple[KnownTool, ...]
+    """In the order of registration."""
+    problems: tuple[str, ...]
+    """A line for each plug-in, or tool of one, that is left out."""
+
+
+async def known_tools(workspace: Path, settings: Settings, mode: str) -> KnownTools:
+    """Every registered tool; imports the plug-ins.
 
     Raises:
         ConfigError: a rule of the settings cannot be read.
     """
-    registry = default_registry(workspace, settings)
-    hidden = hidden_tools(rules_of(settings).deny, registry.names())
+    policy = policy_of(settings)
+    registry, problems = await asyncio.to_thread(full_registry, workspace, settings)
+    hidden = hidden_tools(policy.rules.deny, registry.names())
     offered = {tool.name for tool in registry.offered(mode, hidden)}
     declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
-    return tuple(_known(tool, registry, declared[tool.name], tool.name in offered) for tool in registry.all())
+    known = (
+        _known(tool, registry.origin(tool.name) or "builtin", policy, declared[tool.name], tool.name in offered)
+        for tool in registry.all()
+    )
+    return KnownTools(tuple(known), problems)
 
 
-def _known(tool: BaseTool, registry: ToolRegistry, declared: dict[str, Any], is_offered: bool) -> KnownTool:
-    origin = registry.origin(tool.name) or "builtin"
+def _known(
+    tool: BaseTool, origin: Origin, policy: PolicySettings, declared: dict[str, Any], is_offered: bool
+) -> KnownTool:
     return KnownTool(
         name=tool.name,
-        risk=risk_of(tool.name, str(tool.risk_level), is_own=origin == "builtin"),
+        risk=risk_of(tool.name, str(tool.risk_level), is_own=origin == "builtin", settings=policy.risk),
         kind=str(tool.kind),
         origin=origin,
         offered=is_offered,
         display_name=tool.display_name or tool.name,
         category=tool.category,
         version=tool.version,
-        tags=tool.tags,
+        tags=tuple(tool.tags),
         timeout_s=tool.timeout_s,
+        max_result_chars=tool.max_result_chars or Limits().result_chars,
+        strict=bool(tool.strict),
+        defer=bool(tool.defer),
+        in_plan_mode=plans(tool),
+        wants_answer=bool(tool.wants_answer),
+        argument_aliases=dict(tool.argument_aliases),
         description=declared["description"],
         parameters=declared["parameters"],
     )

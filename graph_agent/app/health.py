@@ -14,7 +14,8 @@ import httpx
 
 from graph_agent.app.check import Check
 from graph_agent.app.disk import examine_disk
-from graph_agent.app.project import notices, project_at
+from graph_agent.app.plugins import full_registry
+from graph_agent.app.project import notices, project_at, settings_at
 from graph_agent.app.searching import examine_search
 from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
@@ -41,6 +42,7 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
         _versions,
         lambda: _settings(environment),
         _trust,
+        _plugins,
         lambda: _model(environment),
         lambda: _program("search", ripgrep(), "searching falls back to a slower way with the same results"),
         _parser,
@@ -71,6 +73,19 @@ def _trust() -> Check:
     except (ConfigError, StorageError) as error:
         return Check("trust", ok=False, detail=str(error), matters=False)
     return Check("trust", ok=True, detail=told or "nothing in this folder is ignored")
+
+
+def _plugins() -> Check:
+    """Imports them, as a chat does."""
+    try:
+        registry, problems = full_registry(Path.cwd(), settings_at(Path.cwd()))
+    except (ConfigError, StorageError):
+        return Check("plug-ins", ok=False, detail="not known while the settings cannot be read", matters=False)
+    names = ", ".join(name for name in registry.names() if registry.origin(name) == "plugin")
+    if problems:
+        told = "; ".join(problems)
+        return Check("plug-ins", ok=False, detail=f"left out: {told}", hint="mend or remove it", matters=False)
+    return Check("plug-ins", ok=True, detail=names or "none")
 
 
 def _model(environment: Mapping[str, str]) -> Check:

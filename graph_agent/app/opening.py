@@ -11,10 +11,10 @@ from uuid import uuid4
 
 from graph_agent.app.metering import budget_of, require_price
 from graph_agent.app.models import open_model
+from graph_agent.app.plugins import full_registry
 from graph_agent.app.project import notices, project_at
 from graph_agent.app.roots import roots_of, wished_roots
 from graph_agent.app.servers import SessionServers
-from graph_agent.app.tooling import default_registry
 from graph_agent.app.wiring import open_store, session_parts
 from graph_agent.config.load import load_settings
 from graph_agent.config.project import Project
@@ -24,6 +24,7 @@ from graph_agent.events import EventBus, Warned
 from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
 from graph_agent.store.threads import ThreadRow, ThreadTable
+from tools.registry import ToolRegistry
 
 __all__ = ["existing_folder", "open_session"]
 
@@ -133,7 +134,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         roots.usable,
         budget_of(settings),
     )
-    servers = SessionServers(settings, default_registry(wish.workspace, settings), wish.workspace, bus)
+    servers = SessionServers(settings, await _registry(wish.workspace, settings, bus), wish.workspace, bus)
     session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))
     opened.push_async_callback(servers.close)
     await servers.start()
@@ -145,6 +146,13 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     for folder in roots.gone:
         bus.publish(Warned(f"the folder {folder} that was added is not there any more; it is left out"))
     return session
+
+
+async def _registry(workspace: Path, settings: Settings, bus: EventBus) -> ToolRegistry:
+    registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
+    for line in unusable:
+        bus.publish(Warned(f"a plug-in is left out: {line}"))
+    return registry
 
 
 async def _thread_row(wish: _Wish, settings: Settings, label: str, threads: ThreadTable) -> ThreadRow:

@@ -13,6 +13,7 @@ from graph_agent.config.load import load_settings
 from graph_agent.config.paths import memory_file
 from graph_agent.config.project import (
     PROJECT_CONFIG,
+    PROJECT_TOOLS,
     WATCHED,
     Project,
     ProjectFile,
@@ -52,7 +53,7 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
         return Project(folder)
     files: list[ProjectFile] = []
     refused: dict[str, str] = {}
-    for name in WATCHED:
+    for name in (*WATCHED, *_tool_files(folder)):
         try:
             if text := _text(folder, name):
                 files.append(ProjectFile(name, hashlib.sha256(text).hexdigest(), text.decode(errors="replace")))
@@ -123,6 +124,15 @@ def notices(project: Project) -> Iterator[str]:
             yield f"ignored in {project.config_path}: {told}"
 
 
+def _tool_files(folder: Path) -> list[str]:
+    """The names of a project's files with tools; what is wrong with one shows when it is read."""
+    try:
+        names = sorted(entry.name for entry in (folder / PROJECT_TOOLS).iterdir())
+    except OSError:
+        return []
+    return [f"{PROJECT_TOOLS}/{name}" for name in names if name.endswith(".py") and name[0] not in "._"]
+
+
 def _text(folder: Path, name: str) -> bytes:
     """What stands in a file of the folder; empty where there is none.
 
@@ -183,7 +193,8 @@ def _lines(project: Project) -> Iterator[str]:
     for file in project.files:
         if file.name != PROJECT_CONFIG:
             count = len(file.text.splitlines())
-            yield f"{file.name}: {count} lines of {WATCHED[file.name]}, sha256 {file.sha256[:12]}"
+            holds = WATCHED.get(file.name, "code that is run when a chat begins: tools")
+            yield f"{file.name}: {count} lines of {holds}, sha256 {file.sha256[:12]}"
     for key, one in layer.ignored.items():
         yield f"not {key}: {one.why}"
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from graph_agent.app.models import open_model
 from graph_agent.app.opening import existing_folder
+from graph_agent.app.plugins import full_registry
 from graph_agent.app.project import settings_at
 from graph_agent.app.roots import Place, roots_of
 from graph_agent.app.servers import SessionServers
-from graph_agent.app.tooling import default_registry
 from graph_agent.app.wiring import Store, graph_parts, open_store
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import Settings
@@ -73,7 +73,8 @@ class _Served:
         store = await open_store(settings.database)
         model = await open_model(settings, may_choose_later=False)
         bus = EventBus()
-        servers = SessionServers(settings, default_registry(workspace, settings), workspace, bus)
+        registry, _ = await asyncio.to_thread(full_registry, workspace, settings)
+        servers = SessionServers(settings, registry, workspace, bus)
         await servers.start()
         roots = await asyncio.to_thread(roots_of, workspace, (), settings)
         parts = await graph_parts(Place(workspace, roots.usable), settings, model, store, bus, servers)

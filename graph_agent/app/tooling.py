@@ -18,9 +18,9 @@ from graph_agent.ports import Blobs, FileStates, Grants, Journal
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
 from graph_agent.toolbox.examples import Examples, hold_examples
-from policy import BadRule, PolicySettings, Rules, parse_rules
+from policy import DEFAULT_TOOL_RISK, BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
-from tools.registry import ToolRegistry
+from tools.registry import SYSTEM_TOOLS, ToolRegistry
 from tools.shell_ops.background import BackgroundShells
 from tools.shell_ops.bash import BashTool
 from tools.shell_ops.bash_kill import BashKillTool
@@ -143,14 +143,25 @@ def policy_of(settings: Settings) -> PolicySettings:
     """What judges the calls of a session.
 
     Raises:
-        ConfigError: a rule cannot be read.
+        ConfigError: a rule cannot be read, or the risk of a built-in tool is set.
     """
     return PolicySettings(
         rules=rules_of(settings),
+        risk=_risk_of_others(settings),
         reserved=own_places(os.environ, settings.database),
         open_files=(memory_file(os.environ).resolve(),),
         home=Path.home(),
     )
+
+
+def _risk_of_others(settings: Settings) -> dict[str, str]:
+    for name in settings.tool_risk:
+        if name in DEFAULT_TOOL_RISK and name not in SYSTEM_TOOLS:
+            raise ConfigError(
+                f"{settings.origins.get('tool_risk', 'settings')}: tool_risk: {name!r} is built in and has a fixed "
+                f'risk; a rule lets its calls run unasked: [policy] allow = ["{name}(...)"].'
+            )
+    return dict(settings.tool_risk)
 
 
 def rules_of(settings: Settings) -> Rules:

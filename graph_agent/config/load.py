@@ -43,20 +43,22 @@ def load_settings(
             origins = origins_of_items(layer.values)
         found = together(found, layer.values) if layer.name == "project" else {**found, **layer.values}
         names += [item.value] if (item := layer.values.get("model.name")) else []
-    instructions = project.instructions if project else ""
-    return _with_profile(settings_from({**found, "database": database}, origins, instructions), names)
+    brought = {"instructions": project.instructions, "project_tools": project.tools} if project else {}
+    return _with_profile(settings_from({**found, "database": database}, origins, brought), names)
 
 
 def settings_from(
-    found: Mapping[str, Found], origins: Mapping[str, str] | None = None, instructions: str = ""
+    found: Mapping[str, Found], origins: Mapping[str, str] | None = None, brought: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Settings of these values, by dotted key, the database among them; `origins` are those of single items.
+    """Settings of these values, by dotted key, the database among them.
+
+    `origins` are those of single items, `brought` is what a project's files hold besides settings.
 
     Raises:
         ConfigError: a value is wrong.
     """
     places = {key: item.origin for key, item in found.items() if item.origin}
-    nested: dict[str, Any] = {"origins": {**places, **(origins or {})}, "instructions": instructions}
+    nested: dict[str, Any] = {"origins": {**places, **(origins or {})}, **(brought or {})}
     for key, item in found.items():
         section, _, name = key.rpartition(".")
         target = nested.setdefault(section, {}) if section else nested

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["NOT_TRUSTED", "PROJECT_CONFIG", "WATCHED", "Project", "ProjectFile", "Trust", "may_say_something"]
+__all__ = [
+    "NOT_TRUSTED",
+    "PROJECT_CONFIG",
+    "PROJECT_TOOLS",
+    "WATCHED",
+    "Project",
+    "ProjectFile",
+    "Trust",
+    "may_say_something",
+]
 
 PROJECT_CONFIG = ".graph-agent/config.toml"
 
@@ -24,6 +33,9 @@ Whatever else a project may bring one day gets its line here: what does not stan
 
 NOT_TRUSTED = "folder not trusted"
 
+PROJECT_TOOLS = ".graph-agent/tools"
+"""Folder of a project whose `*.py` files hold tools: each is code that runs, and is watched like the others."""
+
 Trust = Literal["none", "trusted", "once", "untrusted", "changed", "declined"]
 """none: there is nothing to trust; once: for this process only; changed: other contents were trusted."""
 
@@ -37,6 +49,16 @@ class ProjectFile:
     text: str
     news: Literal["", "new", "changed"] = ""
     """Against what was trusted before."""
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it holds tools, which run as they are imported."""
+        return self.name.startswith(f"{PROJECT_TOOLS}/")
+
+    @property
+    def tells_the_model(self) -> bool:
+        """Whether it holds instructions."""
+        return self.name != PROJECT_CONFIG and not self.is_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +96,17 @@ class Project:
     @property
     def instructions(self) -> str:
         """What its files tell the model, each under its name; empty where they do not count."""
-        told = [file for file in self.files if self.counts and file.name != PROJECT_CONFIG and file.text.strip()]
+        told = [file for file in self.files if self.counts and file.tells_the_model and file.text.strip()]
         return "\n\n".join(f"## {file.name}\n\n{file.text.strip()}" for file in told)
+
+    @property
+    def tools(self) -> tuple[tuple[str, str], ...]:
+        """Its files with tools: where each stands, and its text; none where they do not count."""
+        return tuple(
+            (str(self.folder / file.name), file.text) for file in self.files if self.counts and file.is_code
+        )
 
 
 def may_say_something(folder: Path) -> bool:
     """A quick look, before anything heavy is loaded: whether any of the names is there at all."""
-    return any(os.path.lexists(folder / name) for name in WATCHED)
+    return any(os.path.lexists(folder / name) for name in (*WATCHED, PROJECT_TOOLS))

@@ -81,6 +81,10 @@ class Settings(Section):
     mcp_wait: float = Field(default=10.0, ge=0)
     """Seconds a headless run waits for its servers before the first model request; the chat never waits."""
     web_search: SearchSettings = SearchSettings()
+    tools: tuple[str, ...] = ()
+    """Further tools, each line `module:factory` of an installed package; a module alone gives all it declares."""
+    tool_risk: dict[str, Literal["low", "medium", "high"]] = Field(default={})
+    """Risk of tools that are not built in, by name, in place of at least medium: `{shout = "low"}`."""
     database: Path
     """The database file."""
     general_model: ModelSettings | None = Field(default=None, exclude=True)
@@ -91,3 +95,5 @@ class Settings(Section):
     """Where each value that is no default came from, by dotted key; each item a project added has its own."""
     instructions: str = Field(default="", exclude=True)
     """What the files of a trusted project tell the model."""
+    project_tools: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
+    """Files with tools of a trusted project: where each stands, and its text as it was trusted."""

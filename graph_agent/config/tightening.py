@@ -16,7 +16,7 @@ from graph_agent.errors import ConfigError
 
 __all__ = ["ADDED", "Ignored", "ProjectSettings", "item_key", "origins_of_items", "project_settings", "together"]
 
-ADDED = ("policy.allow", "policy.ask", "policy.deny", "mcp_servers")
+ADDED = ("policy.allow", "policy.ask", "policy.deny", "mcp_servers", "tools")
 """Lists and tables that a project adds to."""
 
 _CHOSEN = ("model.name",)

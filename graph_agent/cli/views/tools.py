@@ -3,11 +3,11 @@
 import asyncio
 import difflib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from graph_agent.app.catalog import KnownTool, known_tools
+from graph_agent.app.catalog import KnownTool, KnownTools, known_tools
 from graph_agent.app.project import settings_at
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.screen import print_json, print_lines
@@ -16,7 +16,24 @@ from graph_agent.errors import UsageError
 
 __all__ = ["list_tools", "show_tool"]
 
-_LISTED = ("name", "risk", "kind", "origin", "offered", "display_name", "category", "version", "tags", "timeout_s")
+_LISTED = (
+    "name",
+    "risk",
+    "kind",
+    "origin",
+    "offered",
+    "display_name",
+    "category",
+    "version",
+    "tags",
+    "timeout_s",
+    "max_result_chars",
+    "strict",
+    "defer",
+    "in_plan_mode",
+    "wants_answer",
+    "argument_aliases",
+)
 
 
 def list_tools(mode: str | None, *, as_json: bool) -> None:
@@ -25,11 +42,12 @@ def list_tools(mode: str | None, *, as_json: bool) -> None:
     Raises:
         ConfigError: a setting is wrong.
     """
-    tools = _tools(mode)
+    tools, problems = _known(mode)
     if as_json:
-        print_json({"tools": [_listed(tool) for tool in tools]})
-    else:
-        print_lines(table(("TOOL", "RISK", "KIND", "ORIGIN", "OFFERED", "ABOUT"), [_row(tool) for tool in tools]))
+        print_json({"tools": [_listed(tool) for tool in tools], "problems": list(problems)})
+        return
+    print_lines(table(("TOOL", "RISK", "KIND", "ORIGIN", "OFFERED", "ABOUT"), [_row(tool) for tool in tools]))
+    print_lines([escape(f"! left out: {problem}") for problem in problems])
 
 
 def show_tool(name: str, mode: str | None, *, as_json: bool) -> None:
@@ -39,26 +57,27 @@ def show_tool(name: str, mode: str | None, *, as_json: bool) -> None:
         UsageError: there is no such tool.
         ConfigError: a setting is wrong.
     """
-    tool = _named(name, _tools(mode))
+    tool = _named(name, _known(mode))
     if as_json:
         print_json({**_listed(tool), "description": tool.description, "parameters": tool.parameters})
     else:
         print_lines(_lines(tool))
 
 
-def _tools(mode: str | None) -> Sequence[KnownTool]:
+def _known(mode: str | None) -> KnownTools:
     settings = settings_at(Path.cwd(), {"mode": mode})
     return asyncio.run(known_tools(Path.cwd(), settings, settings.mode))
 
 
-def _named(name: str, tools: Sequence[KnownTool]) -> KnownTool:
-    for tool in tools:
+def _named(name: str, known: KnownTools) -> KnownTool:
+    for tool in known.tools:
         if tool.name == name:
             return tool
-    names = [tool.name for tool in tools]
+    names = [tool.name for tool in known.tools]
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}."
-    raise UsageError(f"there is no tool {name!r}; {hint}")
+    left_out = f" Left out: {'; '.join(known.problems)}." if known.problems else ""
+    raise UsageError(f"there is no tool {name!r}; {hint}{left_out}")
 
 
 def _listed(tool: KnownTool) -> dict[str, object]:
@@ -66,9 +85,13 @@ def _listed(tool: KnownTool) -> dict[str, object]:
     return {name: facts[name] for name in _LISTED}
 
 
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
+
+
 def _row(tool: KnownTool) -> tuple[str, ...]:
     about = tool.description.partition("\n")[0]
-    return tool.name, tool.risk, tool.kind, tool.origin, "yes" if tool.offered else "no", about
+    return tool.name, tool.risk, tool.kind, tool.origin, _yes(tool.offered), about
 
 
 def _lines(tool: KnownTool) -> Iterator[str]:
@@ -78,10 +101,18 @@ def _lines(tool: KnownTool) -> Iterator[str]:
             "risk": tool.risk,
             "kind": tool.kind,
             "origin": tool.origin,
-            "offered": "yes" if tool.offered else "no",
+            "offered": _yes(tool.offered),
+            "in plan mode": _yes(tool.in_plan_mode),
+            "deferred": _yes(tool.defer),
+            "asks the user": _yes(tool.wants_answer),
+            "display name": tool.display_name,
+            "category": tool.category,
             "version": tool.version,
             "tags": ", ".join(tool.tags),
             "time limit": f"{tool.timeout_s:g} s",
+            "result limit": f"{tool.max_result_chars} characters",
+            "strict": _yes(tool.strict),
+            "also takes": ", ".join(f"{alias} for {name}" for alias, name in tool.argument_aliases.items()),
         }
     )
     yield ""

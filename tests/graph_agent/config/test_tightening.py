@@ -75,6 +75,7 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
         "max_steps",
         "model.name",
         "mcp_servers",
+        "tools",
         *lists,
     }
     assert said.ignored["model.base_url"] == Ignored(1, "a project may not set this")
