@@ -11,6 +11,7 @@ _NAMES = [
     "versions",
     "settings",
     "trust",
+    "plug-ins",
     "model",
     "search",
     "parser",
