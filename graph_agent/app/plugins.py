@@ -3,7 +3,11 @@
 A plug-in that cannot be used is told in one line and keeps nothing from starting.
 """
 
+import contextlib
+import logging
 import os
+import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,13 +16,18 @@ from graph_agent.config.paths import config_dir
 from graph_agent.config.plain import plain_text
 from graph_agent.config.settings import Settings
 from tools.base import BaseTool, ToolContext
-from tools.plugins import PluginTool, Source, from_entry_points, from_line, from_text, load
+from tools.plugins import Found, PluginTool, Source, from_entry_points, from_line, from_text, load
 from tools.registry import Factory, ToolRegistry
 
 __all__ = ["USER_TOOLS", "full_registry", "tools_folder"]
 
 USER_TOOLS = "tools"
 """Folder beside config.toml whose `*.py` files hold tools of the user's own."""
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE_S = 10.0
+"""How long a plug-in may take until it has given its tools; one that hangs would keep the agent from starting."""
 
 
 def tools_folder(env: Mapping[str, str]) -> Path:
@@ -34,10 +43,32 @@ def full_registry(workspace: Path, settings: Settings) -> tuple[ToolRegistry, tu
     registry = default_registry(workspace, settings)
     problems: list[str] = []
     for source in _sources(settings, problems):
-        found = load(source, workspace)
+        found = _given_in_time(source, workspace)
         problems += found.problems
         problems += [wrong for tool in found.tools if (wrong := _registered(registry, tool, source.place))]
     return registry, tuple(problems)
+
+
+def _given_in_time(source: Source, workspace: Path) -> Found:
+    given: list[Found] = []
+    # A thread of its own, that the end of the process does not wait for.
+    loading = threading.Thread(target=lambda: given.append(_given(source, workspace)), daemon=True)
+    # What it prints must not get between lines that programs read.
+    with contextlib.redirect_stdout(sys.stderr):
+        loading.start()
+        loading.join(_PATIENCE_S)
+    late = Found(problems=(f"{source.place}: it did not give its tools within {_PATIENCE_S:g} s",))
+    return given[0] if given else late
+
+
+def _given(source: Source, workspace: Path) -> Found:
+    try:
+        return load(source, workspace)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the one boundary between plug-ins' bugs and the start
+        # Below the level that reaches a terminal where no log is set up: the line tells the user what matters.
+        _log.info("a plug-in cannot be used: %s", source.place, exc_info=True)
+        said = " ".join(str(error).split()) or "it says no more"
+        return Found(problems=(f"{source.place}: {type(error).__name__}: {said}",))
 
 
 def _sources(settings: Settings, problems: list[str]) -> Iterator[Source]:

@@ -1,10 +1,6 @@
-"""From what a plug-in gives to tools that can be used; its bugs become one line each and break nothing."""
+"""From what a plug-in gives to tools that can be used, and a line for each that cannot."""
 
-import contextlib
 import inspect
-import logging
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +12,6 @@ from tools.plugins.declared import complaint
 from tools.plugins.sources import Source
 
 __all__ = ["Found", "PluginTool", "load"]
-
-_log = logging.getLogger(__name__)
-
-_PATIENCE_S = 10.0
-"""How long a plug-in may take until it has given its tools; one that hangs would keep the agent from starting."""
 
 
 @dataclass(frozen=True)
@@ -43,33 +34,17 @@ class Found:
 
 
 def load(source: Source, workspace: Path) -> Found:
-    """Import the plug-in and ask for its tools. What it prints goes to stderr."""
-    found: list[Found] = []
-    loading = threading.Thread(target=lambda: found.append(_load(source, workspace)), daemon=True)
-    loading.start()
-    loading.join(_PATIENCE_S)
-    if not found:
-        return Found(problems=(f"{source.place}: it did not give its tools within {_PATIENCE_S:g} s",))
-    return found[0]
-
-
-def _load(source: Source, workspace: Path) -> Found:
+    """Import the plug-in and ask for its tools; what it raises comes out as it is."""
     tools: list[PluginTool] = []
     problems: list[str] = []
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            for make in _makers(source.give(), workspace):
-                tool = make()
-                if wrong := complaint(tool):
-                    problems.append(f"{source.place}: {type(tool).__name__} cannot be used: {wrong}")
-                else:
-                    tools.append(PluginTool(tool, make))
-        if not tools and not problems:
-            problems.append(f"{source.place}: it has no tools")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the one boundary between plug-ins' bugs and the start
-        # Below the level that reaches a terminal where no log is set up: the line tells the user what matters.
-        _log.info("a plug-in cannot be used: %s", source.place, exc_info=True)
-        problems.append(f"{source.place}: {type(error).__name__}: {_one_line(error)}")
+    for make in _makers(source.give(), workspace):
+        tool = make()
+        if wrong := complaint(tool):
+            problems.append(f"{source.place}: {type(tool).__name__} cannot be used: {wrong}")
+        else:
+            tools.append(PluginTool(tool, make))
+    if not tools and not problems:
+        problems.append(f"{source.place}: it has no tools")
     return Found(tuple(tools), tuple(problems))
 
 
@@ -120,7 +95,3 @@ def _called(factory: Callable[..., Any], workspace: Path) -> Any:
     if isinstance(made, BaseTool) and made.workspace is None:
         made.workspace = workspace
     return made
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or "it says no more"

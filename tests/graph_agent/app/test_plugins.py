@@ -164,3 +164,33 @@ async def test_the_risk_of_a_plug_in_is_at_least_medium_unless_the_user_says_oth
 def test_the_risk_of_a_built_in_tool_is_fixed(home: Path) -> None:
     with pytest.raises(ConfigError, match="tool_risk: 'bash' is built in and has a fixed risk; a rule"):
         policy_of(_settings(home, tool_risk={"bash": "low"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise ValueError('two\\nlines')", "ValueError: two lines"),
+        ("raise ValueError", "ValueError: it says no more"),
+        ("import time\ntime.sleep(2)", "it did not give its tools within 0.05 s"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_with_its_place(
+    home: Path, workspace: Path, text: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph_agent.app.plugins._PATIENCE_S", 0.05 if "sleep" in text else 10)
+    place = home / "tools" / "a.py"
+    place.write_text(text)
+
+    assert _plugins(workspace, _settings(home)) == ([], (f"{place}: {problem}",))
+
+
+def test_what_a_plug_in_prints_stays_off_the_output(
+    home: Path, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "tools" / "a.py").write_text("print('noise')")
+
+    full_registry(workspace, _settings(home))
+
+    assert capsys.readouterr() == ("", "noise\n")
