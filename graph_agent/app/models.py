@@ -10,6 +10,7 @@ from graph_agent.errors import ModelError
 from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import ChatModel, Models
 from graph_agent.store.threads import ThreadTable
+from tools.prompt_text import as_prompt_text
 
 __all__ = ["NotedModels", "OpenedModel", "open_model"]
 
@@ -33,7 +34,7 @@ async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedMod
         return OfflineModel()
     from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - offline mode must not wait for it
 
-    model = EndpointModel(settings)
+    model = EndpointModel(settings, rendered=as_prompt_text)
     if not may_choose_later:
         try:
             with contextlib.suppress(ModelError):

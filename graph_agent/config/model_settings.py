@@ -70,6 +70,12 @@ class ModelSettings(Section):
     """Certificates to trust instead of the system's."""
     stream: Literal["auto", "on", "off"] = "auto"
     """Whether replies are streamed; auto stops streaming where the endpoint says that it cannot."""
+    tool_protocol: Literal["auto", "native", "prompt"] = "auto"
+    """How tools are offered: native as functions, prompt as text; auto turns to text where they are refused."""
+    send_reasoning: Literal["auto", "always", "never"] = "auto"
+    """Whether the thinking of earlier replies is sent back; auto sends it where the endpoint insists on it."""
+    fallback: tuple[str, ...] = ()
+    """Profiles or models to ask, in this order, while this one cannot be reached or is too busy."""
     timeout_s: float = Field(default=300.0, gt=0)
     """Longest silence of the endpoint within one request."""
     connect_timeout_s: float = Field(default=10.0, gt=0)

@@ -9,6 +9,7 @@ __all__ = [
     "config_dir",
     "data_dir",
     "database_path",
+    "learned_file",
     "lock_dir",
     "memory_file",
     "odd_kind",
@@ -55,6 +56,11 @@ def blob_dir(database: Path) -> Path:
     return database.with_name(f"{database.name}.blobs")
 
 
+def learned_file(database: Path) -> Path:
+    """What endpoints have shown that they take; it lies beside the database."""
+    return database.with_name(f"{database.name}.learned.json")
+
+
 def lock_dir(database: Path) -> Path:
     """Folder of the thread locks that belong to a database file; it lies beside it."""
     return database.with_name(f"{database.name}.locks")
@@ -70,7 +76,8 @@ def odd_kind(path: Path) -> str | None:
 
 def own_places(env: Mapping[str, str], database: Path) -> tuple[Path, ...]:
     """What no tool may write, and no command see: the agent's settings, its database and what lies beside it."""
-    files = (database, database.with_name(f"{database.name}-wal"), database.with_name(f"{database.name}-shm"))
+    beside = (database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm"))
+    files = (database, learned_file(database), *beside)
     folders = (config_dir(env), data_dir(env), blob_dir(database), lock_dir(database))
     return tuple(path.resolve() for path in (*folders, *files))
 

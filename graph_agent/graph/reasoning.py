@@ -92,7 +92,8 @@ class Reasoning:
                 self.bus.publish(Warned(delta.text))
 
     async def _adopt(self, reply: AIMessage, thread_id: str) -> AIMessage:
-        """The reply as it is stored: nothing of the provider's but text, calls, usage and why it ended.
+        """The reply as it is stored: of the provider's only text, calls, usage, why it ended, and what it may
+        want to see again.
 
         A call keeps the model's id where it is well-formed and new in the thread on every branch: a journal row
         of an earlier call with the same id would otherwise be taken for this call's result.
@@ -105,7 +106,7 @@ class Reasoning:
             own_id = call_id if keeps else f"call_{uuid4().hex[:12]}"
             taken.add(own_id)
             calls.append({**call, "id": own_id})
-        kept = ("model_name", "finish_reason", "unusable_arguments")
+        kept = ("model_name", "finish_reason", "unusable_arguments", "reasoning", "extra_content")
         return AIMessage(
             content=printable(reply.text),
             tool_calls=calls,

@@ -6,22 +6,28 @@ Knows neither how it travels nor what its calls do.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
-from graph_agent.model.arguments import read_arguments, repaired
+from graph_agent.model.arguments import Arguments, read_arguments, repaired
 from graph_agent.model.content import plain_text, thinking_text
 from graph_agent.model.failures import BrokenReply, EmptyReply, ServerSaid
 from graph_agent.model.finish import broke_off, cut_by
 from graph_agent.model.fragments import Fragments
+from graph_agent.model.holding import HeldText
 from graph_agent.model.thinking import Piece, ThinkingFilter, without_thinking
+from graph_agent.model.written import written_calls
 from graph_agent.ports import Delta
 
 __all__ = ["DONE", "Arrival"]
 
 DONE = "[DONE]"
+
+_MOST_REASONING = 100_000
+"""Characters of thinking that are kept with a message; some servers want it back."""
 
 _TOO_LONG = "the model's output limit"
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
@@ -31,9 +37,13 @@ _TOKENS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"
 class Arrival:
     """Takes the payloads of one answer in."""
 
-    def __init__(self) -> None:
+    def __init__(self, offered: Sequence[str] = (), *, calls_are_text: bool = False) -> None:
+        self._offered = offered
+        """Names of the tools on offer."""
+        self._held = HeldText() if calls_are_text else None
         self._text: list[str] = []
         self._calls = Fragments()
+        self._reasoning: list[str] = []
         self._thinking = ThinkingFilter()
         self._finish = ""
         self._choice: Any = None
@@ -67,10 +77,13 @@ class Arrival:
     def end(self) -> Iterator[Delta]:
         """What was held back until the end."""
         yield from self._shown(self._thinking.flush())
-        if self._text and not self._calls.calls and (limit := cut_by(self._finish)):
+        text, calls = self._taken_apart()
+        if self._held and (rest := self._held.rest(text)):
+            yield Delta("text", rest)
+        if text and not calls and (limit := cut_by(self._finish)):
             yield Delta("note", f"The reply was cut off by {limit}; what is shown is not all of it.")
 
-    def message(self, tools: Sequence[Mapping[str, Any]]) -> AIMessage:
+    def message(self) -> AIMessage:
         """The whole message; call after `end`.
 
         Raises:
@@ -81,23 +94,41 @@ class Arrival:
             raise BrokenReply("the connection closed in the middle")
         if broke_off(self._finish):
             raise BrokenReply(f"finish reason: {self._finish}")
-        text = without_thinking(repaired("".join(self._text)))
-        calls, complaints = self._read_calls([str(tool["function"]["name"]) for tool in tools])
+        text, arrived = self._taken_apart()
+        calls, complaints = self._read_calls(arrived)
         if not calls and not text.strip():
             raise EmptyReply(f"finish reason: {self._finish or 'none'}")
-        metadata: dict[str, Any] = {"model_name": self._model, "finish_reason": self._finish}
-        if complaints:
-            metadata["unusable_arguments"] = complaints
+        told = {
+            "unusable_arguments": complaints,
+            "reasoning": repaired("".join(self._reasoning))[:_MOST_REASONING],
+            "extra_content": {str(place): call.extra for place, call in enumerate(arrived) if call.extra},
+        }
         return AIMessage(
             text if text.strip() else "",
             tool_calls=calls,
-            response_metadata=metadata,
+            response_metadata={
+                "model_name": self._model,
+                "finish_reason": self._finish,
+                **{name: value for name, value in told.items() if value},
+            },
             usage_metadata=_usage(self._usage),
         )
 
+    def _taken_apart(self) -> tuple[str, list["_Arrived"]]:
+        """The text, and the calls in fields of their own; else, where calls are text, those within it."""
+        text = without_thinking(repaired("".join(self._text)))
+        arrived = [
+            _Arrived(parts.name, parts.call_id, read_arguments(parts.whole_arguments()), parts.extra)
+            for parts in self._calls.named()
+        ]
+        if arrived or self._held is None:
+            return text, arrived
+        written = written_calls(text, self._offered)
+        return written.text, [_Arrived(call.name, "", call.arguments) for call in written.calls]
+
     def _part(self, part: Mapping[str, Any], *, is_whole: bool) -> Iterator[Delta]:
         if reasoning := thinking_text(part):
-            yield Delta("reasoning", repaired(reasoning))
+            yield from self._shown([Piece("reasoning", reasoning)])
         said = plain_text(part.get("content")) + plain_text(part.get("refusal"))
         yield from self._shown(self._thinking.feed(said))
         for call in _calls_in(part):
@@ -108,9 +139,10 @@ class Arrival:
 
     def _shown(self, pieces: Sequence[Piece]) -> Iterator[Delta]:
         for kind, text in pieces:
-            if kind == "text":
-                self._text.append(text)
-            yield Delta(kind, repaired(text))
+            (self._text if kind == "text" else self._reasoning).append(text)
+            shown = self._held.feed(text) if self._held and kind == "text" else text
+            if shown:
+                yield Delta(kind, repaired(shown))
 
     def _chosen(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The choice that is the reply; a server that was made to give several interleaves them."""
@@ -123,19 +155,27 @@ class Arrival:
                 raise ServerSaid(choice["error"])
         return mine
 
-    def _read_calls(self, offered: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    def _read_calls(self, arrived: Sequence["_Arrived"]) -> tuple[list[dict[str, Any]], dict[str, str]]:
         calls: list[dict[str, Any]] = []
         complaints: dict[str, str] = {}
-        arrived = self._calls.named()
-        for position, parts in enumerate(arrived):
-            arguments = read_arguments(parts.whole_arguments())
-            value, complaint = arguments.value, arguments.complaint
+        for position, call in enumerate(arrived):
+            value, complaint = call.arguments.value, call.arguments.complaint
             if (limit := cut_by(self._finish)) and position == len(arrived) - 1:
                 value, complaint = {}, _cut_off(limit)
             if complaint:
                 complaints[str(position)] = complaint
-            calls.append({"name": _name(parts.name, offered), "args": value, "id": parts.call_id or None})
+            calls.append({"name": _name(call.name, self._offered), "args": value, "id": call.call_id or None})
         return calls, complaints
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """One call, wherever it stood."""
+
+    name: str
+    call_id: str
+    arguments: Arguments
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def _object(payload: str) -> dict[str, Any]:

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from graph_agent.config.choice import shown_url
+from graph_agent.config.paths import learned_file
+from graph_agent.config.profiles import model_named
 from graph_agent.config.settings import Settings
-from graph_agent.errors import ModelError, UsageError
+from graph_agent.errors import ConfigError, ModelError, UsageError
+from graph_agent.model.fallback import ModelRow
+from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import list_models, resolve_model_name
-from graph_agent.model.openai import OpenAIModel
+from graph_agent.model.openai import OpenAIModel, Surroundings, as_json
+from graph_agent.model.prompt_form import Rendering
 from graph_agent.ports import ModelRequest, OnDelta
 
 if TYPE_CHECKING:
@@ -28,11 +33,14 @@ LIST_SECONDS = 5.0
 class EndpointModel:
     """Implements `ChatModel` and `Models`."""
 
-    def __init__(self, settings: Settings, *, list_seconds: float = LIST_SECONDS) -> None:
+    def __init__(
+        self, settings: Settings, *, rendered: Rendering = as_json, list_seconds: float = LIST_SECONDS
+    ) -> None:
         self._settings = settings
+        self._around = Surroundings(LearnedDialects(learned_file(settings.database)), rendered)
         self._list_seconds = list_seconds
         self._name = settings.model.name
-        self._model = None if self._name is None else OpenAIModel(settings.model, self._name)
+        self._model = None if self._name is None else self._row(self._name)
 
     @property
     def label(self) -> str:
@@ -74,7 +82,7 @@ class EndpointModel:
 
     async def switch(self, name: str) -> None:
         """See `Models.switch`."""
-        old, self._model, self._name = self._model, OpenAIModel(self._settings.model, name), name
+        old, self._model, self._name = self._model, self._row(name), name
         if old is not None:
             await old.close()
 
@@ -82,6 +90,18 @@ class EndpointModel:
         """End the connections that are kept open."""
         if self._model is not None:
             await self._model.close()
+
+    def _row(self, name: str) -> ModelRow:
+        """The model of this name, and behind it those to fall back on."""
+        first = self._settings.model
+        ways = [(first, name)]
+        for spare in first.fallback:
+            model = model_named(self._settings, spare)
+            if model.name is None:
+                raise ConfigError(f"model.fallback = {spare!r}: the profile [models.{spare}] names no model.")
+            if (model.endpoint, model.name) not in [(known.endpoint, asked) for known, asked in ways]:
+                ways.append((model, model.name))
+        return ModelRow([OpenAIModel(settings, asked, self._around) for settings, asked in ways])
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:

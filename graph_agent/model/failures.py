@@ -16,8 +16,10 @@ from urllib.request import getproxies, proxy_bypass
 import openai
 
 from graph_agent.config.choice import shown_url
+from graph_agent.errors import ModelError
 
 __all__ = [
+    "PASSING",
     "BrokenReply",
     "EmptyReply",
     "Failure",
@@ -26,6 +28,7 @@ __all__ = [
     "Place",
     "ReplyFailed",
     "ServerSaid",
+    "Unavailable",
     "diagnose",
 ]
 
@@ -54,7 +57,14 @@ class ServerSaid(ReplyFailed):
         self.body = body
 
 
+class Unavailable(ModelError):
+    """This model could not answer, however often it was asked; another one might."""
+
+
 FailureKind = Literal["final", "too_long", "busy", "broken", "unreachable", "empty"]
+
+PASSING = frozenset(("busy", "broken", "unreachable", "empty"))
+"""What may be otherwise a little later, or elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from graph_agent.model.arguments import read_arguments
+
 __all__ = ["CallParts", "Fragments"]
 
 
@@ -27,6 +29,8 @@ class CallParts:
     call_id: str
     name: str
     pieces: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What the server wants to see again with this call, unread (`extra_content`)."""
 
     @property
     def arguments(self) -> str:
@@ -73,6 +77,7 @@ class Fragments:
         call.call_id = call.call_id or call_id
         call.name = name if name.startswith(call.name) else call.name + name
         call.pieces.append(piece)
+        call.extra |= _extra(fragment)
         return self.calls.index(call), call.name, piece
 
     def add_whole(self, call: Any) -> tuple[int, str, str] | None:
@@ -80,7 +85,7 @@ class Fragments:
         if not isinstance(call, Mapping):
             return None
         index, call_id, name, piece = _read(call)
-        self.calls.append(CallParts(index, call_id, name, [piece]))
+        self.calls.append(CallParts(index, call_id, name, [piece], _extra(call)))
         return len(self.calls) - 1, name, piece
 
     def named(self) -> list[CallParts]:
@@ -119,6 +124,10 @@ def _repeats(call: CallParts, index: int | None, call_id: str, name: str, piece:
 def _goes_on_with_name(call: CallParts, index: int | None, call_id: str, name: str, piece: str) -> bool:
     is_of_it = call_id == call.call_id if call_id else index is not None
     return is_of_it and not call.arguments and (not piece or name.startswith(call.name))
+
+
+def _extra(fragment: Mapping[str, Any]) -> dict[str, Any]:
+    return read_arguments(extra).value if isinstance(extra := fragment.get("extra_content"), dict) else {}
 
 
 def _read(fragment: Mapping[str, Any]) -> tuple[int | None, str, str, str]:

@@ -4,49 +4,56 @@ Knows nothing of tools beyond their declarations, and nothing of threads.
 """
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import openai
 from langchain_core.messages import AIMessage
 
-from graph_agent.config.settings import ModelSettings
+from graph_agent.config.model_settings import ModelSettings
 from graph_agent.errors import ModelError
 from graph_agent.model.arrival import Arrival
-from graph_agent.model.failures import Failure, ReplyFailed, diagnose
+from graph_agent.model.correcting import corrected, in_all
+from graph_agent.model.dialect import Dialect, configured, relearned
+from graph_agent.model.failures import PASSING, Failure, ReplyFailed, Unavailable, diagnose
+from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import place_of
 from graph_agent.model.patience import Patience
-from graph_agent.model.wire import Dialect, Wire, open_wire
+from graph_agent.model.prompt_form import Rendering, in_prompt_form
+from graph_agent.model.wire import Wire, open_wire
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
-__all__ = ["OpenAIModel"]
+__all__ = ["OpenAIModel", "Surroundings", "as_json"]
 
-_MAY_MEAN_DIALECT = frozenset((400, 422, 500, 501))
-_ABOUT_STREAMS = re.compile(
-    r"\b(?:cannot|can't|not|unable|unsupported|without)\b.*\bstream|\bstream(?:ing|ed)?\b.*\b(?:not|unsupported|disabled|false)\b",
-    re.DOTALL,
-)
-_ABOUT_COUNTS = re.compile(r"stream_options|include_usage")
+
+def as_json(tools: Sequence[Mapping[str, Any]]) -> str:
+    """Function declarations as they are, one a line."""
+    return "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in tools)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What models of one process have in common."""
+
+    learned: LearnedDialects = field(default_factory=LearnedDialects)
+    rendered: Rendering = as_json
+    """Writes tools out as text, for models that take them in no other way."""
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
 
 class OpenAIModel:
     """A `ChatModel` behind an endpoint. Close it when the process is done with it."""
 
-    def __init__(
-        self,
-        settings: ModelSettings,
-        name: str,
-        *,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, settings: ModelSettings, name: str, around: Surroundings | None = None) -> None:
         self._settings = settings
+        self._around = around or Surroundings()
         self._place = place_of(settings, name)
         self._wire: Wire = open_wire(settings, name)
-        self._dialect = Dialect(streams=settings.stream != "off")
-        self._sleep = sleep
+        self._dialect: Dialect | None = None
 
     @property
     def label(self) -> str:
@@ -54,55 +61,76 @@ class OpenAIModel:
         return f"{self._place.model} @ {urlsplit(self._place.url).netloc}"
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
-        """See `ChatModel.reply`. Text shown before a delta of kind "retry" is void: the reply begins anew."""
-        patience, dialect = Patience(), self._dialect
+        """See `ChatModel.reply`. Text shown before a delta of kind "retry" is void: the reply begins anew.
+
+        Raises:
+            Unavailable: for good as far as this model goes; another one may answer.
+        """
+        told, earlier = 0, None
         while True:
-            answer = await self._ask(request, dialect, on_delta)
-            if not isinstance(answer, Failure):
-                self._dialect = dialect
-                return answer
-            learned = self._relearn(dialect, answer, request)
-            if learned is not None:
-                dialect = learned
-                continue
-            wait = patience.wait_after(answer)
-            if wait is None:
-                raise ModelError(patience.last_words(answer))
-            on_delta(Delta("retry", f"{answer.line} Waiting {wait:.1f} s, then try {patience.tries}."))
-            await self._sleep(wait)
+            reply = in_all(await self._answered(request, on_delta), earlier)
+            correction = corrected(request, reply, told)
+            if correction is None:
+                return reply
+            if correction.request is None:
+                on_delta(Delta("note", correction.words))
+                return reply
+            on_delta(Delta("retry", correction.words))
+            request, told, earlier = correction.request, told + 1, reply
 
     async def close(self) -> None:
         """End the connections that are kept open."""
         await self._wire.close()
 
+    async def _answered(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+        """Ask until there is an answer, patience is at its end, or it cannot get better."""
+        patience, known = Patience(), await self._known()
+        dialect = known
+        while True:
+            answer = await self._ask(request, dialect, on_delta)
+            if not isinstance(answer, Failure):
+                await self._remember(known, dialect)
+                return answer
+            learned = relearned(dialect, answer, request, self._settings)
+            if learned is not None:
+                dialect = learned
+                continue
+            wait = patience.wait_after(answer)
+            if wait is None:
+                kind = Unavailable if answer.kind in PASSING else ModelError
+                raise kind(patience.last_words(answer))
+            on_delta(Delta("retry", f"{answer.line} Waiting {wait:.1f} s, then try {patience.tries}."))
+            await self._around.sleep(wait)
+
     async def _ask(self, request: ModelRequest, dialect: Dialect, on_delta: OnDelta) -> AIMessage | Failure:
-        body = self._wire.request_body(request.messages, request.tools, dialect)
-        arrival = Arrival()
+        offered = [str(tool["function"]["name"]) for tool in request.tools]
+        arrival = Arrival(offered, calls_are_text=not dialect.calls_functions)
         try:
-            async with aclosing(self._wire.payloads(body)) as payloads:
+            async with aclosing(self._wire.payloads(self._body(request, dialect))) as payloads:
                 async for payload in payloads:
                     for delta in arrival.add(payload):
                         on_delta(delta)
             for delta in arrival.end():
                 on_delta(delta)
-            return arrival.message(request.tools)
+            return arrival.message()
         except (openai.APIError, ReplyFailed) as error:
             # The exception itself goes no further: it holds the request, and with it the key.
             return diagnose(error, self._place)
 
-    def _relearn(self, dialect: Dialect, failure: Failure, request: ModelRequest) -> Dialect | None:
-        """A dialect that the endpoint may take where it refused this one; None: it refused something else."""
-        if failure.status not in _MAY_MEAN_DIALECT or failure.kind == "too_long":
-            return None
-        if dialect.streams and dialect.counts_streams and _ABOUT_COUNTS.search(failure.said):
-            return replace(dialect, counts_streams=False)
-        if dialect.streams and self._settings.stream == "auto" and _ABOUT_STREAMS.search(failure.said):
-            return replace(dialect, streams=False)
-        if dialect.takes_null and failure.kind == "final" and _has_bare_calls(request):
-            return replace(dialect, takes_null=False)
-        return None
+    def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+        if dialect.calls_functions:
+            return self._wire.request_body(request.messages, request.tools, dialect)
+        messages = in_prompt_form(request.messages, request.tools, self._around.rendered)
+        return self._wire.request_body(messages, (), dialect)
 
+    async def _known(self) -> Dialect:
+        if self._dialect is None:
+            learned = await asyncio.to_thread(self._around.learned.of, self._place.url, self._place.model)
+            self._dialect = configured(self._settings, learned)
+        return self._dialect
 
-def _has_bare_calls(request: ModelRequest) -> bool:
-    replies = [message for message in request.messages if isinstance(message, AIMessage)]
-    return any(reply.tool_calls and not reply.text for reply in replies)
+    async def _remember(self, known: Dialect, shown: Dialect) -> None:
+        """Keep what the endpoint has shown by taking a request that it had refused in another form."""
+        if shown != known:
+            self._dialect = shown
+            await asyncio.to_thread(self._around.learned.keep, self._place.url, self._place.model, shown)

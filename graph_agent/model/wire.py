@@ -7,38 +7,27 @@ servers other than OpenAI's send: calls without an index, reasoning, arguments t
 import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import openai
 from langchain_openai import ChatOpenAI
 
-from graph_agent.config.settings import ModelSettings
+from graph_agent.config.model_settings import ModelSettings
 from graph_agent.errors import ConfigError
 from graph_agent.model.arguments import repaired
+from graph_agent.model.dialect import Dialect
 from graph_agent.model.failures import BrokenReply, NotAnApi
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["Dialect", "Wire", "open_wire"]
+__all__ = ["Wire", "open_wire"]
 
 _LINE_END = re.compile(rb"[\r\n]")
 _EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:")
 
 _NO_KEY = "none"
 """Sent where no key is set: the client insists on one, local servers do not look at it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """What an endpoint has shown that it takes."""
-
-    streams: bool = True
-    counts_streams: bool = True
-    """Takes `stream_options`, which asks for token counts at the end of a stream."""
-    takes_null: bool = True
-    """Takes null as the content beside calls; else an empty text is sent."""
 
 
 class Wire(ChatOpenAI):
@@ -54,9 +43,11 @@ class Wire(ChatOpenAI):
         if tools:
             options["tools"] = list(tools)
         body = self._get_request_payload(list(messages), **options)
-        if not dialect.takes_null:
-            for message in body["messages"]:
-                message["content"] = message.get("content") or ""
+        for message, sent in zip(messages, body["messages"], strict=True):
+            if not dialect.takes_null:
+                sent["content"] = sent.get("content") or ""
+            if message.type == "ai":
+                _send_back(message.response_metadata, sent, dialect)
         cleaned: dict[str, Any] = _encodable(body)
         return cleaned
 
@@ -114,6 +105,16 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
         use_responses_api=False,
         stream_usage=False,
     )
+
+
+def _send_back(kept: Mapping[str, Any], sent: dict[str, Any], dialect: Dialect) -> None:
+    """Give an earlier reply what came beside it, for servers that insist on it."""
+    if dialect.wants_reasoning:
+        sent["reasoning_content"] = str(kept.get("reasoning") or "")
+    calls = sent.get("tool_calls") or []
+    for place, extra in (kept.get("extra_content") or {}).items() if dialect.wants_signatures else ():
+        if int(place) < len(calls):
+            calls[int(place)]["extra_content"] = extra
 
 
 def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:

@@ -50,7 +50,8 @@ class ChatModel(Protocol):
         The message has text or calls. Its `tool_calls` hold decoded argument objects, in the model's order; ids
         may be missing or repeated (the reasoning node makes them unique). Arguments that cannot be used are `{}`
         there, and `response_metadata["unusable_arguments"]` maps the call's position, as a string, to the reason
-        in words for the model. `usage_metadata` is set where the provider told it.
+        in words for the model. `usage_metadata` is set where the provider told it. `response_metadata` may also
+        hold `reasoning` and `extra_content`, which some providers want to be sent back with the message.
 
         Raises:
             ModelError: for good, after all retries. Nothing of a broken reply is returned.

@@ -17,7 +17,7 @@ def arrived(*payloads: str) -> tuple[AIMessage, list[Delta]]:
     arrival = Arrival()
     shown = [delta for payload in payloads for delta in arrival.add(payload)]
     shown += list(arrival.end())
-    return arrival.message([]), shown
+    return arrival.message(), shown
 
 
 def test_surrogate_halves_that_arrive_apart_become_one_character() -> None:

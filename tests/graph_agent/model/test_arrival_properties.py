@@ -9,7 +9,6 @@ from graph_agent.model.arrival import DONE, Arrival
 from graph_agent.model.failures import BrokenReply
 from tests.graph_agent.model.shapes import OFFERED
 
-TOOLS = [{"type": "function", "function": {"name": name}} for name in OFFERED]
 EXAMPLES = settings(max_examples=150, deadline=None)
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -67,11 +66,11 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> str:
 
 def arrived(payloads: list[str]) -> tuple[list[Call], dict[str, str], str]:
     """Runnable calls with `{}` where unusable, the complaints, and the text."""
-    arrival = Arrival()
+    arrival = Arrival(OFFERED)
     for payload in payloads:
         list(arrival.add(payload))
     list(arrival.end())
-    message = arrival.message(TOOLS)
+    message = arrival.message()
     told = message.response_metadata.get("unusable_arguments", {})
     return [(each["name"], each["args"]) for each in message.tool_calls], told, message.text
 

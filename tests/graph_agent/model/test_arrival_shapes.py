@@ -9,8 +9,6 @@ from tests.graph_agent.model.shapes import OFFERED, Shape
 from tests.graph_agent.model.shapes.endings import ARGUMENTS, ENDINGS, TEXTS
 from tests.graph_agent.model.shapes.fragments import FRAGMENTS
 
-TOOLS = [{"type": "function", "function": {"name": name}} for name in OFFERED]
-
 
 def payloads(shape: Shape) -> list[str]:
     """The shape as it stands on the wire."""
@@ -33,11 +31,11 @@ def _payload(chunk: Any, shape: Shape) -> str:
 
 def came_to(shape: Shape) -> dict[str, Any]:
     """What the product makes of it, in the words of the table."""
-    arrival = Arrival()
+    arrival = Arrival(OFFERED)
     try:
         shown = [delta for payload in payloads(shape) for delta in arrival.add(payload)]
         shown += list(arrival.end())
-        message = arrival.message(TOOLS)
+        message = arrival.message()
     except ReplyFailed as failure:
         return {"fails": type(failure).__name__}
     return {

@@ -11,7 +11,8 @@ from pydantic import SecretStr
 
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ConfigError, ModelError
-from graph_agent.model.openai import OpenAIModel
+from graph_agent.model.learned import LearnedDialects
+from graph_agent.model.openai import OpenAIModel, Surroundings
 from graph_agent.ports import Delta, ModelRequest
 from tests.fakes.openai_server import CUT, DELAY, ERR, SSE, TC, TCS, TXT, FakeOpenAI, Reply
 
@@ -26,11 +27,13 @@ HELLO = [HumanMessage("hi")]
 class Asking:
     """One model on one server; waits are noted instead of waited for."""
 
-    def __init__(self, server: FakeOpenAI, **settings: Any) -> None:
+    def __init__(self, server: FakeOpenAI, learned: Path | None = None, **settings: Any) -> None:
         self.waits: list[float] = []
         self.shown: list[Delta] = []
         options = {"base_url": server.base_url, "api_key": SecretStr(KEY), **settings}
-        self.model = OpenAIModel(ModelSettings(**options), "m", sleep=self._note)
+        self.model = OpenAIModel(
+            ModelSettings(**options), "m", Surroundings(LearnedDialects(learned), sleep=self._note)
+        )
 
     async def _note(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -417,3 +420,97 @@ async def test_a_request_that_is_cancelled_ends_at_once_and_shows_no_more() -> N
         reply = await asking.reply()
 
     assert (shown, reply.text) == ([Delta("text", "he")], "next")
+
+
+NO_TOOLS = ERR(400, {"error": {"message": "registry.ollama.ai/library/m does not support tools"}})
+AS_TEXT = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
+
+
+async def test_a_model_without_functions_gets_them_as_text_in_this_process_and_the_next(tmp_path: Path) -> None:
+    learned = tmp_path / "learned.json"
+    with FakeOpenAI([NO_TOOLS, TXT(f"I look.\n{AS_TEXT}"), TXT("done")], strict=True) as server:
+        asking = Asking(server, learned)
+        reply = await asking.reply()
+        later = await Asking(server, learned).reply(messages=HISTORY)
+
+    assert (reply.text, calls(reply), later.text) == ("I look.", [("bash", {"command": "ls"}, None)], "done")
+    assert asking.texts("text").strip() == "I look."
+    assert [("tools" in body, len(body["messages"])) for body in server.bodies] == [
+        (True, 1),
+        (False, 2),
+        (False, 6),
+    ]
+    roles = [message["role"] for message in server.bodies[2]["messages"]]
+    assert roles == ["system", *["user", "assistant"] * 2, "user"]
+
+
+async def test_a_call_as_text_is_told_to_the_model_twice_and_then_to_the_user() -> None:
+    with FakeOpenAI([TXT(AS_TEXT)] * 3, strict=True) as server:
+        asking = Asking(server)
+        reply = await asking.reply()
+
+    assert (reply.text, calls(reply), len(server.requests)) == (AS_TEXT, [], 3)
+    assert [len(body["messages"]) for body in server.bodies] == [1, 3, 5]
+    assert asking.texts("note").startswith("The model wrote the call of bash as text, and nothing of it has run.")
+    assert reply.usage_metadata == {"input_tokens": 30, "output_tokens": 15, "total_tokens": 45}
+
+
+async def test_a_model_that_was_told_calls_by_function() -> None:
+    with FakeOpenAI([TXT(AS_TEXT), TC("c1", "bash", {"command": "ls"})], strict=True) as server:
+        asking = Asking(server)
+        reply = await asking.reply()
+
+    assert calls(reply) == [("bash", {"command": "ls"}, "c1")]
+    assert [delta.text for delta in asking.shown if delta.kind in ("retry", "note")] == [
+        "The model wrote the call of bash as text instead of making it; it is told so (1 of 2)."
+    ]
+
+
+def thought(text: str = "hm") -> list[BaseMessage]:
+    """A history in which the model thought before it called, and got a signature with its call."""
+    kept = {"reasoning": text, "extra_content": {"0": {"google": {"thought_signature": "s"}}}}
+    return [
+        HumanMessage("look"),
+        AIMessage("", tool_calls=[{"name": "bash", "args": {}, "id": "c1"}], response_metadata=kept),
+        ToolMessage("x", tool_call_id="c1"),
+    ]
+
+
+async def test_thinking_and_signatures_are_kept_with_the_message() -> None:
+    extra = {"google": {"thought_signature": "s"}}
+    call = {"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{}"}, "extra_content": extra}
+    with FakeOpenAI([SSE([{"reasoning_content": "h"}, {"reasoning_content": "m"}, {"t": [call]}])]) as server:
+        reply = await Asking(server).reply()
+
+    assert reply.response_metadata["reasoning"] == "hm"
+    assert reply.response_metadata["extra_content"] == {"0": extra}
+
+
+@pytest.mark.parametrize(
+    ("refusal", "field", "value"),
+    [
+        ("The reasoning_content in the thinking mode must be passed back to the API.", "reasoning_content", "hm"),
+        ("Function call is missing a thought_signature in functionCall parts.", "extra_content", {"google": {}}),
+    ],
+)
+async def test_what_came_beside_a_reply_is_sent_back_where_the_endpoint_insists(
+    refusal: str, field: str, value: Any, tmp_path: Path
+) -> None:
+    learned = tmp_path / "learned.json"
+    with FakeOpenAI([ERR(400, refusal), TXT("ok"), TXT("ok")]) as server:
+        for _ in range(2):
+            await Asking(server, learned).reply(messages=thought())
+
+    sent = [body["messages"][1] for body in server.bodies]
+    places = sent if field == "reasoning_content" else [message["tool_calls"][0] for message in sent]
+    kept = {"google": {"thought_signature": "s"}} if isinstance(value, dict) else value
+    assert [place.get(field) for place in places] == [None, kept, kept]
+
+
+async def test_thinking_is_sent_back_always_or_never_where_that_is_set() -> None:
+    with FakeOpenAI([TXT("ok")], after=ERR(400, "missing reasoning_content")) as server:
+        await Asking(server, send_reasoning="always").reply(messages=thought())
+        with pytest.raises(ModelError, match="missing reasoning_content"):
+            await Asking(server, send_reasoning="never").reply(messages=thought())
+
+    assert [body["messages"][1].get("reasoning_content") for body in server.bodies[:2]] == ["hm", None]

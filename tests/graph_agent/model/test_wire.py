@@ -4,7 +4,8 @@ from types import FrameType
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
-from graph_agent.model.wire import Dialect, Wire, open_wire
+from graph_agent.model.dialect import Dialect
+from graph_agent.model.wire import Wire, open_wire
 from tests.fakes.openai_server import SSE, TXT, FakeOpenAI
 
 CALLED = [

@@ -1,0 +1,124 @@
+"""What an endpoint takes, and what a refusal says of it. Knows neither transport nor where this is kept."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from langchain_core.messages import AIMessage
+
+from graph_agent.config.model_settings import ModelSettings
+from graph_agent.model.failures import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from graph_agent.ports import ModelRequest
+
+__all__ = ["Dialect", "configured", "relearned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What an endpoint has shown that it takes."""
+
+    streams: bool = True
+    counts_streams: bool = True
+    """Takes `stream_options`, which asks for token counts at the end of a stream."""
+    takes_null: bool = True
+    """Takes null as the content beside calls; else an empty text is sent."""
+    calls_functions: bool = True
+    """Takes tools and their calls in fields of their own; else both are written out as text."""
+    wants_reasoning: bool = False
+    """Wants the thinking of earlier replies sent back."""
+    wants_signatures: bool = False
+    """Wants what stood beside the calls of earlier replies (`extra_content`) sent back."""
+
+
+_MAY_MEAN_DIALECT = frozenset((400, 404, 405, 422, 500, 501))
+_ABOUT_STREAMS = re.compile(
+    r"\b(?:cannot|can't|not|unable|unsupported|without)\b.*\bstream"
+    r"|\bstream(?:ing|ed)?\b.*\b(?:not|unsupported|disabled|false)\b",
+    re.DOTALL,
+)
+_ABOUT_COUNTS = re.compile(r"stream_options|include_usage")
+_ABOUT_REASONING = re.compile(
+    r"(?:missing|must|required?|expected)[^.]{0,60}\breasoning(?:_content)?\b"
+    r"|\breasoning_content\b[^.]{0,80}\b(?:missing|must|required?|expected)\b"
+)
+_ABOUT_SIGNATURES = re.compile(r"thought_?signature")
+_ABOUT_FUNCTIONS = re.compile(
+    # as in "does not support tools" and "no endpoints found that support tool use"
+    r"(?:\bnot|n't|\bno\b[^.]{0,30}|\bun)\s?support\w*\s(?:\w+\s){0,2}(?:tools?|functions?)\b"
+    # as in "tool calling is not supported with this model" and "function calling is not enabled"
+    r"|\b(?:tools?|functions?)(?:[ _-](?:use|calls?|calling|choice))?['\"`]?\s(?:(?:is|are)\s)?(?:currently\s)?"
+    r"(?:not|n't|un)\s?(?:yet\s|currently\s)?(?:supported|enabled|available|allowed|permitted|implemented)"
+    # what vLLM and llama.cpp want switched on
+    r"|\btool[ _]choice requires\b|\btools param requires\b|enable-auto-tool-choice"
+    # as in "unrecognized request argument supplied: tools"
+    r"|\b(?:unrecognized|unknown|unexpected|unsupported|invalid|extra)\s(?:\w+\s){0,4}?"
+    r"(?:arguments?|fields?|param(?:eter)?s?|inputs?|propert(?:y|ies)|keys?|keyword)\b[^.]{0,60}?"
+    r"(?<![\w.])(?:tools|functions|tool_choice)(?![\w.\[])"
+)
+"""How providers say that a model calls no functions. What only speaks of one bad tool or message is not meant."""
+
+
+def configured(settings: ModelSettings, learned: Dialect) -> Dialect:
+    """What was learned, where the settings leave it open."""
+    streams = {"on": True, "off": False}.get(settings.stream, learned.streams)
+    functions = {"native": True, "prompt": False}.get(settings.tool_protocol, learned.calls_functions)
+    reasoning = {"always": True, "never": False}.get(settings.send_reasoning, learned.wants_reasoning)
+    return replace(learned, streams=streams, calls_functions=functions, wants_reasoning=reasoning)
+
+
+class _Lesson(NamedTuple):
+    """What words of a refusal teach."""
+
+    about: re.Pattern[str]
+    field: str
+    value: bool
+    setting: str = ""
+    """The setting that must leave it open, if there is one."""
+
+
+_LESSONS = (
+    _Lesson(_ABOUT_COUNTS, "counts_streams", value=False),
+    _Lesson(_ABOUT_STREAMS, "streams", value=False, setting="stream"),
+    _Lesson(_ABOUT_SIGNATURES, "wants_signatures", value=True),
+    _Lesson(_ABOUT_REASONING, "wants_reasoning", value=True, setting="send_reasoning"),
+    _Lesson(_ABOUT_FUNCTIONS, "calls_functions", value=False, setting="tool_protocol"),
+)
+"""The first that fits and is not known yet is what the refusal meant."""
+
+
+def relearned(
+    dialect: Dialect, failure: Failure, request: "ModelRequest", settings: ModelSettings
+) -> Dialect | None:
+    """A dialect that the endpoint may take where it refused this one; None: it refused something else."""
+    if failure.status not in _MAY_MEAN_DIALECT or failure.kind == "too_long":
+        return None
+    for lesson in _LESSONS:
+        is_open = not lesson.setting or getattr(settings, lesson.setting) == "auto"
+        is_new = _matters(lesson.field, dialect, request) and getattr(dialect, lesson.field) != lesson.value
+        if is_open and is_new and lesson.about.search(failure.said):
+            return replace(dialect, **{lesson.field: lesson.value})
+    if dialect.takes_null and failure.kind == "final" and failure.status in (400, 422) and _bare(request.messages):
+        return replace(dialect, takes_null=False)
+    return None
+
+
+def _matters(field: str, dialect: Dialect, request: "ModelRequest") -> bool:
+    """Whether the refused request had that at all."""
+    match field:
+        case "counts_streams":
+            return dialect.streams
+        case "calls_functions":
+            return bool(request.tools)
+        case _:
+            return True
+
+
+def _bare(messages: "Sequence[BaseMessage]") -> bool:
+    replies = [message for message in messages if isinstance(message, AIMessage)]
+    return any(reply.tool_calls and not reply.text for reply in replies)
