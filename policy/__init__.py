@@ -11,7 +11,7 @@ from policy.reading import may_read
 from policy.reserved import is_reserved
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
 from policy.rules import ARGUMENT_ALIASES, BadRule, Rule, Rules, parse_rule, parse_rules, tool_named
-from policy.shell import Parser, ShellText, SimpleCommand, Unparsable, read_shell
+from policy.shell import Parser, ShellText, SimpleCommand, Unparsable, read_shell, unread
 
 __all__ = [
     "ARGUMENT_ALIASES",
@@ -52,4 +52,5 @@ __all__ = [
     "read_shell",
     "risk_of",
     "tool_named",
+    "unread",
 ]

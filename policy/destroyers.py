@@ -17,6 +17,9 @@ _NARROWING = frozenset(
 )
 _FORK_BOMB = re.compile(r"(\S+)\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}\s*;\s*\1")
 _SWEEPERS = frozenset(("rm", "chmod", "chown", "chgrp", "find"))
+_POWERSHELL = dict.fromkeys(("remove-item", "ri", "del", "erase", "rd"), "rm")
+"""What other shells call it."""
+_WIPES = frozenset(("clear-disk", "format-volume", "initialize-disk"))
 _FORMATTERS = ("mkfs", "mke2fs", "mkswap", "wipefs", "blkdiscard", "sgdisk", "sfdisk")
 
 
@@ -33,7 +36,10 @@ def destroys(command: str, text: ShellText) -> str:
 
 
 def _destroys_one(command: SimpleCommand) -> str:
-    program, *arguments = command.words
+    named, *arguments = command.words
+    program = _POWERSHELL.get(named.casefold(), named)
+    if named.casefold() in _WIPES:
+        return "it formats a disk"
     if program == "rm" and "--no-preserve-root" in arguments:
         return "it lifts the protection of the root folder"
     if program.startswith(_FORMATTERS) and any(_DISK.match(word) for word in arguments):

@@ -17,6 +17,7 @@ from tools.shell_ops.bash import BashTool
 from tools.shell_ops.bash_kill import BashKillTool
 from tools.shell_ops.bash_list import BashListTool
 from tools.shell_ops.bash_output import BashOutputTool
+from tools.shell_ops.powershell import PowershellTool, find_powershell
 from tools.web_ops.providers import SearchProvider
 from tools.web_ops.web_fetch import WebFetchTool
 from tools.web_ops.web_search import WebSearchTool
@@ -51,6 +52,8 @@ def create_default_tools(
         AskUserTool(workspace=workspace),
         AttemptCompletionTool(workspace=workspace),
     ]
+    if find_powershell(Path(workspace)) is not None:
+        tools.append(PowershellTool(workspace=workspace))
     shared = MemoryFileStates()
     for tool in tools:
         tool.file_states = shared

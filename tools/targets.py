@@ -27,6 +27,8 @@ class CommandTarget:
 
     text: str
     working_directory: str = ""
+    is_bash: bool = True
+    """Written for bash; anything else cannot be read."""
 
 
 Target = PathTarget | HostTarget | CommandTarget

@@ -14,7 +14,7 @@ class Walls:
     told: str
     """What a command may do in it, or why there is none."""
     stands: bool = False
-    tools: tuple[str, ...] = ("bash",)
+    tools: tuple[str, ...] = ("bash", "powershell")
     """The tools whose calls it is about."""
 
     @property

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graph_agent.toolbox.places import Setting, other_names, path_fact
 from graph_agent.toolbox.shfmt import parse_bash
-from policy import PathFact, ShellText, read_shell
+from policy import PathFact, ShellText, read_shell, unread
 from tools.paths import PathRefused, resolve
 from tools.targets import CommandTarget, PathTarget
 
@@ -17,6 +17,7 @@ __all__ = ["CommandFacts", "command_facts"]
 
 _MAX_MENTIONS = 5_000
 """Words looked up; a text that can be plain at all is too short to have more."""
+_NO_BASH = "it is not written for bash, and nothing here can read it"
 
 
 class CommandFacts(NamedTuple):
@@ -39,7 +40,7 @@ def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> Command
         if target.working_directory
         else cwd
     )
-    text = read_shell(target.text, parse_bash)
+    text = read_shell(target.text, parse_bash) if target.is_bash else unread(target.text, _NO_BASH)
     redirects = tuple(_redirect(path, start, setting) for path in text.written)
     mentions = dict.fromkeys(_mentions(text, start, setting))
     return CommandFacts(text, redirects, tuple(mentions), start)

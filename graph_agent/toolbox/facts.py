@@ -59,7 +59,11 @@ def with_command(facts: CallFacts, commands: Sequence[CommandTarget], setting: S
     Raises:
         PathRefused: the folder it would start in cannot be resolved.
     """
-    whole = CommandTarget("\n".join(target.text for target in commands), commands[0].working_directory)
+    whole = replace(
+        commands[0],
+        text="\n".join(target.text for target in commands),
+        is_bash=all(target.is_bash for target in commands),
+    )
     read = command_facts(whole, Path(facts.cwd or setting.workspace), setting)
     return replace(
         facts,

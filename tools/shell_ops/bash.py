@@ -82,6 +82,8 @@ class BashTool(BaseTool):
     """Only a net below the command's own limit, which is 600 seconds at most."""
     shells: BackgroundShells | None = None
     """Given by whoever opens a session."""
+    shell: tuple[str, ...] = ()
+    """What goes before the command where that is not for bash."""
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
         """Refuses what the shell could not be given."""
@@ -125,9 +127,10 @@ class BashTool(BaseTool):
         except PathRefused as refused:
             return refused.as_result()
         if background:
-            return await started(Run(command, timeout, start, surroundings, tells="code"), self.shells)
+            run = Run(command, timeout, start, surroundings, self.shell, tells="code")
+            return await started(run, self.shells)
         try:
-            return await _run(Run(command, min(timeout, 600), start, surroundings))
+            return await _run(Run(command, min(timeout, 600), start, surroundings, self.shell))
         except NoSandbox as refusal:
             return failure(ToolErrorType.PERMISSION, f"The command was not run, for want of a sandbox: {refusal}.")
 
@@ -164,7 +167,7 @@ async def _run(run: Run) -> ToolResult:
             return not_begun(spool)
         folder = _reported(source)
         ending = Ending(
-            code=exit_code(child, run.command, has_told=folder is not None),
+            code=exit_code(child, run, has_told=folder is not None),
             stopped=stopped,
             timeout_s=run.timeout,
             seconds=time.monotonic() - began,

@@ -164,4 +164,4 @@ def _ending(why: Why, child: Child, run: Run, spool: Spool, path: Path) -> Ended
         return Ended("walls", trouble=clean(spool.read(0, _TROUBLE_BYTES)).strip())
     if why == "flood":
         spool.cut(run.context.limits.spool_bytes)
-    return Ended(why, exit_code(child, run.command, has_told=told_code(path) is not None))
+    return Ended(why, exit_code(child, run, has_told=told_code(path) is not None))

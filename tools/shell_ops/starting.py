@@ -38,6 +38,8 @@ class Run:
     timeout: float
     start: Path
     context: ToolContext
+    shell: tuple[str, ...] = ()
+    """Another shell than bash, with what goes before the command; it tells nothing at its end."""
     tells: Literal["folder", "code"] = "folder"
     """What its shell writes down when it ends: where it stands, or its exit code, where nobody may be there to
     see that."""
@@ -70,8 +72,7 @@ def spawn(run: Run, spool: Spool, report: int, confined: Confined | None) -> Chi
     Raises:
         OSError: the system refuses.
     """
-    # The approved text follows on the same line, so that the shell's messages count lines as the model does.
-    shell = [_SHELL, "--noprofile", "--norc", "-c", f"{prologue(report, run.tells)}{run.command}", "bash"]
+    shell = [*run.shell, run.command] if run.shell else _bash(run, report)
     mark = run.context.mark or secrets.token_hex(16)
     marks = ",".join(filter(None, (os.environ.get(MARK), mark)))
     environment = {**child_environment(os.environ), "PWD": str(run.start), MARK: marks}
@@ -86,6 +87,11 @@ def spawn(run: Run, spool: Spool, report: int, confined: Confined | None) -> Chi
         mark=mark,
         walls=around,
     )
+
+
+def _bash(run: Run, report: int) -> list[str]:
+    # The approved text follows on the same line, so that the shell's messages count lines as the model does.
+    return [_SHELL, "--noprofile", "--norc", "-c", f"{prologue(report, run.tells)}{run.command}", "bash"]
 
 
 def prologue(report: int, tells: Literal["folder", "code"] = "folder") -> str:
@@ -109,11 +115,12 @@ def not_begun_told(trouble: str) -> str:
     return f"{told}. The user can look with `graph-agent doctor`."
 
 
-def exit_code(child: Child, command: str, *, has_told: bool) -> int:
+def exit_code(child: Child, run: Run, *, has_told: bool) -> int:
     """Exit code, or minus the signal. From within a sandbox both come as one number.
 
     A shell that exits tells what it is to tell before, unless the command took that away from it.
     """
     code = child.returncode or 0
-    is_signal = child.has_walls and code > _SIGNALLED and not has_told and not _OWN_END.search(command)
+    tells_nothing = bool(run.shell) or _OWN_END.search(run.command) is not None
+    is_signal = child.has_walls and code > _SIGNALLED and not has_told and not tells_nothing
     return _SIGNALLED - code if is_signal else code

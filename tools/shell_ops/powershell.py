@@ -1,0 +1,71 @@
+"""Running a PowerShell command, where PowerShell is installed. Nobody here can read one before it runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from tools.base import CommandTarget, Target, ToolContext, ToolErrorType, ToolResult, failure
+from tools.paths import contains
+from tools.programs import find_program
+from tools.shell_ops.bash import BashArgs, BashTool
+
+__all__ = ["PowershellArgs", "PowershellTool", "find_powershell"]
+
+_OPTIONS = ("-NoLogo", "-NoProfile", "-NonInteractive", "-Command")
+
+
+class PowershellArgs(BashArgs):
+    """What to run, and where."""
+
+    command: str = Field(description="the command, as PowerShell reads it")
+
+
+class PowershellTool(BashTool):
+    """See the module."""
+
+    name = "powershell"
+    description = (
+        "Run a command with PowerShell in the workspace, as bash does it: without a terminal, without input, with "
+        "the same limits, and in the background where background=true. A changed working directory is not kept."
+    )
+    args_schema = PowershellArgs
+
+    def targets(self, args: Mapping[str, Any]) -> list[Target]:
+        """The command, which is not for bash."""
+        return [CommandTarget(str(args["command"]), str(args.get("working_directory") or ""), is_bash=False)]
+
+    def display_call(self, args: Mapping[str, Any]) -> str:
+        """The first line, with the prompt of its shell."""
+        return super().display_call(args).replace("$ ", "PS> ", 1)
+
+    async def execute(
+        self,
+        *,
+        command: str,
+        description: str = "",
+        timeout: float = 120,  # noqa: ASYNC109 - the model's argument: the command's limit, not this coroutine's
+        working_directory: str = "",
+        background: bool = False,
+        context: ToolContext | None = None,
+    ) -> ToolResult:
+        """As bash does it; an error where PowerShell has gone since it was offered."""
+        program = find_powershell(self.context_or_own(context).workspace)
+        if program is None:
+            return failure(ToolErrorType.NOT_FOUND, "PowerShell (pwsh) is not installed here; use bash.")
+        self.shell = (program, *_OPTIONS)
+        return await super().execute(
+            command=command,
+            description=description,
+            timeout=timeout,
+            working_directory=working_directory,
+            background=background,
+            context=context,
+        )
+
+
+def find_powershell(workspace: Path) -> str | None:
+    """Where it is; None where it is not installed, or only the workspace brings it."""
+    program = find_program("pwsh")
+    return None if program is None or contains(workspace.resolve(), Path(program).resolve()) else program
