@@ -25,6 +25,7 @@ from graph_agent.cli.exits import Exit, exit_for
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
+from graph_agent.cli.resting import FAILED, has_fresh_budget, rest_lines, status_text
 from graph_agent.cli.setting import Setting, Visit
 from graph_agent.cli.slash import Back, Elsewhere, GoOn, Quit, Slash, is_command
 from graph_agent.cli.supervise import signals_caught
@@ -34,16 +35,6 @@ from graph_agent.events import Event, EventBus, TurnStarted
 from graph_agent.session.api import Rest
 
 __all__ = ["Chat"]
-
-_WHOLE_ID = 20
-_FAILED = ("model_error", "failed", "broken_off")
-_HINTS = {
-    "limit": "The step limit of the turn is reached; /retry goes on.",
-    "model_error": "The model did not answer; /retry asks it again.",
-    "broken_off": "The last turn was broken off before the model answered; /retry asks it again.",
-    "stopped": "Stopped.",
-}
-_PAUSED = "Say what to do instead, or let it go on with /retry."
 
 
 class Chat:
@@ -62,6 +53,7 @@ class Chat:
         self._may_send_queued = True
         """Whether the last turn ended so that the next message may follow by itself."""
         self._turns, self._sandbox = 0, ""
+        self._used: dict[str, Any] = {}
 
     async def run(self, first: asyncio.Task[str] | None = None) -> int:
         """Talk until the person leaves or a signal ends it; `first` is a message that is being typed already."""
@@ -220,19 +212,23 @@ class Chat:
 
     def _rested(self, rest: Rest) -> None:
         """Say how a turn ended, where that is not plain to see."""
-        self._may_send_queued = rest.status not in _FAILED
-        if rest.error:
-            self._story.line(marked(rest.error, "red"))
-        hint = _PAUSED if rest.status == "limit" and rest.error else _HINTS.get(rest.status)
-        if hint:
-            self._say(hint)
+        self._may_send_queued = rest.status not in FAILED
+        self._used = rest.thread_usage
+        for text, style in rest_lines(rest, was_asked=has_fresh_budget(rest)):
+            self._say(text, style)
 
     def _count(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         self._turns += isinstance(event, TurnStarted)
 
     async def _settled(self, session: Conversation, rest: Rest) -> Rest:
-        """Ask what is open until nothing is."""
-        while rest.status in ("awaiting_approval", "interrupted"):
+        """Ask what is open until nothing is, and whether to go on where a budget of the turn is used up."""
+        while rest.status in ("awaiting_approval", "interrupted") or has_fresh_budget(rest):
+            if has_fresh_budget(rest):
+                self._say(rest.error or "", "red")
+                if not await self._agrees():
+                    return rest
+                rest = await self._turning.run(session, session.continue_turn())
+                continue
             asking = Asking(Prompt(session, self._terminal, self._story, self._console.width))
             try:
                 await asking.ask_all(rest.questions)
@@ -264,11 +260,7 @@ class Chat:
 
     def _status(self) -> str:
         session = self._session
-        if session is None:
-            return ""
-        # The whole id does not fit beside the model, and what is cut off is the end that the tables show.
-        thread = session.thread_id if len(session.thread_id) <= _WHOLE_ID else f"…{session.thread_id[-8:]}"
-        return escape(f"{session.model_label} · mode {session.mode} · {self._sandbox} · thread {thread}")
+        return "" if session is None else status_text(session, self._sandbox, self._used)
 
     def _left(self) -> int:
         if self._code is not Exit.DONE:

@@ -35,6 +35,7 @@ COMMANDS: dict[str, Command] = {
     "fork": Command("/fork [CHECKPOINT]", "go on in a new thread made from here, or from a checkpoint"),
     "rewind": Command("/rewind CHECKPOINT", "put conversation and files back to there; --undo takes that back"),
     "mcp": Command("/mcp", "list the servers of tools and how each is doing"),
+    "cost": Command("/cost", "show what this turn and this thread used, in tokens and money"),
     "doctor": Command("/doctor", "check what works on this machine and what does not"),
     "retry": Command("/retry", "ask the model again after an error, a limit or a stop"),
     "quit": Command("/quit", "leave; the thread can be resumed"),

@@ -14,6 +14,7 @@ from graph_agent.cli.views.inspection import inspect_state
 from graph_agent.cli.views.memory import show_memory
 from graph_agent.cli.views.screen import print_lines
 from graph_agent.cli.views.threads import list_threads
+from graph_agent.cli.views.usage import cost_lines
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.events import ServerChanged
 from graph_agent.inspect import Reader
@@ -46,6 +47,7 @@ class Look:
             "tools": partial(self._tools, argument),
             "mcp": self._servers,
             "doctor": self._health,
+            "cost": self._cost,
             "export": partial(self._export, argument),
             "inspect": partial(self._inspect, argument),
         }
@@ -83,6 +85,15 @@ class Look:
         from graph_agent.cli.views.doctor import check_lines
 
         print_lines(line for check in examine(self.database, os.environ) for line in check_lines(check))
+
+    def _cost(self) -> None:
+        try:
+            with Reader.open(self.database) as reader:
+                thread, state = reader.thread(self.thread_id), reader.inspection(self.thread_id).state
+        except (NothingYet, UnknownId):
+            print_lines(cost_lines(None, None))
+        else:
+            print_lines(cost_lines((state.values.get("turn") or {}).get("usage"), thread.usage))
 
     def _todo(self) -> None:
         try:

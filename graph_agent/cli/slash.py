@@ -20,7 +20,7 @@ __all__ = ["Back", "Elsewhere", "GoOn", "Quit", "Slash", "is_command"]
 _LOOKS = frozenset(
     (
         *("threads", "calls", "history", "diff", "graph", "inspect", "todo", "memory", "policy", "tools"),
-        *("mcp", "doctor", "export"),
+        *("mcp", "doctor", "export", "cost"),
     )
 )
 """Commands that show what the command of the same name shows."""

@@ -52,6 +52,8 @@ class Rest:
     """Open questions without a standing answer, in the model's order."""
     usage: dict[str, Any] = field(default_factory=dict)
     """What the requests of the turn used, as `told_usage` tells it."""
+    thread_usage: dict[str, Any] = field(default_factory=dict)
+    """The same of the whole thread."""
     error: str | None = None
     budget: str = ""
     """At a limit: the setting whose budget is used up; empty where the model did not get on."""

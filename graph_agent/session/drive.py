@@ -130,6 +130,7 @@ class Drive:
             checkpoint_id=await self._parts.head(self._thread.thread_id),
             answer=last_answer(values),
             usage=told_usage(turn.get("usage")),
+            thread_usage=told_usage(self.usage),
             error=error or (f"the turn was paused: {why}" if status == "limit" and why else None),
             budget=str(turn.get("budget") or "") if status == "limit" else "",
         )

@@ -1,13 +1,24 @@
 """What requests used, as a line: tokens, marked where estimated, and what they cost, where that is known."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["cost_text", "short_usage", "usage_text"]
+from graph_agent.ports.spending import told_usage
+
+__all__ = ["cost_lines", "cost_text", "short_usage", "usage_text"]
 
 _THOUSAND = 1_000
 _MILLION = 1_000_000
 _CENT = 0.01
+
+
+def cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] | None) -> Iterator[str]:
+    """What the last turn and the whole thread used, as stored, and how to let the cost be known."""
+    for name, used in (("this turn", turn), ("this thread", thread)):
+        told = told_usage(used)
+        yield f"{name}: {told['requests']} requests, {usage_text(told)}"
+    if told_usage(thread)["cost"] is None:
+        yield 'A price is missing: [prices."MODEL"] in config.toml, with input and output per million tokens.'
 
 
 def usage_text(usage: Mapping[str, Any]) -> str:

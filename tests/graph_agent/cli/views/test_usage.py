@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.cli.views.usage import cost_text, short_usage, usage_text
+from graph_agent.cli.views.usage import cost_lines, cost_text, short_usage, usage_text
 from graph_agent.ports.spending import told_usage
 
 
@@ -32,3 +32,17 @@ def test_an_amount_is_shown_as_finely_as_it_is_small(cost: float, shown: str) ->
 @pytest.mark.parametrize(("tokens", "shown"), [(0, "0"), (999, "999"), (2_500, "2.5k"), (3_250_000, "3.25M")])
 def test_many_tokens_are_shown_in_short(tokens: int, shown: str) -> None:
     assert short_usage(told_usage({"total_tokens": tokens})).startswith(f"{shown} tokens")
+
+
+def test_costs_are_told_for_turn_and_thread_and_how_to_let_them_be_known() -> None:
+    turn = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3, "requests": 1}
+
+    assert list(cost_lines(turn, turn)) == [
+        "this turn: 1 requests, 1 in, 2 out, cost unknown",
+        "this thread: 1 requests, 1 in, 2 out, cost unknown",
+        'A price is missing: [prices."MODEL"] in config.toml, with input and output per million tokens.',
+    ]
+    assert list(cost_lines(None, None)) == [
+        "this turn: 0 requests, 0 in, 0 out, cost 0",
+        "this thread: 0 requests, 0 in, 0 out, cost 0",
+    ]
