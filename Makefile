@@ -86,4 +86,6 @@ lock: ## resolve the dependencies anew and write the lock files (needs python3.1
 	$(LOCKED) > requirements.txt
 	$(COMPILE) --allow-unsafe --extra server -c requirements-dev.txt -o .venv-lock/locked.txt
 	$(LOCKED) > requirements-server.txt
+	$(COMPILE) --allow-unsafe --extra local -c requirements-dev.txt -o .venv-lock/locked.txt
+	$(LOCKED) > requirements-local.txt
 	rm -rf .venv-lock

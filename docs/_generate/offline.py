@@ -18,7 +18,8 @@ and does not pretend to be one: the first answer and the status line say *offlin
 understands becomes ordinary tool calls, with the same approvals, ledger and recovery as those of a model; what it
 does not understand does nothing, and the answer lists what there is and guesses what was meant.
 
-How to connect a model instead: the [README](../README.md#connect-a-model).
+How to connect a model instead: the [README](../README.md#connect-a-model). A small model from a file leaves to this
+language what it reads with certainty: [local.md](local.md).
 """.splitlines()
 _WRITING = """\
 - Several commands are joined by `then`, `and then`, `after that` or 然后, 接着, 最后, also across the languages.

@@ -95,7 +95,10 @@ def _model(environment: Mapping[str, str]) -> Check:
         return Check("model", ok=False, detail="not known while the settings cannot be read", hint="correct them")
     choice = choose_model(settings)
     if choice.kind == "offline":
-        return Check("model", ok=True, detail=choice.reason, hint=CONNECT_FIRST)
+        ok = not choice.obstacle
+        return Check("model", ok=ok, detail=choice.reason, hint=CONNECT_FIRST, matters=False)
+    if choice.kind == "local":
+        return Check("model", ok=True, detail=choice.reason)
     return _endpoint(settings.model)
 
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from graph_agent.config.choice import choose_model
+from graph_agent.config.model_settings import ModelSettings
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ModelError
+from graph_agent.model.local import LocalModel
+from graph_agent.model.local_runtime import LOCAL_CONTEXT, shared_runtime
 from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import ChatModel, Models
 from graph_agent.store.threads import ThreadTable
@@ -30,8 +33,11 @@ async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedMod
         UsageError: no model is named, the endpoint has not exactly one, and nobody can be asked.
         ConfigError: a setting cannot be used.
     """
-    if choose_model(settings).kind == "offline":
-        return OfflineModel()
+    choice = choose_model(settings)
+    if choice.kind == "offline":
+        return OfflineModel(choice.obstacle)
+    if choice.kind == "local":
+        return _local(settings.model)
     from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - offline mode must not wait for it
 
     model = EndpointModel(settings, rendered=as_prompt_text)
@@ -43,6 +49,13 @@ async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedMod
             await model.close()
             raise
     return model
+
+
+def _local(model: ModelSettings) -> OpenedModel:
+    assert model.local is not None  # noqa: S101 - it was chosen
+    path, context = model.local.expanduser(), model.context_window or LOCAL_CONTEXT
+    runtime = shared_runtime(path, context)
+    return LocalModel(path, runtime, context=context, commands_first=model.local_commands)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from graph_agent.cli.history import history_command
 from graph_agent.cli.inspect import inspect_command
 from graph_agent.cli.mcp import mcp_app
 from graph_agent.cli.memory import memory_app
+from graph_agent.cli.model import model_app
 from graph_agent.cli.plain import PlainCommand, PlainGroup, ResumingCommand
 from graph_agent.cli.policy import policy_app
 from graph_agent.cli.recover import recover_command
@@ -59,6 +60,7 @@ app.add_typer(tools_app, name="tools")
 app.add_typer(memory_app, name="memory")
 app.add_typer(config_app, name="config")
 app.add_typer(mcp_app, name="mcp")
+app.add_typer(model_app, name="model")
 
 
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")

@@ -17,7 +17,7 @@ from graph_agent.config.load import settings_from
 from graph_agent.config.paths import database_path
 from graph_agent.errors import ConfigError, UsageError
 
-__all__ = ["set_value"]
+__all__ = ["set_value", "unset_value"]
 
 
 def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
@@ -34,6 +34,17 @@ def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
     path = config_file(env)
     value = _fitting(key, text, path, env)
     change_document(path, lambda before: _with(parsed_document(before), key, value))
+    return path
+
+
+def unset_value(key: str, env: Mapping[str, str]) -> Path:
+    """Take a key out of the user's file, so that what is weaker holds again; returns the file's path.
+
+    Raises:
+        ConfigError: the file cannot be read or written.
+    """
+    path = config_file(env)
+    change_document(path, lambda before: _without(parsed_document(before), key))
     return path
 
 
@@ -69,4 +80,12 @@ def _with(document: TOMLDocument, key: str, value: Any) -> str:
             document[section] = tomlkit.table()
         table: Any = document[section]
         table[name] = value
+    return tomlkit.dumps(document)
+
+
+def _without(document: TOMLDocument, key: str) -> str:
+    section, _, name = key.rpartition(".")
+    table: Any = document.get(section, {}) if section else document
+    if name in table:
+        del table[name]
     return tomlkit.dumps(document)

@@ -1,9 +1,11 @@
-"""Which model answers, and why, in words for the user. Pure: nothing is asked and nothing is opened."""
+"""Which model answers, and why, in words for the user. Asks nobody; of a local model reads the first bytes."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from graph_agent.config.local_model import local_label, local_obstacle
 from graph_agent.config.settings import Settings
 
 __all__ = [
@@ -38,22 +40,30 @@ _CONNECT_ANOTHER = (
 class Choice:
     """What stands behind the chat-model port in this process."""
 
-    kind: Literal["endpoint", "offline"]
+    kind: Literal["endpoint", "local", "offline"]
     reason: str
     """One line: which model and why."""
     connect: str
     """How to connect another one."""
+    obstacle: str = ""
+    """Why the local model that is configured does not answer."""
 
 
 def choose_model(settings: Settings) -> Choice:
-    """A configured endpoint always wins; without one, the offline command mode."""
+    """A configured endpoint always wins; without one the local model, where it can be used; else commands."""
     model = settings.model
     if model.is_configured:
         return Choice("endpoint", _endpoint_reason(settings), _CONNECT_ANOTHER)
     unset = "neither a base URL nor a key is set"
+    obstacle = ""
+    if model.local is not None:
+        obstacle = local_obstacle(model.local)
+        if not obstacle:
+            return Choice("local", _local_reason(model.local, settings.origins), CONNECT_FIRST)
+        unset = f"the local model cannot be used: {obstacle}"
     if model.name is not None:
         unset += f" (the model name {model.name!r} alone does not say where it is)"
-    return Choice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", CONNECT_FIRST)
+    return Choice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", CONNECT_FIRST, obstacle)
 
 
 def shown_url(url: str) -> str:
@@ -69,6 +79,10 @@ def shown_address(url: str) -> str:
     """As `shown_url`, without what follows a question mark, where some servers take their key."""
     address, mark, _ = shown_url(url).partition("?")
     return f"{address}?…" if mark else address
+
+
+def _local_reason(path: Path, origins: dict[str, str]) -> str:
+    return f"Model: {local_label(path)}, because of {origins.get('model.local', 'the settings')}."
 
 
 def _endpoint_reason(settings: Settings) -> str:

@@ -24,6 +24,7 @@ ENVIRONMENT: tuple[tuple[str, str], ...] = (
     ("GRAPH_AGENT_BASE_URL", "model.base_url"),
     ("OPENAI_API_KEY", "model.api_key"),
     ("GRAPH_AGENT_MODEL", "model.name"),
+    ("GRAPH_AGENT_LOCAL_MODEL", "model.local"),
     ("GRAPH_AGENT_MODE", "mode"),
 )
 """Variable and the key it sets; a later line beats an earlier one for the same key. Empty values count as unset."""

@@ -82,6 +82,10 @@ class ModelSettings(Section):
     """Longest wait for a connection."""
     context_window: int | None = Field(default=None, gt=0)
     """Tokens the model can take in."""
+    local: Path | None = None
+    """A GGUF file: a small model that runs in this process (extra `local`); an endpoint goes before it."""
+    local_commands: bool = True
+    """Whether the offline command language answers first where a message is one of its commands."""
 
     @property
     def is_configured(self) -> bool:

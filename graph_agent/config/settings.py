@@ -1,9 +1,9 @@
 """What can be set, as frozen values with their defaults. Knows no file, no environment and no flag."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from graph_agent.config.model_settings import OPENAI_BASE_URL, HeaderValue, ModelSettings, Price, Section
 from graph_agent.config.search_settings import SearchSettings
@@ -40,11 +40,17 @@ class PolicySettings(Section):
         return tuple(ExampledRule(rule=entry) if isinstance(entry, str) else entry for entry in entries)
 
 
+def _of_an_endpoint(profile: ModelSettings) -> ModelSettings:
+    if profile.local is not None:
+        raise ValueError("should have no key 'local': a local model stands in [model] alone")
+    return profile
+
+
 class Settings(Section):
     """All settings of one process."""
 
     model: ModelSettings = ModelSettings()
-    models: dict[str, ModelSettings] = Field(default={})
+    models: dict[str, Annotated[ModelSettings, AfterValidator(_of_an_endpoint)]] = Field(default={})
     """Profiles, each a table `[models.NAME]` with the keys of `[model]`, chosen by that name."""
     policy: PolicySettings = PolicySettings()
     mode: Mode = "default"

@@ -24,7 +24,7 @@ from graph_agent.model.offline_commands import (
     ShowTodo,
 )
 
-__all__ = ["Call", "Dialogue", "Report", "Result", "dialogue"]
+__all__ = ["Call", "Dialogue", "Report", "Result", "dialogue", "whole_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _change(tools: frozenset[str], command: AppendText | ReplaceText) -> Dialogu
     seen = yield from _one(tools, Call("read_file", {"file_path": command.path}), command.path)
     if seen.kind != "done":
         return seen
-    present = _whole_text(seen.text)
+    present = whole_text(seen.text)
     if present is None:
         return Report("unreadable", command.path)
     if isinstance(command, ReplaceText) and command.old not in present:
@@ -163,7 +163,7 @@ def _changed(present: str, command: AppendText | ReplaceText) -> str:
             return present.replace(old, new)
 
 
-def _whole_text(shown: str) -> str | None:
+def whole_text(shown: str) -> str | None:
     """The file behind a numbered listing; None where the listing is not clearly the whole file."""
     if shown == _EMPTY:
         return ""

@@ -35,6 +35,11 @@ class ModelRequest:
     tools: Sequence[Mapping[str, Any]]
     """OpenAI function declarations: `{"type": "function", "function": {name, description, parameters}}`."""
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The names of the tools on offer."""
+        return frozenset(str(tool["function"]["name"]) for tool in self.tools)
+
 
 class ChatModel(Protocol):
     """A chat model, whatever stands behind it."""

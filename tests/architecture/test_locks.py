@@ -43,7 +43,9 @@ def project() -> dict[str, Any]:
     return table
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-server.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", *(f"requirements-{name}.txt" for name in ("dev", "server", "local"))]
+)
 def test_a_lock_holds_nothing_but_pins_with_hashes(name: str) -> None:
     assert odd_lines(read(name)) == []
 
@@ -55,6 +57,7 @@ def test_the_locks_meet_what_the_project_asks_for() -> None:
         *unmet(wanted["dependencies"], pins(read("requirements.txt"))),
         *unmet(wanted["optional-dependencies"]["dev"], pins(read("requirements-dev.txt"))),
         *unmet(wanted["optional-dependencies"]["server"], pins(read("requirements-server.txt"))),
+        *unmet(wanted["optional-dependencies"]["local"], pins(read("requirements-local.txt"))),
     ]
 
     assert missing == [], "run `make lock`"
@@ -66,11 +69,12 @@ def test_users_get_the_versions_that_were_tested() -> None:
     assert {name: tested.get(name) for name in pins(read("requirements.txt"))} == pins(read("requirements.txt"))
 
 
-def test_the_development_server_is_installed_beside_what_was_tested_and_changes_none_of_it() -> None:
-    tested, server = pins(read("requirements-dev.txt")), pins(read("requirements-server.txt"))
+@pytest.mark.parametrize("extra", ["server", "local"])
+def test_an_extra_is_installed_beside_what_was_tested_and_changes_none_of_it(extra: str) -> None:
+    tested, locked = pins(read("requirements-dev.txt")), pins(read(f"requirements-{extra}.txt"))
 
-    assert {name: server[name] for name in tested.keys() & server.keys()} == {
-        name: tested[name] for name in tested.keys() & server.keys()
+    assert {name: locked[name] for name in tested.keys() & locked.keys()} == {
+        name: tested[name] for name in tested.keys() & locked.keys()
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.config.change import set_value
+from graph_agent.config.change import set_value, unset_value
 from graph_agent.config.load import load_settings
 from graph_agent.errors import ConfigError, UsageError
 
@@ -112,3 +112,13 @@ def test_what_several_set_at_once_is_all_there(tmp_path: Path) -> None:
 
     settings = load_settings(env_of(tmp_path))
     assert set(settings.origins) == set(keys)
+
+
+def test_a_key_is_taken_out_and_all_else_stays(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(OLD, encoding="utf-8")
+
+    for key in ("mode", "policy.ask", "model.local"):
+        assert unset_value(key, env_of(tmp_path)) == path
+
+    assert path.read_text(encoding="utf-8") == OLD.replace('mode = "plan"  # careful\n', "")

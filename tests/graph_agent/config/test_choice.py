@@ -1,7 +1,10 @@
 from pathlib import Path
 
+import pytest
+
 from graph_agent.config.choice import Choice, choose_model, shown_url
 from graph_agent.config.load import load_settings
+from tests.graph_agent.config.test_local_model import LIBRARY
 
 
 def choose(tmp_path: Path, **env: str) -> Choice:
@@ -39,6 +42,25 @@ def test_a_key_alone_chooses_openai(tmp_path: Path) -> None:
     assert choice.reason == (
         "Model: the endpoint's only model at https://api.openai.com/v1, because of OPENAI_API_KEY."
     )
+
+
+def test_a_local_model_answers_where_it_can_be_used_and_no_endpoint_is_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(LIBRARY)
+    file = tmp_path / "tiny.gguf"
+    file.write_bytes(b"GGUF")
+
+    local = choose(tmp_path, GRAPH_AGENT_LOCAL_MODEL=str(file))
+    gone = choose(tmp_path, GRAPH_AGENT_LOCAL_MODEL=str(tmp_path / "gone"))
+    endpoint = choose(tmp_path, GRAPH_AGENT_LOCAL_MODEL=str(file), OPENAI_API_KEY="sk-SECRET")
+
+    assert (local.kind, local.reason) == (
+        "local",
+        "Model: tiny (local, limited), because of GRAPH_AGENT_LOCAL_MODEL.",
+    )
+    assert (gone.kind, gone.obstacle in gone.reason, "cannot be read" in gone.obstacle) == ("offline", True, True)
+    assert endpoint.kind == "endpoint"
 
 
 def test_a_profile_is_named_as_the_cause(tmp_path: Path) -> None:

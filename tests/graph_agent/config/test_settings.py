@@ -15,6 +15,11 @@ def test_settings_cannot_be_changed_and_take_no_unknown_field() -> None:
         Settings.model_validate({"database": "x.db", "other": 1})
 
 
+def test_a_local_model_is_no_profile() -> None:
+    with pytest.raises(ValidationError, match=r"stands in \[model\] alone"):
+        Settings.model_validate({"database": "x.db", "models": {"tiny": {"local": "a.gguf"}}})
+
+
 def test_a_rule_is_a_text_or_a_table_with_examples() -> None:
     policy = PolicySettings.model_validate({"allow": ["ls", {"rule": "grep", "match": ["grep"]}]})
 

@@ -1,0 +1,79 @@
+"""Takes a file as the local model, after looking at what it is; takes it away again. Loads and fetches nothing."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph_agent.config.change import set_value, unset_value
+from graph_agent.config.choice import Choice, choose_model
+from graph_agent.config.load import load_settings
+from graph_agent.config.local_model import local_label, local_obstacle
+from graph_agent.errors import UsageError
+from graph_agent.model.local_file import Header, digest_of, read_header
+from graph_agent.model.local_known import KnownModel, known_by_size
+
+__all__ = ["LocalFile", "adopt", "examine_file", "give_up", "present_choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """What was found out about a file."""
+
+    path: Path
+    bytes: int
+    header: Header
+    known: KnownModel | None
+    """The known model it is, byte for byte; None where it is another."""
+
+    @property
+    def label(self) -> str:
+        """What the status line will call it."""
+        return local_label(self.path)
+
+
+def examine_file(name: str) -> LocalFile:
+    """Look at a file that is to be the local model.
+
+    Raises:
+        UsageError: it is none, is damaged or altered, or its runtime is not installed.
+    """
+    path = Path(os.path.abspath(Path(name).expanduser()))  # noqa: PTH100 - a link stays the user's own name for it
+    header = read_header(path)
+    size = path.stat().st_size
+    known = known_by_size(size)
+    if known is not None and (digest := digest_of(path)) != known.sha256:
+        raise UsageError(
+            f"{name!r} has the size of {known.name} but another content (SHA-256 {digest}, expected "
+            f"{known.sha256}): it is damaged or altered. Fetch it again; `config set model.local` checks nothing."
+        )
+    if obstacle := local_obstacle(path):
+        raise UsageError(f"{name!r} cannot be used: {obstacle}. Nothing was changed.")
+    return LocalFile(path, size, header, known)
+
+
+def adopt(file: LocalFile, environment: Mapping[str, str]) -> Path:
+    """Write the file into the user's settings; returns theirs.
+
+    Raises:
+        ConfigError: the settings cannot be written.
+    """
+    return set_value("model.local", str(file.path), environment)
+
+
+def give_up(environment: Mapping[str, str]) -> Path:
+    """Take the local model out of the user's settings; returns theirs.
+
+    Raises:
+        ConfigError: the settings cannot be written.
+    """
+    return unset_value("model.local", environment)
+
+
+def present_choice(environment: Mapping[str, str]) -> Choice:
+    """Which model answers with the settings as they are now.
+
+    Raises:
+        ConfigError: the settings cannot be read.
+    """
+    return choose_model(load_settings(environment))

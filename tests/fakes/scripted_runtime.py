@@ -1,0 +1,52 @@
+"""A runtime of the local model that answers from a list, piece by piece, and keeps what it was asked."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from graph_agent.model.local_runtime import Ask, Generated
+
+__all__ = ["ScriptedRuntime", "action"]
+
+Reply = str | Generated | Exception
+
+
+@dataclass
+class ScriptedRuntime:
+    """Implements `Runtime`."""
+
+    replies: list[Reply]
+    asked: list[Ask] = field(default_factory=list)
+    endless: bool = False
+    """Whether it goes on until it is stopped."""
+    is_loaded: bool = False
+    began: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def generate(self, ask: Ask, on_piece: Callable[[str], bool]) -> Generated:
+        """See `Runtime`."""
+        self.asked.append(ask)
+        self.is_loaded = True
+        self.began.set()
+        while self.endless and not on_piece("more "):
+            time.sleep(0.005)
+        self.ended.set()
+        reply = Generated("", is_whole=False) if self.endless else self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        told = Generated(reply, is_whole=True, input_tokens=7, output_tokens=3) if isinstance(reply, str) else reply
+        for piece in told.text.splitlines(keepends=True):
+            on_piece(piece)
+        return told
+
+
+def action(tool: str, **arguments: str) -> str:
+    """What the model says to take an action."""
+    pairs = {"tool": tool, **arguments}
+    return "{" + ", ".join(f'"{name}": {_quoted(value)}' for name, value in pairs.items()) + "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,32 @@
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from graph_agent.model.offline_commands import ListFiles, RunShell
+from graph_agent.model.offline_plan import Call, Result
+from graph_agent.model.offline_steps import finished_since, newest_prompt, step_of
+
+TOOLS = frozenset(("ls", "bash"))
+COMMANDS = (ListFiles("src"), RunShell("make"), ListFiles())
+
+
+def test_the_results_at_hand_say_which_call_comes_next() -> None:
+    listed, failed = ("ls", Result("a.py", is_error=False)), ("bash", Result("no", is_error=True))
+
+    steps = [step_of(COMMANDS, TOOLS, list(done), chinese=False) for done in ((), (listed,), (listed, failed))]
+
+    assert steps == [
+        Call("ls", {"path": "src"}),
+        Call("bash", {"command": "make"}),
+        "src:\na.py\n\nNot done: make\nno\n\nThe 1 command after it did not run.",
+    ]
+
+
+def test_results_are_those_of_the_calls_of_these_messages() -> None:
+    asked = AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "1"}])
+    messages: list[BaseMessage] = [asked, ToolMessage("a", tool_call_id="1"), ToolMessage("b", tool_call_id="2")]
+
+    assert finished_since(messages) == [("ls", Result("a", is_error=False))]
+
+
+def test_the_newest_message_of_the_user_is_found() -> None:
+    assert newest_prompt([HumanMessage("a"), AIMessage("b"), HumanMessage("c"), AIMessage("d")]) == 2
+    assert newest_prompt([AIMessage("b")]) == -1
