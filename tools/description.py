@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ToolDescription", "ToolExample"]
+__all__ = ["ToolDescription", "ToolExample", "short_of"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ class ToolDescription:
         )
         parts.append(_listed("Examples:", shown))
         return "\n".join(part for part in parts if part)
+
+
+def short_of(description: str | ToolDescription) -> str:
+    """What there is room for in a list."""
+    return description.short if isinstance(description, ToolDescription) else description
 
 
 def _listed(title: str, lines: tuple[str, ...]) -> str:

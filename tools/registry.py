@@ -5,9 +5,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, is_tool
+from tools.description import short_of
 from tools.schema import declared_parameters
 
-__all__ = ["SYSTEM_TOOLS", "Factory", "Listener", "Origin", "RegistryChange", "ToolRegistry", "plans"]
+__all__ = [
+    "SYSTEM_TOOLS",
+    "Factory",
+    "Listener",
+    "Origin",
+    "RegistryChange",
+    "ToolRegistry",
+    "declaration_of",
+    "plans",
+]
 
 Origin = Literal["builtin", "plugin", "mcp"]
 Factory = Callable[[ToolContext | None], BaseTool]
@@ -44,7 +54,9 @@ class _Entry:
 class ToolRegistry:
     """Names to tools, in the order of registration."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, deferred_above: int | None = None) -> None:
+        self._deferred_above = deferred_above
+        """How many tools of servers are declared; if there are more, all of them are offered by name alone."""
         self._entries: dict[str, _Entry] = {}
         self._listeners: list[Listener] = []
 
@@ -159,6 +171,12 @@ class ToolRegistry:
         """Tools that change something, or may."""
         return [tool for tool in self.all() if tool.kind != ToolKind.READONLY]
 
+    def deferred(self) -> list[BaseTool]:
+        """Tools that are offered by name alone until they are loaded."""
+        of_servers = [name for name, entry in self._entries.items() if entry.origin == "mcp"]
+        is_crowded = self._deferred_above is not None and len(of_servers) > self._deferred_above
+        return [tool for tool in self.all() if tool.defer or (is_crowded and tool.name in of_servers)]
+
     def offered(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[BaseTool]:
         """What a model is offered in a mode, without the hidden names."""
         return [tool for tool in self.all() if tool.name not in hidden and (mode != "plan" or plans(tool))]
@@ -166,7 +184,7 @@ class ToolRegistry:
     def declarations(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
         """OpenAI function declarations from what the tools say without being asked."""
         return [
-            _declaration(tool, tool.description, declared_parameters(tool.args_schema))
+            declaration_of(tool, tool.description, declared_parameters(tool.args_schema))
             for tool in self.offered(mode, hidden)
         ]
 
@@ -175,7 +193,7 @@ class ToolRegistry:
     ) -> list[dict[str, Any]]:
         """OpenAI function declarations with descriptions and parameters computed by the tools now."""
         return [
-            _declaration(tool, await tool.describe(), await tool.parameters())
+            declaration_of(tool, await tool.describe(), await tool.parameters())
             for tool in self.offered(mode, hidden)
         ]
 
@@ -217,12 +235,13 @@ def _may_share(name: str, standing: Origin, coming: Origin) -> bool:
 
 
 def _searchable(tool: BaseTool) -> str:
-    description = tool.description
-    short = description.short if isinstance(description, ToolDescription) else description
-    return f"{tool.name}\n{tool.display_name}\n{short}".casefold()
+    return f"{tool.name}\n{tool.display_name}\n{short_of(tool.description)}".casefold()
 
 
-def _declaration(tool: BaseTool, description: str | ToolDescription, parameters: dict[str, Any]) -> dict[str, Any]:
+def declaration_of(
+    tool: BaseTool, description: str | ToolDescription, parameters: dict[str, Any]
+) -> dict[str, Any]:
+    """The OpenAI function declaration of a tool."""
     text = description.render() if isinstance(description, ToolDescription) else description
     function: dict[str, Any] = {"name": tool.name, "description": text, "parameters": parameters}
     if tool.strict:

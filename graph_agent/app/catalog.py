@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from graph_agent.app.plugins import full_registry
 from graph_agent.app.tooling import policy_of
 from graph_agent.config.settings import Settings
-from policy import PolicySettings, hidden_tools, risk_of
+from graph_agent.toolbox.offering import hidden_names, offered_names
+from policy import PolicySettings, risk_of
 from tools.base import BaseTool, Limits
 from tools.registry import Origin, plans
 
@@ -66,8 +67,8 @@ async def known_tools(workspace: Path, settings: Settings, mode: str) -> KnownTo
     """
     policy = policy_of(settings)
     registry, problems = await asyncio.to_thread(full_registry, workspace, settings)
-    hidden = hidden_tools(policy.rules.deny, registry.names())
-    offered = {tool.name for tool in registry.offered(mode, hidden)}
+    hidden = hidden_names(registry, policy.rules.deny)
+    offered = offered_names(registry, mode, hidden)
     declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
     known = (
         _known(tool, registry.origin(tool.name) or "builtin", policy, declared[tool.name], tool.name in offered)

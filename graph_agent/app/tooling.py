@@ -18,6 +18,7 @@ from graph_agent.ports import Blobs, FileStates, Grants, Journal
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
 from graph_agent.toolbox.examples import Examples, hold_examples
+from graph_agent.toolbox.offering import add_tool_search
 from policy import DEFAULT_TOOL_RISK, BadRule, PolicySettings, Rules, parse_rules
 from tools import create_default_tools
 from tools.registry import SYSTEM_TOOLS, ToolRegistry
@@ -113,10 +114,11 @@ def toolbox_for_looking(workspace: Path, database: Path) -> GraphToolbox:
 
 def default_registry(workspace: Path, settings: Settings | None = None) -> ToolRegistry:
     """Every tool there is in this workspace, by name; with settings also those that have to be set up."""
-    registry = ToolRegistry()
+    registry = ToolRegistry(deferred_above=settings.tools_deferred_above if settings else None)
     search = search_provider(settings.web_search, os.environ) if settings else None
     made = create_default_tools(workspace=workspace, memory_file=memory_file(os.environ), search=search)
     registry.register_all(made)
+    add_tool_search(registry, rules_of(settings).deny if settings else ())
     return registry
 
 

@@ -2,7 +2,7 @@
 
 from graph_agent.calls.answers import fitting_answers
 from graph_agent.calls.digest import args_digest
-from graph_agent.calls.folding import merge_messages
+from graph_agent.calls.folding import merge_messages, merge_names
 from graph_agent.calls.mark import process_mark
 from graph_agent.calls.record import (
     CallKind,
@@ -40,6 +40,7 @@ __all__ = [
     "is_allowed",
     "merge_calls",
     "merge_messages",
+    "merge_names",
     "pending_tool_calls",
     "process_mark",
     "require_allowed",

@@ -1,4 +1,4 @@
-"""How writes to the `messages` channel are folded into the conversation. Knows messages by id and type only."""
+"""How writes are folded into the conversation and into lists of names. Knows messages by id and type only."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
-__all__ = ["merge_messages"]
+__all__ = ["merge_messages", "merge_names"]
 
 
 def merge_messages(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "list[AnyMessage]":
@@ -22,3 +22,9 @@ def merge_messages(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "list
             else:
                 merged[message.id] = message
     return list(merged.values())
+
+
+def merge_names(names: list[str], more: Any) -> list[str]:
+    """The names with those that are new, in the order of arrival. Never raises: the state stays readable."""
+    added = [name for name in more if isinstance(name, str)] if isinstance(more, list | tuple) else []
+    return list(dict.fromkeys([*names, *added]))

@@ -91,6 +91,8 @@ class Settings(Section):
     """Further tools, each line `module:factory` of an installed package; a module alone gives all it declares."""
     tool_risk: dict[str, Literal["low", "medium", "high"]] = Field(default={})
     """Risk of tools that are not built in, by name, in place of at least medium: `{shout = "low"}`."""
+    tools_deferred_above: int = Field(default=40, ge=0)
+    """How many tools of MCP servers are declared to the model; with more, it gets their names and searches."""
     database: Path
     """The database file."""
     general_model: ModelSettings | None = Field(default=None, exclude=True)

@@ -21,6 +21,10 @@ from graph_agent.ports import Barrier, Clock, Journal, JournalRow, Outcome, Scop
 __all__ = ["ToolExecution"]
 
 
+_TOLD_TO_THE_STATE = ("cwd", "todo", "loaded_tools")
+"""Channels that a tool writes by way of its metadata."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolExecution:
     """Runs a call that routing marked, at most once per attempt, whatever happened before."""
@@ -42,7 +46,7 @@ class ToolExecution:
         self.bus.publish(ended_event(after))
         update: dict[str, Any] = {"calls": {call["call_id"]: change_of(call, after)}}
         told = after.get("metadata", {})
-        update |= {channel: told[channel] for channel in ("cwd", "todo") if told.get(channel) is not None}
+        update |= {channel: told[channel] for channel in _TOLD_TO_THE_STATE if told.get(channel) is not None}
         return Step("ended", update)
 
     async def _settle(self, task: CallTask, life: Life, here: Here) -> ToolCallInfo:

@@ -1,7 +1,7 @@
 """The node that asks the model. It decides nothing else and has no effect but the request."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -17,8 +17,6 @@ from graph_agent.ports.meter import UNPRICED, Meter
 from graph_agent.ports.spending import UNLIMITED, summed
 
 if TYPE_CHECKING:
-    from langchain_core.messages import AnyMessage
-
     from graph_agent.graph.state import AgentState
 
 __all__ = ["Reasoning"]
@@ -52,7 +50,7 @@ class Reasoning:
             turn = {}  # Of the turn before: a server begins the next with the message alone.
         messages = state["messages"]
         require_valid(messages)
-        request = self._request(messages, scope_of(state, life, here).mode)
+        request = self._request(state, scope_of(state, life, here).mode)
         label = self.model.label
         if life.budget != UNLIMITED and (
             pause := passed(life.budget, (turn, state), self.meter.least(request, label))
@@ -77,10 +75,11 @@ class Reasoning:
         }
         return Step("called" if call_ids else "answered", update)
 
-    def _request(self, messages: "Sequence[AnyMessage]", mode: str) -> ModelRequest:
+    def _request(self, state: "AgentState", mode: str) -> ModelRequest:
+        messages = state["messages"]
         begins = bool(messages) and messages[0].type == "system"
         system = [] if begins else [SystemMessage(self.instructions())]
-        return ModelRequest([*system, *messages], self.toolbox.declarations(mode))
+        return ModelRequest([*system, *messages], self.toolbox.declarations(mode, state.get("loaded_tools", ())))
 
     def _show(self, delta: Delta) -> None:
         match delta.kind:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 
-from graph_agent.calls import ToolCallInfo, merge_calls, merge_messages
+from graph_agent.calls import ToolCallInfo, merge_calls, merge_messages, merge_names
 
 __all__ = ["AgentState", "CallTask", "ToolCallInfo", "merge_messages"]
 
@@ -28,6 +28,8 @@ class AgentState(TypedDict, total=False):
     """Working directory of the shell; empty means the workspace."""
     todo: list[dict[str, Any]]
     """The plan of the work: `{content, status}` of each step."""
+    loaded_tools: Annotated[list[str], merge_names]
+    """Tools that the model searched for, in that order: they are declared from then on."""
 
 
 class CallTask(TypedDict):

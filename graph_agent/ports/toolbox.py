@@ -103,8 +103,11 @@ class Finding:
 class Toolbox(Protocol):
     """The tools on offer, judged by policy."""
 
-    def declarations(self, mode: str) -> Sequence[Mapping[str, Any]]:
-        """OpenAI function declarations of what is offered in this mode, in a stable order."""
+    def declarations(self, mode: str, loaded: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
+        """OpenAI function declarations of what is offered in this mode, in a stable order.
+
+        Tools that are offered by name alone are declared once they are among the loaded ones, at the end.
+        """
         ...
 
     async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:

@@ -11,12 +11,13 @@ from graph_agent.ports import Finding, Intent, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.boundary import guarded
 from graph_agent.toolbox.hiding import hidden
 from graph_agent.toolbox.judging import Judging
+from graph_agent.toolbox.offering import declared, hidden_names
 from graph_agent.toolbox.partial import readable_end
 from graph_agent.toolbox.places import Setting
 from graph_agent.toolbox.surroundings import Surroundings
 from graph_agent.toolbox.values import as_outcome, reconciled
 from graph_agent.toolbox.world import ToolboxPorts
-from policy import PolicySettings, hidden_tools
+from policy import PolicySettings
 from tools.base import BaseTool, InterruptedCall, Limits, ToolContext, ToolErrorType, failure
 from tools.blocking import in_thread
 from tools.coercion import BadArguments
@@ -58,13 +59,13 @@ class GraphToolbox:
 
     async def prepare(self) -> None:
         """Let the tools compute their descriptions; until then, and for later tools, the declared ones hold."""
-        declared = await self._registry.function_declarations()
-        self._computed = {item["function"]["name"]: item for item in declared}
+        now = await self._registry.function_declarations()
+        self._computed = {item["function"]["name"]: item for item in now}
 
-    def declarations(self, mode: str) -> Sequence[Mapping[str, Any]]:
+    def declarations(self, mode: str, loaded: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
         """See the port; tools that a bare deny rule takes away are not offered."""
-        offered = self._registry.declarations(mode, self._hidden())
-        return [self._computed.get(item["function"]["name"], item) for item in offered]
+        hidden = hidden_names(self._registry, self._policy.rules.deny)
+        return declared(self._registry, mode, hidden, loaded, self._computed)
 
     async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
         """See the port."""
@@ -74,7 +75,10 @@ class GraphToolbox:
         unusable = Plan(
             tool.name, dict(arguments), "unusable", f"{tool.name} failed while it was planned; see the log."
         )
-        return await guarded(self._judging.plan(tool, self._origin(tool), arguments, scope), unusable)
+        plan = await guarded(self._judging.plan(tool, self._origin(tool), arguments, scope), unusable)
+        if plan.verdict == "unusable" and tool in self._registry.deferred():
+            return replace(plan, reason=f"{plan.reason} tool_search with its name tells what it takes.")
+        return plan
 
     async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
         """See the port."""
@@ -105,10 +109,11 @@ class GraphToolbox:
         context = self._around.of_call(call, scope) if judged is None else await self._bound(judged, call, scope)
         if isinstance(context, ToolResult):
             return as_outcome(context)
-        name = resolve_name(call["tool_name"], self._registry.names())
-        tool = self._registry.instance(name, context) if name else None
-        if tool is None:
+        if judged is None:
             return as_outcome(failure(ToolErrorType.NOT_FOUND, self._unknown(call["tool_name"])))
+        tool = await guarded(self._instance(judged.name, context), None)
+        if tool is None:
+            return as_outcome(_UNSURE)
         try:
             result = await execute(tool, call["arguments"], context, passing=(ControlFlow,))
         except BadArguments as error:
@@ -143,13 +148,6 @@ class GraphToolbox:
             return admitted
         return replace(self._around.of_call(call, scope), admitted=admitted)
 
-    def _hidden(self) -> frozenset[str]:
-        deny = self._policy.rules.deny
-        originals = {tool.original_name: tool.name for tool in self._registry if tool.original_name}
-        return hidden_tools(deny, self._registry.names()) | {
-            originals[name] for name in hidden_tools(deny, originals)
-        }
-
     async def _found(self, written: str) -> BaseTool | None:
         if written.startswith(MCP_PREFIX) and written not in self._registry:
             await self._ports.servers_settled()
@@ -158,6 +156,9 @@ class GraphToolbox:
     def _find(self, written: str) -> BaseTool | None:
         name = resolve_name(written, self._registry.names())
         return self._registry.get(name) if name else None
+
+    async def _instance(self, name: str, context: ToolContext) -> BaseTool | None:
+        return self._registry.instance(name, context)
 
     def _origin(self, tool: BaseTool) -> Origin:
         return self._registry.origin(tool.name) or "plugin"

@@ -26,7 +26,7 @@ class ScriptedToolbox:
         self.entered = asyncio.Event()
         self.finding = Finding("unknown", "nobody can tell")
 
-    def declarations(self, mode: str) -> Sequence[Mapping[str, Any]]:
+    def declarations(self, mode: str, loaded: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
         """One tool, named after the mode."""
         return [{"type": "function", "function": {"name": f"tool_in_{mode}", "parameters": {"type": "object"}}}]
 

@@ -57,3 +57,39 @@ def test_the_tool_of_a_third_party_is_offered_judged_executed_and_told(tmp_path:
     assert f"a plug-in is left out: {told}" in done.err
     assert listed["problems"] == [told]
     assert [tool["risk"] for tool in listed["tools"] if tool["origin"] == "plugin"] == ["medium"]
+
+
+_LATER = _TOOL.replace("class MyTool(BaseTool):", "class MyTool(BaseTool):\n    defer = True")
+
+
+def test_a_deferred_tool_is_named_searched_for_and_declared_from_then_on_in_every_life(tmp_path: Path) -> None:
+    script = [
+        TC("c1", "my_tool", '{"wrong": 1}'),
+        TC("c2", "tool_search", '{"query": "my_tool"}'),
+        TC("c3", "my_tool", '{"file_path": "a"}'),
+        TXT("ok"),
+        TXT("later"),
+    ]
+    with FakeOpenAI(script, strict=True) as server:
+        bench = Bench(tmp_path, server, {})
+        bench.configure('tool_risk = {my_tool = "low"}\n')
+        (bench.home / "tools").mkdir()
+        (bench.home / "tools" / "mine.py").write_text(_LATER)
+
+        bench.ask("go", "--thread", "t")
+        again = bench.ask("more", "--thread", "t")
+
+    offered = [[tool["function"]["name"] for tool in body["tools"]] for body in server.bodies]
+    assert [names[-2:] for names in offered] == [
+        ["attempt_completion", "tool_search"],
+        ["attempt_completion", "tool_search"],
+        ["tool_search", "my_tool"],
+        ["tool_search", "my_tool"],
+        ["tool_search", "my_tool"],
+    ]
+    assert (
+        "To be found:\n- my_tool: what the model reads" in server.bodies[0]["tools"][-1]["function"]["description"]
+    )
+    assert "tool_search with its name tells what it takes." in bench.results(2)[0]
+    assert bench.results(4)[1].startswith("These can be called from now on:\n\n## my_tool\n")
+    assert (bench.results(4)[2], again.ending) == ("a False", (0, "later"))

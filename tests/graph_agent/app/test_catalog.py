@@ -10,7 +10,10 @@ async def test_every_default_tool_is_known_in_order(tmp_path: Path) -> None:
 
     known = (await known_tools(tmp_path, settings, "default")).tools
 
-    assert [tool.name for tool in known] == [tool.name for tool in create_default_tools(workspace=tmp_path)]
+    assert [tool.name for tool in known] == [
+        *(tool.name for tool in create_default_tools(workspace=tmp_path)),
+        "tool_search",
+    ]
     [bash] = [tool for tool in known if tool.name == "bash"]
     assert (bash.risk, bash.kind, bash.origin, bash.offered) == ("high", "execute", "builtin", True)
     assert bash.parameters["required"] == ["command"]

@@ -1,10 +1,11 @@
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 
-from graph_agent.calls import merge_messages
+from graph_agent.calls import merge_messages, merge_names
 
 _MESSAGES = st.one_of(
     st.builds(lambda key, text: HumanMessage(text, id=key), st.sampled_from("abc"), st.text(max_size=3)),
@@ -22,3 +23,11 @@ def test_a_message_with_a_known_id_takes_the_place_of_the_old_one() -> None:
     old: list[AnyMessage] = [HumanMessage("a", id="1"), AIMessage("b", id="2")]
 
     assert merge_messages(old, [HumanMessage("c", id="1")]) == [HumanMessage("c", id="1"), AIMessage("b", id="2")]
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [(["b", "a", "c"], ["a", "b", "c"]), ([], ["a"]), ("b", ["a"]), (None, ["a"]), ([1, "b"], ["a", "b"])],
+)
+def test_names_are_added_once_in_the_order_of_arrival_and_nothing_odd_raises(more: Any, names: list[str]) -> None:
+    assert merge_names(["a"], more) == names
