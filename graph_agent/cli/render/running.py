@@ -12,11 +12,15 @@ from graph_agent.cli.render.lines import marked
 
 __all__ = ["RunningCalls"]
 
+_SHORT_SECONDS = 1.0
+
 
 @dataclass(slots=True)
 class _Running:
     label: str
     last_line: str = ""
+    hidden_s: float = 0.0
+    """How long it runs before it is worth a line."""
     since: float = field(default_factory=time.monotonic)
 
 
@@ -38,6 +42,10 @@ class RunningCalls:
         self._calls[call_id] = _Running(label)
         self.draw()
 
+    def wait(self, key: str, label: str) -> None:
+        """Something is waited for that mostly comes at once; a line for it appears when it does not."""
+        self._calls[key] = _Running(label, hidden_s=_SHORT_SECONDS)
+
     def tell(self, call_id: str, text: str) -> None:
         """A call wrote something; shown at the next drawing."""
         lines = [line for line in text.splitlines() if line.strip()]
@@ -53,7 +61,9 @@ class RunningCalls:
 
     def draw(self) -> None:
         """Draw the lines anew; called by a ticker, so that the time moves while nothing else does."""
-        if not self._calls or not self.is_drawn:
+        now = time.monotonic()
+        seen = [running for running in self._calls.values() if now - running.since >= running.hidden_s]
+        if not seen or not self.is_drawn:
             return
         if self._live is None:
             self._live = Live(
@@ -64,7 +74,7 @@ class RunningCalls:
                 redirect_stderr=False,
             )
             self._live.start()
-        self._live.update(Group(*map(self._line, self._calls.values())), refresh=True)
+        self._live.update(Group(*map(self._line, seen)), refresh=True)
 
     def forget(self) -> None:
         """The turn is over: whatever seems to run does not."""

@@ -40,6 +40,8 @@ _MARKS = {
     "interrupted": ("!", "red"),
 }
 _SHOWN_LINES = 8
+_MODEL = "the model"
+"""Stands among the ids of running calls for the request that has no answer yet."""
 
 
 class Story:
@@ -55,6 +57,16 @@ class Story:
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
+        match event:
+            case StepStarted():
+                self._running.wait(_MODEL, "waiting for the model")
+            case TextArrived() | CallArrived() | ModelReplied() | TurnEnded():
+                self._running.end(_MODEL)
+            case _:
+                pass
+        self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         match event:
             case TextArrived():
                 self._stream(event)

@@ -1,5 +1,7 @@
 import io
+import time
 
+import pytest
 from rich.console import Console
 
 from graph_agent.cli.render.running import RunningCalls
@@ -49,3 +51,17 @@ def test_a_dumb_terminal_gets_no_cursor_movement() -> None:
     running.begin("c1", "bash ls")
 
     assert stream.getvalue() == ""
+
+
+def test_what_is_waited_for_gets_a_line_when_it_does_not_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    running = RunningCalls(Console(file=stream, force_terminal=True, width=60, color_system=None))
+
+    running.wait("m", "waiting for the model")
+    running.draw()
+    at_once = stream.getvalue()
+    later = time.monotonic() + 12
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    running.draw()
+
+    assert (at_once, "… waiting for the model  12 s" in stream.getvalue()) == ("", True)
