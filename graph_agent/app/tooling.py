@@ -15,8 +15,10 @@ from graph_agent.config.tightening import item_key
 from graph_agent.errors import ConfigError
 from graph_agent.events import CallProgressed, EventBus
 from graph_agent.ports import Blobs, FileStates, Grants, Journal
+from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
+from graph_agent.toolbox.early import ReadingToolbox
 from graph_agent.toolbox.examples import Examples, hold_examples
 from graph_agent.toolbox.offering import add_tool_search
 from policy import DEFAULT_TOOL_RISK, BadRule, PolicySettings, Rules, parse_rules
@@ -94,7 +96,8 @@ async def open_toolbox(
         scrub_here(),
         sandbox=sandbox_of(settings, workspace, roots),
     )
-    toolbox = GraphToolbox(
+    kind = ReadingToolbox if settings.speculative_reads else GraphToolbox
+    toolbox = kind(
         servers.registry if servers else default_registry(workspace, settings),
         workspace=workspace,
         policy=policy_of(settings),
@@ -103,6 +106,11 @@ async def open_toolbox(
     )
     await toolbox.prepare()
     return toolbox
+
+
+def early_reads_of(toolbox: GraphToolbox) -> EarlyReads:
+    """What reads ahead for this toolbox."""
+    return toolbox if isinstance(toolbox, ReadingToolbox) else NOTHING_EARLY
 
 
 def toolbox_for_looking(workspace: Path, database: Path) -> GraphToolbox:

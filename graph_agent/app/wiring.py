@@ -11,7 +11,7 @@ from graph_agent.app.metering import meter_of
 from graph_agent.app.models import NotedModels, OpenedModel
 from graph_agent.app.roots import Place
 from graph_agent.app.servers import SessionServers
-from graph_agent.app.tooling import ToolStorage, default_registry, lend_shells, open_toolbox
+from graph_agent.app.tooling import ToolStorage, default_registry, early_reads_of, lend_shells, open_toolbox
 from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
@@ -82,7 +82,9 @@ async def graph_parts(
     toolbox = await open_toolbox(workspace, settings, storage, bus, servers, roots=place.roots)
     instructions = partial(_instructions, place, settings.instructions, clock)
     barrier, meter = SqliteBarrier(database), meter_of(settings)
-    return Parts(model, toolbox, store.journal, barrier, clock, bus, instructions, meter=meter)
+    return Parts(
+        model, toolbox, store.journal, barrier, clock, bus, instructions, meter=meter, early=early_reads_of(toolbox)
+    )
 
 
 async def session_parts(

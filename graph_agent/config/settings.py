@@ -60,6 +60,8 @@ class Settings(Section):
     required nothing of the kind runs where there is none."""
     sandbox_network: bool = False
     """Whether commands in the sandbox reach the network."""
+    speculative_reads: bool = True
+    """Whether reads inside the workspace that no rule asks about begin while the model's reply still arrives."""
     sandbox_write: tuple[str, ...] = ()
     """Folders that commands in the sandbox may write besides the workspace, e.g. a package cache."""
     background_shells: Literal["end", "keep"] = "end"

@@ -20,6 +20,7 @@ from graph_agent.graph.reasoning import Reasoning
 from graph_agent.graph.routing import ToolRouting
 from graph_agent.graph.state import AgentState, CallTask
 from graph_agent.ports import Barrier, ChatModel, Clock, Journal, Toolbox
+from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.ports.meter import UNPRICED, Meter
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Parts:
     """Awaited with the thread's id before each node; raises where another process has the thread."""
     meter: Meter = UNPRICED
     """Counts what requests use."""
+    early: EarlyReads = NOTHING_EARLY
+    """Begins reads while a reply still arrives."""
 
 
 def build_graph(
@@ -58,7 +61,7 @@ def build_graph(
     """Compile the graph. Without a checkpointer it takes the one of whoever runs it, as LangGraph's server does."""
     nodes: dict[str, _Node] = {
         "reasoning": Reasoning(
-            parts.model, parts.toolbox, parts.journal, parts.bus, parts.instructions, parts.meter
+            parts.model, parts.toolbox, parts.journal, parts.bus, parts.instructions, parts.meter, parts.early
         ),
         "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
         "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),

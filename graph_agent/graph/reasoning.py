@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, SystemMessage
@@ -12,7 +12,8 @@ from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted,
 from graph_agent.graph.budgets import passed
 from graph_agent.graph.history import printable, require_valid
 from graph_agent.graph.life import Here, Life, Step, scope_of
-from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Toolbox
+from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
+from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.ports.meter import UNPRICED, Meter
 from graph_agent.ports.spending import UNLIMITED, summed
 
@@ -35,6 +36,7 @@ class Reasoning:
     instructions: Callable[[], str]
     """System prompt for threads whose history does not begin with one."""
     meter: Meter = UNPRICED
+    early: EarlyReads = NOTHING_EARLY
 
     async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
         """Outcomes: called, answered, stopped, limit.
@@ -58,7 +60,7 @@ class Reasoning:
             return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
         step = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(step))
-        reply = await self.model.reply(request, self._show)
+        reply = await self._reply(request, scope_of(state, life, here))
         usage = self.meter.usage_of(request, reply, label)
         message = await self._adopt(reply, here.thread_id)
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)
@@ -75,6 +77,17 @@ class Reasoning:
         }
         return Step("called" if call_ids else "answered", update)
 
+    async def _reply(self, request: ModelRequest, scope: Scope) -> AIMessage:
+        """The reply; reads that it asks for may begin while it arrives."""
+        self.early.begin(scope)
+        calls: list[tuple[str, dict[str, Any]]] = []
+        try:
+            reply = await self.model.reply(request, self._show)
+            calls = [(call["name"], call["args"]) for call in reply.tool_calls]
+        finally:
+            self.early.settle(calls)
+        return reply
+
     def _request(self, state: "AgentState", mode: str) -> ModelRequest:
         messages = state["messages"]
         begins = bool(messages) and messages[0].type == "system"
@@ -82,6 +95,7 @@ class Reasoning:
         return ModelRequest([*system, *messages], self.toolbox.declarations(mode, state.get("loaded_tools", ())))
 
     def _show(self, delta: Delta) -> None:
+        self.early.arrive(delta)
         match delta.kind:
             case "text" | "reasoning":
                 self.bus.publish(TextArrived(delta.text, delta.kind))

@@ -19,7 +19,7 @@ from typing import Any
 from graph_agent.app.answering import answer_approval
 from graph_agent.app.forking import fork
 from graph_agent.app.servers import SessionServers
-from graph_agent.app.tooling import ToolStorage, default_registry, lend_shells, open_toolbox
+from graph_agent.app.tooling import ToolStorage, default_registry, early_reads_of, lend_shells, open_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
@@ -195,7 +195,7 @@ class _Life:
         thread_id = FORK if self._world.notes("forked") else THREAD
         if await threads.get(THREAD) is None:
             await threads.create(THREAD, str(self._world.workspace), "play", "default")
-        parts = Parts(model, toolbox, journal, barrier, clock, bus, lambda: "system")
+        parts = Parts(model, toolbox, journal, barrier, clock, bus, lambda: "system", early=early_reads_of(tools))
         saver = DeadlySaver(database, points)
         run = GraphRun(build_graph(parts, saver), thread_id)
 

@@ -3,6 +3,8 @@
 Each call carries a marker that its effect leaves in the world; a history that no strict server would take is noted.
 """
 
+import asyncio
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 from graph_agent.errors import InvalidHistory
 from graph_agent.graph.history import require_valid
-from graph_agent.ports import ModelRequest, OnDelta
+from graph_agent.ports import Delta, ModelRequest, OnDelta
 from tests.crash.world import World
 
 __all__ = [
@@ -175,6 +177,8 @@ class PlayModel:
             is_about_a_shell = call.tool in ("bash_output", "bash_kill")
             arguments = {"id": _newest_shell(messages)} if is_about_a_shell else call.arguments(marker)
             calls.append({"id": f"call_{uuid4().hex}", "name": call.tool, "args": arguments})
+            on_delta(Delta("tool_call", json.dumps(arguments), position, call.tool))
+        await asyncio.sleep(0)  # A read may begin before the reply is whole.
         return AIMessage("", tool_calls=calls)
 
 

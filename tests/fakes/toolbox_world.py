@@ -5,8 +5,9 @@ from typing import Any
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import StaleOwner
-from graph_agent.ports import Outcome, Plan, Scope, Toolbox
+from graph_agent.ports import Outcome, Plan, Scope
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
+from graph_agent.toolbox.early import ReadingToolbox
 from policy import PolicySettings, parse_rules
 from tests.fakes.tool_ports import ToolSurroundings
 from tools import create_default_tools
@@ -19,7 +20,9 @@ __all__ = ["World", "call_of"]
 class World:
     """A toolbox over real tools in a temporary workspace."""
 
-    def __init__(self, folder: Path, *more: BaseTool, stale: bool = False, **rules: list[str]) -> None:
+    def __init__(
+        self, folder: Path, *more: BaseTool, stale: bool = False, early: bool = False, **rules: list[str]
+    ) -> None:
         self.around = ToolSurroundings(folder)
         self.workspace = self.around.workspace
         self.progress: list[tuple[str, str, str]] = []
@@ -31,7 +34,8 @@ class World:
         self.registry = registry
         settings = PolicySettings(rules=parse_rules(**rules), reserved=(folder.resolve() / "agent",))
         ports = ToolboxPorts(self.around.blobs, self.around.file_states, self._record, self._report)
-        self.box: Toolbox = GraphToolbox(registry, workspace=self.workspace, policy=settings, ports=ports)
+        kind = ReadingToolbox if early else GraphToolbox
+        self.box: GraphToolbox = kind(registry, workspace=self.workspace, policy=settings, ports=ports)
 
     async def plan(self, tool: str, mode: str = "default", **arguments: Any) -> Plan:
         """Judge a call."""
