@@ -7,6 +7,7 @@ from rich.text import Text
 
 from graph_agent.cli.checklist import checklist
 from graph_agent.cli.escape import escape
+from graph_agent.cli.render.arriving import ArrivingCalls
 from graph_agent.cli.render.diff import diff_lines
 from graph_agent.cli.render.lines import block, folded, marked
 from graph_agent.cli.render.running import RunningCalls
@@ -50,6 +51,7 @@ class Story:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._running = RunningCalls(console)
+        self._arriving = ArrivingCalls(self._running)
         self._displays: dict[str, str] = {}
         self._answered: set[str] = set()
         self._is_mid_line = False
@@ -73,14 +75,15 @@ class Story:
             case ModelReplied():
                 self._end_reply(event)
             case Warned(text=text):
+                self._arriving.forget()  # It may say that the reply begins anew.
                 self.line(Text.assemble(("! ", "yellow"), marked(text)))
-            case CallPlanned() | CallStarted() | CallProgressed() | CallEnded():
+            case CallArrived() | CallPlanned() | CallStarted() | CallProgressed() | CallEnded():
                 self._tell_call(event)
             case ShellEnded() | ShellKept():
                 self.line(Text.assemble(("! ", "yellow"), marked(shell_line(event))))
             case CallAnswered(call_id=call_id):
                 self._answered.add(call_id)
-            case SessionOpened() | TurnStarted() | StepStarted() | CallArrived() | TurnEnded() | ServerChanged():
+            case SessionOpened() | TurnStarted() | StepStarted() | TurnEnded() | ServerChanged():
                 pass
             case _:
                 assert_never(event)
@@ -91,6 +94,7 @@ class Story:
 
     def rest(self) -> None:
         """The graph rests: nothing runs any more, and others may print."""
+        self._arriving.forget()
         self._running.forget()
         self._end_line()
 
@@ -105,8 +109,10 @@ class Story:
         for line in lines:
             self._console.print(line, soft_wrap=True)
 
-    def _tell_call(self, event: CallPlanned | CallStarted | CallProgressed | CallEnded) -> None:
+    def _tell_call(self, event: CallArrived | CallPlanned | CallStarted | CallProgressed | CallEnded) -> None:
         match event:
+            case CallArrived():
+                self._arrive(event)
             case CallPlanned(call=call):
                 self._displays[call["call_id"]] = call.get("display") or call["tool_name"]
             case CallStarted():
@@ -118,7 +124,13 @@ class Story:
             case _:
                 assert_never(event)
 
+    def _arrive(self, event: CallArrived) -> None:
+        if self._running.is_drawn:
+            self._end_line()
+            self._arriving.add(event)
+
     def _stream(self, event: TextArrived) -> None:
+        self._arriving.forget()
         text = escape(event.text.replace("\r\n", "\n"), multiline=True)
         self._running.clear()
         self._console.print(Text(text, "dim" if event.kind == "reasoning" else ""), end="", soft_wrap=True)
@@ -126,6 +138,7 @@ class Story:
         self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
 
     def _end_reply(self, event: ModelReplied) -> None:
+        self._arriving.forget()
         if event.text and not self._has_streamed:
             self._stream(TextArrived(event.text))
         self._has_streamed = False
