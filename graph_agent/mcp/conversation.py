@@ -24,6 +24,8 @@ from mcp.types import (
     ErrorData,
     Implementation,
     ListRootsResult,
+    ListToolsRequest,
+    PaginatedRequestParams,
     Root,
     ServerNotification,
     Tool,
@@ -32,6 +34,7 @@ from mcp.types import (
 from pydantic import FileUrl, ValidationError
 
 from graph_agent.config.settings import McpServer
+from graph_agent.mcp.lenient import Raw, call_result, listed_tools
 from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.messages import message_of
 from graph_agent.mcp.pipes import Streams
@@ -57,6 +60,10 @@ class Signals:
         self.changed = asyncio.Event()
 
 
+def _page_from(cursor: str | None) -> ListToolsRequest:
+    return ListToolsRequest(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+
+
 class Conversation(ClientSession):
     """The protocol's session, which also tells the server that a call is no longer wanted."""
 
@@ -66,10 +73,10 @@ class Conversation(ClientSession):
         cursor: str | None = None
         try:
             for _ in range(_MOST_PAGES):
-                page = await self.list_tools(cursor)
-                found += page.tools
-                cursor = page.nextCursor
-                if not cursor or len(found) >= _MOST_TOOLS:
+                page = (await self.send_request(ClientRequest(_page_from(cursor)), Raw)).root
+                found += listed_tools(page)
+                cursor = page.get("nextCursor")
+                if not isinstance(cursor, str) or not cursor or len(found) >= _MOST_TOOLS:
                     break
         except McpError as error:
             if error.error.code != METHOD_NOT_FOUND:
@@ -77,11 +84,16 @@ class Conversation(ClientSession):
         return found[:_MOST_TOOLS]
 
     async def call(self, tool: str, arguments: dict[str, Any], progress: ProgressFnT) -> CallToolResult:
-        """Call a tool by the server's own name for it. Cancelled, it tells the server so."""
+        """Call a tool by the server's own name for it. Cancelled, it tells the server so.
+
+        Raises:
+            NoResult: the answer is no result of a call.
+        """
         number = self._request_id
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
         try:
-            return await self.send_request(ClientRequest(request), CallToolResult, progress_callback=progress)
+            answer = await self.send_request(ClientRequest(request), Raw, progress_callback=progress)
+            return call_result(answer.root)
         except asyncio.CancelledError:
             await asyncio.shield(self._withdraw(number))
             raise

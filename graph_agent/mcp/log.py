@@ -23,7 +23,8 @@ class ServerLog:
         """Forget the last life."""
         self.stray = ""
         self._size = 0
-        self.path.write_bytes(b"")
+        self.path.unlink(missing_ok=True)
+        self.path.touch(mode=0o600)
 
     def write(self, data: bytes) -> None:
         """Keep what it wrote on its standard error; of a flood the latest stays."""

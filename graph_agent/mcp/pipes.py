@@ -24,7 +24,7 @@ __all__ = ["Launch", "Streams", "served"]
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 _LONGEST_LINE = 32 * 1024 * 1024
-_CHUNK = 1024 * 1024
+_CHUNK = 64 * 1024
 _LAST_WORDS_S = 0.2
 _GRACE_S = 2.0
 """What a server gets to end after its input was closed, and again after it was told to."""
@@ -91,6 +91,7 @@ async def _piped(left: AsyncExitStack) -> tuple[asyncio.StreamReader, int]:
 async def _kept(side: asyncio.StreamReader, log: ServerLog) -> None:
     while data := await side.read(_CHUNK):
         log.write(data)
+        await asyncio.sleep(0)
 
 
 async def _read(
@@ -100,7 +101,8 @@ async def _read(
         async with sink:
             async for line in _lines(output, lambda: log.note_stray("a line of more than 32 MB")):
                 text = line.decode("utf-8", "replace").strip()
-                message = message_of(text) if text else None
+                # A flood of other lines must not be read with the care that messages are.
+                message = message_of(text) if text.startswith("{") else None
                 if message is not None:
                     await sink.send(message)
                 elif text:
@@ -111,6 +113,7 @@ async def _lines(output: asyncio.StreamReader, when_too_long: Callable[[], None]
     """Line by line; one that does not end is passed over, not gathered."""
     begun, is_cut = bytearray(), False
     while chunk := await output.read(_CHUNK):
+        await asyncio.sleep(0)  # Others have their turn, however much there is to read.
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             if not is_cut:

@@ -15,10 +15,10 @@ import anyio
 from mcp import McpError
 from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
-from pydantic import ValidationError
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.conversation import Conversation, Signals, opened_conversation
+from graph_agent.mcp.lenient import NoResult
 from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.reaching import CannotReach
 from graph_agent.mcp.telling import NoAnswer, is_closed, way_out, why
@@ -132,7 +132,7 @@ class RunningServer:
             ) from error
         except McpError as error:
             raise ServerFailed(f"The MCP server {self.name!r} refused: {error.error.message}") from error
-        except ValidationError as error:
+        except NoResult as error:
             raise ServerFailed(
                 f"The MCP server {self.name!r} answered with what is no result of a call; what it did is not known."
             ) from error
@@ -175,7 +175,9 @@ class RunningServer:
                         signals.changed.clear()
                         await self._list_again(conversation)
         except Exception as error:  # noqa: BLE001 - the boundary to servers, which fail in every way there is
-            _log.warning("the MCP server %s failed", self.name, exc_info=not isinstance(error, CannotReach))
+            _log.warning(
+                "the MCP server %s failed", self.name, exc_info=not isinstance(error, CannotReach | NoAnswer)
+            )
             hint = way_out(error, self.name, self.server, self._around.sandbox, self.log)
             return f"{why(error, self.server, self.log)}{hint}"
         return "it ended by itself"
@@ -185,7 +187,7 @@ class RunningServer:
         try:
             async with asyncio.timeout(_RELISTED_S):
                 tools = await _unless_lost(conversation.tools(), self._signals.lost)
-        except (TimeoutError, McpError, _Lost, ValidationError):
+        except (TimeoutError, McpError, _Lost, ValueError):
             _log.warning("the MCP server %s did not list its tools anew", self.name, exc_info=True)
             return
         self._tell("running", self._on_tools(self, tools))

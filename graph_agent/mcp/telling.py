@@ -34,9 +34,7 @@ def why(error: BaseException, server: McpServer, log: ServerLog) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     match error:
-        case CannotReach():
-            return str(error)
-        case NoAnswer():
+        case CannotReach() | NoAnswer():
             return f"{error}{_stray(server, log)}"
         case httpx.HTTPError():
             return _of_address(error, server)
@@ -44,6 +42,8 @@ def why(error: BaseException, server: McpServer, log: ServerLog) -> str:
             return _refused(error, server)
         case McpError() | anyio.BrokenResourceError() | anyio.ClosedResourceError() | ConnectionError():
             return f"it ended before it answered ({_last_line(log)}all of it in {log.path}){_stray(server, log)}"
+        case RuntimeError() if "protocol version" in str(error):
+            return f"it speaks a version of the protocol that is not known here ({error})"
     return f"{type(error).__name__}: {error}"
 
 

@@ -113,7 +113,9 @@ def test_a_call_broken_off_by_a_kill_is_not_made_again_and_the_server_dies_with_
     assert (_statuses(bench), trace.read_text().count("started")) == (["cancelled"], 3)
 
 
-def test_an_approved_call_waits_for_its_server_in_the_next_life(set_up: SetUp) -> None:
+def test_an_approved_call_waits_for_its_server_in_the_next_life_and_the_chat_shows_how_it_is_doing(
+    set_up: SetUp,
+) -> None:
     bench = set_up(TC("c1", "mcp__demo__note", {"text": "a"}), TXT("ok"))
     trace = bench.workspace / "trace"
     _trusting(bench, _server("demo", "mcp_demo.py", "--trace", str(trace), "--wait", "1"), "demo")
@@ -122,6 +124,8 @@ def test_an_approved_call_waits_for_its_server_in_the_next_life(set_up: SetUp) -
     approved = bench.command("approvals", "approve", "c1")
     chat = bench.chat("resume", "t")
     chat.sees("ok")
+    chat.types("/mcp\r")
+    chat.sees("running, 8 tools")
     chat.types("\x04")
 
     assert (waiting.code, approved.returncode, chat.ends()) == (3, 0, 0)

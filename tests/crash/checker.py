@@ -10,6 +10,7 @@ from graph_agent.calls import NEW_MESSAGE
 from graph_agent.inspect.decode import decode
 from tests.cases.processes import running_with
 from tests.crash.play import ALWAYS, EDITED, GOES_ON, marker_in, words_for
+from tests.crash.small_effects import small_effects
 from tests.crash.world import World
 
 __all__ = ["avoidable", "violations"]
@@ -37,6 +38,7 @@ def violations(world: World) -> list[str]:
         *account.files(),
         *account.orphans(),
         *account.lost_output(),
+        *small_effects(world, account.by_marker),
     ]
 
 
@@ -131,7 +133,8 @@ class _Account:
             if self.runs[marker] and ("never started" in told or "Not run:" in told):
                 lies.append(f"I2: {marker} ran and the model was told {told!r}")
             claims_success = call["status"] == "success" and call.get("decision") != "done"
-            if call["tool_name"] == "bash" and claims_success and not self.runs[marker]:
+            has_effect = call["tool_name"] in ("bash", "mcp__notes__note")
+            if has_effect and claims_success and not self.runs[marker]:
                 lies.append(f"I1: {marker} is a success and never ran")
         return lies
 

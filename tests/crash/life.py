@@ -21,7 +21,6 @@ from graph_agent.app.forking import fork
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import ToolStorage, default_registry, early_reads_of, lend_shells, open_toolbox
 from graph_agent.config.paths import blob_dir
-from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
 from graph_agent.inspect import Reader
@@ -47,6 +46,7 @@ from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
 from graph_agent.toolbox.shells import Shells
 from tests.crash.ablations import ABLATIONS, Ablation
+from tests.crash.beside import settings_of
 from tests.crash.deadly import Countdown, DeadlySaver, deadly
 from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, words_for
 from tests.crash.world import World
@@ -79,6 +79,7 @@ def live(world: World, scene: Scene, plan: Plan) -> int:
     if child == 0:
         code = STUCK
         try:
+            os.environ["GRAPH_AGENT_HOME"] = str(world.database.parent)
             countdown = Countdown(plan.kill_at, plan.record, plan.kill_on)
             _die_between_file_operations(countdown)
             if plan.ablation is not None:
@@ -181,7 +182,7 @@ class _Life:
             points,
         )
         states = deadly(SqliteFileStates(database, clock), "file_states", ("set",), points)
-        settings = Settings(database=self._world.database, sandbox="off" if self._scene.in_the_open else "on")
+        settings = settings_of(self._scene, self._world)
         storage = ToolStorage(blobs, states, journal, SqliteGrants(database))
         servers = SessionServers(settings, default_registry(self._world.workspace), self._world.workspace, bus)
         records = deadly(SqliteShells(database, clock), "shells", ("add", "read", "end"), points)
@@ -205,6 +206,10 @@ class _Life:
 
         decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
 
+        async def close() -> None:
+            await servers.close()
+            await database.close()
+
         async def tidy() -> None:
             await saver.tidy(thread_id, self._scene.keep_turns)
 
@@ -225,9 +230,10 @@ class _Life:
             instructions=lambda: "system",
             clock=clock,
             bus=bus,
-            close=database.close,
+            close=close,
             shells=shells,
         )
+        await servers.start()
         thread = Thread(thread_id, self._world.workspace, "default", "person", 50, checkpoint_id)
         return await Session.open(thread, self._parts), run
 

@@ -25,6 +25,7 @@ __all__ = [
     "GOES_ON",
     "QUESTIONS",
     "SCENES",
+    "SMALL_EFFECTS",
     "PlayModel",
     "Scene",
     "Wanted",
@@ -40,6 +41,19 @@ GOES_ON = "sleep 33.77"
 
 EDITED = "X"
 """What an edit by the person adds to a marker."""
+
+
+HOME_PAGE = "http://web.site/"
+"""Stands for the address of the world's own site."""
+
+_WRITES: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "ask_user": lambda marker: {"question": f"{marker}?", "options": ["yes", "no"]},
+    "save_memory": lambda marker: {"fact": f"the sign is {marker}"},
+    "todo_write": lambda marker: {"items": [{"content": marker}]},
+    "mcp__notes__note": lambda marker: {"text": marker},
+    "web_fetch": lambda marker: {"url": f"{HOME_PAGE}{marker}"},
+}
+"""What the model writes for tools that neither run commands nor touch files of the workspace."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +81,8 @@ class Wanted:
             return {"command": f"echo {marker} >> effects; {end}"}
         if self.tool == "write_file":
             return {"file_path": f"{marker}.txt", "content": f"{marker}\n"}
-        if self.tool == "ask_user":
-            return {"question": f"{marker}?", "options": ["yes", "no"]}
-        return {"file_path": "read.txt"}
+        writes = _WRITES.get(self.tool)
+        return writes(marker) if writes else {"file_path": "read.txt"}
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,10 @@ class Scene:
     """Turns that stay when the thread prunes itself at rest."""
     rewinds: bool = False
     """When all is over, conversation and files are put back to some earlier checkpoint, once, and played on."""
+    has_server: bool = False
+    """A server of tools notes what it is told where commands leave their effects."""
+    fetches: bool = False
+    """There is a web site that counts what it is asked for."""
     in_the_open: bool = False
     """Its commands run without a sandbox: with one they die with their agent."""
     forks: bool = False
@@ -99,6 +116,23 @@ _BASH, _WRITE = Wanted("bash", "approve"), Wanted("write_file", "approve")
 _ALWAYS = Wanted("bash", "always")
 _QUESTION = Wanted("ask_user", "answer")
 _SLOW = Wanted("bash", "approve", stays=20)
+
+_NOTED = Wanted("mcp__notes__note", "approve")
+_FETCHED, _PLANNED, _REMEMBERED = Wanted("web_fetch"), Wanted("todo_write"), Wanted("save_memory")
+
+SMALL_EFFECTS = (
+    Scene(
+        "remembered and planned",
+        (((_PLANNED, _REMEMBERED, _READ), (_PLANNED,)), ((_REMEMBERED, _PLANNED), (_REMEMBERED,))),
+    ),
+    Scene(
+        "noted by a server",
+        (((_NOTED, _READ, Wanted("mcp__notes__note", "reject")), (_NOTED,)), ((_NOTED, _NOTED),)),
+        has_server=True,
+    ),
+    Scene("fetched from the web", (((_FETCHED, _READ, _FETCHED), (_FETCHED,)), ((_FETCHED,),)), fetches=True),
+)
+"""Effects that are no commands and no files of the workspace."""
 
 QUESTIONS = Scene("asked by the model", (((_READ, _QUESTION, _BASH), (_QUESTION,)), ((_QUESTION,),)))
 """Its questions are answered in words."""
@@ -143,6 +177,7 @@ SCENES: tuple[Scene, ...] = (
         keep_turns=1,
         goes_back=True,
     ),
+    *SMALL_EFFECTS,
 )
 
 
@@ -174,17 +209,28 @@ class PlayModel:
         calls = []
         for position, call in enumerate(wanted[asked]):
             marker = f"m{turn}{asked}{position}-{uuid4().hex[:8]}" if call.answer != "always" else ALWAYS
-            is_about_a_shell = call.tool in ("bash_output", "bash_kill")
-            arguments = {"id": _newest_shell(messages)} if is_about_a_shell else call.arguments(marker)
+            arguments = self._arguments(call, marker, messages)
             calls.append({"id": f"call_{uuid4().hex}", "name": call.tool, "args": arguments})
             on_delta(Delta("tool_call", json.dumps(arguments), position, call.tool))
         await asyncio.sleep(0)  # A read may begin before the reply is whole.
         return AIMessage("", tool_calls=calls)
 
+    def _arguments(self, call: Wanted, marker: str, messages: Sequence[AnyMessage]) -> dict[str, Any]:
+        if call.tool in ("bash_output", "bash_kill"):
+            return {"id": _newest_shell(messages)}
+        arguments = call.arguments(marker)
+        if call.tool == "web_fetch":
+            return {"url": arguments["url"].replace(HOME_PAGE, f"http://127.0.0.1:{self._world.port}/")}
+        return arguments
+
 
 def _newest_shell(messages: Sequence[AnyMessage]) -> str:
     told = re.findall(r"in the background as (sh\d+)", "\n".join(str(message.content) for message in messages))
     return told[-1] if told else "none"
+
+
+_MARKED = ("command", "file_path", "question", "fact", "items", "content", "text", "url")
+"""Arguments that may carry a marker."""
 
 
 def words_for(marker: str) -> str:
@@ -194,6 +240,6 @@ def words_for(marker: str) -> str:
 
 def marker_in(arguments: Mapping[str, Any]) -> str:
     """The marker that a call's arguments carry, without the sign of an edit; empty where there is none."""
-    text = str(arguments.get("command") or arguments.get("file_path") or arguments.get("question") or "")
+    text = next((str(arguments[name]) for name in _MARKED if name in arguments), "")
     found = re.search(r"\bm\d{3}-[0-9a-f]{8}", text)
     return found[0] if found else ""

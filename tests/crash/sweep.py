@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.crash.ablations import ABLATIONS
+from tests.crash.beside import web_site
 from tests.crash.checker import avoidable, violations
 from tests.crash.life import Plan, live
 from tests.crash.play import SCENES, Scene
@@ -60,7 +61,8 @@ def crash_points(scene: Scene, folder: Path) -> list[str]:
     """The labels of the points that an undisturbed life of this scene passes, in order."""
     world, record = World(folder), folder / "points"
     world.create()
-    live(world, scene, Plan(record=record))
+    with web_site(scene, world):
+        live(world, scene, Plan(record=record))
     found = violations(world)
     if found:
         raise AssertionError(f"{scene.name!r} goes wrong undisturbed: {found}")
@@ -73,14 +75,15 @@ def trial(scene: Scene, plans: list[Plan], folder: Path, tally: Tally, labels: l
     world.create()
     missing = plans[-1].ablation
     later = Plan(ablation=missing if missing and ABLATIONS[missing].lasts else None)
-    for plan in [*plans, *[later] * _LIVES]:
-        code = live(world, scene, plan)
-        if code < 0:
-            at = plan.kill_at or 0
-            is_known = plan is plans[0] and 0 < at <= len(labels)
-            tally.kills[labels[at - 1] if is_known else "later or random"] += 1
-        elif code == 0:
-            break
+    with web_site(scene, world):
+        for plan in [*plans, *[later] * _LIVES]:
+            code = live(world, scene, plan)
+            if code < 0:
+                at = plan.kill_at or 0
+                is_known = plan is plans[0] and 0 < at <= len(labels)
+                tally.kills[labels[at - 1] if is_known else "later or random"] += 1
+            elif code == 0:
+                break
     tally.add(world)
 
 
@@ -152,8 +155,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=2000, help="how many lives to kill")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="repeat a sweep")
+    parser.add_argument("--scene", default="", help="only scenes whose name holds this")
     options = parser.parse_args(arguments)
-    tally = sweep(options.kills, options.seed)
+    tally = sweep(options.kills, options.seed, tuple(scene for scene in SCENES if options.scene in scene.name))
     for label, count in sorted(tally.kills.items()):
         print(f"{count:6d}  {label}")  # noqa: T201 - a report
     print(f"seed: {options.seed}")  # noqa: T201 - a report

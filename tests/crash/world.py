@@ -29,6 +29,11 @@ class World:
         """Where the tools work."""
         return self.folder / "workspace"
 
+    @property
+    def port(self) -> int:
+        """Where its web site listens, in a scene that has one."""
+        return int((self.folder / "port").read_text())
+
     def create(self) -> None:
         """Lay the folder down."""
         self.workspace.mkdir(parents=True)

@@ -1,3 +1,4 @@
+import stat
 from pathlib import Path
 
 from graph_agent.mcp.log import ServerLog
@@ -24,4 +25,5 @@ def test_a_new_life_begins_with_nothing_said(tmp_path: Path) -> None:
     told = (log.last_lines(2), log.stray)
     log.begin()
 
+    assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
     assert (before, told, log.last_lines(2), log.stray) == ((), (("größer", "spaced"), "first"), (), "")
