@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from mcp.types import Tool
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.naming import offered_name
+from graph_agent.mcp.naming import alike, offered_name
 from graph_agent.mcp.server import RunningServer, Surroundings
 from graph_agent.mcp.tool import McpTool
 from tools.base import ToolContext
@@ -23,6 +23,7 @@ class Fleet:
         self._registry = registry
         self._around = around
         self._standing: dict[str, dict[str, Tool]] = {}
+        self._alike = alike(list(servers))
         self.running = [RunningServer(name, server, around, self._take_over) for name, server in servers.items()]
 
     def start(self) -> None:
@@ -53,6 +54,7 @@ class Fleet:
 
     def _take_over(self, running: RunningServer, tools: list[Tool]) -> int:
         """The server's list replaces what stood for it; what is as it was keeps its place. How many are offered."""
+        is_new = running.name not in self._standing
         standing = self._standing.setdefault(running.name, {})
         wanted = [tool for tool in tools if _is_wanted(tool.name, running.server)]
         for name in [name for name, tool in standing.items() if tool not in wanted]:
@@ -61,12 +63,22 @@ class Fleet:
         for tool in wanted:
             if tool in standing.values():
                 continue
-            name = offered_name(running.name, tool.name, self._registry.names())
+            is_marked = running.name in self._alike
+            name = offered_name(running.name, tool.name, self._registry.names(), is_marked=is_marked)
             if name in self._registry:
                 continue  # the server lists it twice
             self._registry.register_factory(name, _factory(name, tool, running), origin="mcp")
             standing[name] = tool
+        if is_new:
+            self._put_behind(running)
         return len(standing)
+
+    def _put_behind(self, running: RunningServer) -> None:
+        """Tools stand in the order of the configuration, whoever was quicker: each life offers the same."""
+        for later in self.running[self.running.index(running) + 1 :]:
+            for name, tool in self._standing.get(later.name, {}).items():
+                self._registry.unregister(name)
+                self._registry.register_factory(name, _factory(name, tool, later), origin="mcp")
 
 
 def _is_wanted(name: str, server: McpServer) -> bool:

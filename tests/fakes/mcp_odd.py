@@ -1,10 +1,11 @@
 """A server without the SDK that lists what no SDK would: schemas of every kind, long names, pages.
 
-`python mcp_odd.py` answers each call with the name of the tool and the arguments it was sent.
+`python mcp_odd.py [--wait S] [--without-tools]` answers each call with its tool and the arguments it was sent.
 """
 
 import json
 import sys
+import time
 from typing import Any
 
 __all__ = ["LONG_NAME", "TOOLS"]
@@ -110,5 +111,7 @@ def _serve() -> None:
 
 
 if __name__ == "__main__":
+    if "--wait" in sys.argv:
+        time.sleep(float(sys.argv[sys.argv.index("--wait") + 1]))
     sys.stdout.write("a banner that is no message\n")
     _serve()

@@ -29,6 +29,31 @@ async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as
     assert all(item["parameters"]["type"] == "object" and "properties" in item["parameters"] for item in declared)
 
 
+async def test_tools_stand_in_the_order_of_the_configuration_whichever_server_was_quicker(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    async with harbour.fleet(slow=odd("--wait", "0.3", tools=("any",)), quick=odd(tools=("now",))) as fleet:
+        await fleet.settled()
+
+        assert harbour.registry.names() == ["mcp__slow__any", "mcp__quick__now"]
+
+
+async def test_servers_with_names_alike_offer_the_same_names_whichever_was_quicker(tmp_path: Path) -> None:
+    offered = []
+    for first, second in ((0.3, 0.0), (0.0, 0.3)):
+        harbour = Harbour(tmp_path)
+        servers = {
+            "a b": odd("--wait", str(first), tools=("now",)),
+            "a.b": odd("--wait", str(second), tools=("now",)),
+        }
+        async with harbour.fleet(**servers) as fleet:
+            await fleet.settled()
+            offered.append([(tool.name, tool.original_name) for tool in harbour.registry.all()])
+
+    assert offered[0] == offered[1]
+    assert offered[0][0] == ("mcp__a_b__now", "mcp__a b__now")
+    assert offered[0][1][1] == "mcp__a.b__now"
+
+
 async def test_only_the_tools_that_the_settings_let_through_are_offered(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     some = {"tools": ("a*", "now"), "disabled_tools": ("a.b",)}

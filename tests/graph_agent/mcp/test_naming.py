@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph_agent.mcp.naming import full_name, offered_name
+from graph_agent.mcp.naming import alike, full_name, offered_name
 
 _ACCEPTED = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -35,3 +35,13 @@ def test_whatever_servers_call_their_tools_every_offered_name_is_accepted_and_no
 
     assert all(_ACCEPTED.fullmatch(name) for name in names)
     assert len(set(names)) == len({full_name(server, tool) for server, tool in pairs})
+
+
+def test_servers_whose_tools_could_be_taken_for_those_of_another_are_marked() -> None:
+    assert alike(["a", "a__b", "ab", "a b", "a_b", "c"]) == {"a__b", "a_b"}
+
+
+def test_marked_names_tell_apart_what_is_spelled_alike() -> None:
+    names = {offered_name("a", "b__c", ()), offered_name("a__b", "c", (), is_marked=True)}
+
+    assert len(names) == 2
