@@ -6,6 +6,7 @@ AgentError                      anything a user may be shown; message = what hap
 │   └── UnknownId               2   no thread, checkpoint or call has this id, or several have
 │       └── NothingYet          2   there is no database yet, so nothing has an id
 ├── ModelError                  6   the model or its provider failed for good
+│   └── ContextOverflow         6   the request is longer than the model takes
 ├── ThreadHeld                  7   another process holds the thread
 ├── StorageError                1   database or blobs cannot be used
 │   ├── NewerSchema             1   written by a newer version
@@ -23,6 +24,7 @@ __all__ = [
     "AgentError",
     "AnswerRefused",
     "ConfigError",
+    "ContextOverflow",
     "ControlFlow",
     "DamagedDatabase",
     "ForbiddenTransition",
@@ -67,6 +69,13 @@ class ModelError(AgentError):
     """The model or its provider failed for good; the message says what the server said and what to do."""
 
     exit_code = 6
+
+
+class ContextOverflow(ModelError):
+    """The request is longer than the model takes: asked again, a shorter one may be answered."""
+
+    most_tokens: int | None = None
+    """How many tokens it takes, where the provider said so."""
 
 
 class ThreadHeld(AgentError):

@@ -13,6 +13,7 @@ from graph_agent.app.roots import Place
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import ToolStorage, default_registry, early_reads_of, lend_shells, open_toolbox
 from graph_agent.app.walls import sandbox_of, walls_of
+from graph_agent.app.windows import ModelWindows
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
@@ -83,7 +84,17 @@ async def graph_parts(
     instructions = partial(_instructions, place, settings.instructions, clock)
     barrier, meter = SqliteBarrier(database), meter_of(settings)
     return Parts(
-        model, toolbox, store.journal, barrier, clock, bus, instructions, meter=meter, early=early_reads_of(toolbox)
+        model,
+        toolbox,
+        store.journal,
+        barrier,
+        clock,
+        bus,
+        instructions,
+        ModelWindows(settings, model),
+        store.blobs,
+        meter=meter,
+        early=early_reads_of(toolbox),
     )
 
 

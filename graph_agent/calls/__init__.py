@@ -2,7 +2,7 @@
 
 from graph_agent.calls.answers import fitting_answers
 from graph_agent.calls.digest import args_digest
-from graph_agent.calls.folding import merge_messages, merge_names
+from graph_agent.calls.folding import REPLACES, SHORTENED, in_place_of, merge_messages, merge_names
 from graph_agent.calls.mark import process_mark
 from graph_agent.calls.record import (
     CallKind,
@@ -27,6 +27,8 @@ __all__ = [
     "FINAL",
     "INITIAL",
     "NEW_MESSAGE",
+    "REPLACES",
+    "SHORTENED",
     "STATUSES",
     "TRANSITIONS",
     "CallKind",
@@ -37,6 +39,7 @@ __all__ = [
     "args_digest",
     "completed_tool_calls",
     "fitting_answers",
+    "in_place_of",
     "is_allowed",
     "merge_calls",
     "merge_messages",

@@ -1,24 +1,39 @@
-"""How writes are folded into the conversation and into lists of names. Knows messages by id and type only."""
+"""How writes are folded into the conversation and into lists of names. Knows messages by id and type only.
+
+The channel `messages` holds the live window: what the next request is made of. What a compaction takes out of it
+stays in the checkpoints before it and in the transcript.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
-__all__ = ["merge_messages", "merge_names"]
+__all__ = ["REPLACES", "SHORTENED", "in_place_of", "merge_messages", "merge_names"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+REPLACES = "replaces"
+"""Key in the `response_metadata` of a summary: the ids of the messages whose place it takes."""
+SHORTENED = "shortened"
+"""Key in the `response_metadata` of a message that holds less than the one of the same id that it follows."""
 
 
 def merge_messages(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "list[AnyMessage]":
     """Fold writes, each a message or a list of messages, oldest first: upsert by id, remove by RemoveMessage.
 
-    Deterministic and batching-invariant, as a delta channel demands.
+    A message that replaces others goes where the first of them stood. Deterministic and batching-invariant, as a
+    delta channel demands.
     """
     merged = {message.id: message for message in messages}
     for write in writes:
         for message in write if isinstance(write, list | tuple) else [write]:
             if message.type == "remove":
                 merged.pop(message.id, None)
+            elif isinstance(replaced := message.response_metadata.get(REPLACES), list):
+                merged = in_place_of(merged, replaced, message.id, message)
             else:
                 merged[message.id] = message
     return list(merged.values())
@@ -28,3 +43,16 @@ def merge_names(names: list[str], more: Any) -> list[str]:
     """The names with those that are new, in the order of arrival. Never raises: the state stays readable."""
     added = [name for name in more if isinstance(name, str)] if isinstance(more, list | tuple) else []
     return list(dict.fromkeys([*names, *added]))
+
+
+def in_place_of(merged: dict[K, V], replaced: Sequence[K], key: K, value: V) -> dict[K, V]:
+    """The mapping with one entry in the place of several; at the end where none of them is there."""
+    gone = {*replaced, key}
+    folded: dict[K, V] = {}
+    for old, entry in merged.items():
+        if old not in gone:
+            folded[old] = entry
+        elif key not in folded:
+            folded[key] = value
+    folded.setdefault(key, value)
+    return folded

@@ -4,9 +4,10 @@ import sys
 import time
 from typing import TextIO
 
+from graph_agent.cli.compacted import compacted_line
 from graph_agent.cli.escape import escape
 from graph_agent.cli.shell_line import shell_line
-from graph_agent.events import CallEnded, CallPlanned, CallStarted, Event, ShellEnded, ShellKept, Warned
+from graph_agent.events import CallEnded, CallPlanned, CallStarted, Compacted, Event, ShellEnded, ShellKept, Warned
 
 __all__ = ["News"]
 
@@ -31,6 +32,8 @@ class News:
                 self._tell_end(event)
             case ShellEnded() | ShellKept():
                 self.tell(f"note: {shell_line(event)}")
+            case Compacted():
+                self.tell(compacted_line(event))
             case Warned(text=text):
                 self.tell(f"note: {text}")
             case _:

@@ -81,7 +81,11 @@ class ModelSettings(Section):
     connect_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for a connection."""
     context_window: int | None = Field(default=None, gt=0)
-    """Tokens the model can take in."""
+    """Tokens the model takes in; without it, what the endpoint tells, else what is known of the model."""
+    context_reserve: int = Field(default=8_192, ge=0)
+    """Of these, tokens kept free for the reply; at most a quarter."""
+    compact_at: int = Field(default=80, ge=10, le=100)
+    """Percent of the rest that a conversation fills before it is made shorter."""
     local: Path | None = None
     """A GGUF file: a small model that runs in this process (extra `local`); an endpoint goes before it."""
     local_commands: bool = True

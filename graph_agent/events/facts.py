@@ -4,6 +4,7 @@ A question is not an event: it is returned by the session and answered through i
 
     SessionOpened
     └── TurnStarted
+        ├── Compacted                         the conversation was made shorter; before the request, or in its place
         ├── StepStarted                       one model request with what follows from it
         │   ├── TextArrived*, CallArrived*    deltas, may be dropped
         │   ├── ModelReplied
@@ -26,6 +27,7 @@ __all__ = [
     "CallPlanned",
     "CallProgressed",
     "CallStarted",
+    "Compacted",
     "Event",
     "ModelReplied",
     "ServerChanged",
@@ -88,6 +90,18 @@ class CallArrived:
     tool_name: str
     arguments_text: str
     type: Literal["call_arrived"] = "call_arrived"
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The conversation that the model is told was made shorter; nothing of it is lost in the thread."""
+
+    tokens_before: int
+    """Of the whole request, estimated."""
+    tokens_after: int
+    how: Literal["references", "summary", "outline"]
+    """Old results became references; or also the older part a summary, by the model, or an outline made without."""
+    type: Literal["compacted"] = "compacted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +238,7 @@ Event = (
     | StepStarted
     | TextArrived
     | CallArrived
+    | Compacted
     | ModelReplied
     | CallPlanned
     | CallAnswered

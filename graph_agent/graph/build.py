@@ -13,15 +13,17 @@ from langgraph.types import Command, Send, interrupt
 from graph_agent.events import EventBus
 from graph_agent.graph import edges
 from graph_agent.graph.approval import HumanApproval
+from graph_agent.graph.compaction import Compaction
 from graph_agent.graph.execution import ToolExecution
 from graph_agent.graph.life import Here, Life, Step
 from graph_agent.graph.observation import Observation
 from graph_agent.graph.reasoning import Reasoning
 from graph_agent.graph.routing import ToolRouting
 from graph_agent.graph.state import AgentState, CallTask
-from graph_agent.ports import Barrier, ChatModel, Clock, Journal, Toolbox
+from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Journal, Toolbox
 from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.ports.meter import UNPRICED, Meter
+from graph_agent.ports.window import WindowOf, assumed_window
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -47,6 +49,9 @@ class Parts:
     clock: Clock
     bus: EventBus
     instructions: Callable[[], str]
+    window_of: WindowOf = assumed_window
+    blobs: Blobs | None = None
+    """Where results are kept that leave the live window."""
     hold: Callable[[str], Awaitable[None]] = _held_already
     """Awaited with the thread's id before each node; raises where another process has the thread."""
     meter: Meter = UNPRICED
@@ -59,9 +64,17 @@ def build_graph(
     parts: Parts, checkpointer: "BaseCheckpointSaver[str] | None" = None
 ) -> "CompiledStateGraph[AgentState, Life, Any, Any]":
     """Compile the graph. Without a checkpointer it takes the one of whoever runs it, as LangGraph's server does."""
+    compaction = Compaction(parts.model, parts.journal, parts.bus, parts.window_of, parts.blobs, parts.meter)
     nodes: dict[str, _Node] = {
         "reasoning": Reasoning(
-            parts.model, parts.toolbox, parts.journal, parts.bus, parts.instructions, parts.meter, parts.early
+            parts.model,
+            parts.toolbox,
+            parts.journal,
+            parts.bus,
+            parts.instructions,
+            compaction,
+            parts.meter,
+            parts.early,
         ),
         "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
         "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),

@@ -1,15 +1,20 @@
-"""The node that asks the model. It decides nothing else and has no effect but the request."""
+"""The node that asks the model. It decides nothing else and has no effect but the request.
+
+Where the request would be too long, a step of this node makes the conversation shorter instead; the next one asks.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, SystemMessage
 
+from graph_agent.errors import ContextOverflow
 from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
 from graph_agent.graph.budgets import passed
+from graph_agent.graph.compaction import Compaction, Smaller
 from graph_agent.graph.history import printable, require_valid
 from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
@@ -20,9 +25,13 @@ from graph_agent.ports.spending import UNLIMITED, summed
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
 
-__all__ = ["Reasoning"]
+__all__ = ["COMPACT_ONLY", "Reasoning"]
 
 _USABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+COMPACT_ONLY = "compact_only"
+"""Key of a turn that is for a compaction alone; it holds the turn that the thread came to rest with."""
+_SINCE_REPLY = ("compactions", "overflowed")
+"""What a turn notes until the next reply: how often the conversation was made shorter, and that it was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +44,12 @@ class Reasoning:
     bus: EventBus
     instructions: Callable[[], str]
     """System prompt for threads whose history does not begin with one."""
+    compaction: Compaction
     meter: Meter = UNPRICED
     early: EarlyReads = NOTHING_EARLY
 
     async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
-        """Outcomes: called, answered, stopped, limit.
+        """Outcomes: called, answered, compacted, shortened, stopped, limit.
 
         Raises:
             ModelError: the request failed for good; the state stays as it was, so asking again is possible.
@@ -47,28 +57,62 @@ class Reasoning:
         """
         turn = state.get("turn") or {}
         if life.stop:
-            return Step("stopped", {"turn": {**turn, "outcome": "stopped"}})
+            return Step("stopped", {"turn": turn.get(COMPACT_ONLY) or {**turn, "outcome": "stopped"}})
         if turn.get("outcome"):
             turn = {}  # Of the turn before: a server begins the next with the message alone.
         messages = state["messages"]
         require_valid(messages)
-        request = self._request(state, scope_of(state, life, here).mode)
-        label = self.model.label
+        scope = scope_of(state, life, here)
+        request = self._request(state, scope.mode)
+        if COMPACT_ONLY in turn:
+            smaller = await self.compaction.by_hand(state, here.thread_id, request)
+            update = {} if smaller is None else _smaller(state, {}, smaller)
+            return Step("shortened", {**update, "turn": turn[COMPACT_ONLY]})
         if life.budget != UNLIMITED and (
-            pause := passed(life.budget, (turn, state), self.meter.least(request, label))
+            pause := passed(life.budget, (turn, state), self.meter.least(request, self.model.label))
         ):
             return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
-        step = int(turn.get("steps", 0)) + 1
+        if (instead := await self._fit(state, turn, request, here)) is not None:
+            return instead
+        return await self._ask(state, turn, request, scope)
+
+    async def _fit(
+        self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, here: Here
+    ) -> Step | None:
+        """The step to take instead of a request that would be too long."""
+        done = int(turn.get("compactions", 0))
+        smaller = await self.compaction.before(state, here.thread_id, request, done)
+        if smaller is not None:
+            return Step("compacted", _smaller(state, {**turn, "compactions": done + 1}, smaller))
+        window = await self.compaction.is_hopeless(state, request, done)
+        if window is None:
+            return None
+        why = (
+            f"even compacted, the conversation is longer than the {window.tokens:,} tokens that the model takes: "
+            "choose a larger model, raise context_window under [model] if it takes more, or start a new thread"
+        )
+        return Step("limit", {"turn": {**turn, "outcome": "limit", "why": why}})
+
+    async def _ask(self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, scope: Scope) -> Step:
+        step, label = int(turn.get("steps", 0)) + 1, self.model.label
         self.bus.publish(StepStarted(step))
-        reply = await self._reply(request, scope_of(state, life, here))
+        try:
+            reply = await self._reply(request, scope)
+        except ContextOverflow as overflow:
+            if turn.get("overflowed"):
+                raise
+            smaller = await self.compaction.after(state, scope.thread_id, request, overflow)
+            if smaller is None:
+                raise
+            return Step("compacted", _smaller(state, {**turn, "overflowed": True}, smaller))
         usage = self.meter.usage_of(request, reply, label)
-        message = await self._adopt(reply, here.thread_id)
+        message = await self._adopt(reply, scope.thread_id)
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)
         self.bus.publish(ModelReplied(message.text, call_ids, usage))
         update = {
             "messages": [message],
             "turn": {
-                **turn,
+                **{key: value for key, value in turn.items() if key not in _SINCE_REPLY},
                 "steps": step,
                 "outcome": "" if call_ids else "done",
                 "usage": summed(turn.get("usage"), usage),
@@ -127,3 +171,15 @@ class Reasoning:
             usage_metadata=reply.usage_metadata,
             response_metadata={key: reply.response_metadata[key] for key in kept if key in reply.response_metadata},
         )
+
+
+def _smaller(state: "AgentState", turn: Mapping[str, Any], smaller: Smaller) -> dict[str, Any]:
+    update: dict[str, Any] = {
+        "messages": list(smaller.messages),
+        "context": dict(smaller.context),
+        "turn": dict(turn),
+    }
+    if smaller.spent:
+        update["usage"] = summed(state.get("usage"), smaller.spent)
+        update["turn"]["usage"] = summed(turn.get("usage"), smaller.spent)
+    return update

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graph_agent.calls import merge_calls
+from graph_agent.calls import REPLACES, in_place_of, merge_calls
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.decode import Snapshot, decode
 from graph_agent.inspect.line import line_to
@@ -110,17 +110,25 @@ def _merge_calls(calls: Any, writes: Sequence[Any]) -> Any:
 
 
 def _merge_messages(messages: Any, writes: Sequence[Any]) -> list[dict[str, Any]]:
-    """As the graph folds them: upsert by id where it first stood, remove by a message of type `remove`."""
+    """As the graph folds them: upsert by id where it first stood, a summary in the place of what it is of."""
     merged: dict[Any, dict[str, Any]] = {_key_of(message): message for message in messages or ()}
     for write in writes:
         for message in write if isinstance(write, list) else [write]:
             if message.get("type") != "remove":
-                merged[_key_of(message)] = message
+                merged = _with(merged, message)
             elif message.get("id") == _ALL:
                 merged.clear()
             else:
                 merged.pop(message.get("id"), None)
     return list(merged.values())
+
+
+def _with(merged: dict[Any, dict[str, Any]], message: dict[str, Any]) -> dict[Any, dict[str, Any]]:
+    replaced = (message.get("response_metadata") or {}).get(REPLACES)
+    if isinstance(replaced, list):
+        return in_place_of(merged, replaced, _key_of(message), message)
+    merged[_key_of(message)] = message
+    return merged
 
 
 def _key_of(message: Mapping[str, Any]) -> Any:

@@ -1,5 +1,8 @@
 """Which models an endpoint has, and which one is meant where none is named."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import openai
 
 from graph_agent.config.choice import shown_url
@@ -9,7 +12,7 @@ from graph_agent.errors import ModelError, UsageError
 from graph_agent.model.failures import Place, diagnose
 from graph_agent.model.wire import open_wire
 
-__all__ = ["list_models", "place_of", "resolve_model_name"]
+__all__ = ["list_models", "listed_entries", "place_of", "resolve_model_name"]
 
 _SHOWN = 12
 _NO_SECRET = 3
@@ -28,15 +31,24 @@ async def list_models(settings: Settings) -> tuple[str, ...]:
     Raises:
         ModelError: the endpoint did not answer with a list.
     """
-    wire = open_wire(settings.model, "")
+    return tuple(str(entry["id"]) for entry in await listed_entries(settings.model))
+
+
+async def listed_entries(model: ModelSettings) -> tuple[Mapping[str, Any], ...]:
+    """The endpoint's model list with all that it tells of each; every entry has an `id`.
+
+    Raises:
+        ModelError: the endpoint did not answer with a list.
+    """
+    wire = open_wire(model, "")
     try:
         page = await wire.root_async_client.models.list()
     except openai.APIError as error:
-        failure = diagnose(error, place_of(settings.model, ""))
+        failure = diagnose(error, place_of(model, ""))
         raise ModelError(f"The list of models cannot be read. {failure.line}") from None
     finally:
         await wire.close()
-    return tuple(str(entry.id) for entry in page.data or () if entry.id)
+    return tuple(entry.model_dump() for entry in page.data or () if entry.id)
 
 
 async def resolve_model_name(settings: Settings) -> str:

@@ -15,7 +15,7 @@ import openai
 from langchain_core.messages import AIMessage
 
 from graph_agent.config.model_settings import ModelSettings
-from graph_agent.errors import ModelError
+from graph_agent.errors import ContextOverflow, ModelError
 from graph_agent.model.arrival import Arrival
 from graph_agent.model.correcting import corrected, in_all
 from graph_agent.model.dialect import Dialect, configured, relearned
@@ -24,6 +24,7 @@ from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import place_of
 from graph_agent.model.patience import Patience
 from graph_agent.model.prompt_form import Rendering, in_prompt_form
+from graph_agent.model.windows import limit_in
 from graph_agent.model.wire import Wire, open_wire
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
@@ -97,8 +98,7 @@ class OpenAIModel:
                 continue
             wait = patience.wait_after(answer)
             if wait is None:
-                kind = Unavailable if answer.kind in PASSING else ModelError
-                raise kind(patience.last_words(answer))
+                raise _final(answer, patience.last_words(answer))
             on_delta(Delta("retry", f"{answer.line} Waiting {wait:.1f} s, then try {patience.tries}."))
             await self._around.sleep(wait)
 
@@ -134,3 +134,11 @@ class OpenAIModel:
         if shown != known:
             self._dialect = shown
             await asyncio.to_thread(self._around.learned.keep, self._place.url, self._place.model, shown)
+
+
+def _final(failure: Failure, words: str) -> ModelError:
+    if failure.kind != "too_long":
+        return Unavailable(words) if failure.kind in PASSING else ModelError(words)
+    overflow = ContextOverflow(words)
+    overflow.most_tokens = limit_in(failure.said)
+    return overflow

@@ -65,6 +65,10 @@ class Journal(Protocol):
         """Which of these ids any call of the thread already has, on any branch."""
         ...
 
+    async def written_files(self, thread_id: str) -> list[str]:
+        """The files that calls of the thread wrote or may have written, in the order of the first time."""
+        ...
+
     async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None) -> Claim:
         """Write "executing" for this attempt, in one transaction.
 

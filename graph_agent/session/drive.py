@@ -56,6 +56,11 @@ class Drive:
         return self._token
 
     @property
+    def stored_mode(self) -> str:
+        """The mode as a later life finds it: bypassPermissions is never stored, it must be asked for anew."""
+        return "default" if self.mode == "bypassPermissions" else self.mode
+
+    @property
     def scope(self) -> Scope:
         """Where and under which mode the calls that are asked about would run."""
         return Scope(self._thread.thread_id, self.mode, self._cwd)

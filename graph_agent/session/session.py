@@ -14,15 +14,13 @@ from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Wa
 from graph_agent.session.answering import Answering
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.branching import found_earlier, go_back, judge_anew
+from graph_agent.session.compacting import compacted
 from graph_agent.session.drive import Drive
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.rewinding import finish_broken_off, told_finished
 from graph_agent.session.run import Position
 
 __all__ = ["Session"]
-
-_STORED_MODE_INSTEAD = {"bypassPermissions": "default"}
-"""bypassPermissions is never stored: a later life must ask for it anew."""
 
 
 class Session:
@@ -193,6 +191,11 @@ class Session:
             return await self._begin({})
         return await self._drive.rest("done", position.values)
 
+    async def compact(self) -> Rest:
+        """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
+        await self._ready_for_a_turn()
+        return await compacted(self._drive, self._parts)
+
     async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
         """The open question as it would be asked with these arguments; what is to be answered is still `question`.
 
@@ -291,8 +294,7 @@ class Session:
             )
 
     async def _begin(self, update: dict[str, Any]) -> Rest:
-        mode = _STORED_MODE_INSTEAD.get(self._drive.mode, self._drive.mode)
         turn = {"steps": 0, "outcome": "", "usage": {}}
         return await self._drive.run(
-            lambda life: self._parts.run.begin({"turn": turn, "mode": mode, **update}, life)
+            lambda life: self._parts.run.begin({"turn": turn, "mode": self._drive.stored_mode, **update}, life)
         )

@@ -30,6 +30,11 @@ _KNOWN = """
 SELECT call_id FROM ledger WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
 UNION SELECT call_id FROM journal WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
 """
+_WRITTEN = """
+SELECT json_extract(intent, '$.path') AS path FROM journal
+WHERE thread_id = ? AND intent IS NOT NULL AND undone = 0 AND status NOT IN ('error', 'not_started')
+GROUP BY path ORDER BY min(started_at)
+"""
 _CLAIM = """
 INSERT INTO journal (thread_id, call_id, attempt, owner, status, started_at, intent)
 VALUES (?, ?, ?, ?, 'executing', ?, ?)
@@ -73,6 +78,11 @@ class SqliteJournal:
         """See `Journal.known_ids`."""
         named = {"thread_id": thread_id, "ids": json_text(call_ids)}
         return await self._database.run(lambda connection: {row[0] for row in connection.execute(_KNOWN, named)})
+
+    async def written_files(self, thread_id: str) -> list[str]:
+        """See `Journal.written_files`."""
+        key = (storable(thread_id),)
+        return await self._database.run(lambda connection: [row[0] for row in connection.execute(_WRITTEN, key)])
 
     async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None) -> Claim:
         """See `Journal.claim`."""

@@ -77,7 +77,7 @@ class FakeOpenAI:
         by_history: bool = False,
         refuse_stream: bool = False,
         after: Reply | None = None,
-        models: Sequence[str] = ("fake-model",),
+        models: Sequence[str | Mapping[str, Any]] = ("fake-model",),
         port: int = 0,
         log: Path | None = None,
     ) -> None:
@@ -190,7 +190,10 @@ class _Conversation(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if not self.path.rstrip("/").endswith("/models"):
             return self._send(404, {"error": {"message": f"no such path: {self.path}"}}, {})
-        entries = [{"id": name, "object": "model"} for name in self.server.fake.models]
+        entries = [
+            {"object": "model", **({"id": model} if isinstance(model, str) else model)}
+            for model in self.server.fake.models
+        ]
         return self._send(200, {"object": "list", "data": entries}, {})
 
     def do_POST(self) -> None:

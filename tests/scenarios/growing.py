@@ -12,17 +12,21 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
+from graph_agent.ports.tokens import estimate_request_tokens
+from graph_agent.ports.window import Window
 from graph_agent.store.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.scenarios.stage import Stage
 
-__all__ = ["PER_TURN", "RESULT", "Growth", "grow"]
+__all__ = ["PER_TURN", "RESULT", "WINDOW", "Growth", "grow"]
 
 PER_TURN = 3
 """Steps of a turn: a model request with the call it asks for."""
 RESULT = 4000
 """Characters of each result."""
+WINDOW = Window(64_000, "set", summarises=False)
+"""A conversation outgrows it after some twenty steps."""
 _TABLES = ("checkpoints", "writes", "transcript", "ledger", "journal")
 
 
@@ -36,9 +40,14 @@ class _FourKilobytes(ScriptedToolbox):
 class _Forgetful(ScriptedModel):
     """Keeps nothing of what it was asked: over thousands of requests that would be all there is in memory."""
 
+    def __init__(self, *replies: AIMessage) -> None:
+        super().__init__(*replies)
+        self.sizes: list[tuple[int, int]] = []
+
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         said = await super().reply(request, on_delta)
         self.requests.clear()
+        self.sizes.append((len(request.messages), estimate_request_tokens(request.messages, request.tools)))
         return said
 
 
@@ -49,6 +58,8 @@ class Growth:
     pages: list[int] = field(default_factory=list)
     rows: list[Mapping[str, int]] = field(default_factory=list)
     statements: list[int] = field(default_factory=list)
+    requests: list[tuple[int, int]] = field(default_factory=list)
+    """Messages and tokens of every model request."""
     cpu_s: list[float] = field(default_factory=list)
     """Processor time of each turn; the time on the wall depends on who else works on the machine."""
 
@@ -66,8 +77,9 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
         for number in range(steps // PER_TURN)
         for step, said in enumerate(turn)
     ]
-    stage = Stage(path, _Forgetful(*replies), _FourKilobytes(), keep_turns=keep_turns)
-    growth = Growth()
+    model = _Forgetful(*replies)
+    stage = Stage(path, model, _FourKilobytes(), keep_turns=keep_turns, window=WINDOW)
+    growth = Growth(requests=model.sizes)
     database = await Database.open(path)
     async with stage.life(database=database) as session:
         for _ in range(steps // PER_TURN):

@@ -11,6 +11,7 @@ from graph_agent.graph.build import Parts, build_graph
 from graph_agent.ports import SystemClock
 from graph_agent.ports.meter import UNPRICED, Meter
 from graph_agent.ports.spending import UNLIMITED, Budget
+from graph_agent.ports.window import Window
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import GraphRun
 from graph_agent.session.session import Session
@@ -45,6 +46,7 @@ class Stage:
     keep_turns: int = 50
     budget: Budget = UNLIMITED
     meter: Meter = UNPRICED
+    window: Window = field(default_factory=Window)
 
     @asynccontextmanager
     async def life(
@@ -77,6 +79,8 @@ class Stage:
                 clock,
                 bus,
                 lambda: "system",
+                self._window,
+                blobs,
                 meter=self.meter,
             ),
             CheckpointSaver(database),
@@ -112,6 +116,9 @@ class Stage:
             thread_id, self.database.parent, mode, "tester", self.max_steps, checkpoint, budget=self.budget
         )
         return await Session.open(thread, parts)
+
+    async def _window(self, tokens: int) -> Window:
+        return self.window
 
     def types(self) -> list[str]:
         """What happened, by type, without the deltas."""

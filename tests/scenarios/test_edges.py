@@ -11,6 +11,7 @@ from graph_agent.errors import ModelError
 from graph_agent.graph import edges
 from graph_agent.graph.edges import EDGES
 from graph_agent.ports.spending import Budget
+from graph_agent.ports.window import Window
 from graph_agent.session.api import Rest
 from graph_agent.session.session import Session
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -35,10 +36,24 @@ async def say_then_stop(session: Session) -> Rest:
     return await session.stop()
 
 
+async def say_twice(session: Session) -> Rest:
+    await session.send("word " * 900)
+    return await session.send("word " * 900)
+
+
+async def say_twice_then_compact(session: Session) -> Rest:
+    await say_twice(session)
+    return await session.compact()
+
+
 class Scenario(NamedTuple):
     replies: Sequence[AIMessage | Exception]
     play: Play
     status: str
+    window: Window = Window(summarises=False)
+
+
+SMALL = Window(2_000, "set", reserve=0, summarises=False)
 
 
 LARGE = AIMessage(
@@ -51,6 +66,8 @@ SCENARIOS: dict[tuple[str, str], Scenario] = {
     ("START", "input"): Scenario([text("hi")], say, "done"),
     ("reasoning", "called"): Scenario([READ, text("done")], say, "done"),
     ("reasoning", "answered"): Scenario([text("hi")], say, "done"),
+    ("reasoning", "compacted"): Scenario([AIMessage("hi"), AIMessage("done")], say_twice, "done", SMALL),
+    ("reasoning", "shortened"): Scenario([text("hi"), text("hi")], say_twice_then_compact, "done"),
     ("reasoning", "stopped"): Scenario([ModelError("down")], say_then_stop, "stopped"),
     ("reasoning", "limit"): Scenario([LARGE], say, "limit"),
     ("tool_routing", "marked"): Scenario([READ, text("done")], say, "done"),
@@ -82,7 +99,8 @@ async def test_the_scenario_takes_its_row_and_comes_to_the_rest_it_should(
         return target_of(source, outcome)
 
     monkeypatch.setattr(edges, "target_of", recorded)
-    stage = Stage(tmp_path / "a.db", ScriptedModel(*scenario.replies), max_steps=3, budget=Budget(max_tokens=1_000))
+    model, budget = ScriptedModel(*scenario.replies), Budget(max_tokens=1_000)
+    stage = Stage(tmp_path / "a.db", model, max_steps=3, budget=budget, window=scenario.window)
     async with stage.life() as session:
         rest = await scenario.play(session)
 

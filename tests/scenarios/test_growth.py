@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.growing import RESULT, Growth, grow
+from tests.scenarios.growing import RESULT, WINDOW, Growth, grow
 
 _STEPS, _KEEP_TURNS = 300, 20
 _TABLES = ("checkpoints", "writes", "transcript", "ledger", "journal")
@@ -18,7 +18,7 @@ def growth(tmp_path_factory: pytest.TempPathFactory) -> Growth:
 
 def test_until_it_is_pruned_a_step_adds_as_many_rows_late_as_early(growth: Growth) -> None:
     first, then = (
-        {table: growth.rows[end][table] - growth.rows[end - 9][table] for table in _TABLES} for end in (9, 18)
+        {table: growth.rows[end][table] - growth.rows[end - 2][table] for table in _TABLES} for end in (2, 4)
     )
 
     assert first == then
@@ -40,10 +40,20 @@ def test_checkpoints_do_not_pile_up_while_what_was_said_and_done_stays(growth: G
 
 
 def test_a_turn_takes_as_many_statements_late_as_early(growth: Growth) -> None:
-    assert len({*growth.statements[5:15]}) == 1
-    # Now and then the thread is pruned at rest, and what that takes is bounded too.
-    assert min(growth.statements[50:]) <= growth.statements[5] + 2
-    assert max(growth.statements) <= growth.statements[5] + 50
+    assert len({*growth.statements[1:5]}) == 1
+    # Now and then the thread is pruned at rest or its window compacted, and what that takes is bounded too.
+    assert min(growth.statements[50:]) <= growth.statements[4] + 2
+    assert max(growth.statements) <= growth.statements[4] + 300
+
+
+def test_a_request_is_as_big_late_as_early(growth: Growth) -> None:
+    (messages, tokens), (late_messages, late_tokens) = (
+        (max(sizes[0] for sizes in part), max(sizes[1] for sizes in part))
+        for part in (growth.requests[:150], growth.requests[150:])
+    )
+
+    assert (late_messages <= 1.3 * messages, late_tokens <= 1.1 * tokens) == (True, True)
+    assert max(tokens, late_tokens) <= WINDOW.ceiling
 
 
 @pytest.mark.sweep
@@ -57,4 +67,4 @@ async def test_after_a_thousand_steps_a_thread_takes_no_more_per_step_than_after
 
     assert growth.pages[late] / late <= 1.3 * growth.pages[3] / 3
     assert growth.bytes_per_step(cuts[0], late) <= 4 * RESULT
-    assert max(growth.statements) <= growth.statements[5] + 100
+    assert max(growth.statements) <= growth.statements[4] + 400

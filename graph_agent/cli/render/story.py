@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graph_agent.cli.checklist import checklist
+from graph_agent.cli.compacted import compacted_line
 from graph_agent.cli.escape import escape
 from graph_agent.cli.render.arriving import ArrivingCalls
 from graph_agent.cli.render.diff import diff_lines
@@ -19,6 +20,7 @@ from graph_agent.events import (
     CallPlanned,
     CallProgressed,
     CallStarted,
+    Compacted,
     Event,
     ModelReplied,
     ServerChanged,
@@ -74,13 +76,12 @@ class Story:
                 self._stream(event)
             case ModelReplied():
                 self._end_reply(event)
-            case Warned(text=text):
-                self._arriving.forget()  # It may say that the reply begins anew.
-                self.line(Text.assemble(("! ", "yellow"), marked(text)))
+            case Compacted():
+                self.line(Text(compacted_line(event), "dim"))
+            case Warned() | ShellEnded() | ShellKept():
+                self._tell_news(event)
             case CallArrived() | CallPlanned() | CallStarted() | CallProgressed() | CallEnded():
                 self._tell_call(event)
-            case ShellEnded() | ShellKept():
-                self.line(Text.assemble(("! ", "yellow"), marked(shell_line(event))))
             case CallAnswered(call_id=call_id):
                 self._answered.add(call_id)
             case SessionOpened() | TurnStarted() | StepStarted() | TurnEnded() | ServerChanged():
@@ -128,6 +129,12 @@ class Story:
         if self._running.is_drawn:
             self._end_line()
             self._arriving.add(event)
+
+    def _tell_news(self, event: Warned | ShellEnded | ShellKept) -> None:
+        if isinstance(event, Warned):
+            self._arriving.forget()  # It may say that the reply begins anew.
+        text = event.text if isinstance(event, Warned) else shell_line(event)
+        self.line(Text.assemble(("! ", "yellow"), marked(text)))
 
     def _stream(self, event: TextArrived) -> None:
         self._arriving.forget()

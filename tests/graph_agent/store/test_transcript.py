@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
+from graph_agent.calls import REPLACES, SHORTENED
 from graph_agent.store.database import Database
 from graph_agent.store.transcript import fold_messages
 from tests.graph_agent.store.looking import rows
@@ -61,6 +62,27 @@ async def test_a_message_taken_out_of_the_state_stays(database: Database) -> Non
     await _fold(database, RemoveMessage(id="1"))
 
     assert [message_id for _, message_id, _, _ in await _bodies(database)] == ["1"]
+
+
+async def test_a_message_that_was_shortened_in_the_state_stays_whole(database: Database) -> None:
+    stub = ToolMessage("kept elsewhere", tool_call_id="c", id="1", response_metadata={SHORTENED: True})
+    await _fold(database, ToolMessage("all of it", tool_call_id="c", id="1"))
+
+    await _fold(database, stub, stub.model_copy(update={"id": "2"}))
+
+    assert [body["content"] for *_, body in await _bodies(database)] == ["all of it", "kept elsewhere"]
+
+
+async def test_a_summary_is_a_row_of_its_own_and_no_turn(database: Database) -> None:
+    await _fold(database, HumanMessage("one", id="1"))
+
+    await _fold(database, HumanMessage("so far", id="2", response_metadata={REPLACES: ["1"]}))
+
+    assert [(role, body["content"]) for _, _, role, body in await _bodies(database)] == [
+        ("user", "one"),
+        ("summary", "so far"),
+    ]
+    assert await rows(database, "SELECT turns FROM threads") == [(1,)]
 
 
 async def test_a_message_without_an_id_gets_one_from_its_place(database: Database) -> None:

@@ -1,0 +1,110 @@
+"""How many tokens a model takes in: from what its endpoint tells of it, from an error, from a table. Pure.
+
+The table holds families, by the beginning of the name without its maker. A window that a server was started with
+can be smaller: what the endpoint tells goes before it, and what it refuses before both.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["known_window", "limit_in", "window_in"]
+
+_KEYS = (
+    "n_ctx",
+    "loaded_context_length",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+    "input_token_limit",
+    "inputTokenLimit",
+    "n_ctx_train",
+)
+"""Names under which servers tell it in their list of models; what is in force goes before what is possible."""
+_PLACES = ("meta", "limits", "top_provider", "model_info")
+_LEAST = 256
+_FAMILIES = (
+    ("gpt-5", 400_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-4o", 128_000),
+    ("gpt-4-turbo", 128_000),
+    ("gpt-4", 8_192),
+    ("gpt-3.5", 16_385),
+    ("gpt-oss", 131_072),
+    ("o1", 200_000),
+    ("o3", 200_000),
+    ("o4", 200_000),
+    ("claude", 200_000),
+    ("gemini", 1_048_576),
+    ("gemma-2", 8_192),
+    ("gemma2", 8_192),
+    ("gemma", 131_072),
+    ("deepseek", 128_000),
+    ("qwen3-coder", 262_144),
+    ("qwen3", 40_960),
+    ("qwen2.5", 32_768),
+    ("qwen", 32_768),
+    ("llama-3.", 131_072),
+    ("llama3.", 131_072),
+    ("meta-llama-3.", 131_072),
+    ("llama-3", 8_192),
+    ("llama3", 8_192),
+    ("meta-llama-3", 8_192),
+    ("llama-4", 1_000_000),
+    ("llama4", 1_000_000),
+    ("mistral-7b", 32_768),
+    ("mixtral", 32_768),
+    ("mistral", 131_072),
+    ("ministral", 131_072),
+    ("devstral", 131_072),
+    ("codestral", 32_768),
+    ("kimi", 131_072),
+    ("glm-4", 131_072),
+    ("grok-4", 256_000),
+    ("grok", 131_072),
+    ("phi-4", 16_384),
+    ("command-r", 128_000),
+)
+_LIMITS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"max(?:imum)? (?:[\w ]{0,40} )?(?:context|prompt|input|number)\b[\w ]{0,40}?(?:is|:|of|=|\()\s*([\d,]+)",
+        r"context (?:length|window|size)[\w ]{0,30}?(?:is|of|:|=|\(|exceeds)\s*([\d,]+)",
+        r">\s*([\d,]+)\s*(?:tokens?\s*)?max",
+        r"n_ctx[\"' ]*[:=]\s*([\d,]+)",
+        r"(?:limit|maximum)(?: is| of|:)?\s*([\d,]+) tokens",
+    )
+)
+
+
+def known_window(name: str) -> int | None:
+    """What the table says of a model; None where it does not know the family."""
+    short = name.lower().rpartition("/")[2]
+    return next((tokens for family, tokens in _FAMILIES if short.startswith(family)), None)
+
+
+def window_in(entry: Mapping[str, Any]) -> int | None:
+    """What an entry of a list of models tells of the model's window; None where it tells nothing."""
+    places = [entry, *(place for name in _PLACES if isinstance(place := entry.get(name), Mapping))]
+    return next((tokens for key in _KEYS for place in places if (tokens := _tokens(place.get(key)))), None)
+
+
+def limit_in(said: str) -> int | None:
+    """How many tokens a server takes, from the words in which it refused more; None where they do not say."""
+    found = [number for number in _numbers(said.lower()) if number >= _LEAST]
+    return min(found, default=None)
+
+
+def _numbers(said: str) -> Iterator[int]:
+    for pattern in _LIMITS:
+        for match in pattern.finditer(said):
+            digits = match.group(1).replace(",", "")
+            if digits.isdecimal():
+                yield int(digits)
+
+
+def _tokens(value: Any) -> int | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and value >= _LEAST else None
