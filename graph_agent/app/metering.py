@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from graph_agent.config.choice import OFFLINE_LABEL
+from graph_agent.config.local_model import local_label
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
 from graph_agent.ports.meter import Meter, Rate
@@ -10,8 +11,8 @@ from graph_agent.ports.spending import Budget
 
 __all__ = ["budget_of", "meter_of", "require_price"]
 
-_FREE = {OFFLINE_LABEL: Rate(0, 0)}
-"""What asks nobody costs nothing."""
+_FREE = Rate(0, 0)
+"""What answers within this process costs nothing."""
 
 
 class _Labelled(Protocol):
@@ -25,7 +26,9 @@ class _Labelled(Protocol):
 def meter_of(settings: Settings) -> Meter:
     """Counts with the prices of the settings."""
     rates = {name: Rate(**price.model_dump()) for name, price in settings.prices.items()}
-    return Meter(rates | _FREE, settings.currency)
+    local = settings.model.local
+    here = [OFFLINE_LABEL] if local is None else [OFFLINE_LABEL, local_label(local)]
+    return Meter(rates | dict.fromkeys(here, _FREE), settings.currency)
 
 
 def budget_of(settings: Settings) -> Budget:

@@ -114,13 +114,14 @@ def _kept(target: Target, left: "Conversation") -> dict[str, Any]:
     return {**flags, "model": left.model_name} if left.model_name else flags
 
 
-def _introduction(target: Target) -> tuple[str, str]:
+def _introduction(target: Target) -> tuple[str, ...]:
     """Which model answers and why, and how to connect another. Settings are heavy: read once all is loaded."""
     from graph_agent.app.project import settings_at
     from graph_agent.config.choice import choose_model
 
     choice = choose_model(settings_at(target.workspace, {"model.name": target.flags.get("model")}))
-    return choice.reason, choice.connect
+    first = ("help lists the commands it understands; list is one of them.",) if choice.kind == "offline" else ()
+    return choice.reason, *first, choice.connect
 
 
 def _history() -> Path | None:

@@ -5,6 +5,7 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import wrap
 
 from rich.console import Console
 from rich.text import Text
@@ -127,9 +128,16 @@ class Slash:
         return Look(self.database, self.session.thread_id, self.session.mode, servers).view(name, argument)
 
     def _help(self) -> None:
+        from graph_agent.config.choice import OFFLINE_LABEL  # with the settings, which are loaded by then
+
         width = max(len(command.usage) for command in COMMANDS.values())
         for command in COMMANDS.values():
-            self._say(f"  {command.usage:<{width}}  {command.does}")
+            first, *more = wrap(command.does, max(self.console.width - width - 5, 20))
+            self._say(f"  {command.usage:<{width}}  {first}")
+            for line in more:
+                self._say(f"  {'':<{width}}  {line}")
+        if self.session.model_label == OFFLINE_LABEL:
+            self._say("  help, without the slash, lists what the offline command mode understands.")
         self._say("  Esc or Ctrl-C stops a turn; Alt-Enter breaks the line; Ctrl-D leaves, nothing is lost.", "dim")
 
     def _mode(self, name: str) -> None:

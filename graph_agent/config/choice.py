@@ -27,7 +27,7 @@ CONNECT_FIRST = (
     "GRAPH_AGENT_MODEL names the model."
 )
 CONNECT_BRIEFLY = (
-    "To connect a model: OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any OpenAI-compatible server; "
+    "To connect a model: OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any\nOpenAI-compatible server; "
     "GRAPH_AGENT_MODEL names the model."
 )
 _CONNECT_ANOTHER = (

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from graph_agent.config.local_model import local_label
 from graph_agent.errors import UsageError
 from graph_agent.model.local_actions import CHANGE, REPLY, actions_for, chosen
-from graph_agent.model.local_prompts import answering, choosing, new_text, rewriting
+from graph_agent.model.local_prompts import answering, choosing, new_text, plainly, rewriting
 from graph_agent.model.local_runtime import Ask, Generated, Runtime
 from graph_agent.model.local_turn import Answer, Choose, Done, Rewrite, next_step, taken_since, to_change
 from graph_agent.model.local_worker import Worker
@@ -80,6 +80,9 @@ class LocalModel:
         if begin < 0:
             return speaking("Nothing was asked.", self._label, on_delta)
         wish = request.messages[begin].text
+        if not request.tools:
+            told = await self._generated(plainly(request.messages, self._context), on_delta)
+            return _counted(self._made(told.text.strip() or _CUT, on_delta), told)
         if self._commands_first and (commands := _sure_commands(wish)):
             done = finished_since(request.messages[begin + 1 :])
             step = step_of(commands, request.tool_names, done, chinese=is_chinese(wish))

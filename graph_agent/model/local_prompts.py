@@ -11,7 +11,7 @@ from graph_agent.model.local_turn import Taken
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["answering", "choosing", "new_text", "rewriting", "room_of"]
+__all__ = ["answering", "choosing", "new_text", "plainly", "rewriting", "room_of"]
 
 _CHARACTERS_A_TOKEN = 3
 _CHOICE_TOKENS = 800
@@ -55,6 +55,14 @@ def rewriting(wish: str, path: str, text: str, context: int) -> Ask | None:
     if len(told) > room_of(context, tokens):
         return None
     return Ask([_message("system", _REWRITE), _message("user", told)], tokens)
+
+
+def plainly(messages: "Sequence[BaseMessage]", context: int) -> Ask:
+    """What is asked without any tool, such as a summary: instructions and newest message, as far as they fit."""
+    room = room_of(context, _ANSWER_TOKENS)
+    system = [_message("system", _clipped(each.text, room // 2)) for each in messages[:1] if each.type == "system"]
+    wish = _clipped(messages[-1].text, room - sum(len(each["content"]) for each in system))
+    return Ask([*system, _message("user", wish)], _ANSWER_TOKENS)
 
 
 def new_text(reply: str) -> str | None:

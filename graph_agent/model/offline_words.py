@@ -45,7 +45,7 @@ def notice(label: str, *, chinese: bool) -> str:
     """What the first answer of a thread begins with."""
     if chinese:
         return f"（{label}：离线命令模式，没有语言模型；“帮助”列出可用的命令。）"
-    return f'({label}: a small command language answers; "help" lists it.)'
+    return f'({label}: "help" lists the commands it understands.)'
 
 
 def not_understood(fault: NotUnderstood, connect: str, *, chinese: bool) -> str:

@@ -24,6 +24,12 @@ def test_budgets_and_prices_come_from_the_settings() -> None:
     assert meter_of(found).price_of(OFFLINE_LABEL) is not None
 
 
+def test_a_local_model_costs_nothing() -> None:
+    found = Settings(database=Path("x.db"), model=ModelSettings(local=Path("m/tiny.gguf")))
+
+    assert meter_of(found).price_of("tiny (local, limited)") == meter_of(found).price_of(OFFLINE_LABEL)
+
+
 async def test_a_limit_on_costs_is_refused_where_the_price_is_unknown_and_says_how_to_add_it() -> None:
     found = settings(max_cost=1)
 

@@ -162,7 +162,7 @@ async def test_loading_is_told_once_and_words_are_shown_as_they_come() -> None:
 async def test_tokens_are_counted_and_the_reply_names_the_model() -> None:
     model, _ = model_of(action("reply", text="hi"))
 
-    reply = await model.reply(ModelRequest([HumanMessage("hi")], []), lambda _: None)
+    reply = await model.reply(ModelRequest([HumanMessage("hi")], declared(["ls"])), lambda _: None)
 
     assert reply.usage_metadata == {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
     assert reply.response_metadata == {"model_name": "tiny (local, limited)", "finish_reason": "stop"}
@@ -177,6 +177,14 @@ async def test_a_runtime_that_fails_is_a_failure_of_the_model_and_there_is_none_
         await model.switch("other")
     assert (model.name, await model.names(), model.label) == ("", (), "tiny (local, limited)")
     await model.close()
+
+
+async def test_a_request_without_tools_is_answered_in_words_whatever_it_says() -> None:
+    model, runtime = model_of("It was about lists.", commands_first=True)
+
+    reply = await model.reply(ModelRequest([SystemMessage("sum up"), HumanMessage("list")], []), lambda _: None)
+
+    assert (reply.text, [ask.schema for ask in runtime.asked]) == ("It was about lists.", [None])
 
 
 async def test_where_nothing_was_asked_the_model_is_not_either() -> None:

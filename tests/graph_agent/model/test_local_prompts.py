@@ -1,7 +1,7 @@
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from graph_agent.model.local_actions import actions_for
-from graph_agent.model.local_prompts import answering, choosing, new_text, rewriting, room_of
+from graph_agent.model.local_prompts import answering, choosing, new_text, plainly, rewriting, room_of
 from graph_agent.model.local_turn import Taken
 
 ACTIONS = actions_for(frozenset(("ls", "read_file")))
@@ -38,3 +38,10 @@ def test_the_new_text_is_what_stands_between_the_backquotes() -> None:
     replies = ["```py\na\n  b\n```", "Sure:\n```\na\n```\nDone.", "``````", "a = 1", "```\n\n```"]
 
     assert [new_text(reply) for reply in replies] == ["a\n  b\n", "a\n", None, None, ""]
+
+
+def test_what_is_asked_without_tools_is_cut_to_the_context() -> None:
+    ask = plainly([SystemMessage("s" * 90_000), HumanMessage("u" * 90_000)], 4096)
+
+    lengths = [len(message["content"]) for message in ask.messages]
+    assert (sum(lengths) < room_of(4096, ask.max_tokens) + 30, ask.schema) == (True, None)
