@@ -46,6 +46,8 @@ _EXAMPLES: tuple[tuple[str, dict[str, str]], ...] = (
     ("what does src/main.py do?", {"tool": "read_file", "file_path": "src/main.py"}),
     ("where is parse_args used", {"tool": "grep", "pattern": "parse_args"}),
     ("fix the typo in notes.md", {"tool": CHANGE, "file_path": "notes.md"}),
+    ("add a class Tree to forest.py", {"tool": CHANGE, "file_path": "forest.py"}),
+    ("show the git log", {"tool": "bash", "command": "git log --oneline"}),
     ("hello", {"tool": REPLY, "text": "Hello! What shall I do?"}),
 )
 
