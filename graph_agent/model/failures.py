@@ -95,12 +95,16 @@ class Place:
 
 _SK = re.compile(r"\bsk-[^\s\"',;]+")
 _MAX_SAID = 300
+_PAGE = re.compile(r"<(?:!doctype|html|head|body)\b", re.IGNORECASE)
+_TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _CONTEXT = re.compile(
     r"context_length_exceeded|context[ _](?:window|length|size)|(?:prompt|input) is too long|too many tokens"
     r"|maximum (?:number of )?(?:input )?tokens|reduce the length of the messages|context the overflows"
 )
 """How providers say that a request is longer than the model takes; in the middle of a stream there is no status."""
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|insufficient (?:balance|credits)")
+_BAD_KEY = re.compile(r"api[ _]key (?:is )?(?:not valid|invalid|expired)|(?:invalid|incorrect)[ _]api[ _]key")
+"""How providers refuse a key with another status than the one there is for it."""
 _WAIT_AND_RETRY = frozenset((408, 409, 425, 429))
 _NOT_IMPLEMENTED = 501
 _TOO_LARGE = 413
@@ -169,7 +173,7 @@ def _final_line(status: int, shown: str, place: Place) -> str:
     match status:
         case 401 if not place.has_key:
             return f"{place.url} wants a key ({shown}): set OPENAI_API_KEY."
-        case 401:
+        case _ if status == 401 or _BAD_KEY.search(shown.lower()):
             return f"{place.url} refused the key ({shown}): check OPENAI_API_KEY and GRAPH_AGENT_BASE_URL."
         case 403:
             hint = "check OPENAI_API_KEY and GRAPH_AGENT_MODEL"
@@ -213,12 +217,23 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _said(body: Any) -> str:
+    if isinstance(body, list) and len(body) == 1:
+        return _said(body[0])
     inner = (body.get("error") or body) if isinstance(body, Mapping) else body
     if not isinstance(inner, Mapping):
         return str(inner)
     told = inner.get("message") or inner.get("detail") or ""
-    parts = [str(told), str(inner.get("code") or inner.get("type") or "")]
+    parts = [_in_words(told), str(inner.get("code") or inner.get("type") or "")]
     return " ".join(f"[{part}]" if number and parts[0] else part for number, part in enumerate(parts) if part)
+
+
+def _in_words(told: Any) -> str:
+    """A message; the list that a validating server sends as one says of each field what is wrong with it."""
+    if not isinstance(told, list):
+        return str(told)
+    entries = [entry for entry in told if isinstance(entry, Mapping)]
+    places = [".".join(map(str, entry.get("loc") or ())) for entry in entries]
+    return "; ".join(f"{place}: {entry.get('msg')}" for place, entry in zip(places, entries, strict=True))
 
 
 def _status_in(body: Any) -> int:
@@ -247,6 +262,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _clean(text: str, place: Place) -> str:
     for secret in place.secrets:
         text = text.replace(secret, "…")
+    if _PAGE.search(text):
+        text = _TAGS.sub(" ", text)
     line = " ".join(_SK.sub("sk-…", text).split())
     line = "".join(char if char.isprintable() else "?" for char in line)
     return line if len(line) <= _MAX_SAID else line[:_MAX_SAID] + "…"

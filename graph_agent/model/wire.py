@@ -4,7 +4,6 @@ ChatOpenAI builds the request and owns the client; its own reading of the answer
 servers other than OpenAI's send: calls without an index, reasoning, arguments that are objects.
 """
 
-import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,15 +15,13 @@ from graph_agent.config.model_settings import ModelSettings
 from graph_agent.errors import ConfigError
 from graph_agent.model.arguments import repaired
 from graph_agent.model.dialect import Dialect
+from graph_agent.model.events import payloads_of
 from graph_agent.model.failures import BrokenReply, NotAnApi
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 __all__ = ["Wire", "open_wire"]
-
-_LINE_END = re.compile(rb"[\r\n]")
-_EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:")
 
 _NO_KEY = "none"
 """Sent where no key is set: the client insists on one, local servers do not look at it."""
@@ -70,8 +67,7 @@ class Wire(ChatOpenAI):
             content_type = str(response.headers.get("content-type", "")).lower()
             if "text/html" in content_type:
                 raise NotAnApi("it answered with a web page")
-            is_stream = bool(body["stream"]) and "json" not in content_type
-            async for payload in _lines(_blocks(response)) if is_stream else _whole(response):
+            async for payload in payloads_of(_blocks(response), is_json="json" in content_type):
                 yield payload
 
     async def close(self) -> None:
@@ -149,39 +145,6 @@ async def _blocks(response: Any) -> AsyncIterator[bytes]:
         broken = error
     if broken is not None:
         raise BrokenReply(f"{type(broken).__name__}: {broken}") from broken
-
-
-async def _whole(response: Any) -> AsyncIterator[str]:
-    """The one body; some servers send an event stream under the name of JSON."""
-    body = b"".join([block async for block in _blocks(response)])
-    if _EVENTS.match(body) is None:
-        yield body.decode("utf-8-sig", "replace")
-        return
-    async for payload in _lines(_all_at_once(body)):
-        yield payload
-
-
-async def _all_at_once(body: bytes) -> AsyncIterator[bytes]:
-    yield body
-
-
-async def _lines(blocks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Payloads of an event stream; some servers put a bare JSON object between the events to report an error."""
-    rest = b""
-    async for block in blocks:
-        *lines, rest = _LINE_END.split(rest + block)
-        for line in lines:
-            if payload := _payload(line):
-                yield payload
-    if payload := _payload(rest):
-        yield payload
-
-
-def _payload(line: bytes) -> str:
-    text = line.decode("utf-8-sig", "replace").strip()
-    if text.startswith("{"):
-        return text
-    return text.removeprefix("data:").strip() if text.startswith("data:") else ""
 
 
 def _encodable(value: Any) -> Any:

@@ -1,6 +1,7 @@
 import socket
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -121,3 +122,34 @@ def test_a_long_message_is_cut() -> None:
 )
 def test_the_wait_a_server_asks_for_is_read_as_seconds_or_as_a_date(header: str, wait: float | None) -> None:
     assert retry_after({"retry-after": header} if header else {}) == wait
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "line"),
+    [
+        (
+            400,
+            [{"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}],
+            (
+                "https://host/v1 refused the key (400: API key not valid. [400]): check OPENAI_API_KEY and "
+                "GRAPH_AGENT_BASE_URL."
+            ),
+        ),
+        (
+            422,
+            {"detail": [{"loc": ["body", "messages"], "msg": "field required"}, {"loc": [], "msg": "no"}]},
+            "https://host/v1 refused the request (422: body.messages: field required; : no).",
+        ),
+        (
+            502,
+            "<html><head><style>x</style><title>502 Bad</title></head><body><h1>Gateway</h1></body></html>",
+            "https://host/v1 cannot serve the request now (502: 502 Bad Gateway).",
+        ),
+    ],
+)
+def test_what_servers_say_in_lists_and_pages_is_told_in_words(status: int, body: Any, line: str) -> None:
+    request = httpx.Request("POST", "https://host/v1")
+    response: Any = httpx.Response(status, request=request)
+    error = openai.APIStatusError("said", response=response, body=body)
+
+    assert diagnose(error, PLACE).line == line
