@@ -1,11 +1,14 @@
 """Opens the model that the settings name, and notes with the thread when another one is chosen."""
 
 import contextlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from graph_agent.config.choice import choose_model
+from graph_agent.config.choice import choose_model, shown_url
 from graph_agent.config.model_settings import ModelSettings
+from graph_agent.config.profiles import with_model
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ModelError
 from graph_agent.model.local import LocalModel
@@ -15,11 +18,16 @@ from graph_agent.ports import ChatModel, Models
 from graph_agent.store.threads import ThreadTable
 from tools.prompt_text import as_prompt_text
 
-__all__ = ["NotedModels", "OpenedModel", "open_model"]
+__all__ = ["NotedModels", "OpenedModel", "as_chosen", "note_model", "open_model"]
 
 
 class OpenedModel(ChatModel, Models, Protocol):
     """A model in use, which may be exchanged for another."""
+
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """What to keep of the choice; empty where there was nothing to choose."""
+        ...
 
     async def close(self) -> None:
         """End the connections that are kept open."""
@@ -83,4 +91,23 @@ class NotedModels:
     async def switch(self, name: str) -> None:
         """See the port."""
         await self.model.switch(name)
-        await self.threads.set_model(self.thread_id, self.label)
+        await note_model(self.model, self.threads, self.thread_id)
+
+
+async def note_model(model: OpenedModel, threads: ThreadTable, thread_id: str) -> None:
+    """Keep the choice of a model for a thread: it goes on with it whenever it is opened."""
+    await threads.set_model(thread_id, model.label)
+    if model.chosen:
+        await threads.set_choice(thread_id, model.chosen)
+
+
+def as_chosen(settings: Settings, asks: str) -> Settings | None:
+    """The settings with the model that was once chosen for a thread; None where that can no longer be had."""
+    choice = json.loads(asks)
+    profile, name = str(choice.get("profile", "")), str(choice.get("name", ""))
+    if profile and profile not in settings.models:
+        return None
+    chosen = with_model(settings, profile) if profile else settings
+    if not chosen.model.is_configured or shown_url(chosen.model.endpoint) != choice.get("endpoint"):
+        return None
+    return with_model(chosen, name) if name else chosen

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from graph_agent.app.metering import budget_of, require_price
-from graph_agent.app.models import open_model
+from graph_agent.app.models import as_chosen, note_model, open_model
 from graph_agent.app.plugins import full_registry
 from graph_agent.app.project import notices, project_at
 from graph_agent.app.roots import roots_of, wished_roots
@@ -91,6 +91,8 @@ def existing_folder(workspace: Path) -> Path:
 class _Wish:
     workspace: Path
     thread_id: str | None
+    names_model: bool
+    """The model was asked for on the command line: it is the thread's from now on."""
     names_mode: bool
     """The mode was asked for on the command line: it goes before the thread's stored one."""
     from_checkpoint: str | None
@@ -105,6 +107,7 @@ def _wish(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _Wis
     return _Wish(
         folder,
         thread_id,
+        bool(given.get("model")),
         "mode" in given,
         given.get("checkpoint_id"),
         bool(given.get("may_choose_model")),
@@ -116,6 +119,7 @@ def _wish(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _Wis
 async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
     store = await open_store(settings.database)
     opened.push_async_callback(store.database.close)
+    settings = await _with_its_model(wish, settings, store.threads, bus)
     model = await open_model(settings, may_choose_later=wish.may_choose_model)
     opened.push_async_callback(model.close)
     require_price(settings, model)
@@ -141,11 +145,24 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     if wish.awaits_servers:
         await servers.wait(settings.mcp_wait)
     await _note_wish(wish, mode, row, store.threads)
+    if wish.names_model:
+        await note_model(model, store.threads, row.thread_id)
     if stored != row.roots:
         await store.threads.set_roots(row.thread_id, stored)
     for folder in roots.gone:
         bus.publish(Warned(f"the folder {folder} that was added is not there any more; it is left out"))
     return session
+
+
+async def _with_its_model(wish: _Wish, settings: Settings, threads: ThreadTable, bus: EventBus) -> Settings:
+    """The settings with the model that was chosen for the thread, unless another is asked for now."""
+    row = await threads.get(wish.thread_id) if wish.thread_id and not wish.names_model else None
+    if row is None or not row.asks:
+        return settings
+    chosen = as_chosen(settings, row.asks)
+    if chosen is None:
+        bus.publish(Warned(f"the thread's model, {row.model}, cannot be had with these settings; another answers"))
+    return chosen or settings
 
 
 async def _registry(workspace: Path, settings: Settings, bus: EventBus) -> ToolRegistry:

@@ -94,7 +94,7 @@ class Reasoning:
         return Step("limit", {"turn": {**turn, "outcome": "limit", "why": why}})
 
     async def _ask(self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, scope: Scope) -> Step:
-        step, label = int(turn.get("steps", 0)) + 1, self.model.label
+        step = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(step))
         try:
             reply = await self._reply(request, scope)
@@ -105,7 +105,7 @@ class Reasoning:
             if smaller is None:
                 raise
             return Step("compacted", _smaller(state, {**turn, "overflowed": True}, smaller))
-        usage = self.meter.usage_of(request, reply, label)
+        usage = self.meter.usage_of(request, reply, self.model.label)
         message = await self._adopt(reply, scope.thread_id)
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)
         self.bus.publish(ModelReplied(message.text, call_ids, usage))

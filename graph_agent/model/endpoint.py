@@ -4,14 +4,14 @@ Opening one asks nobody: a thread can be looked at, settled and answered while i
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from graph_agent.config.choice import shown_url
 from graph_agent.config.paths import learned_file
-from graph_agent.config.profiles import model_named
+from graph_agent.config.profiles import model_named, with_model
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.model.fallback import ModelRow
@@ -39,8 +39,8 @@ class EndpointModel:
         self._settings = settings
         self._around = Surroundings(LearnedDialects(learned_file(settings.database)), rendered)
         self._list_seconds = list_seconds
-        self._name = settings.model.name
-        self._model = None if self._name is None else self._row(self._name)
+        self._chosen_by = settings.profile or settings.model.name
+        self._model = None if settings.model.name is None else self._row(settings, settings.model.name)
 
     @property
     def label(self) -> str:
@@ -52,7 +52,13 @@ class EndpointModel:
     @property
     def name(self) -> str | None:
         """See `Models.name`."""
-        return self._name
+        return None if self._model is None else self._chosen_by
+
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """The choice as it can be kept and made again: the profile, the model's name, the address it was at."""
+        model = self._settings.model
+        return {"profile": self._settings.profile, "name": model.name or "", "endpoint": shown_url(model.endpoint)}
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
         """See `ChatModel.reply`; where no model is chosen yet, the endpoint's only one is taken."""
@@ -73,35 +79,56 @@ class EndpointModel:
         if self._model is None:
             async with self._in_time():
                 name = await resolve_model_name(self._settings)
-            await self.switch(name)
+            await self._take(with_model(self._settings, name), self._settings.profile or name)
 
     async def names(self) -> tuple[str, ...]:
-        """See `Models.names`."""
-        async with self._in_time():
-            return await list_models(self._settings)
+        """See `Models.names`: the profiles, and the models of the endpoint in use."""
+        profiles = tuple(self._settings.models)
+        try:
+            async with self._in_time():
+                return (*profiles, *await list_models(self._settings))
+        except ModelError:
+            if not profiles:
+                raise
+            return profiles
 
     async def switch(self, name: str) -> None:
-        """See `Models.switch`."""
-        old, self._model, self._name = self._model, self._row(name), name
-        if old is not None:
-            await old.close()
+        """See `Models.switch`; a profile goes before a model of the endpoint.
+
+        Raises:
+            UsageError: the profile names no model, and its endpoint has not exactly one.
+            ModelError: that endpoint did not answer with a list.
+        """
+        settings = with_model(self._settings, name)
+        if settings.model.name is None:
+            async with self._in_time():
+                settings = with_model(settings, await resolve_model_name(settings))
+        await self._take(settings, name)
 
     async def close(self) -> None:
         """End the connections that are kept open."""
         if self._model is not None:
             await self._model.close()
 
-    def _row(self, name: str) -> ModelRow:
+    async def _take(self, settings: Settings, name: str) -> None:
+        """Ask the model of these settings, chosen by a name."""
+        assert settings.model.name is not None  # noqa: S101 - resolved by whoever calls
+        row = self._row(settings, settings.model.name)
+        old, self._model, self._settings, self._chosen_by = self._model, row, settings, name
+        if old is not None:
+            await old.close()
+
+    def _row(self, settings: Settings, name: str) -> ModelRow:
         """The model of this name, and behind it those to fall back on."""
-        first = self._settings.model
+        first = settings.model
         ways = [(first, name)]
         for spare in first.fallback:
-            model = model_named(self._settings, spare)
+            model = model_named(settings, spare)
             if model.name is None:
                 raise ConfigError(f"model.fallback = {spare!r}: the profile [models.{spare}] names no model.")
             if (model.endpoint, model.name) not in [(known.endpoint, asked) for known, asked in ways]:
                 ways.append((model, model.name))
-        return ModelRow([OpenAIModel(settings, asked, self._around) for settings, asked in ways])
+        return ModelRow([OpenAIModel(model, asked, self._around) for model, asked in ways])
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:

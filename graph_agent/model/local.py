@@ -62,6 +62,11 @@ class LocalModel:
         """See `Models.name`."""
         return ""
 
+    @property
+    def chosen(self) -> dict[str, str]:
+        """Nothing: there is no other."""
+        return {}
+
     async def names(self) -> tuple[str, ...]:
         """See `Models.names`: there is but the one in the file."""
         return ()

@@ -47,6 +47,11 @@ class OfflineModel:
         """See `Models.name`."""
         return ""
 
+    @property
+    def chosen(self) -> dict[str, str]:
+        """Nothing: there is no other."""
+        return {}
+
     async def names(self) -> tuple[str, ...]:
         """See `Models.names`: none can be had without an endpoint."""
         return ()

@@ -74,7 +74,8 @@ class Models(Protocol):
 
     @property
     def name(self) -> str | None:
-        """What the provider calls it; None while none is chosen, empty where there is nothing to choose."""
+        """What it is chosen by: a profile's name or the provider's; None while none is chosen, empty where there is
+        nothing to choose."""
         ...
 
     async def names(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The list of threads: what the user chose for each. What its checkpoints say is written by the projections."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from graph_agent.errors import UnknownId
@@ -31,6 +31,8 @@ class ThreadRow:
     parent_thread: str | None
     add_dirs: str = "[]"
     """JSON list of the folders it may work in beside its workspace."""
+    asks: str = ""
+    """JSON object of the model that was chosen for it; empty: that of the settings."""
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -87,6 +89,10 @@ class ThreadTable:
     async def set_model(self, thread_id: str, label: str) -> None:
         """Note which model answers from now on."""
         await self._set("UPDATE threads SET model = ? WHERE thread_id = ?", label, thread_id)
+
+    async def set_choice(self, thread_id: str, choice: Mapping[str, str]) -> None:
+        """Note that the thread goes on with a model that was chosen for it."""
+        await self._set("UPDATE threads SET asks = ? WHERE thread_id = ?", json_text(dict(choice)), thread_id)
 
     async def set_workspace(self, thread_id: str, workspace: str) -> None:
         """Note where the thread works from now on."""

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.models import NotedModels, open_model
+from graph_agent.app.models import NotedModels, as_chosen, open_model
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import UsageError
 from graph_agent.ports import SystemClock
@@ -52,3 +52,25 @@ async def test_the_chosen_model_is_noted_with_the_thread(tmp_path: Path) -> None
     assert (models.name, models.label, row.model) == ("other", "other @ 127.0.0.1:9", "other @ 127.0.0.1:9")
     await model.close()
     await database.close()
+
+
+async def test_a_choice_is_kept_with_the_thread_and_made_again_where_it_can_still_be_had(tmp_path: Path) -> None:
+    settings = settings_for("http://127.0.0.1:9/v1", "one").model_copy(
+        update={"models": {"fast": ModelSettings(name="small", base_url="http://127.0.0.1:8/v1")}}
+    )
+    model = await open_model(settings, may_choose_later=False)
+    async with await Database.open(tmp_path / "a.db") as database:
+        threads = ThreadTable(database, SystemClock())
+        await threads.create("t", "/w", model.label, "default")
+        await NotedModels(model, threads, "t").switch("fast")
+        row = await threads.get("t")
+
+    assert row is not None
+    again = as_chosen(settings, row.asks)
+    assert again is not None
+    assert (row.model, again.profile, again.model.name) == ("small @ 127.0.0.1:8", "fast", "small")
+    assert as_chosen(settings_for("http://127.0.0.1:9/v1", "one"), row.asks) is None
+    assert as_chosen(settings, '{"profile": "", "name": "two", "endpoint": "http://127.0.0.1:7/v1"}') is None
+    plain = as_chosen(settings, '{"profile": "", "name": "two", "endpoint": "http://127.0.0.1:9/v1"}')
+    assert plain is not None
+    assert plain.model.name == "two"

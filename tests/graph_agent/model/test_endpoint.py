@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage
+from pydantic import SecretStr
 
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ModelError, UsageError
@@ -87,3 +88,23 @@ async def test_waiting_for_the_list_can_be_cancelled(silent: str) -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+async def test_a_profile_is_switched_to_with_its_own_address_and_key(tmp_path: Path) -> None:
+    with FakeOpenAI([TXT("here")], models=("a", "b")) as here, FakeOpenAI([TXT("there")], models=("c",)) as there:
+        settings = Settings(
+            database=tmp_path / "x.db",
+            model=ModelSettings(base_url=here.base_url, name="a", api_key=SecretStr("sk-here")),
+            models={"far": ModelSettings(base_url=there.base_url)},
+        )
+        model = EndpointModel(settings)
+        listed = await model.names()
+
+        await model.switch("far")
+        reply = await model.reply(ModelRequest([HumanMessage("hi")], ()), lambda _: None)
+        await model.close()
+
+    assert listed == ("far", "a", "b")
+    assert (reply.text, model.name, model.label.split(" ")[0]) == ("there", "far", "c")
+    assert model.chosen == {"profile": "far", "name": "c", "endpoint": there.base_url}
+    assert "sk-here" not in there.requests[0].headers.get("authorization", "")
