@@ -15,7 +15,7 @@ _HOME = re.compile(r"(?:~|\$\{?HOME\}?|/(?:home|Users)/[^/]+|/root)(?:/\*)?")
 _NARROWING = frozenset(
     ("-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-user", "-size", "-mtime", "-mmin")
 )
-_FORK_BOMB = re.compile(r"(\S+)\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}\s*;\s*\1")
+_FORK_BOMB = re.compile(r"([^\s(){};|&]{1,32})\s*\(\)\s*\{\s*\1\s*\|\s*\1\s*&\s*\}\s*;\s*\1")
 _SWEEPERS = frozenset(("rm", "chmod", "chown", "chgrp", "find"))
 _POWERSHELL = dict.fromkeys(("remove-item", "ri", "del", "erase", "rd"), "rm")
 """What other shells call it."""

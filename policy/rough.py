@@ -11,6 +11,8 @@ _QUOTES = re.compile(r"[\"'\\]")
 _BEFORE_A_COMMAND = re.compile(
     r"!|if|then|elif|else|do|while|until|time|coproc|[A-Za-z_]\w*(?:\[.*\])?\+?=.*", re.DOTALL
 )
+_MOST_BEFORE = 50
+"""So many words before a command are each taken for its beginning; of more, the first of them and the command."""
 
 
 def rough_commands(text: str) -> tuple[SimpleCommand, ...]:
@@ -19,10 +21,10 @@ def rough_commands(text: str) -> tuple[SimpleCommand, ...]:
     for part in _CUTS.split(text):
         for form in (_QUOTES.sub("", part), *re.split(r"[\"']", part)):
             words = tuple(form.split())
-            for at in range(len(words)):
-                found[words[at:]] = None
-                if not _BEFORE_A_COMMAND.fullmatch(words[at]):
-                    break
+            first = next((at for at, word in enumerate(words) if not _BEFORE_A_COMMAND.fullmatch(word)), len(words))
+            for at in (*range(min(first, _MOST_BEFORE)), first):
+                if at < len(words):
+                    found[words[at:]] = None
     return tuple(SimpleCommand(words) for words in found)
 
 

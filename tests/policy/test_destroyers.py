@@ -1,8 +1,10 @@
+import time
+
 import pytest
 
 from graph_agent.toolbox.shfmt import parse_bash
 from policy.destroyers import destroys
-from policy.shell import read_shell
+from policy.shell import ShellText, read_shell
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,16 @@ def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
 )  # fmt: skip
 def test_ordinary_commands_are_no_destroyers(command: str) -> None:
     assert destroys(command, read_shell(command, parse_bash)) == ""
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000, "x " * 100_000, "x" + " " * 200_000 + "y", "x()" * 60_000])
+def test_a_text_of_any_length_is_looked_through_in_no_time(text: str) -> None:
+    began = time.monotonic()
+
+    assert destroys(text, ShellText(())) == ""
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("bomb", ["b(){ b|b& };b", "echo x; bomb () { bomb | bomb & } ; bomb"])
+def test_a_fork_bomb_is_found_by_any_name(bomb: str) -> None:
+    assert destroys(bomb, ShellText(())) == "it is a fork bomb"

@@ -83,8 +83,8 @@ def _told(output: Output, context: ToolContext) -> ToolResult:
             text, noted = output_between(spool, context, output.start, output.end)
     except FileNotFoundError:
         text, noted = "(its output was cleared away)", {}
-    text = without_prologue(text).rstrip("\n")
-    shown = text or ("(no new output)" if output.start or view.is_running else "(no output)")
+    text = without_prologue(text)
+    shown = text.rstrip("\n") or ("(no new output)" if output.start or view.is_running else "(no output)")
     parts = (shown, f"[{view.state}]", hint_of(text, view.code or 0))
     return ToolResult(
         "\n".join(part for part in parts if part),

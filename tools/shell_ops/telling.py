@@ -27,10 +27,13 @@ _NO_TERMINAL = re.compile(
 )
 """Said of the terminal itself: told whatever the exit code, as the code is often that of what came after."""
 _NO_INPUT = re.compile(
-    r"not a t(?:ty|erminal)|no tty present|terminal is required|terminal prompts disabled"
+    r"not (?:from )?a t(?:ty|erminal)|failed tty get|no tty present|terminal is required|terminal prompts disabled"
     r"|EOFError|EOF when reading|inappropriate ioctl",
     re.IGNORECASE,
 )
+
+_ASKED = re.compile(r"[?:>)\]] *\Z")
+"""How the last line of a program ends that asked something and got no answer."""
 
 _READ_ONLY = re.compile(r"read-only file system|\bEROFS\b", re.IGNORECASE)
 _REFUSED = re.compile(
@@ -142,7 +145,8 @@ def _signal_name(number: int) -> str:
 
 def hint_of(text: str, code: int) -> str:
     """What helps where a command failed for want of input; empty where it did not."""
-    if not _NO_TERMINAL.search(text) and (code == 0 or not _NO_INPUT.search(text)):
+    wanted_input = _NO_INPUT.search(text) or _ASKED.search(text)
+    if not _NO_TERMINAL.search(text) and (code == 0 or not wanted_input):
         return ""
     return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
 

@@ -100,6 +100,26 @@ async def test_a_program_that_wants_a_terminal_fails_with_a_hint(around: ToolSur
     assert "[commands run without a terminal and without input" in result.output
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo 'top: failed tty get' >&2; exit 1",
+        "echo 'Vim: Warning: Input is not from a terminal'; exit 1",
+        "printf 'package name: (demo) '; exit 1",
+        "printf 'Overwrite? '; read x || exit 1",
+    ],
+)
+async def test_a_program_that_asked_and_got_no_answer_is_known_by_what_it_said(
+    around: ToolSurroundings, command: str
+) -> None:
+    assert "[commands run without a terminal and without input" in (await _bash(around, command)).output
+
+
+@pytest.mark.parametrize("command", ["printf 'Done: '", "echo 'error: bad'; exit 1"])
+async def test_what_only_looks_like_a_question_gets_no_hint(around: ToolSurroundings, command: str) -> None:
+    assert "without input" not in (await _bash(around, command)).output
+
+
 async def test_the_environment_holds_no_keys_and_programs_do_not_ask(
     around: ToolSurroundings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
