@@ -1,0 +1,72 @@
+"""Models that lack something, and models that stand in for others, as a user meets them."""
+
+from pathlib import Path
+
+from tests.fakes.openai_server import DELAY, ERR, TC, TXT, FakeOpenAI, Reply
+from tests.fakes.pty_program import PtyProgram
+from tests.scenarios.command import Command
+
+NO_TOOLS = ERR(400, {"error": {"message": "registry.ollama.ai/library/fake does not support tools"}})
+
+
+def _calling(tool: str, arguments: str) -> Reply:
+    return TXT(f'I do it.\n<tool_call>\n{{"name": "{tool}", "arguments": {arguments}}}\n</tool_call>')
+
+
+def test_a_model_without_functions_works_with_the_same_approvals_and_records_and_is_known_afterwards(
+    tmp_path: Path,
+) -> None:
+    writing = _calling("write_file", '{"file_path": "a.txt", "content": "one </tool_call>\\n"}')
+    with FakeOpenAI([NO_TOOLS, writing, TXT("written"), TXT("hello")], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        first, asked = command.run_json("write", "--thread", "t1")
+        second, result = command.run_json("--resume", "t1", "--approve", "all")
+        third, _ = command.run_json("hi")
+
+    assert (first, second, third, result["answer"]) == (3, 0, 0, "written")
+    assert [call["tool_name"] for call in asked["pending_approvals"]] == ["write_file"]
+    assert (command.workspace / "a.txt").read_text() == "one </tool_call>\n"
+    assert ["tools" in body for body in server.bodies] == [True, False, False, False]
+    assert {message["role"] for body in server.bodies for message in body["messages"]} == {
+        "system",
+        "user",
+        "assistant",
+    }
+
+
+def test_a_call_that_a_model_only_writes_down_does_not_run_and_the_user_is_told(tmp_path: Path) -> None:
+    with FakeOpenAI([_calling("bash", '{"command": "touch t"}')] * 3, strict=True) as server:
+        done = Command(tmp_path, server.base_url)("run", "go", "--mode", "acceptEdits")
+
+    assert (done.returncode, len(server.requests), list((tmp_path / "workspace").iterdir())) == (0, 3, [])
+    assert (
+        'nothing of it has run. If this model knows no function calls, set tool_protocol = "prompt"' in done.stderr
+    )
+
+
+def test_another_model_stands_in_for_the_rest_of_the_turn(tmp_path: Path) -> None:
+    reading = TC("c1", "ls", {"path": "."})
+    with (
+        FakeOpenAI([ERR(429, "busy", {"Retry-After": "3600"})]) as first,
+        FakeOpenAI([reading, TXT("two")]) as second,
+    ):
+        settings = (
+            f'[model]\nfallback = ["spare"]\n[models.spare]\nbase_url = "{second.base_url}"\nname = "other"\n'
+        )
+        done = Command(tmp_path, first.base_url, settings=settings)("run", "go")
+
+    assert (done.returncode, done.stdout.strip(), len(first.requests)) == (0, "two", 1)
+    assert [body["model"] for body in second.bodies] == ["other", "other"]
+    assert f"Asking other @ {second.base_url[7:-3]} instead, until your next message." in done.stderr
+
+
+def test_the_chat_shows_that_it_waits_for_a_model_that_does_not_begin(tmp_path: Path) -> None:
+    with FakeOpenAI([DELAY(2.2, TXT("hello"))]) as server:
+        command = Command(tmp_path, server.base_url)
+        chat = PtyProgram(["-m", "graph_agent", "chat", "hi"], command.workspace, command.env)
+        chat.sees("waiting for the model")
+        chat.sees("hello")
+        chat.enters("/exit")
+        code = chat.ends()
+
+    assert code == 0
