@@ -4,17 +4,20 @@ import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from graph_agent.config.choice import choose_model, shown_url
 from graph_agent.config.model_settings import ModelSettings
+from graph_agent.config.paths import blob_dir
 from graph_agent.config.profiles import with_model
 from graph_agent.config.settings import Settings
-from graph_agent.errors import ModelError
+from graph_agent.errors import ModelError, StorageError
 from graph_agent.model.local import LocalModel
 from graph_agent.model.local_runtime import LOCAL_CONTEXT, shared_runtime
 from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import ChatModel, Models
+from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.threads import ThreadTable
 from tools.prompt_text import as_prompt_text
 
@@ -48,7 +51,9 @@ async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedMod
         return _local(settings.model)
     from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - offline mode must not wait for it
 
-    model = EndpointModel(settings, rendered=as_prompt_text)
+    model = EndpointModel(
+        settings, rendered=as_prompt_text, image=partial(_image, FileBlobs(blob_dir(settings.database)))
+    )
     if not may_choose_later:
         try:
             with contextlib.suppress(ModelError):
@@ -57,6 +62,13 @@ async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedMod
             await model.close()
             raise
     return model
+
+
+def _image(blobs: FileBlobs, reference: str) -> bytes | None:
+    try:
+        return blobs.get(reference)
+    except StorageError:
+        return None
 
 
 def _local(model: ModelSettings) -> OpenedModel:

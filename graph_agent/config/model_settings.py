@@ -74,6 +74,8 @@ class ModelSettings(Section):
     """How tools are offered: native as functions, prompt as text; auto turns to text where they are refused."""
     send_reasoning: Literal["auto", "always", "never"] = "auto"
     """Whether the thinking of earlier replies is sent back; auto sends it where the endpoint insists on it."""
+    images: Literal["auto", "on", "off"] = "auto"
+    """Whether images that were read are sent; auto sends them until the endpoint refuses them."""
     fallback: tuple[str, ...] = ()
     """Profiles or models to ask, in this order, while this one cannot be reached or is too busy."""
     timeout_s: float = Field(default=300.0, gt=0)

@@ -73,5 +73,12 @@ def _message(call: ToolCallInfo) -> ToolMessage:
         tool_call_id=call["call_id"],
         name=call["tool_name"],
         status="success" if call["status"] == "success" else "error",
+        additional_kwargs=_images(call),
         id=f"tool-{call['call_id']}",
     )
+
+
+def _images(call: ToolCallInfo) -> dict[str, Any]:
+    """References of what a model that sees is shown; the images themselves never stand in the state."""
+    images = call.get("metadata", {}).get("images")
+    return {"images": images} if call["status"] == "success" and isinstance(images, list) else {}

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.config.model_settings import ModelSettings
 from graph_agent.model.failures import Failure
+from graph_agent.model.images import has_images
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,8 @@ class Dialect:
     """Wants the thinking of earlier replies sent back."""
     wants_signatures: bool = False
     """Wants what stood beside the calls of earlier replies (`extra_content`) sent back."""
+    sees: bool = True
+    """Takes images."""
 
 
 _MAY_MEAN_DIALECT = frozenset((400, 404, 405, 422, 500, 501))
@@ -48,6 +51,10 @@ _ABOUT_REASONING = re.compile(
     r"|\breasoning_content\b[^.]{0,80}\b(?:missing|must|required?|expected)\b"
 )
 _ABOUT_SIGNATURES = re.compile(r"thought_?signature")
+_ABOUT_IMAGES = re.compile(
+    r"image|vision|multimodal|content\b[^.]{0,40}\b(?:must be|expected|should be) a? ?string"
+)
+"""Asked of a refused request that held images: what speaks of them there means them."""
 _ABOUT_FUNCTIONS = re.compile(
     # as in "does not support tools" and "no endpoints found that support tool use"
     r"(?:\bnot|n't|\bno\b[^.]{0,30}|\bun)\s?support\w*\s(?:\w+\s){0,2}(?:tools?|functions?)\b"
@@ -69,7 +76,8 @@ def configured(settings: ModelSettings, learned: Dialect) -> Dialect:
     streams = {"on": True, "off": False}.get(settings.stream, learned.streams)
     functions = {"native": True, "prompt": False}.get(settings.tool_protocol, learned.calls_functions)
     reasoning = {"always": True, "never": False}.get(settings.send_reasoning, learned.wants_reasoning)
-    return replace(learned, streams=streams, calls_functions=functions, wants_reasoning=reasoning)
+    sees = {"on": True, "off": False}.get(settings.images, learned.sees)
+    return replace(learned, streams=streams, calls_functions=functions, wants_reasoning=reasoning, sees=sees)
 
 
 class _Lesson(NamedTuple):
@@ -87,6 +95,7 @@ _LESSONS = (
     _Lesson(_ABOUT_STREAMS, "streams", value=False, setting="stream"),
     _Lesson(_ABOUT_SIGNATURES, "wants_signatures", value=True),
     _Lesson(_ABOUT_REASONING, "wants_reasoning", value=True, setting="send_reasoning"),
+    _Lesson(_ABOUT_IMAGES, "sees", value=False, setting="images"),
     _Lesson(_ABOUT_FUNCTIONS, "calls_functions", value=False, setting="tool_protocol"),
 )
 """The first that fits and is not known yet is what the refusal meant."""
@@ -115,6 +124,8 @@ def _matters(field: str, dialect: Dialect, request: "ModelRequest") -> bool:
             return dialect.streams
         case "calls_functions":
             return bool(request.tools)
+        case "sees":
+            return has_images(request.messages)
         case _:
             return True
 

@@ -15,9 +15,10 @@ from graph_agent.config.profiles import model_named, with_model
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.model.fallback import ModelRow
+from graph_agent.model.images import LoadImage
 from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import list_models, resolve_model_name
-from graph_agent.model.openai import OpenAIModel, Surroundings, as_json
+from graph_agent.model.openai import OpenAIModel, Surroundings, as_json, no_image
 from graph_agent.model.prompt_form import Rendering
 from graph_agent.ports import ModelRequest, OnDelta
 
@@ -34,10 +35,15 @@ class EndpointModel:
     """Implements `ChatModel` and `Models`."""
 
     def __init__(
-        self, settings: Settings, *, rendered: Rendering = as_json, list_seconds: float = LIST_SECONDS
+        self,
+        settings: Settings,
+        *,
+        rendered: Rendering = as_json,
+        image: LoadImage = no_image,
+        list_seconds: float = LIST_SECONDS,
     ) -> None:
         self._settings = settings
-        self._around = Surroundings(LearnedDialects(learned_file(settings.database)), rendered)
+        self._around = Surroundings(LearnedDialects(learned_file(settings.database)), rendered, image=image)
         self._list_seconds = list_seconds
         self._chosen_by = settings.profile or settings.model.name
         self._model = None if settings.model.name is None else self._row(settings, settings.model.name)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import openai
@@ -20,6 +20,7 @@ from graph_agent.model.arrival import Arrival
 from graph_agent.model.correcting import corrected, in_all
 from graph_agent.model.dialect import Dialect, configured, relearned
 from graph_agent.model.failures import PASSING, Failure, ReplyFailed, Unavailable, diagnose
+from graph_agent.model.images import LoadImage, has_images, with_images
 from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import place_of
 from graph_agent.model.patience import Patience
@@ -28,12 +29,20 @@ from graph_agent.model.windows import limit_in
 from graph_agent.model.wire import Wire, open_wire
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
-__all__ = ["OpenAIModel", "Surroundings", "as_json"]
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+__all__ = ["OpenAIModel", "Surroundings", "as_json", "no_image"]
 
 
 def as_json(tools: Sequence[Mapping[str, Any]]) -> str:
     """Function declarations as they are, one a line."""
     return "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in tools)
+
+
+def no_image(_: str) -> bytes | None:
+    """There are none."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,8 @@ class Surroundings:
     rendered: Rendering = as_json
     """Writes tools out as text, for models that take them in no other way."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    image: LoadImage = no_image
+    """Where the images lie that results refer to."""
 
 
 class OpenAIModel:
@@ -94,6 +105,8 @@ class OpenAIModel:
                 return answer
             learned = relearned(dialect, answer, request, self._settings)
             if learned is not None:
+                if dialect.sees and not learned.sees:
+                    on_delta(Delta("note", "This model takes no images; from now on they are named to it only."))
                 dialect = learned
                 continue
             wait = patience.wait_after(answer)
@@ -106,7 +119,7 @@ class OpenAIModel:
         offered = [str(tool["function"]["name"]) for tool in request.tools]
         arrival = Arrival(offered, calls_are_text=not dialect.calls_functions)
         try:
-            async with aclosing(self._wire.payloads(self._body(request, dialect))) as payloads:
+            async with aclosing(self._wire.payloads(await self._body(request, dialect))) as payloads:
                 async for payload in payloads:
                     for delta in arrival.add(payload):
                         on_delta(delta)
@@ -117,9 +130,12 @@ class OpenAIModel:
             # The exception itself goes no further: it holds the request, and with it the key.
             return diagnose(error, self._place)
 
-    def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+    async def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
         if dialect.calls_functions:
-            return self._wire.request_body(request.messages, request.tools, dialect)
+            messages: Sequence[BaseMessage] = request.messages
+            if dialect.sees and has_images(messages):
+                messages = await asyncio.to_thread(with_images, messages, self._around.image)
+            return self._wire.request_body(messages, request.tools, dialect)
         messages = in_prompt_form(request.messages, request.tools, self._around.rendered)
         return self._wire.request_body(messages, (), dialect)
 

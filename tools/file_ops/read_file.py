@@ -21,6 +21,8 @@ from tools.base import (
 )
 from tools.blocking import in_thread
 from tools.file_ops.far_range import far_lines
+from tools.file_ops.images import image_result, media_type_of
+from tools.file_ops.notebook import as_cells
 from tools.file_ops.rendering import numbered
 from tools.files import digest, read_all
 from tools.paths import PathRefused, open_regular
@@ -30,6 +32,7 @@ __all__ = ["ReadFileArgs", "ReadFileTool"]
 
 _BLOB = "blob:"
 _MAX_CHARS = 90_000
+_AS_CELLS = "a notebook, shown as its cells; in the file it is JSON, which is what edit_file changes"
 
 
 class ReadFileArgs(BaseModel):
@@ -53,7 +56,7 @@ class ReadFileTool(BaseTool):
     name = "read_file"
     description = (
         "Read a text file. Lines come numbered, 2000 at most unless limit says otherwise; use offset and limit for "
-        "parts of large files. Read a file before you overwrite it."
+        "parts of large files. Images are shown, notebooks come as cells. Read a file before you overwrite it."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
@@ -114,19 +117,22 @@ def _read_blob(reference: str, offset: int, limit: int, context: ToolContext) ->
 def _shown(content: _Content, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
     if content.data is None:
         return _far(content, given, offset, limit, context)
+    if (media_type := media_type_of(content.data)) is not None:
+        return image_result(content.data, media_type, given, context.blobs)
     if is_binary(content.data):
         return failure(
             ToolErrorType.VALIDATION,
             f"{given!r} is a binary file ({content.size} bytes), not text; use a program that knows its format.",
         )
     text, form = decode(content.data)
-    lines = _split(text)
+    cells = as_cells(text) if given.endswith(".ipynb") else None
+    lines = _split(text if cells is None else cells)
     if offset > max(len(lines), 1):
         return failure(
             ToolErrorType.VALIDATION, f"{given!r} has {len(lines)} lines; offset {offset} is behind its end."
         )
     chosen = _fitting(islice(lines, offset - 1, offset - 1 + limit), context.limits.line_chars)
-    notes = _notes(len(lines), offset, len(chosen), form.encoding)
+    notes = [*_notes(len(lines), offset, len(chosen), form.encoding), *([] if cells is None else [_AS_CELLS])]
     body = numbered(chosen, offset, context.limits.line_chars) if chosen else "(the file is empty)"
     return _result(body, notes, given, len(chosen), len(lines))
 
