@@ -36,7 +36,10 @@ class SessionServers:
 
     async def start(self) -> None:
         """Start what is trusted, in the background; say what is not."""
-        trusted = await asyncio.to_thread(_trusted, self._settings, self._warn)
+        told: list[str] = []
+        trusted = await asyncio.to_thread(_trusted, self._settings, told.append)
+        for text in told:
+            self._warn(text)
         if trusted:
             walls = sandbox_of(self._settings, self._workspace)
             self._fleet = await asyncio.to_thread(

@@ -117,10 +117,9 @@ class Chat:
 
     async def _open(self, visit: Visit) -> Conversation:
         bus = EventBus()
-        session = await visit.opener(bus)
         bus.subscribe(self._turning.tell)
         bus.subscribe(self._count)
-        return session
+        return await visit.opener(bus)
 
     async def _enter(self, session: Conversation, visit: Visit, *, has_message: bool = False) -> None:
         """What comes before any prompt: what was said, what broke off, what waits."""

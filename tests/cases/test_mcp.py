@@ -84,14 +84,17 @@ def test_a_slow_server_is_waited_for_as_long_as_its_setting_says_and_no_longer(s
     assert (unserved.ending, "startup_timeout)" in unserved.err) == ((0, "without"), True)
 
 
-def test_a_server_nobody_trusted_is_not_started_and_the_run_says_how_to_trust_it(set_up: SetUp) -> None:
+def test_a_server_nobody_trusted_is_not_started_and_run_and_chat_say_how_to_trust_it(set_up: SetUp) -> None:
     bench = set_up(TXT("ok"))
     trace = bench.workspace / "trace"
     bench.configure(_server("new one", "mcp_demo.py", "--trace", str(trace)))
 
     ran = bench.run()
+    chat = bench.chat()
+    chat.sees("graph-agent mcp trust 'new one'")
+    chat.types("\x04")
 
-    assert (ran.ending, trace.exists()) == ((0, "ok"), False)
+    assert (ran.ending, trace.exists(), chat.ends()) == ((0, "ok"), False, 0)
     assert "graph-agent mcp trust 'new one'" in ran.err
 
 
