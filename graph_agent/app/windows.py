@@ -33,7 +33,7 @@ class ModelWindows:
 
     async def __call__(self, tokens: int) -> Window:
         """The window of the model that is asked next."""
-        if choose_model(self.settings).kind == "offline":
+        if choose_model(self.settings).kind != "endpoint":
             return Window(summarises=False)
         name = self.models.name
         model = self.settings.model if name is None else model_named(self.settings, name)

@@ -6,10 +6,12 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from graph_agent.config.local_model import local_label, local_obstacle
+from graph_agent.config.model_settings import ModelSettings
 from graph_agent.config.settings import Settings
 
 __all__ = [
     "CONNECT_BRIEFLY",
+    "CONNECT_BRIEFLY_CHINESE",
     "CONNECT_FIRST",
     "OFFLINE_LABEL",
     "Choice",
@@ -30,6 +32,11 @@ CONNECT_BRIEFLY = (
     "To connect a model: OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any\nOpenAI-compatible server; "
     "GRAPH_AGENT_MODEL names the model."
 )
+CONNECT_BRIEFLY_CHINESE = (
+    "连接模型：设置 OPENAI_API_KEY，或用 GRAPH_AGENT_BASE_URL 指向兼容 OpenAI 的服务；"
+    "\n用 GRAPH_AGENT_MODEL 指定模型。"
+)
+_NAME_ALONE = "the model name {!r} alone does not say where it is"
 _CONNECT_ANOTHER = (
     "Another model: --model NAME or GRAPH_AGENT_MODEL. "
     "Another server: GRAPH_AGENT_BASE_URL, with its key in OPENAI_API_KEY."
@@ -59,10 +66,10 @@ def choose_model(settings: Settings) -> Choice:
     if model.local is not None:
         obstacle = local_obstacle(model.local)
         if not obstacle:
-            return Choice("local", _local_reason(model.local, settings.origins), CONNECT_FIRST)
+            return Choice("local", _local_reason(model, model.local, settings.origins), CONNECT_FIRST)
         unset = f"the local model cannot be used: {obstacle}"
     if model.name is not None:
-        unset += f" (the model name {model.name!r} alone does not say where it is)"
+        unset += f" ({_NAME_ALONE.format(model.name)})"
     return Choice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", CONNECT_FIRST, obstacle)
 
 
@@ -81,8 +88,9 @@ def shown_address(url: str) -> str:
     return f"{address}?…" if mark else address
 
 
-def _local_reason(path: Path, origins: dict[str, str]) -> str:
-    return f"Model: {local_label(path)}, because of {origins.get('model.local', 'the settings')}."
+def _local_reason(model: ModelSettings, path: Path, origins: dict[str, str]) -> str:
+    told = f"Model: {local_label(path)}, because of {origins.get('model.local', 'the settings')}"
+    return f"{told}; {_NAME_ALONE.format(model.name)}." if model.name else f"{told}."
 
 
 def _endpoint_reason(settings: Settings) -> str:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage
 
-from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_FIRST, OFFLINE_LABEL
+from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_BRIEFLY_CHINESE, CONNECT_FIRST, OFFLINE_LABEL
 from graph_agent.errors import UsageError
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call
@@ -69,7 +69,8 @@ class OfflineModel:
         prompt = request.messages[begin].text if begin >= 0 else ""
         chinese, commands = is_chinese(prompt), parse(prompt)
         if isinstance(commands, NotUnderstood):
-            answer: Call | str = not_understood(commands, CONNECT_BRIEFLY, chinese=chinese)
+            connect = CONNECT_BRIEFLY_CHINESE if chinese else CONNECT_BRIEFLY
+            answer: Call | str = not_understood(commands, connect, chinese=chinese)
         else:
             done = finished_since(request.messages[begin + 1 :])
             answer = step_of(commands, request.tool_names, done, chinese=chinese)

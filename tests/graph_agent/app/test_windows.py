@@ -9,6 +9,7 @@ from graph_agent.model.offline import OfflineModel
 from graph_agent.ports.window import Window
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.scripted_model import ScriptedModel
+from tests.graph_agent.config.test_local_model import LIBRARY
 
 HERE = Path("unused.db")
 LONG = 50_000
@@ -49,3 +50,13 @@ async def test_an_endpoint_that_tells_nothing_leaves_it_to_the_table(name: str, 
 
 async def test_the_offline_mode_has_nobody_to_write_a_summary() -> None:
     assert await ModelWindows(Settings(database=HERE), OfflineModel())(LONG) == Window(summarises=False)
+
+
+async def test_a_local_model_takes_care_of_its_small_context_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(LIBRARY)
+    (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
+    settings = Settings(database=HERE, model=ModelSettings(local=tmp_path / "tiny.gguf", context_window=2_048))
+
+    assert await ModelWindows(settings, OfflineModel())(LONG) == Window(summarises=False)

@@ -60,7 +60,9 @@ def test_a_local_model_answers_where_it_can_be_used_and_no_endpoint_is_configure
         "Model: tiny (local, limited), because of GRAPH_AGENT_LOCAL_MODEL.",
     )
     assert (gone.kind, gone.obstacle in gone.reason, "cannot be read" in gone.obstacle) == ("offline", True, True)
-    assert endpoint.kind == "endpoint"
+    named = choose(tmp_path, GRAPH_AGENT_LOCAL_MODEL=str(file), GRAPH_AGENT_MODEL="qwen3")
+
+    assert (endpoint.kind, named.kind, "'qwen3' alone" in named.reason) == ("endpoint", "local", True)
 
 
 def test_a_profile_is_named_as_the_cause(tmp_path: Path) -> None:
