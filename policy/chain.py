@@ -186,6 +186,7 @@ CHAIN_STEPS: tuple[tuple[str, Literal["built in", "allow", "ask", "deny"]], ...]
     ("allow rules", "allow"),
     ("acceptEdits allows file changes in the workspace", "built in"),
     ("risk: LOW allows, reads outside the workspace ask, MEDIUM and HIGH ask", "built in"),
+    ("auto: a model's stored verdict may allow a MEDIUM call that nothing but its risk asks about", "built in"),
     ("dontAsk turns ask into deny", "built in"),
 )
 """The order of judgement in words, each with the list of rules that speaks there."""

@@ -14,6 +14,7 @@ from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import ToolStorage, default_registry, early_reads_of, lend_shells, open_toolbox
 from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.app.windows import ModelWindows
+from graph_agent.config.choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
@@ -95,6 +96,7 @@ async def graph_parts(
         store.blobs,
         meter=meter,
         early=early_reads_of(toolbox),
+        judges=choose_model(settings).kind == "endpoint",
     )
 
 

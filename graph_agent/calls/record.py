@@ -65,6 +65,8 @@ class ToolCallInfo(TypedDict, total=False):
     """What consent was asked for: `{"kind": "diff" | "text", "text": ..., "seen": {...}}`."""
     display: str
     """One line for the user."""
+    verdict: dict[str, Any]
+    """Mode auto: `{"allow", "reason", "model", "usage"}` of the model that judged the call."""
     edited: bool
     """The user changed the arguments the model had asked for."""
     outside_sandbox: bool

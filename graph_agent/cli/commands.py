@@ -34,7 +34,7 @@ class Recover(StrEnum):
 
 Model = Annotated[str | None, typer.Option("--model", help="Model to use instead of the configured one.")]
 Mode = Annotated[
-    str | None, typer.Option("--mode", help="default, acceptEdits, plan, dontAsk or bypassPermissions.")
+    str | None, typer.Option("--mode", help="default, acceptEdits, plan, auto, dontAsk or bypassPermissions.")
 ]
 Bypass = Annotated[
     bool, typer.Option("--dangerously-skip-permissions", help="The same as --mode bypassPermissions.")

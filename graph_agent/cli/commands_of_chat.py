@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 __all__ = ["COMMANDS", "MODES", "Command", "completions"]
 
-MODES = ("default", "acceptEdits", "plan", "dontAsk")
+MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
 
 

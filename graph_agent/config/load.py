@@ -88,10 +88,7 @@ def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:
     key = ".".join(place[:2]) if ".".join(place[:2]) in found else place[0]
     item = found.get(key, Found(first["input"], "settings"))
     shown = "(hidden)" if key in SECRET_KEYS else repr(_without_user(item.value))
-    why = said
-    if (key, item.value) == ("mode", "auto"):
-        why = f"a model would judge calls in this mode, which this version does not offer. {said}"
-    return f"{item.origin}: {key} = {shown}: {why}"
+    return f"{item.origin}: {key} = {shown}: {said}"
 
 
 def _without_user(value: Any) -> Any:

@@ -11,7 +11,7 @@ from graph_agent.config.server_settings import McpServer
 
 __all__ = ["OPENAI_BASE_URL", "HeaderValue", "McpServer", "Mode", "ModelSettings", "PolicySettings", "Settings"]
 
-Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
+Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
 
 
 class ExampledRule(Section):

@@ -13,6 +13,7 @@ from langgraph.types import Command, Send, interrupt
 from graph_agent.events import EventBus
 from graph_agent.graph import edges
 from graph_agent.graph.approval import HumanApproval
+from graph_agent.graph.auto import Judge
 from graph_agent.graph.compaction import Compaction
 from graph_agent.graph.execution import ToolExecution
 from graph_agent.graph.life import Here, Life, Step
@@ -58,6 +59,8 @@ class Parts:
     """Counts what requests use."""
     early: EarlyReads = NOTHING_EARLY
     """Begins reads while a reply still arrives."""
+    judges: bool = False
+    """Whether the model judges calls in mode auto; else they ask."""
 
 
 def build_graph(
@@ -65,6 +68,7 @@ def build_graph(
 ) -> "CompiledStateGraph[AgentState, Life, Any, Any]":
     """Compile the graph. Without a checkpointer it takes the one of whoever runs it, as LangGraph's server does."""
     compaction = Compaction(parts.model, parts.journal, parts.bus, parts.window_of, parts.blobs, parts.meter)
+    judge = Judge(parts.model, parts.toolbox, parts.meter) if parts.judges else None
     nodes: dict[str, _Node] = {
         "reasoning": Reasoning(
             parts.model,
@@ -75,6 +79,7 @@ def build_graph(
             compaction,
             parts.meter,
             parts.early,
+            judge,
         ),
         "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
         "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, SystemMessage
 
 from graph_agent.errors import ContextOverflow
 from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
+from graph_agent.graph.auto import Judge, Judged
 from graph_agent.graph.budgets import passed
 from graph_agent.graph.compaction import Compaction, Smaller
 from graph_agent.graph.history import printable, require_valid
@@ -47,6 +48,8 @@ class Reasoning:
     compaction: Compaction
     meter: Meter = UNPRICED
     early: EarlyReads = NOTHING_EARLY
+    judge: Judge | None = None
+    """Judges calls in mode auto; without one they all ask."""
 
     async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
         """Outcomes: called, answered, compacted, shortened, stopped, limit.
@@ -109,17 +112,28 @@ class Reasoning:
         message = await self._adopt(reply, scope.thread_id)
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)
         self.bus.publish(ModelReplied(message.text, call_ids, usage))
+        judged = await self._judged(message, state, turn, scope)
+        spent = summed(usage, judged.spent)
         update = {
             "messages": [message],
             "turn": {
                 **{key: value for key, value in turn.items() if key not in _SINCE_REPLY},
                 "steps": step,
                 "outcome": "" if call_ids else "done",
-                "usage": summed(turn.get("usage"), usage),
+                "usage": summed(turn.get("usage"), spent),
+                **({"verdicts": dict(judged.verdicts)} if judged.verdicts else {}),
             },
-            "usage": summed(state.get("usage"), usage),
+            "usage": summed(state.get("usage"), spent),
         }
         return Step("called" if call_ids else "answered", update)
+
+    async def _judged(
+        self, message: AIMessage, state: "AgentState", turn: Mapping[str, Any], scope: Scope
+    ) -> Judged:
+        known = turn.get("verdicts") or {}
+        if self.judge is None:
+            return Judged(known)
+        return await self.judge.verdicts(message, state["messages"], known, scope)
 
     async def _reply(self, request: ModelRequest, scope: Scope) -> AIMessage:
         """The reply; reads that it asks for may begin while it arrives."""

@@ -1,11 +1,12 @@
 """The node that decides what becomes of the calls. No effects: it reads state and life, plans, never acts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from graph_agent.calls import FINAL, NEW_MESSAGE, ToolCallInfo, args_digest
 from graph_agent.events import CallPlanned, EventBus
+from graph_agent.graph.auto import with_verdict
 from graph_agent.graph.changes import change_of, ended_event, moved
 from graph_agent.graph.history import newest_calls
 from graph_agent.graph.life import Here, Life, Step, scope_of
@@ -37,7 +38,7 @@ class ToolRouting:
         before: _Calls = dict(state.get("calls") or {})
         asked = newest_calls(state["messages"])
         is_new = bool(asked) and asked[0][0] not in before
-        calls = await self._create(asked, scope, life) if is_new else before
+        calls = await self._create(asked, state.get("turn") or {}, scope, life) if is_new else before
         if is_new:
             calls = self._hold_back(calls, state, life)
         calls = (
@@ -50,7 +51,9 @@ class ToolRouting:
         self._tell(before, calls)
         return _step(calls, {"calls": update} if update else {}, scope)
 
-    async def _create(self, asked: list[tuple[str, str, dict[str, Any], str]], scope: Scope, life: Life) -> _Calls:
+    async def _create(
+        self, asked: list[tuple[str, str, dict[str, Any], str]], turn: Mapping[str, Any], scope: Scope, life: Life
+    ) -> _Calls:
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in asked:
             plan = (
@@ -61,8 +64,11 @@ class ToolRouting:
             if call_id in life.recorded and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
+            plan, verdict = with_verdict(plan, turn, scope)
             record = self._record(call_id, plan, life.next_attempt(call_id, 1))
             calls[call_id] = {**record, "begun": call_id in life.begun}
+            if verdict:
+                calls[call_id]["verdict"] = dict(verdict)
             self.bus.publish(CallPlanned(dict(calls[call_id])))
         return calls
 

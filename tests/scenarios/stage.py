@@ -46,6 +46,7 @@ class Stage:
     keep_turns: int = 50
     budget: Budget = UNLIMITED
     meter: Meter = UNPRICED
+    judges: bool = False
     window: Window = field(default_factory=Window)
 
     @asynccontextmanager
@@ -82,6 +83,7 @@ class Stage:
                 self._window,
                 blobs,
                 meter=self.meter,
+                judges=self.judges,
             ),
             CheckpointSaver(database),
         )

@@ -53,9 +53,9 @@ async def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
     said = [(await talk.says(line)).splitlines()[-1] for line in ("/mode", "/mode plan", "/mode yolo")]
 
     assert said == [
-        "mode: default; there are default, acceptEdits, plan, dontAsk",
+        "mode: default; there are default, acceptEdits, plan, auto, dontAsk",
         "mode: plan",
-        "there is no mode 'yolo'; choose one of default, acceptEdits, plan, dontAsk",
+        "there is no mode 'yolo'; choose one of default, acceptEdits, plan, auto, dontAsk",
     ]
     assert talk.session.mode == "plan"
 
