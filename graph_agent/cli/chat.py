@@ -8,6 +8,7 @@ import contextlib
 import errno
 import signal
 import sys
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
 from graph_agent.cli.resting import FAILED, has_fresh_budget, rest_lines, status_text
 from graph_agent.cli.setting import Setting, Visit
-from graph_agent.cli.slash import Back, Elsewhere, GoOn, Quit, Slash, is_command
+from graph_agent.cli.slash import Back, Compact, Elsewhere, GoOn, Quit, Slash, is_command
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.cli.turning import Turning
 from graph_agent.errors import AgentError, NothingYet, UsageError
@@ -141,11 +142,16 @@ class Chat:
                     await self._move(session, thread)
                 case GoOn():
                     await self._retry(session)
+                case Compact():
+                    await self._work(session, session.compact())
                 case Back(wish=wish):
                     await self._go_back(session, wish)
             return
+        await self._work(session, session.send(text))
+
+    async def _work(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> None:
         try:
-            self._rested(await self._settled(session, await self._turning.run(session, session.send(text))))
+            self._rested(await self._settled(session, await self._turning.run(session, work)))
         except UsageError as refusal:
             self._say(str(refusal))
 

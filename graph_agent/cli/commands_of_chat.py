@@ -37,6 +37,7 @@ COMMANDS: dict[str, Command] = {
     "mcp": Command("/mcp", "list the servers of tools and how each is doing"),
     "cost": Command("/cost", "show what this turn and this thread used, in tokens and money"),
     "doctor": Command("/doctor", "check what works on this machine and what does not"),
+    "compact": Command("/compact", "make what the model is told of this conversation shorter; nothing is lost"),
     "retry": Command("/retry", "ask the model again after an error, a limit or a stop"),
     "quit": Command("/quit", "leave; the thread can be resumed"),
 }

@@ -97,6 +97,10 @@ class Conversation(Protocol):
         """
         ...
 
+    async def compact(self) -> Rest:
+        """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
+        ...
+
     async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
         """The question as it would be asked with other arguments.
 

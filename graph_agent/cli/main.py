@@ -13,6 +13,7 @@ from graph_agent.cli import commands
 from graph_agent.cli.approvals import approvals_app
 from graph_agent.cli.boundary import guarded
 from graph_agent.cli.calls import calls_command
+from graph_agent.cli.compact import compact_command
 from graph_agent.cli.config import config_app
 from graph_agent.cli.diff import diff_command
 from graph_agent.cli.doctor import doctor_command
@@ -47,6 +48,7 @@ app.command(cls=PlainCommand)(commands.resume)
 app.command("inspect", cls=PlainCommand)(inspect_command)
 app.command("fork", cls=PlainCommand)(fork_command)
 app.command("rewind", cls=PlainCommand)(rewind_command)
+app.command("compact", cls=PlainCommand)(compact_command)
 app.command("calls", cls=PlainCommand)(calls_command)
 app.command("recover", cls=PlainCommand)(recover_command)
 app.command("history", cls=PlainCommand)(history_command)

@@ -16,7 +16,7 @@ from graph_agent.cli.render.lines import marked
 from graph_agent.cli.servers_seen import ServersSeen
 from graph_agent.errors import AgentError
 
-__all__ = ["Back", "Elsewhere", "GoOn", "Quit", "Slash", "is_command"]
+__all__ = ["Back", "Compact", "Elsewhere", "GoOn", "Quit", "Slash", "is_command"]
 
 _LOOKS = frozenset(
     (
@@ -34,6 +34,14 @@ class Quit(Exception):
 @dataclass(frozen=True, slots=True)
 class GoOn:
     """The turn is to be gone on with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """The conversation is to be made shorter."""
+
+
+_TURNS: dict[str, GoOn | Compact] = {"retry": GoOn(), "compact": Compact()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class Slash:
     database: Path
     servers: ServersSeen = field(default_factory=ServersSeen)
 
-    async def run(self, text: str) -> GoOn | Elsewhere | Back | None:
+    async def run(self, text: str) -> GoOn | Compact | Elsewhere | Back | None:
         """Run one command; what it asks of the chat, if anything.
 
         Raises:
@@ -77,8 +85,8 @@ class Slash:
         match name:
             case "quit" | "exit":
                 raise Quit
-            case "retry":
-                return GoOn()
+            case "retry" | "compact":
+                return _TURNS[name]
             case "clear":
                 return Elsewhere(None)
             case "resume" if argument:

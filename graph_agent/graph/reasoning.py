@@ -69,6 +69,8 @@ class Reasoning:
         request = self._request(state, scope.mode)
         if COMPACT_ONLY in turn:
             smaller = await self.compaction.by_hand(state, here.thread_id, request)
+            if smaller is None:
+                self.bus.publish(Warned("nothing was compacted: the conversation is short already"))
             update = {} if smaller is None else _smaller(state, {}, smaller)
             return Step("shortened", {**update, "turn": turn[COMPACT_ONLY]})
         if life.budget != UNLIMITED and (

@@ -30,6 +30,19 @@ def test_a_conversation_too_long_for_the_model_ends_the_turn_and_says_what_to_do
     assert ("too long" in ran.err, "larger model" in ran.err) == (True, True)
 
 
+def test_turns_go_on_where_the_model_takes_no_more_and_each_refusal_is_followed_by_less(set_up: SetUp) -> None:
+    bench = set_up(most_chars=30_000, after=TXT("ok"))
+
+    ends = [bench.run(f"{number} " + "some words " * 364, "--thread", "t1").ending for number in range(10)]
+    shown = bench.command.json("threads", "show", "t1")
+
+    lengths = [len(str(body["messages"])) for body in bench.server.bodies]
+    assert (ends, bench.server.faults) == ([(0, "ok")] * 10, [])
+    assert 1 <= len(bench.server.too_long) <= 2
+    assert all(lengths[at + 1] < lengths[at] for at in bench.server.too_long)
+    assert str(shown).count("some words " * 364) == 10
+
+
 def test_no_other_host_is_reached_and_nothing_waits_for_one(set_up: SetUp) -> None:
     with _recording_proxy() as (address, connections):
         variables = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")

@@ -35,6 +35,7 @@ def violations(world: World) -> list[str]:
         *account.grants(),
         *account.history(),
         *account.lost_messages(),
+        *account.paid_twice(),
         *account.files(),
         *account.orphans(),
         *account.lost_output(),
@@ -241,6 +242,22 @@ class _Account:
         return [
             f"I2: of {shell} was told {text!r}" for shell, text in told.items() if not marker_in({"command": text})
         ]
+
+    def paid_twice(self) -> list[str]:
+        """A summary that the conversation went on with is not asked for again, until an earlier checkpoint is."""
+        asked: list[str] = []
+        used: set[str] = set()
+        again = []
+        for note in self.world.notes("summary asked", "model asked", "goes back"):
+            if note["kind"] == "goes back":
+                asked, used = [], set()
+            elif note["kind"] == "model asked":
+                used.update(asked)
+            elif note["of"] in used:
+                again.append(f"a summary was paid for twice: {note['of'][:8]}")
+            else:
+                asked.append(note["of"])
+        return again
 
     def lost_messages(self) -> list[str]:
         """I8: a message that the model was asked about is never sent again."""

@@ -26,6 +26,7 @@ from graph_agent.graph.build import Parts, build_graph
 from graph_agent.inspect import Reader
 from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import Always, AnswerKind, SystemClock
+from graph_agent.ports.window import Window
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.rewinding import carry_out, survey
@@ -48,7 +49,7 @@ from graph_agent.toolbox.shells import Shells
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.beside import settings_of
 from tests.crash.deadly import Countdown, DeadlySaver, deadly
-from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, words_for
+from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, turn_of, words_for
 from tests.crash.world import World
 
 __all__ = ["THREAD", "Plan", "live"]
@@ -118,7 +119,7 @@ class _Life:
                 rest = await self._answer(session, rest)
             elif rest.status == "broken_off":
                 rest = await session.continue_turn()
-            elif (said := _said(await run.position())) < len(self._scene.turns):
+            elif (said := turn_of((await run.position()).values.get("messages", ())) + 1) < len(self._scene.turns):
                 self._world.note("sends", turn=said)
                 rest = await session.send(f"turn {said}")
             elif self._scene.goes_back and not self._world.notes("went back"):
@@ -196,7 +197,18 @@ class _Life:
         thread_id = FORK if self._world.notes("forked") else THREAD
         if await threads.get(THREAD) is None:
             await threads.create(THREAD, str(self._world.workspace), "play", "default")
-        parts = Parts(model, toolbox, journal, barrier, clock, bus, lambda: "system", early=early_reads_of(tools))
+        parts = Parts(
+            model,
+            toolbox,
+            journal,
+            barrier,
+            clock,
+            bus,
+            lambda: "system",
+            self._window,
+            blobs,
+            early=early_reads_of(tools),
+        )
         saver = DeadlySaver(database, points)
         run = GraphRun(build_graph(parts, saver), thread_id)
 
@@ -236,6 +248,9 @@ class _Life:
         await servers.start()
         thread = Thread(thread_id, self._world.workspace, "default", "person", 50, checkpoint_id)
         return await Session.open(thread, self._parts), run
+
+    async def _window(self, tokens: int) -> Window:
+        return Window(self._scene.window) if self._scene.window else Window()
 
     async def _answer(self, session: Session, rest: Rest) -> Rest:
         for item in rest.questions:
@@ -301,10 +316,6 @@ class _Life:
             return "done"
         choices: tuple[AnswerKind, ...] = ("retry", "done", "cancel")
         return random.choice(choices)
-
-
-def _said(position: Any) -> int:
-    return sum(message.type == "human" for message in position.values.get("messages", ()))
 
 
 def _marker(item: OpenQuestion) -> str:

@@ -4,6 +4,7 @@ Each call carries a marker that its effect leaves in the world; a history that n
 """
 
 import asyncio
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 from graph_agent.errors import InvalidHistory
 from graph_agent.graph.history import require_valid
+from graph_agent.graph.shrinking import is_summary
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 from tests.crash.world import World
 
@@ -30,6 +32,7 @@ __all__ = [
     "Scene",
     "Wanted",
     "marker_in",
+    "turn_of",
     "words_for",
 ]
 
@@ -67,6 +70,8 @@ class Wanted:
     fails: bool = False
     stays: float = 0.0
     """Seconds the command goes on after its effect."""
+    says: str = ""
+    """A further command that it ends with."""
     in_background: bool = False
     """It goes on until it is ended."""
 
@@ -77,7 +82,7 @@ class Wanted:
         if self.in_background:
             return {"command": f"echo {marker} | tee -a effects; {GOES_ON}", "background": True}
         if self.tool == "bash":
-            end = "false" if self.fails else f"sleep {self.stays}" if self.stays else "true"
+            end = "false" if self.fails else f"sleep {self.stays}" if self.stays else self.says or "true"
             return {"command": f"echo {marker} >> effects; {end}"}
         if self.tool == "write_file":
             return {"file_path": f"{marker}.txt", "content": f"{marker}\n"}
@@ -107,6 +112,8 @@ class Scene:
     """There is a web site that counts what it is asked for."""
     in_the_open: bool = False
     """Its commands run without a sandbox: with one they die with their agent."""
+    window: int | None = None
+    """Tokens the model takes in; so few that the conversation is compacted on the way."""
     forks: bool = False
     """When all is over, the thread is forked at some checkpoint, once, and the fork is played on."""
 
@@ -149,6 +156,15 @@ BACKGROUND = Scene(
 )
 """What its last turn starts is left running when the session ends."""
 
+_BULKY = Wanted("bash", "approve", says="seq 250")
+COMPACTED = Scene(
+    "compacted on the way",
+    (((_BULKY, _READ), (_BASH, _READ)), ((_WRITE, _BULKY), (_READ,)), ((_BASH, _READ), (_READ,))),
+    goes_back=True,
+    window=4_096,
+)
+"""Its instructions and tools alone are more than the window: a few steps of conversation are all that fits."""
+
 SCENES: tuple[Scene, ...] = (
     Scene(
         "approve, auto and reject in one message",
@@ -178,6 +194,7 @@ SCENES: tuple[Scene, ...] = (
         goes_back=True,
     ),
     *SMALL_EFFECTS,
+    COMPACTED,
 )
 
 
@@ -198,9 +215,9 @@ class PlayModel:
             require_valid(messages)
         except InvalidHistory as error:
             self._world.note("invalid history", error=str(error))
-        people = [position for position, message in enumerate(messages) if message.type == "human"]
-        turn, since = len(people) - 1, messages[people[-1] :]
-        asked = sum(message.type == "ai" for message in since)
+        if not request.tools:
+            return self._summed_up(messages[-1].text)
+        turn, asked = turn_of(messages), _asked_since(messages)
         self._world.note("model asked", turn=turn, message=asked)
         self._point("model asked")
         wanted = self._scene.turns[turn]
@@ -210,10 +227,16 @@ class PlayModel:
         for position, call in enumerate(wanted[asked]):
             marker = f"m{turn}{asked}{position}-{uuid4().hex[:8]}" if call.answer != "always" else ALWAYS
             arguments = self._arguments(call, marker, messages)
-            calls.append({"id": f"call_{uuid4().hex}", "name": call.tool, "args": arguments})
+            calls.append({"id": f"call_{turn}-{asked}-{uuid4().hex}", "name": call.tool, "args": arguments})
             on_delta(Delta("tool_call", json.dumps(arguments), position, call.tool))
         await asyncio.sleep(0)  # A read may begin before the reply is whole.
         return AIMessage("", tool_calls=calls)
+
+    def _summed_up(self, quoted: str) -> AIMessage:
+        mark = quoted.split(maxsplit=1)[0]
+        self._world.note("summary asked", of=hashlib.sha256(quoted.replace(mark, "").encode()).hexdigest())
+        self._point("summary asked")
+        return AIMessage("what was done, summed up")
 
     def _arguments(self, call: Wanted, marker: str, messages: Sequence[AnyMessage]) -> dict[str, Any]:
         if call.tool in ("bash_output", "bash_kill"):
@@ -222,6 +245,23 @@ class PlayModel:
         if call.tool == "web_fetch":
             return {"url": arguments["url"].replace(HOME_PAGE, f"http://127.0.0.1:{self._world.port}/")}
         return arguments
+
+
+def turn_of(messages: Sequence[AnyMessage]) -> int:
+    """Number of the turn whose message is the newest; -1 before the first."""
+    said = [message.text for message in messages if message.type == "human" and not is_summary(message)]
+    return int(said[-1].split()[1]) if said else -1
+
+
+def _asked_since(messages: Sequence[AnyMessage]) -> int:
+    """How many messages of the model this turn has: of those that stand, the newest one's calls say its number."""
+    turn, begin = turn_of(messages), 0
+    for message in messages:
+        if message.type == "ai":
+            for call in message.tool_calls:
+                of, number, _ = str(call["id"]).removeprefix("call_").split("-")
+                begin = int(number) + 1 if int(of) == turn else begin
+    return begin
 
 
 def _newest_shell(messages: Sequence[AnyMessage]) -> str:

@@ -77,6 +77,7 @@ class FakeOpenAI:
         by_history: bool = False,
         refuse_stream: bool = False,
         after: Reply | None = None,
+        most_chars: int | None = None,
         models: Sequence[str | Mapping[str, Any]] = ("fake-model",),
         port: int = 0,
         log: Path | None = None,
@@ -86,6 +87,9 @@ class FakeOpenAI:
         self.by_history = by_history
         self.refuse_stream = refuse_stream
         self.after = after or TXT("end")
+        self._most_chars = most_chars
+        self.too_long: list[int] = []
+        """Places in `requests` of those with more text than it takes."""
         self.models = list(models)
         self.requests: list[SeenRequest] = []
         """Every request that reached /chat/completions, refused ones too."""
@@ -119,6 +123,12 @@ class FakeOpenAI:
             if self.strict and (fault := history_fault(raw)):
                 self.faults.append(fault)
                 return ERR(400, f"invalid history: {fault}")
+            text = sum(len(str(message.get("content") or "")) for message in body["messages"])
+            if self._most_chars is not None and text > self._most_chars:
+                self.too_long.append(len(self.requests) - 1)
+                return ERR(
+                    400, {"error": {"code": "context_length_exceeded", "message": "context length exceeded"}}
+                )
             return self._next(body)
 
     def close(self) -> None:

@@ -110,6 +110,10 @@ class ScriptedSession:
         self.bus.publish(TurnStarted())
         return await self._play(self._turns.pop(0))
 
+    async def compact(self) -> Rest:
+        self._note("compact")
+        return await self._play(self._turns.pop(0))
+
     async def decide(
         self,
         question: Question,
