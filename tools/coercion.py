@@ -28,11 +28,15 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
         BadArguments: they are unusable.
     """
     schema = schema_of(model)
-    coerced = coerce(dict(arguments), schema, schema.get("$defs", {}))
+    try:
+        coerced = coerce(dict(arguments), schema, schema.get("$defs", {}))
+        # Through JSON, because strictness there still takes text for paths, dates and enumerations.
+        written = json.dumps(coerced)
+    except RecursionError as error:
+        raise BadArguments(_sentence(["arguments: they are nested too deeply"])) from error
     unknown = _unknown(model, coerced, schema)
     try:
-        # Through JSON, because strictness there still takes text for paths, dates and enumerations.
-        parsed = model.model_validate_json(json.dumps(coerced), strict=True)
+        parsed = model.model_validate_json(written, strict=True)
     except ValidationError as error:
         problems = [_problem(dict(item), schema) for item in error.errors(include_url=False)]
         raise BadArguments(_sentence([*problems, *unknown])) from error
@@ -62,17 +66,19 @@ def coerce(value: Any, schema: Schema, definitions: Mapping[str, Schema]) -> Any
 
 
 def _dereferenced(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    reference = schema.get("$ref")
-    if not isinstance(reference, str):
-        return schema
-    return definitions.get(reference.rsplit("/", 1)[-1], {})
+    # A schema may be true or false: nothing is asked for then.
+    form: object = schema
+    if isinstance(form, Mapping) and isinstance(reference := form.get("$ref"), str):
+        form = definitions.get(reference.rsplit("/", 1)[-1])
+    return form if isinstance(form, Mapping) else {}
 
 
 def _coerce_choice(value: Any, choices: list[Schema], definitions: Mapping[str, Schema]) -> Any:
     forms = [_dereferenced(choice, definitions) for choice in choices]
-    for form in forms:
-        if _fits(value, form):
-            return coerce(value, form, definitions)
+    as_fitting = [coerce(value, form, definitions) for form in forms if _fits(value, form)]
+    if as_fitting:
+        # One that takes the value as it is goes before one for which it would be turned.
+        return value if value in as_fitting else as_fitting[0]
     for form in forms:
         turned = coerce(value, form, definitions)
         if _fits(turned, form):
