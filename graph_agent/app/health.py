@@ -17,6 +17,7 @@ from graph_agent.app.disk import examine_disk
 from graph_agent.app.plugins import full_registry
 from graph_agent.app.project import notices, project_at, settings_at
 from graph_agent.app.searching import examine_search
+from graph_agent.app.server_views import is_amiss, known_servers
 from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.config.choice import CONNECT_FIRST, choose_model, shown_url
 from graph_agent.config.load import load_settings
@@ -49,6 +50,7 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
         lambda: _program("git", find_program("git"), "install git; the agent works without it"),
         lambda: _sandbox(environment),
         lambda: _search(environment),
+        _servers,
     )
     return [*(check() for check in checks), *examine_disk(database, environment), _terminal()]
 
@@ -181,6 +183,19 @@ def _search(environment: Mapping[str, str]) -> Check:
         return examine_search(load_settings(environment).web_search, environment)
     except ConfigError:
         return Check("web search", ok=False, detail="not known while the settings cannot be read", matters=False)
+
+
+def _servers() -> Check:
+    try:
+        servers = known_servers()
+    except (ConfigError, StorageError):
+        detail = "not known while the settings cannot be read"
+        return Check("mcp servers", ok=False, detail=detail, matters=False)
+    amiss = [f"{server.name}: {server.problem or 'not trusted'}" for server in servers if is_amiss(server)]
+    ready = sum(server.state == "ready" for server in servers)
+    detail = "; ".join([f"{ready} of {len(servers)} would be started" if servers else "none configured", *amiss])
+    hint = "graph-agent mcp test NAME tries one, mcp trust NAME trusts it" if amiss else ""
+    return Check("mcp servers", ok=not amiss, detail=detail, hint=hint, matters=False)
 
 
 def _terminal() -> Check:

@@ -19,6 +19,7 @@ from graph_agent.ports import SystemClock
 __all__ = [
     "ServerView",
     "configured_server",
+    "is_amiss",
     "is_trusted",
     "known_servers",
     "server_view",
@@ -57,6 +58,11 @@ def known_servers() -> list[ServerView]:
     """
     settings = settings_at(Path.cwd())
     return [server_view(name, server, settings) for name, server in settings.mcp_servers.items()]
+
+
+def is_amiss(server: ServerView) -> bool:
+    """Whether it is wanted and would not be started."""
+    return server.state in ("untrusted", "unusable")
 
 
 def trust_server(name: str) -> ServerView:

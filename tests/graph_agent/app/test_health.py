@@ -18,6 +18,7 @@ _NAMES = [
     "git",
     "sandbox",
     "web search",
+    "mcp servers",
     "database",
     "schema",
     "projections",
@@ -103,3 +104,16 @@ async def test_what_others_can_read_is_named_and_nothing_else_is_touched(tmp_pat
         True,
         False,
     )
+
+
+def test_servers_that_would_not_be_started_are_named_with_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
+    tables = "[mcp_servers.new]\ncommand = 'sleep'\n[mcp_servers.off]\ncommand = 'x'\nenabled = false\n"
+    (tmp_path / "config.toml").write_text(tables)
+
+    checks = {check.name: check for check in examine(tmp_path / "a.db", _environment(tmp_path))}
+
+    found = checks["mcp servers"]
+    assert (found.ok, found.matters, found.detail) == (False, False, "0 of 2 would be started; new: not trusted")

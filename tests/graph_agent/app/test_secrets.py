@@ -10,6 +10,10 @@ Authorization = "Bearer of-a-proxy-1"
 [mcp_servers.docs]
 command = "docs"
 env = { DOCS = "handed-to-docs" }
+[mcp_servers.net]
+url = "https://x/mcp?apiKey=in-the-address&profile=not-a-secret"
+[web_search]
+api_key = "of-the-search"
 """
 
 
@@ -25,7 +29,9 @@ def test_what_is_named_like_a_key_and_what_the_settings_hide_is_known(tmp_path: 
     assert known_secrets(environment) == (
         "Bearer of-a-proxy-1",
         "handed-to-docs",
+        "in-the-address",
         "of-a-proxy-1",
+        "of-the-search",
         "sk-from-the-file",
         "sk-of-the-shell",
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.pty_program import PtyProgram
 from tests.graph_agent.cli.servers_scene import mcp, settle
 
 
@@ -115,3 +116,14 @@ def test_what_describes_no_server_changes_nothing_and_says_what_would(
     refused = mcp("add", *arguments)
 
     assert (said in str(refused.exception), (home / "config.toml").exists()) == (True, False)
+
+
+def test_on_a_terminal_it_is_asked_whether_what_is_shown_may_be_started(home: Path) -> None:
+    added = PtyProgram(["-m", "graph_agent", "mcp", "add", "a", "--", "sleep", "9"], Path.cwd(), {})
+
+    added.sees("sleep 9")
+    added.sees("Let it be started as shown? [y/N]")
+    added.types("y\r")
+    added.sees("trusted; try it: graph-agent mcp test a")
+
+    assert (added.ends(), json.loads(mcp("list", "--json").stdout)["servers"][0]["state"]) == (0, "ready")
