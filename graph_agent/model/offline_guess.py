@@ -17,7 +17,7 @@ from graph_agent.model.offline_commands import (
     RunShell,
     SearchText,
 )
-from graph_agent.model.offline_grammar import bare, parse_one
+from graph_agent.model.offline_grammar import bare, parse, parse_one
 from graph_agent.model.offline_shapes import shape_of
 
 __all__ = ["guess"]
@@ -46,6 +46,10 @@ _AS_SHELL = (
     (re.compile(r"(?:删除|删掉)\s*(?:文件)?\s*(\S+)"), "运行 rm {}"),
     (re.compile(r"(?:把|将)\s*(\S+)\s*(?:重命名为|改名为|移动到)\s*(\S+)"), "运行 mv {} {}"),
 )
+_JOINTS = {
+    **dict.fromkeys((" and ", "; ", ", ", "\n"), ", then "),
+    **dict.fromkeys(("，", "；", "。", "并且", "并"), "，然后"),
+}
 _SHOWN = 120
 _MAX_WORDS = 12
 
@@ -53,13 +57,24 @@ _MAX_WORDS = 12
 def guess(part: str, *, chinese: bool) -> str:
     """The nearest command, ready to be typed; else the shape of the nearest kind; empty where nothing is near."""
     wish = bare(part)
-    if len(wish) > _SHOWN or "\n" in wish:
+    if len(wish) > _SHOWN:
+        return ""
+    if joined := next((line for line in _joined(wish) if isinstance(parse(line), tuple)), ""):
+        return joined
+    if "\n" in wish:
         return ""
     for candidate in _candidates(wish):
         if parse_one(candidate) is not None:
             return candidate
     verb = _verb(wish)
     return shape_of(_VERBS[verb]).told(chinese=chinese) if verb else ""
+
+
+def _joined(wish: str) -> Iterator[str]:
+    """Commands that stand beside each other, joined by the word that joins them."""
+    for joint, by in _JOINTS.items():
+        if joint in wish:
+            yield by.join(piece.strip() for piece in wish.split(joint) if piece.strip())
 
 
 def _candidates(wish: str) -> Iterator[str]:
