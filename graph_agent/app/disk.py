@@ -40,6 +40,7 @@ def examine_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
     told, database = _database(path)
     rest: tuple[Callable[[], Check], ...] = (
         lambda: _projections(path, told),
+        lambda: _shells(path, told),
         lambda: _size(path),
         lambda: _privacy(path, own_folders(path, environment)),
         lambda: _space(path),
@@ -126,6 +127,22 @@ def _compared(path: Path) -> Check:
         return Check("projections", ok=False, detail=_listed(wrong, "; "), hint=f"{_REPAIR} derives them anew")
     compared = f"{seen} threads" if seen == len(threads) else f"{seen} of {len(threads)} threads"
     return Check("projections", ok=True, detail=f"list, transcript and ledger of {compared} say what was stored")
+
+
+def _shells(path: Path, told: Health | None) -> Check:
+    if told is None:
+        return Check("shells", ok=True, detail="nothing is known of any")
+    try:
+        with Reader.open(path) as reader:
+            running = reader.shells()
+            lost = {one.thread_id for one in running if reader.thread(one.thread_id).holder is None}
+    except AgentError as error:
+        return Check("shells", ok=False, detail=str(error), hint=_REPAIR, matters=False)
+    if not running:
+        return Check("shells", ok=True, detail="none runs in the background")
+    named = _listed((f"{one.shell_id} (pid {one.pid}, thread {one.thread_id})" for one in running), ", ")
+    hint = f"graph-agent resume {shlex.quote(min(lost))} takes up what its thread left running" if lost else ""
+    return Check("shells", ok=not lost, detail=f"in the background: {named}", hint=hint, matters=False)
 
 
 def _size(path: Path) -> Check:

@@ -23,6 +23,7 @@ from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_
 from graph_agent.inspect.lives import Lives, read_lives
 from graph_agent.inspect.roots import read_roots
 from graph_agent.inspect.search import Hit, read_hits
+from graph_agent.inspect.shells import RunningShell, read_shells
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import ThreadSummary, read_threads
@@ -48,6 +49,8 @@ class Inspection:
     threads_within: tuple[str, ...] = ()
     """Threads that run inside this one: of its subgraphs and sub-agents."""
     is_foreign: bool = False
+    shells: tuple[RunningShell, ...] = ()
+    """What of the thread runs in the background, as it is now."""
     """Whether another program's graph wrote it, whose channels may mean anything."""
 
 
@@ -114,6 +117,10 @@ class Reader:
     def roots(self, thread_id: str) -> tuple[str, ...]:
         """The folders a thread may work in beside its workspace."""
         return read_roots(self._database, thread_id)
+
+    def shells(self, thread_id: str | None = None) -> tuple[RunningShell, ...]:
+        """The background shells that run now, of one thread or of all."""
+        return read_shells(self._database, thread_id)
 
     def calls(self, thread_id: str | None = None) -> list[CallView]:
         """The ledger, of one thread or of all: newest thread first, in each as the model asked."""
@@ -239,7 +246,8 @@ class Reader:
         status = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held, asks=asks)
         within = self._database.rows(_WITHIN, (thread_id,)) if is_head else []
         names = tuple(name for (name,) in within)
-        return Inspection(state, status, tuple(calls), self.roots(thread_id), names, self.is_foreign)
+        shells = self.shells(thread_id)
+        return Inspection(state, status, tuple(calls), self.roots(thread_id), names, self.is_foreign, shells)
 
     def _calls_of(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
         records: Mapping[str, Any] = {} if self.is_foreign else state.values.get("calls") or {}

@@ -113,6 +113,7 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
         "is_head": state.is_head,
         "add_dirs": list(found.roots),
         "threads_within": list(found.threads_within),
+        "shells": [asdict(shell) for shell in found.shells],
     }
 
 
@@ -135,6 +136,7 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
     yield from _section("tasks", _task_lines(found, full=full))
     yield from _section("pending writes", _write_lines(found, full=full))
     yield from _section("calls", call_table(found.calls, shared) if found.calls else iter(()))
+    yield from _section("in the background", _shell_lines(found))
     yield from _section("todo", iter(checklist(todo)))
     yield from _section("values", _value_lines(_other_values(found), full=full))
     for name, messages in _conversations(values).items():
@@ -170,6 +172,11 @@ def _task_lines(found: Inspection, *, full: bool) -> Iterator[str]:
         for item in task.interrupts:
             line = f"  asks {_json(item['value'])}"
             yield line if full else _cut(line)
+
+
+def _shell_lines(found: Inspection) -> Iterator[str]:
+    for shell in found.shells:
+        yield _cut(escape(f"{shell.shell_id}  pid {shell.pid}  $ {shell.command}"))
 
 
 def _write_lines(found: Inspection, *, full: bool) -> Iterator[str]:

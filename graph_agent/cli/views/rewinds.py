@@ -111,7 +111,8 @@ def _as_json(done: "Rewound") -> dict[str, Any]:
 
 def _about(call: "Done") -> str:
     command = call.arguments.get("command")
-    return f"$ {command}" if command else f"{call.tool_name or 'a call'} {json.dumps(dict(call.arguments))}"
+    place = "in the background " if call.arguments.get("background") else ""
+    return f"{place}$ {command}" if command else f"{call.tool_name or 'a call'} {json.dumps(dict(call.arguments))}"
 
 
 def _counted(count: int, word: str) -> str:

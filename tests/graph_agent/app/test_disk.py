@@ -7,9 +7,10 @@ import pytest
 
 from graph_agent.app.check import Check
 from graph_agent.app.disk import examine_disk, own_folders
+from graph_agent.ports.processes import boot_id, process_started
 from graph_agent.store.database import Database
 from tests.fakes.scripted_model import ScriptedModel
-from tests.scenarios.stage import Stage
+from tests.scenarios.stage import THREAD, Stage
 from tests.scenarios.test_branches import two_turns
 
 
@@ -54,6 +55,23 @@ async def test_each_thing_that_is_amiss_is_named_by_its_own_check_with_what_to_d
     assert checks["privacy"].hint.startswith(f"chmod go= {path}")
 
 
+async def test_a_background_shell_that_nobody_has_is_named_with_how_to_take_it_up(path: Path) -> None:
+    process = (os.getpid(), process_started(os.getpid()), boot_id())
+    claimed = "INSERT INTO journal (thread_id, call_id, attempt, owner, status, started_at, process_group,"
+    begun = f"{claimed} process_started, boot_id) VALUES (?, 'c', 1, 'life', 'success', '', ?, ?, ?)"
+    columns = "thread_id, call_id, attempt, command, folder, started_at"
+    kept = f"INSERT INTO shells ({columns}) VALUES (?, 'c', 1, 'x', '', '')"
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute(begun, (THREAD, *process))
+        database.execute(kept, (THREAD,))
+
+    check = _checks(path)["shells"]
+
+    assert (check.ok, check.matters) == (False, False)
+    assert check.detail == f"in the background: sh1 (pid {os.getpid()}, thread {THREAD})"
+    assert check.hint == f"graph-agent resume {THREAD} takes up what its thread left running"
+
+
 async def test_the_folder_that_the_agent_made_is_looked_at_and_one_that_was_there_is_not(path: Path) -> None:
     home = path.parent.parent
     environment = {"GRAPH_AGENT_HOME": str(home)}
@@ -78,5 +96,5 @@ def test_with_a_broken_file_every_check_still_says_something(tmp_path: Path, con
 
     checks = _checks(path)
 
-    assert ([name for name, check in checks.items() if not check.ok], len(checks)) == (["database"], 7)
+    assert ([name for name, check in checks.items() if not check.ok], len(checks)) == (["database"], 8)
     assert "doctor --repair" in checks["database"].hint

@@ -22,6 +22,7 @@ _NAMES = [
     "database",
     "schema",
     "projections",
+    "shells",
     "size",
     "privacy",
     "space",
