@@ -1,17 +1,19 @@
 import os
+from typing import Any
 
 from graph_agent.inspect import Reader
 from graph_agent.ports.processes import boot_id, process_started
 from tests.fakes.database_rows import START, Rows
 
+_ADD = """
+INSERT INTO shells (thread_id, call_id, attempt, command, folder, started_at) VALUES (?, ?, 1, ?, '/', ?)
+"""
 
-def _shell(rows: Rows, call: str, thread: str = "t1", **journal: object) -> None:
-    process = {"process_group": os.getpid(), "process_started": process_started(os.getpid()), "boot_id": boot_id()}
-    rows.journal("success", thread_id=thread, call_id=call, **(process | journal))
-    insert = (
-        "INSERT INTO shells (thread_id, call_id, attempt, command, folder, started_at) VALUES (?, ?, 1, ?, '/', ?)"
-    )
-    rows.execute(insert, thread, call, f"run {call}", START)
+
+def _shell(rows: Rows, call: str, thread: str = "t1", **journal: Any) -> None:
+    here: dict[str, Any] = {"process_started": process_started(os.getpid()), "boot_id": boot_id()}
+    rows.journal("success", thread_id=thread, call_id=call, process_group=os.getpid(), **(here | journal))
+    rows.execute(_ADD, thread, call, f"run {call}", START)
 
 
 def test_what_runs_is_told_and_what_has_ended_or_only_has_its_number_is_not(rows: Rows) -> None:
