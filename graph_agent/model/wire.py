@@ -4,6 +4,7 @@ ChatOpenAI builds the request and owns the client; its own reading of the answer
 servers other than OpenAI's send: calls without an index, reasoning, arguments that are objects.
 """
 
+import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -130,9 +131,16 @@ def _client_through_proxies(**options: Any) -> openai.DefaultAsyncHttpxClient:
     try:
         return openai.DefaultAsyncHttpxClient(**options)
     except (ImportError, ValueError) as error:
+        why = "SOCKS is not spoken here." if isinstance(error, ImportError) else str(error)
         raise ConfigError(
-            f"The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: {error} "
+            f"The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: {why} "
             "Set an http:// one, or name the model's host in NO_PROXY."
+        ) from error
+    except OSError as error:
+        named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or "the system's"
+        raise ConfigError(
+            f"The certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read ({named}): {error}. "
+            "Name a file of certificates in PEM form, or unset it."
         ) from error
 
 

@@ -1,9 +1,11 @@
 import sys
 from types import FrameType
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
+from graph_agent.errors import ConfigError
 from graph_agent.model.dialect import Dialect
 from graph_agent.model.wire import Wire, open_wire
 from tests.fakes.openai_server import SSE, TXT, FakeOpenAI
@@ -98,3 +100,19 @@ async def _walked(wire: Wire, length: int) -> int:
     finally:
         sys.setprofile(None)
     return walked
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ALL_PROXY", "socks5://127.0.0.1:1", "cannot be used: SOCKS is not spoken here. Set an http:// one"),
+        ("SSL_CERT_FILE", "/no/such/file", r"SSL_CERT_FILE or SSL_CERT_DIR names cannot be read \(/no/such/file\)"),
+    ],
+)
+def test_surroundings_that_cannot_be_used_are_named_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(ConfigError, match=words):
+        open_wire(ModelSettings(base_url="https://host/v1"), "m")
