@@ -193,6 +193,8 @@ class Warned:
     """Something the user should know that stops nothing."""
 
     text: str
+    wait_s: float = 0.0
+    """Seconds until what failed is tried again; 0 where nothing is waited for."""
     type: Literal["warned"] = "warned"
 
 

@@ -162,7 +162,7 @@ class Compaction:
 
     def _show(self, delta: Delta) -> None:
         if delta.kind == "retry":
-            self.bus.publish(Warned(delta.text))
+            self.bus.publish(Warned(delta.text, delta.wait_s))
 
     async def _stub(self, message: "AnyMessage", *, with_excerpt: bool) -> "AnyMessage | None":
         """The result's reference in its place; None where it cannot be kept."""

@@ -162,7 +162,7 @@ class Reasoning:
             case "tool_call":
                 self.bus.publish(CallArrived(delta.index, delta.tool_name, delta.text))
             case "retry" | "note":
-                self.bus.publish(Warned(delta.text))
+                self.bus.publish(Warned(delta.text, delta.wait_s))
 
     async def _adopt(self, reply: AIMessage, thread_id: str) -> AIMessage:
         """The reply as it is stored: of the provider's only text, calls, usage, why it ended, and what it may

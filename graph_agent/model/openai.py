@@ -112,7 +112,8 @@ class OpenAIModel:
             wait = patience.wait_after(answer)
             if wait is None:
                 raise _final(answer, patience.last_words(answer))
-            on_delta(Delta("retry", f"{answer.line} Waiting {wait:.1f} s, then try {patience.tries}."))
+            words = f"{answer.line} Waiting {wait:.1f} s, then try {patience.tries}."
+            on_delta(Delta("retry", words, wait_s=round(wait, 3)))
             await self._around.sleep(wait)
 
     async def _ask(self, request: ModelRequest, dialect: Dialect, on_delta: OnDelta) -> AIMessage | Failure:

@@ -22,6 +22,8 @@ class Delta:
     """Which call of the message a tool-call piece belongs to."""
     tool_name: str = ""
     """Name of the tool as far as it is known."""
+    wait_s: float = 0.0
+    """For a retry: seconds until it."""
 
 
 OnDelta = Callable[[Delta], None]

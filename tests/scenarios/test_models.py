@@ -60,11 +60,11 @@ def test_another_model_stands_in_for_the_rest_of_the_turn(tmp_path: Path) -> Non
     assert f"Asking other @ {second.base_url[7:-3]} instead, until your next message." in done.stderr
 
 
-def test_the_chat_shows_that_it_waits_for_a_model_that_does_not_begin(tmp_path: Path) -> None:
-    with FakeOpenAI([DELAY(2.2, TXT("hello"))]) as server:
+def test_the_chat_counts_down_to_the_next_try_of_a_model_that_is_busy(tmp_path: Path) -> None:
+    with FakeOpenAI([ERR(429, "busy", {"Retry-After": "2"}), DELAY(2.2, TXT("hello"))]) as server:
         command = Command(tmp_path, server.base_url)
         chat = PtyProgram(["-m", "graph_agent", "chat", "hi"], command.workspace, command.env)
-        chat.sees("waiting for the model")
+        chat.sees("asking the model again")
         chat.sees("hello")
         chat.enters("/exit")
         code = chat.ends()

@@ -1,5 +1,6 @@
 """The live lines of running calls: elapsed time and last line of output. Nothing of them stays on the screen."""
 
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ class _Running:
     last_line: str = ""
     hidden_s: float = 0.0
     """How long it runs before it is worth a line."""
+    begins_in_s: float = 0.0
+    """How long it does not begin yet; counted down."""
     since: float = field(default_factory=time.monotonic)
 
 
@@ -42,9 +45,11 @@ class RunningCalls:
         self._calls[call_id] = _Running(label)
         self.draw()
 
-    def wait(self, key: str, label: str) -> None:
+    def wait(self, key: str, label: str, begins_in_s: float = 0.0) -> None:
         """Something is waited for that mostly comes at once; a line for it appears when it does not."""
-        self._calls[key] = _Running(label, hidden_s=_SHORT_SECONDS)
+        self._calls[key] = _Running(
+            label, hidden_s=_SHORT_SECONDS if not begins_in_s else 0, begins_in_s=begins_in_s
+        )
 
     def tell(self, call_id: str, text: str) -> None:
         """A call wrote something; shown at the next drawing."""
@@ -89,7 +94,7 @@ class RunningCalls:
 
     def _line(self, running: _Running) -> Text:
         """One line, or two where the output has no room beside what runs."""
-        elapsed = f"  {time.monotonic() - running.since:.0f} s"
+        elapsed = _time_of(running)
         room = max(8, self._console.width - 1)
         label, output = marked(running.label), marked(running.last_line, "dim")
         label.truncate(max(8, room - 4 - cell_len(elapsed)), overflow="ellipsis")
@@ -100,3 +105,8 @@ class RunningCalls:
             return Text.assemble(line, "  ", output)
         output.truncate(room - 4, overflow="ellipsis")
         return Text.assemble(line, "\n", ("  │ ", "dim"), output)
+
+
+def _time_of(running: _Running) -> str:
+    seconds = time.monotonic() - running.since - running.begins_in_s
+    return f"  {seconds:.0f} s" if seconds >= 0 else f"  in {math.ceil(-seconds)} s"

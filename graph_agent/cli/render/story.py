@@ -135,6 +135,8 @@ class Story:
             self._arriving.forget()  # It may say that the reply begins anew.
         text = event.text if isinstance(event, Warned) else shell_line(event)
         self.line(Text.assemble(("! ", "yellow"), marked(text)))
+        if isinstance(event, Warned) and event.wait_s:
+            self._running.wait(_MODEL, "asking the model again", event.wait_s)
 
     def _stream(self, event: TextArrived) -> None:
         self._arriving.forget()

@@ -65,3 +65,16 @@ def test_what_is_waited_for_gets_a_line_when_it_does_not_come_at_once(monkeypatc
     running.draw()
 
     assert (at_once, "… waiting for the model  12 s" in stream.getvalue()) == ("", True)
+
+
+def test_what_is_tried_again_later_is_counted_down_and_then_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    running = RunningCalls(Console(file=stream, force_terminal=True, width=60, color_system=None))
+    began = time.monotonic()
+
+    running.wait("m", "asking again", 8.2)
+    for passed in (1.5, 12.5):
+        monkeypatch.setattr("time.monotonic", lambda passed=passed: began + passed)
+        running.draw()
+
+    assert [words in stream.getvalue() for words in ("asking again  in 7 s", "asking again  4 s")] == [True, True]
