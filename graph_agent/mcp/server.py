@@ -33,6 +33,7 @@ T = TypeVar("T")
 _LIVES = 2
 """How often a server is started: it may crash once."""
 _LAST_WORDS_S = 0.2
+_SAID_CHARS = 1_000
 _RELISTED_S = 30.0
 """How long a server that says its tools changed may take to list them."""
 
@@ -131,7 +132,8 @@ class RunningServer:
                 "known: find out before you repeat it."
             ) from error
         except McpError as error:
-            raise ServerFailed(f"The MCP server {self.name!r} refused: {error.error.message}") from error
+            said = error.error.message[:_SAID_CHARS]
+            raise ServerFailed(f"The MCP server {self.name!r} refused: {said}") from error
         except NoResult as error:
             raise ServerFailed(
                 f"The MCP server {self.name!r} answered with what is no result of a call; what it did is not known."

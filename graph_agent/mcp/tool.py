@@ -27,6 +27,7 @@ __all__ = ["McpTool"]
 
 _DESCRIPTION_CHARS = 4_000
 _SHOWN_ARGUMENTS_CHARS = 80
+_ERROR_CHARS = 1_000
 _BEYOND_THE_SERVERS_LIMIT_S = 30
 """The server's own limit speaks first; this is the net below it."""
 
@@ -77,7 +78,7 @@ class McpTool(BaseTool):
             return failure(ToolErrorType.EXECUTION, str(error))
         text = await in_thread(text_of, result, self._keep)
         if result.isError:
-            return failure(ToolErrorType.EXECUTION, text or "The server reports an error and does not say which.")
+            return _reported(text)
         lines = text.count("\n") + 1 if text else 0
         return ToolResult(text, display=f"{self._running.name}: {lines} lines")
 
@@ -87,6 +88,13 @@ class McpTool(BaseTool):
     async def _progressed(self, progress: float, total: float | None, message: str | None) -> None:
         if self._context is not None:
             self._context.progress(McpProgress(progress, total, message or ""))
+
+
+def _reported(text: str) -> ToolResult:
+    """A failure in the server's words; many of them go where long results are cut."""
+    if len(text) <= _ERROR_CHARS:
+        return failure(ToolErrorType.EXECUTION, text or "The server reports an error and does not say which.")
+    return failure(ToolErrorType.EXECUTION, f"{text[:_ERROR_CHARS]}… (whole above)", output=text)
 
 
 def _declared_risk(tool: Tool) -> str:

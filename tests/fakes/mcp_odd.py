@@ -61,11 +61,13 @@ def _result(name: str, arguments: object) -> dict[str, Any]:
             text = json.dumps(
                 [_refusal(method) for method in ("sampling/createMessage", "elicitation/create", "no/such")]
             )
+        case "wails":
+            text = "ow " * 100_000
         case _:
             if name == "floods":
                 _flood()
             text = json.dumps([name, arguments])
-    return {"content": [{"type": "text", "text": text}]}
+    return {"content": [{"type": "text", "text": text}], "isError": name == "wails"}
 
 
 def _sent(message: dict[str, Any]) -> None:

@@ -64,6 +64,18 @@ async def test_what_is_cancelled_is_cancelled_at_the_server_too(tmp_path: Path) 
     assert running_with(str(trace)) == []
 
 
+async def test_a_failure_of_many_words_is_cut_where_results_are(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    async with harbour.fleet(odd=odd()) as fleet:
+        await fleet.settled()
+        (running,) = fleet.running
+        tool = McpTool("mcp__odd__wails", Tool(name="wails", inputSchema={}), running)
+        result = await tool.execute()
+
+    assert result.error is not None
+    assert (len(result.error) < 1_100, len(result.output)) == (True, 300_000)
+
+
 @pytest.mark.parametrize(
     ("hints", "risk", "kind"),
     [
