@@ -98,10 +98,18 @@ def _reading(part: str, wordings: tuple[Form, ...]) -> Command | None:
 
 
 def _candidates(wish: str, wordings: tuple[Form, ...]) -> Iterator[tuple[str, Form]]:
-    """Thanks at the end belong to a text that takes the rest, and to no other command."""
+    """Thanks at the end belong to a bare text that takes the rest, and to no other command."""
     thankless = _THANKS.sub("", wish)
     for wording in wordings:
-        yield wish if wording.takes_the_rest else thankless, wording
+        keeps = wording.takes_the_rest and thankless != wish and not _ends_quoted(wording, thankless)
+        yield wish if keeps else thankless, wording
     if thankless != wish:
         for wording in wordings:
             yield wish, wording
+
+
+def _ends_quoted(wording: Form, text: str) -> bool:
+    """Whether the text that takes the rest stands between quotes, so that it is clear where it ends."""
+    found = wording.pattern.fullmatch(text)
+    last = found[found.lastgroup] if found and found.lastgroup else ""
+    return re.fullmatch(QUOTED, last.strip(), re.DOTALL) is not None

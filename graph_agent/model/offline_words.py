@@ -44,7 +44,7 @@ _REPORTS = {
 def notice(label: str, *, chinese: bool) -> str:
     """What the first answer of a thread begins with."""
     if chinese:
-        return f"（{label}：离线命令模式，没有语言模型；“帮助”列出可用的命令。）"
+        return f"（{label}：离线命令模式，无模型；“帮助”列出命令。）"
     return f'({label}: "help" lists the commands it understands.)'
 
 
