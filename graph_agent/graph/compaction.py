@@ -7,14 +7,14 @@ everything.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from graph_agent.calls import SHORTENED
 from graph_agent.errors import ContextOverflow, ModelError, StorageError
 from graph_agent.events import Compacted, EventBus, Warned
 from graph_agent.graph.shrinking import Shrinking, shrinking_of
-from graph_agent.graph.sizing import Size, allowance_of, size_of
+from graph_agent.graph.sizing import Known, Size, allowance_of, size_of
 from graph_agent.graph.summary import Facts, outline, requests_in, summary_message, summary_request
 from graph_agent.ports import Blobs, ChatModel, Delta, Journal, ModelRequest
 from graph_agent.ports.meter import UNPRICED, Meter
@@ -63,11 +63,12 @@ class Compaction:
     blobs: Blobs | None = None
     """Where results are kept that are shortened; without it they are only summed up."""
     meter: Meter = UNPRICED
+    known: Known = field(default_factory=dict)
 
     async def weigh(self, state: "AgentState", request: ModelRequest) -> tuple[Size, Window]:
         """The next request, and the window it should fit."""
         context = state.get("context") or {}
-        size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""))
+        size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), self.known)
         window = await self.window_of(size.total)
         learned = context.get("learned") or {}
         if learned.get("model") == self.model.label and int(learned["tokens"]) < window.tokens:

@@ -13,7 +13,11 @@ from graph_agent.ports.window import Window
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["Allowance", "Size", "allowance_of", "size_of"]
+__all__ = ["Allowance", "Known", "Size", "allowance_of", "size_of"]
+
+Known = dict[tuple[str, int], int]
+"""Estimates by id and length: a message is weighed once, however often it is sent."""
+_MOST_KNOWN = 4_000
 
 _BELIEVABLE = 3
 """A told count that is more than so many times off the estimate is taken for an error of the provider."""
@@ -61,7 +65,12 @@ class Allowance:
     """Of the whole: beyond it, there is no room left for a reply."""
 
 
-def size_of(messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], uncounted: str = "") -> Size:
+def size_of(
+    messages: "Sequence[BaseMessage]",
+    tools: Sequence[Mapping[str, Any]],
+    uncounted: str = "",
+    known: Known | None = None,
+) -> Size:
     """Weigh a request.
 
     Args:
@@ -69,8 +78,9 @@ def size_of(messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]
         tools: the declarations.
         uncounted: id of the newest message that the provider's counts say nothing of any more, because what was
             before it has been compacted since.
+        known: estimates from earlier requests; those of this one are added.
     """
-    costs = [estimate_message_tokens(message) for message in messages]
+    costs = [_cost_of(message, {} if known is None else known) for message in messages]
     leading = next((at for at, message in enumerate(messages) if message.type != "system"), len(messages))
     size = Size(sum(map(estimate_declaration_tokens, tools)) + sum(costs[:leading]), tuple(costs[leading:]))
     for position in range(len(messages) - 1, -1, -1):
@@ -82,6 +92,17 @@ def size_of(messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]
             is_sound = size.estimated <= total * _BELIEVABLE and total <= size.estimated * _BELIEVABLE
             return Size(size.fixed, size.messages, total if is_sound else None)
     return size
+
+
+def _cost_of(message: "BaseMessage", known: Known) -> int:
+    if message.id is None or not isinstance(message.content, str):
+        return estimate_message_tokens(message)
+    key = (message.id, len(message.content))
+    if key not in known:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[key] = estimate_message_tokens(message)
+    return known[key]
 
 
 def allowance_of(size: Size, window: Window) -> Allowance:

@@ -1,7 +1,7 @@
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph_agent.graph.sizing import Allowance, Size, allowance_of, size_of
+from graph_agent.graph.sizing import Allowance, Known, Size, allowance_of, size_of
 from graph_agent.ports.tokens import estimate_declaration_tokens, estimate_message_tokens
 from graph_agent.ports.window import Window
 
@@ -54,3 +54,13 @@ def test_long_instructions_leave_a_part_of_the_window_for_the_conversation() -> 
 
     assert roomy == Allowance(limit=1_000 + 7_375, goal=3_687, ceiling=15_750)
     assert tight == Allowance(limit=9_000 + 1_000, goal=500, ceiling=8_000)
+
+
+def test_a_message_is_weighed_once_and_again_when_it_was_shortened() -> None:
+    known: Known = {}
+    long, short = ToolMessage("x " * 900, tool_call_id="c", id="t"), ToolMessage("x", tool_call_id="c", id="t")
+
+    sizes = [size_of([message], (), known=known).messages for message in (long, short, long)]
+
+    assert sizes == [size_of([message], ()).messages for message in (long, short, long)]
+    assert set(known) == {("t", 1_800), ("t", 1)}
