@@ -74,13 +74,12 @@ def test_the_one_object_of_json_output_stays_alone_and_stderr_tells_which_ended(
     assert done.stderr == f"note: background shell sh1: {state}  $ sleep 61.9109\n"
 
 
-@pytest.mark.parametrize("destroyer", ["rm -rf /", "rm -r build"])
-def test_what_is_refused_in_the_foreground_is_refused_in_the_background(tmp_path: Path, destroyer: str) -> None:
-    with FakeOpenAI([TCS(_start("c1", destroyer)), TXT("done")]) as server:
+def test_what_is_refused_in_the_foreground_is_refused_in_the_background(tmp_path: Path) -> None:
+    with FakeOpenAI([TCS(_start("c1", "rm -rf /"), _start("c2", "rm -r build")), TXT("done")]) as server:
         command = Command(tmp_path, server.base_url, settings='[policy]\ndeny = ["bash(rm *)"]\n')
         _run(command)
 
-    assert [call["status"] for call in command.json("calls")["calls"]] == ["cancelled"]
+    assert [call["status"] for call in command.json("calls")["calls"]] == ["cancelled", "cancelled"]
 
 
 def test_after_a_kill_the_next_life_ends_what_still_runs_and_tells_user_and_model(tmp_path: Path) -> None:

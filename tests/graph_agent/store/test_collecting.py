@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from graph_agent.ports import Intent, Outcome
+from graph_agent.ports.shells import NewShell, ShellEnding
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.collecting import Collected, collect
 from graph_agent.store.database import Database
 from graph_agent.store.journal import INLINE_BYTES, SqliteJournal
+from graph_agent.store.shells import SqliteShells
 from tests.fakes.stepping_clock import SteppingClock
 
 _LATER_S = 2 * 3600
@@ -68,3 +70,22 @@ async def test_the_spool_of_a_call_that_may_still_run_stays_and_that_of_a_finish
 
     assert await database.run(lambda connection: collect(connection, blobs)) == Collected(1, len(b"output"))
     assert blobs.spool("t", "runs", 1).exists()
+
+
+async def test_what_a_running_background_shell_writes_stays_and_goes_when_it_has_ended(
+    database: Database, blobs: FileBlobs, journal: SqliteJournal, clock: SteppingClock
+) -> None:
+    shells = SqliteShells(database, clock)
+    for call_id in ("runs", "ended"):
+        await journal.claim("t", call_id, 1, "life", None)
+        await journal.finish("t", call_id, 1, "life", Outcome("success", ""))
+        await shells.add(NewShell("t", call_id, 1, "npm start", "/"))
+    await shells.end(2, ShellEnding("own", 0))
+    files = [Path(f"{blobs.spool('t', call_id, 1)}{end}") for call_id in ("runs", "ended") for end in ("", ".code")]
+    for file in files:
+        file.write_bytes(b"0")
+    age(blobs)
+
+    await database.run(lambda connection: collect(connection, blobs))
+
+    assert [file.exists() for file in files] == [True, True, False, False]

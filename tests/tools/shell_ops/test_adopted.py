@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.waiting import is_running, until
 from tools.shell_ops.adopted import Adopted
-from tools.shell_ops.processes import Traces, start_time
+from tools.shell_ops.processes import Traces, command_line, start_time
 
 _MARK = "a-mark-of-this-test"
 
@@ -46,7 +46,12 @@ async def test_what_ignores_being_asked_is_killed_with_its_children(
 
 
 async def test_what_it_leaves_running_is_asked_to_end_and_named(tmp_path: Path) -> None:
-    process, adopted = await _orphan(tmp_path, "setsid sleep 61.4 &")
+    script = "setsid sh -c 'exec sleep 61.4' & echo $! > pid; until [ -e go ]; do sleep 0.02; done"
+    process, adopted = await _orphan(tmp_path, script)
+    assert await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+    left = int((tmp_path / "pid").read_text())
+    assert await until(lambda: command_line(left).startswith("sleep 61.4"))
+    (tmp_path / "go").touch()
     await process.wait()
     began = time.monotonic()
 
