@@ -45,7 +45,7 @@ def require_price(settings: Settings, model: _Labelled) -> None:
     if not budget_of(settings).limits_cost or model.name is None:
         return
     if meter_of(settings).price_of(model.label) is None:
-        name = model.name or model.label
+        name = model.label.rpartition(" @ ")[0] or model.label
         raise UsageError(
             f"what {name} costs is not known, so --max-cost (max_cost, max_thread_cost) cannot be kept. Add its "
             f"price to config.toml, per million tokens in {settings.currency}: "

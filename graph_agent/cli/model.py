@@ -10,7 +10,7 @@ from graph_agent.cli.plain import PlainCommand, PlainGroup
 __all__ = ["model_app"]
 
 model_app = typer.Typer(
-    help="Say which model answers.",
+    help="Choose, look at and try the models.",
     cls=PlainGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -20,7 +20,7 @@ model_app = typer.Typer(
 
 @model_app.callback()
 def _model() -> None:
-    """Say which model answers."""
+    """Choose, look at and try the models."""
 
 
 @model_app.command("local", cls=PlainCommand)
@@ -39,3 +39,40 @@ def local_command(
         tell_local(as_json=as_json)
     else:
         use_local(file, as_json=as_json)
+
+
+_Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A profile or a model; else the one in use.")]
+
+
+@model_app.command("list", cls=PlainCommand)
+def list_command(*, as_json: AsJson = False) -> None:
+    """List the profiles and the models of the endpoint."""
+    from graph_agent.cli.views.models import list_models
+
+    list_models(as_json=as_json)
+
+
+@model_app.command("use", cls=PlainCommand)
+def use_command(
+    name: Annotated[str, typer.Argument(help="A profile, or a model of the endpoint.")], *, as_json: AsJson = False
+) -> None:
+    """Write into your config.toml that this model answers from now on."""
+    from graph_agent.cli.views.models import use_model
+
+    use_model(name, as_json=as_json)
+
+
+@model_app.command("show", cls=PlainCommand)
+def show_command(name: _Name = None, *, as_json: AsJson = False) -> None:
+    """Show how a model is asked, what it costs and what it may cost."""
+    from graph_agent.cli.views.models import show_model
+
+    show_model(name, as_json=as_json)
+
+
+@model_app.command("test", cls=PlainCommand)
+def try_command(name: _Name = None, *, as_json: AsJson = False) -> None:
+    """Ask a model a few short questions: does it answer, stream, call tools; exit 6 where it does not do."""
+    from graph_agent.cli.views.models import test_model
+
+    raise typer.Exit(test_model(name, as_json=as_json))

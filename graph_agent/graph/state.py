@@ -19,9 +19,9 @@ class AgentState(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=SNAPSHOT_EVERY)]
     calls: Annotated[dict[str, ToolCallInfo], DeltaChannel(merge_calls, snapshot_frequency=SNAPSHOT_EVERY)]
     turn: dict[str, Any]
-    """The turn under way: `steps` taken, their `usage`, `strikes` (see that module), `compactions` and `overflowed`
-    since the last reply; once it ended, `outcome` (done, limit, stopped) and, of a limit, `why`, and `budget` where
-    one is used up."""
+    """The turn under way: `steps` taken, their `usage`, `strikes` (see that module), `verdicts` of mode auto,
+    `compactions` and `overflowed` since the last reply; once it ended, `outcome` (done, limit, stopped) and, of a
+    limit, `why`, and `budget` where one is used up."""
     usage: dict[str, Any]
     """What the requests of the whole thread used; the shape is that of `ports.spending`."""
     mode: str

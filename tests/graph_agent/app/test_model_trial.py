@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.model_trial import Finding, Listed, list_all, try_model
+from graph_agent.config.settings import ModelSettings, Settings
+from graph_agent.errors import UsageError
+from tests.fakes.openai_server import ERR, TC, TCS, TXT, FakeOpenAI, Reply
+
+
+def settings(folder: Path, url: str | None) -> Settings:
+    model = ModelSettings(base_url=url, name="m" if url else None, context_window=4_096)
+    return Settings(database=folder / "x.db", model=model, models={"fast": ModelSettings(name="small")})
+
+
+async def found_with(folder: Path, *replies: Reply) -> dict[str, Finding]:
+    with FakeOpenAI(replies) as server:
+        return {one.name: one for one in await try_model(settings(folder, server.base_url))}
+
+
+async def test_a_model_that_can_all_of_it_works(tmp_path: Path) -> None:
+    both = TCS(("a", "look_up", {"key": "alpha"}), ("b", "look_up", {"key": "beta"}))
+
+    found = await found_with(tmp_path, TXT("ready"), TC("c", "look_up", {"key": "alpha"}), TXT("violet-4711"), both)
+
+    assert {name: one.ok for name, one in found.items()} == dict.fromkeys(
+        ("answers", "streams", "calls a tool", "reads a result", "calls two at once", "usage", "window"), True
+    )
+    assert (found["calls a tool"].detail, found["window"].detail) == ("look_up(alpha)", "4,096 tokens (set)")
+
+
+async def test_what_it_cannot_is_told_and_only_some_of_it_matters(tmp_path: Path) -> None:
+    one = TC("a", "look_up", {"key": "alpha"})
+
+    found = await found_with(tmp_path, TXT("ready", usage=None), one, TXT("no idea"), one)
+
+    assert [name for name, one in found.items() if not one.ok and one.matters] == ["reads a result"]
+    assert (found["usage"].ok, found["calls two at once"].ok) == (False, False)
+
+
+async def test_where_nothing_further_can_succeed_it_stops(tmp_path: Path) -> None:
+    refused = await found_with(tmp_path, ERR(401, {"error": {"message": "no such key"}}))
+    mute = await found_with(tmp_path, TXT("ready"), TXT("I have no tools"))
+
+    assert [*refused] == ["answers"]
+    assert "401" in refused["answers"].detail or "key" in refused["answers"].detail
+    assert (mute["calls a tool"].ok, "reads a result" in mute) == (False, False)
+
+
+async def test_profiles_are_listed_also_where_the_endpoint_tells_nothing(tmp_path: Path) -> None:
+    with FakeOpenAI(models=("a", "b")) as server:
+        listed = await list_all(settings(tmp_path, server.base_url))
+    down = await list_all(settings(tmp_path, "http://127.0.0.1:9/v1"))
+
+    assert listed == Listed(("fast",), ("a", "b"))
+    assert (down.profiles, down.models, bool(down.error)) == (("fast",), (), True)
+    assert (await list_all(settings(tmp_path, None))).error == "no endpoint is configured"
+    with pytest.raises(UsageError, match="nothing to test"):
+        await try_model(settings(tmp_path, None))

@@ -1,0 +1,73 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.exits import Exit
+from graph_agent.cli.views.models import list_models, show_model, use_model
+from graph_agent.cli.views.models import test_model as try_it
+from tests.fakes.openai_server import TXT, FakeOpenAI
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_BASE_URL", "GRAPH_AGENT_BASE_URL", "OPENAI_API_KEY", "GRAPH_AGENT_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def configure(home: Path, url: str) -> None:
+    (home / "config.toml").write_text(
+        f'# mine\n[model]\nname = "a" # big\nbase_url = "{url}"\napi_key = "sk-SECRET-9"\n'
+        '[models.fast]\nname = "b"\n[prices."b"]\ninput = 1\noutput = 2\n',
+        encoding="utf-8",
+    )
+
+
+def test_profiles_and_models_are_listed_with_the_one_in_use(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeOpenAI(models=("a", "b")) as server:
+        configure(home, server.base_url)
+        list_models(as_json=True)
+        told = json.loads(capsys.readouterr().out)
+        list_models(as_json=False)
+
+    assert told == {
+        "profiles": [{"name": "fast", "model": "b", "base_url": server.base_url, "in_use": False}],
+        "models": [{"name": "a", "in_use": True}, {"name": "b", "in_use": False}],
+        "error": None,
+    }
+    assert "SECRET" not in capsys.readouterr().out
+
+
+def test_a_model_is_taken_for_good_and_comments_stay(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(home, "http://127.0.0.1:9/v1")
+
+    use_model("fast", as_json=True)
+
+    told = json.loads(capsys.readouterr().out)
+    written = (home / "config.toml").read_text(encoding="utf-8")
+    assert (told["name"], told["profile"]) == ("fast", "fast")
+    assert ("# mine" in written, 'name = "fast" # big' in written) == (True, True)
+
+
+def test_how_a_model_is_asked_is_shown_without_its_key(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(home, "http://127.0.0.1:9/v1")
+
+    show_model("fast", as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    show_model(None, as_json=False)
+    text = capsys.readouterr().out
+
+    assert (told["name"], told["profile"], told["key"], told["price"]["output"]) == ("b", "fast", "set", 2.0)
+    assert ("unknown" in text, "SECRET" in text) == (True, False)
+
+
+def test_a_model_that_does_not_do_ends_with_6(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeOpenAI([TXT("ready"), TXT("no tools here")]) as server:
+        configure(home, server.base_url)
+        code = try_it(None, as_json=False)
+
+    shown = capsys.readouterr().out
+    assert (code, "FAILS" in shown, "The agent cannot work with it" in shown) == (Exit.MODEL, True, True)
