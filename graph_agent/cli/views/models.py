@@ -5,10 +5,9 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graph_agent.app.metering import budget_of, meter_of
-from graph_agent.app.model_trial import Finding, list_all, settings_of, try_model
 from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit
 from graph_agent.cli.views.screen import print_json, print_lines
@@ -17,6 +16,9 @@ from graph_agent.config.change import set_value
 from graph_agent.config.choice import choose_model, shown_url
 from graph_agent.config.profiles import model_named
 from graph_agent.config.settings import Settings
+
+if TYPE_CHECKING:
+    from graph_agent.app.model_trial import Finding
 
 __all__ = ["list_models", "show_model", "test_model", "use_model"]
 
@@ -27,6 +29,9 @@ def list_models(*, as_json: bool) -> None:
     Raises:
         ConfigError: the settings cannot be read.
     """
+    # Loaded with what speaks to models, which no look at threads waits for.
+    from graph_agent.app.model_trial import list_all, settings_of
+
     settings = settings_of(Path.cwd(), None)
     listed = asyncio.run(list_all(settings))
     here = shown_url(settings.model.endpoint)
@@ -52,6 +57,9 @@ def use_model(name: str, *, as_json: bool) -> None:
     Raises:
         ConfigError: they cannot be read or written.
     """
+    # Loaded with what speaks to models, which no look at threads waits for.
+    from graph_agent.app.model_trial import settings_of
+
     path = set_value("model.name", json.dumps(name), os.environ)
     settings = settings_of(Path.cwd(), None)
     reason = choose_model(settings).reason
@@ -67,6 +75,9 @@ def show_model(name: str | None, *, as_json: bool) -> None:
     Raises:
         ConfigError: the settings cannot be read.
     """
+    # Loaded with what speaks to models, which no look at threads waits for.
+    from graph_agent.app.model_trial import settings_of
+
     settings = settings_of(Path.cwd(), name)
     model, choice, budget = settings.model, choose_model(settings), budget_of(settings)
     host = shown_url(model.endpoint).partition("//")[2].partition("/")[0]
@@ -100,6 +111,9 @@ def test_model(name: str | None, *, as_json: bool) -> Exit:
         UsageError: there is nothing to try.
         ConfigError: the settings cannot be read.
     """
+    # Loaded with what speaks to models, which no look at threads waits for.
+    from graph_agent.app.model_trial import settings_of, try_model
+
     found = asyncio.run(try_model(settings_of(Path.cwd(), name)))
     works = all(one.ok for one in found if one.matters)
     if as_json:
@@ -120,5 +134,5 @@ def _mark(one: dict[str, Any]) -> str:
     return "*" if one["in_use"] else ""
 
 
-def _sign(found: Finding) -> str:
+def _sign(found: "Finding") -> str:
     return "ok" if found.ok else "FAILS" if found.matters else "no"
