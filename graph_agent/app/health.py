@@ -96,6 +96,8 @@ def _model(environment: Mapping[str, str]) -> Check:
     except ConfigError:
         return Check("model", ok=False, detail="not known while the settings cannot be read", hint="correct them")
     choice = choose_model(settings)
+    if choice.kind == "factory":
+        return Check("model", ok=True, detail=choice.reason)
     if choice.kind == "offline":
         ok = not choice.obstacle
         return Check("model", ok=ok, detail=choice.reason, hint=CONNECT_FIRST, matters=False)

@@ -47,6 +47,10 @@ async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedMod
     choice = choose_model(settings)
     if choice.kind == "offline":
         return OfflineModel(choice.obstacle)
+    if settings.model.factory is not None:
+        from graph_agent.app.made_model import MadeModel  # noqa: PLC0415 - as below
+
+        return MadeModel(settings.model.factory)
     if choice.kind == "local":
         return _local(settings.model)
     from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - offline mode must not wait for it

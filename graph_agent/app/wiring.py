@@ -96,7 +96,7 @@ async def graph_parts(
         store.blobs,
         meter=meter,
         early=early_reads_of(toolbox),
-        judges=choose_model(settings).kind == "endpoint",
+        judges=choose_model(settings).kind in ("endpoint", "factory"),
     )
 
 

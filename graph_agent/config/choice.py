@@ -47,7 +47,7 @@ _CONNECT_ANOTHER = (
 class Choice:
     """What stands behind the chat-model port in this process."""
 
-    kind: Literal["endpoint", "local", "offline"]
+    kind: Literal["endpoint", "factory", "local", "offline"]
     reason: str
     """One line: which model and why."""
     connect: str
@@ -59,6 +59,8 @@ class Choice:
 def choose_model(settings: Settings) -> Choice:
     """A configured endpoint always wins; without one the local model, where it can be used; else commands."""
     model = settings.model
+    if model.factory is not None:
+        return Choice("factory", f"Model: made by {model.factory}, because of model.factory.", _CONNECT_ANOTHER)
     if model.is_configured:
         return Choice("endpoint", _endpoint_reason(settings), _CONNECT_ANOTHER)
     unset = "neither a base URL nor a key is set"

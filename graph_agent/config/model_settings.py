@@ -88,6 +88,8 @@ class ModelSettings(Section):
     """Of these, tokens kept free for the reply; at most a quarter."""
     compact_at: int = Field(default=80, ge=10, le=100)
     """Percent of the rest that a conversation fills before it is made shorter."""
+    factory: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:function` of your own that makes a LangChain chat model; goes before an endpoint."""
     local: Path | None = None
     """A GGUF file: a small model that runs in this process (extra `local`); an endpoint goes before it."""
     local_commands: bool = True

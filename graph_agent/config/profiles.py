@@ -7,7 +7,7 @@ from graph_agent.config.settings import Settings
 
 __all__ = ["model_named", "with_model"]
 
-_OF_THE_ENDPOINT = ("api_key", "headers", "extra_body", "ca_file")
+_OF_THE_ENDPOINT = ("api_key", "headers", "extra_body", "ca_file", "factory")
 """Belong to the address they stand beside: a profile with an address of its own inherits none of them."""
 
 _OF_THE_MODEL = ("name", "context_window")

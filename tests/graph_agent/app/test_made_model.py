@@ -1,0 +1,37 @@
+import pytest
+from langchain_core.messages import HumanMessage
+
+from graph_agent.app.made_model import MadeModel
+from graph_agent.errors import ConfigError, ModelError, UsageError
+from graph_agent.ports import Delta, ModelRequest
+
+_HERE = "tests.fakes.made_models"
+_REQUEST = ModelRequest([HumanMessage("hi")], ({"type": "function", "function": {"name": "f"}},))
+
+
+async def test_what_a_factory_makes_answers_in_pieces_and_its_failures_are_told() -> None:
+    model = MadeModel(f"{_HERE}:speaks")
+    pieces: list[Delta] = []
+
+    reply = await model.reply(_REQUEST, pieces.append)
+
+    assert (reply.text, "".join(piece.text for piece in pieces)) == ("hello there", "hello there")
+    assert model.label.endswith(f" @ {_HERE}:speaks")
+    with pytest.raises(ModelError, match="failed: "):
+        await model.reply(_REQUEST, pieces.append)
+    with pytest.raises(UsageError, match="makes the model here"):
+        await model.switch("other")
+
+
+@pytest.mark.parametrize(
+    ("factory", "why"),
+    [
+        (f"{_HERE}:fails", "RuntimeError: no licence"),
+        (f"{_HERE}:makes_nothing", "made a str, and no LangChain chat model"),
+        (f"{_HERE}:missing", "AttributeError"),
+        ("no.such.module:make", "ModuleNotFoundError"),
+    ],
+)
+def test_a_line_that_makes_no_model_is_named(factory: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        MadeModel(factory)
