@@ -122,6 +122,8 @@ class Limits:
 
     result_chars: int = 30_000
     """Longer results are offloaded; a tool's own `max_result_chars` goes first."""
+    message_chars: int = 200_000
+    """All results of one model message together; its calls have equal shares of it."""
     line_chars: int = 2_000
     read_lines: int = 2_000
     file_bytes: int = 64 * 1024 * 1024

@@ -205,14 +205,14 @@ def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:
 def _step(calls: _Calls, update: dict[str, Any], scope: Scope) -> Step:
     executing = [call for call in calls.values() if call["status"] == "executing"]
     if executing:
-        return Step("marked", update, tuple(_task(call, scope) for call in executing))
+        return Step("marked", update, tuple(_task(call, scope, len(calls)) for call in executing))
     is_open = any(call["status"] in ("awaiting_approval", "interrupted") for call in calls.values())
     return Step("asked" if is_open else "settled", update)
 
 
-def _task(call: ToolCallInfo, scope: Scope) -> dict[str, Any]:
+def _task(call: ToolCallInfo, scope: Scope, of_calls: int) -> dict[str, Any]:
     todo = list(scope.todo) if call["tool_name"] == TODO_READER else []
-    return {"call": _task_view(call), "mode": scope.mode, "cwd": scope.cwd, "todo": todo}
+    return {"call": _task_view(call), "mode": scope.mode, "cwd": scope.cwd, "todo": todo, "of_calls": of_calls}
 
 
 def _task_view(call: ToolCallInfo) -> ToolCallInfo:

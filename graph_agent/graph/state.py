@@ -44,3 +44,5 @@ class CallTask(TypedDict):
     cwd: str
     todo: list[dict[str, Any]]
     """The plan where the call reads it, else empty: a task is stored with all it is given."""
+    of_calls: int
+    """How many calls the model's message has."""

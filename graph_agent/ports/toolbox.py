@@ -20,6 +20,8 @@ class Scope:
     """Working directory of the shell, absolute; empty means the workspace itself."""
     todo: Sequence[Mapping[str, Any]] = ()
     """The thread's plan, for the call that reads it."""
+    of_calls: int = 1
+    """How many calls the model's message has: together their results must have room in the next request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ __all__ = ["MCP_PREFIX", "GraphToolbox"]
 
 _UNSURE = failure(ToolErrorType.EXECUTION, "The tool failed before it began, and nothing was done; see the log.")
 
+_LEAST_CHARS = 1_000
+"""What a result may always have, among however many."""
+
 MCP_PREFIX = "mcp__"
 """How the names of all tools begin that come from servers."""
 
@@ -118,7 +121,7 @@ class GraphToolbox:
             result = await execute(tool, call["arguments"], context, passing=(ControlFlow,))
         except BadArguments as error:
             return as_outcome(failure(ToolErrorType.VALIDATION, str(error)))
-        return as_outcome(await self._shaped(tool, hidden(result, self._ports.scrub)))
+        return as_outcome(await self._shaped(tool, hidden(result, self._ports.scrub), scope))
 
     async def reconcile(self, call: ToolCallInfo, intent: Intent | None, scope: Scope) -> Finding:  # noqa: ARG002 - port
         """See the port."""
@@ -136,8 +139,12 @@ class GraphToolbox:
         spool = self._ports.blobs.spool(scope.thread_id, call["call_id"], attempt)
         return self._ports.scrub(await in_thread(readable_end, spool))
 
-    async def _shaped(self, tool: BaseTool, result: ToolResult) -> ToolResult:
-        limit = tool.max_result_chars or self._around.limits.result_chars
+    def room_for(self, scope: Scope) -> int:
+        """How many characters the result of one call of a message may have, among those of the others."""
+        return max(self._around.limits.message_chars // scope.of_calls, _LEAST_CHARS)
+
+    async def _shaped(self, tool: BaseTool, result: ToolResult, scope: Scope) -> ToolResult:
+        limit = min(tool.max_result_chars or self._around.limits.result_chars, self.room_for(scope))
         if len(result.output) <= limit:
             return result
         return await in_thread(shape, result, limit, self._around.blobs)
