@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from graph_agent.calls import NEW_MESSAGE
+from graph_agent.inspect import Reader
 from graph_agent.inspect.decode import decode
 from tests.cases.processes import running_with
 from tests.crash.play import ALWAYS, EDITED, GOES_ON, marker_in, words_for
@@ -36,6 +37,7 @@ def violations(world: World) -> list[str]:
         *account.history(),
         *account.lost_messages(),
         *account.paid_twice(),
+        *account.miscounted(),
         *account.files(),
         *account.orphans(),
         *account.lost_output(),
@@ -258,6 +260,18 @@ class _Account:
             else:
                 asked.append(note["of"])
         return again
+
+    def miscounted(self) -> list[str]:
+        """Each stored reply counts once as a request; summaries are requests without a reply of their own."""
+        summaries = len(self.world.notes("summary asked"))
+        wrong = []
+        with Reader.open(self.world.database) as reader:
+            for thread in reader.threads():
+                replies = sum(entry.role == "assistant" for entry in reader.transcript(thread.thread_id))
+                counted = (thread.usage or {}).get("requests", 0)
+                if not replies <= counted <= replies + summaries:
+                    wrong.append(f"usage: {counted} requests counted for {replies} replies in {thread.thread_id}")
+        return wrong
 
     def lost_messages(self) -> list[str]:
         """I8: a message that the model was asked about is never sent again."""
