@@ -22,7 +22,7 @@ run: $(READY) ## open the chat on ./playground, a small sample workspace (WORKSP
 	@"$(PY)" -m graph_agent chat --workspace "$(WORKSPACE)" || case $$? in 3|4|130) ;; *) exit 1 ;; esac
 
 test: $(READY) ## run the test suite; the long sweeps are left out
-	@"$(PY)" -m pytest -q -m "not sweep"
+	@"$(PY)" -m pytest -q -m "not sweep" -n auto --maxprocesses 8 --dist worksteal
 
 check: $(READY) ## format, lint, types, layers, budgets, generated docs
 	@"$(PY)" -m ruff format --check .
