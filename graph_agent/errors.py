@@ -17,7 +17,8 @@ AgentError                      anything a user may be shown; message = what hap
     └── InvalidHistory              the next model request would not be a valid conversation
 
 ControlFlow                     never shown; ends a run on purpose
-└── StaleOwner                  another life took the call over; this one must stop at once
+├── StaleOwner                  another life took the call over; this one must stop at once
+└── Paused                      a call rests where it stands; run again, as a new attempt, it goes on
 """
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "ModelError",
     "NewerSchema",
     "NothingYet",
+    "Paused",
     "StaleOwner",
     "StorageError",
     "ThreadHeld",
@@ -118,3 +120,7 @@ class ControlFlow(Exception):
 
 class StaleOwner(ControlFlow):
     """Another life has taken this call over; the run that sees this must stop and write nothing more."""
+
+
+class Paused(ControlFlow):
+    """A call cannot go on now, e.g. because its sub-agent waits for a person. Nothing of what it did is lost."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from tools.agent_ops.ask_user import AskUserTool
 from tools.agent_ops.completion import AttemptCompletionTool
 from tools.agent_ops.memory import SaveMemoryTool
+from tools.agent_ops.new_task import NewTaskTool, SubAgentPort
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import BaseTool, MemoryFileStates
 from tools.file_ops.edit_file import EditFileTool
@@ -26,12 +27,17 @@ __all__ = ["create_default_tools"]
 
 
 def create_default_tools(
-    *, workspace: str | Path, memory_file: Path | None = None, search: SearchProvider | None = None
+    *,
+    workspace: str | Path,
+    memory_file: Path | None = None,
+    search: SearchProvider | None = None,
+    sub_agents: SubAgentPort | None = None,
 ) -> list[BaseTool]:
     """The tools everyone has. Used without a context, they share what they know of the files they have read.
 
     `memory_file` is where save_memory writes; without it, the user's usual context file. `search` is who answers
-    web_search; without it, there is no such tool.
+    web_search; without it, there is no such tool. `sub_agents` is where new_task finds who does the work; without
+    it, nobody does.
     """
     tools: list[BaseTool] = [
         ReadFileTool(workspace=workspace),
@@ -50,6 +56,7 @@ def create_default_tools(
         SaveMemoryTool(workspace=workspace, memory_file=memory_file),
         *([WebSearchTool(workspace=workspace, provider=search)] if search else []),
         AskUserTool(workspace=workspace),
+        NewTaskTool(workspace=workspace, sub_agents=sub_agents),
         AttemptCompletionTool(workspace=workspace),
     ]
     if find_powershell(Path(workspace)) is not None:

@@ -101,6 +101,8 @@ class BaseTool:
     """For the program; never sent to the model."""
     wants_answer: bool = False
     """A call of it is a question to the user: it always waits for their words, which come as `context.answer`."""
+    goes_on: bool = False
+    """A call of it that was broken off goes on where it stood when it is run again: it keeps its own account."""
     argument_aliases: ClassVar[Mapping[str, str]] = {}
     """Further names under which models give an argument, e.g. `path` for `file_path`."""
     workspace: str | Path | None = None

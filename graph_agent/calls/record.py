@@ -38,6 +38,8 @@ class ToolCallInfo(TypedDict, total=False):
     """May run at once with neighbouring calls that say the same."""
     wants_answer: bool
     """The call is a question to the user: it is answered in words, never approved."""
+    goes_on: bool
+    """Broken off, the call goes on where it stood when it is run again; a sub-agent does its work."""
     answer: str
     """Those words."""
     decision: str

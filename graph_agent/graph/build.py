@@ -61,6 +61,8 @@ class Parts:
     """Begins reads while a reply still arrives."""
     judges: bool = False
     """Whether the model judges calls in mode auto; else they ask."""
+    keeps_ids: bool = True
+    """See `Reasoning`."""
 
 
 def build_graph(
@@ -80,6 +82,7 @@ def build_graph(
             parts.meter,
             parts.early,
             judge,
+            parts.keeps_ids,
         ),
         "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
         "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),

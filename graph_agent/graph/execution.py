@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.errors import StaleOwner
+from graph_agent.errors import Paused, StaleOwner
 from graph_agent.events import CallStarted, EventBus
 from graph_agent.graph.changes import change_of, ended_event, moved
+from graph_agent.graph.history import PAUSED
 from graph_agent.graph.life import Here, Life, Step
 from graph_agent.graph.state import CallTask
 from graph_agent.ports import Barrier, Clock, Journal, JournalRow, Outcome, Scope, Toolbox
@@ -85,6 +86,8 @@ class ToolExecution:
             CallStarted(call["call_id"], call["tool_name"], call.get("display", ""), call.get("attempt", 1))
         )
         outcome = await self._run(call, scope, key)
+        if outcome is None:
+            return _paused(call, started_at)
         if not await self.journal.finish(*key, outcome):
             raise StaleOwner(f"call {call['call_id']} was taken over by another process")
         return moved(
@@ -96,9 +99,13 @@ class ToolExecution:
             ended_at=self.clock.now(),
         )
 
-    async def _run(self, call: ToolCallInfo, scope: Scope, key: tuple[str, str, int, str]) -> Outcome:
+    async def _run(self, call: ToolCallInfo, scope: Scope, key: tuple[str, str, int, str]) -> Outcome | None:
+        """What came of it; None of a call that rests where it stands."""
         try:
             return await self.toolbox.run(call, scope)
+        except Paused:
+            await self.journal.break_off(*key, "interrupted")
+            return None
         except asyncio.CancelledError:
             await asyncio.shield(self.journal.break_off(*key, "interrupted"))
             raise
@@ -122,6 +129,10 @@ class ToolExecution:
             started_at=begun[-1].started_at,
             result=output or None,
         )
+
+
+def _paused(call: ToolCallInfo, started_at: str) -> ToolCallInfo:
+    return moved(call, "interrupted", begun=True, reason=PAUSED, started_at=started_at)
 
 
 def _ended(call: ToolCallInfo, outcome: Outcome, row: JournalRow) -> ToolCallInfo:

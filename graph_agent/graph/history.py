@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import AnyMessage
 
-__all__ = ["newest_calls", "printable", "require_valid", "tool_message_text"]
+__all__ = ["PAUSED", "newest_calls", "printable", "require_valid", "tool_message_text"]
 
 
 def require_valid(messages: "Sequence[AnyMessage]") -> None:
@@ -73,7 +73,10 @@ def tool_message_text(call: ToolCallInfo) -> str:
             return printable(_cancelled_text(call))
 
 
-_KNOWN_REASONS = ("never_started", "outcome_unknown")
+PAUSED = "paused"
+"""Reason of a call that rests where it stands, until what it waits for is there."""
+
+_KNOWN_REASONS = ("never_started", "outcome_unknown", PAUSED)
 """Reasons that records carry for the program; the sentence says the same in words."""
 
 

@@ -12,6 +12,8 @@ from graph_agent.graph.budgets import steps_used_up
 from graph_agent.graph.history import newest_calls, tool_message_text
 from graph_agent.graph.life import Here, Life, Step
 from graph_agent.graph.strikes import HELD_BACK, counted, exhausted
+from graph_agent.graph.usage import spent_by
+from graph_agent.ports.spending import summed
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
@@ -45,7 +47,10 @@ class Observation:
         outcome, pause = _outcome(finals, turn, life)
         if outcome != "observed":
             turn |= {"outcome": _TURN_OUTCOME[outcome], **pause}
-        update = {"messages": [_message(call) for call in finals]}
+        update: dict[str, Any] = {"messages": [_message(call) for call in finals]}
+        if spent := spent_by(finals):
+            turn["usage"] = summed(turn.get("usage"), spent)
+            update["usage"] = summed(state.get("usage"), spent)
         return Step(outcome, update if turn == before else {**update, "turn": turn})
 
 

@@ -50,6 +50,9 @@ class Reasoning:
     early: EarlyReads = NOTHING_EARLY
     judge: Judge | None = None
     """Judges calls in mode auto; without one they all ask."""
+    keeps_ids: bool = True
+    """Whether a call may keep the id that the model gave it; a sub-agent's may not, as its parent is asked about
+    them beside its own."""
 
     async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
         """Outcomes: called, answered, compacted, shortened, stopped, limit.
@@ -175,7 +178,7 @@ class Reasoning:
         taken = await self.journal.known_ids(thread_id, wanted) if wanted else set()
         calls = []
         for call, call_id in zip(reply.tool_calls, wanted, strict=True):
-            keeps = call_id not in taken and _USABLE_ID.fullmatch(call_id)
+            keeps = self.keeps_ids and call_id not in taken and _USABLE_ID.fullmatch(call_id)
             own_id = call_id if keeps else f"call_{uuid4().hex[:12]}"
             taken.add(own_id)
             calls.append({**call, "id": own_id})

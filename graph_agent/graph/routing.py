@@ -104,6 +104,8 @@ class ToolRouting:
             "reason": plan.reason,
             "display": plan.display,
         }
+        if plan.goes_on:
+            call["goes_on"] = True
         if plan.paths:
             call["paths"] = list(plan.paths)
         if plan.preview is not None:

@@ -42,6 +42,8 @@ class Plan:
     concurrency_safe: bool = False
     wants_answer: bool = False
     """The call is a question to the user: it is answered in words, never approved."""
+    goes_on: bool = False
+    """Broken off, the call goes on where it stood when it is run again."""
     display: str = ""
     """One line for the user: what the call is about."""
     paths: tuple[str, ...] = ()

@@ -37,6 +37,10 @@ class OpenQuestion:
     """already_applied, not_applied, something_else, unknown; empty for approvals."""
     processes: tuple[int, ...] = ()
     """Recovery: pids of what the command left running when it was broken off; while there are any, no retry."""
+    thread_id: str = ""
+    """The thread of the call, where that is a sub-agent's."""
+    sub_agent: str = ""
+    """What the sub-agent does that asks, in a few words; empty where it is the thread itself that asks."""
 
 
 @dataclass(frozen=True, slots=True)

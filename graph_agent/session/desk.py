@@ -73,10 +73,16 @@ class Desk:
                 answers[question.call_id] = _written(question, answer) | {"token": "journal"}
             elif question.kind == "approval" or question.call_id in standing:
                 continue
-            elif self._may_simply_run(calls[question.call_id], rows):
+            elif await self._may_run_unasked(calls[question.call_id], rows):
                 self._let_through[question.call_id] += 1
                 answers[question.call_id] = _written(question, Answer("retry", by="session", at=""))
         return answers
+
+    async def _may_run_unasked(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
+        if not call.get("goes_on"):
+            return self._may_simply_run(call, rows)
+        begun = bool(call.get("begun"))
+        return await self._parts.sub_agents.may_go_on(self._thread.thread_id, call["call_id"], begun=begun)
 
     def _may_simply_run(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
         """Whether it only reads, or certainly never began. Attempts that a rewind undid are not in the rows."""

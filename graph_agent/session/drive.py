@@ -1,10 +1,11 @@
 """Drives the graph from one rest to the next: runs, answers what needs no person, stops. Asks nobody itself."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import AgentError, ModelError, StaleOwner
 from graph_agent.events import TurnEnded, Warned
 from graph_agent.graph.life import Life, new_token
@@ -19,7 +20,7 @@ from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import Ran, last_answer
 from graph_agent.toolbox.traces import Traces
 
-__all__ = ["Drive", "Work"]
+__all__ = ["Drive", "Work", "outcome_of"]
 
 Work = Callable[[Life], Awaitable[Ran | None]]
 """Runs the graph once; None when there is nothing to run, because an open question still waits for its answer."""
@@ -48,6 +49,8 @@ class Drive:
         self._cwd = ""
         self.usage: Mapping[str, Any] = {}
         """What the requests of the thread used, as far as this process knows."""
+        self.can_wind_up = False
+        """Whether all that is open are calls whose sub-agents could not go on."""
         self.earlier = Earlier()
 
     @property
@@ -72,7 +75,7 @@ class Drive:
             CancelledError: the run was cancelled from outside, or suspended past its grace.
         """
         async with self._busy:
-            self._stop_asked = False
+            self._stop_asked = self.can_wind_up = False
             self._rested = asyncio.get_running_loop().create_future()
             # Created without a pause before it: from the first instant on there is a task that `stop` can cancel.
             self._task = asyncio.create_task(self._until_rest(work))
@@ -105,11 +108,16 @@ class Drive:
         task = self._task
         if task is None:
             return
-        self._parts.run.drain()
+        self.drain()
         _, running = await asyncio.wait({task}, timeout=_GRACE_S)
         if running:
             task.cancel()
             await asyncio.wait({task})
+
+    def drain(self) -> None:
+        """Start nothing new, here and in sub-agents."""
+        self._parts.run.drain()
+        self._parts.sub_agents.drain()
 
     async def answer(self) -> Rest:
         """Resume with the standing answers when every open question has one; else the rest with what is open.
@@ -170,11 +178,11 @@ class Drive:
             await self._desk.settle(self._answered, questions)
             self._answered = []
             if not questions:
-                return await self.rest(_outcome(ran.values), ran.values)
+                return await self.rest(outcome_of(ran.values), ran.values)
             envelope = await self._desk.envelope(questions, ran.values["calls"], self._token)
             if envelope is None:
                 return await self._wait_for_person(questions, ran)
-            self._note_answered(questions, envelope)
+            await self._note_answered(questions, ran.values["calls"], envelope)
             ran = await self._parts.run.answer(envelope, self._life())
 
     async def _wait_for_person(self, questions: list[Question], ran: Ran) -> Rest:
@@ -186,6 +194,11 @@ class Drive:
             for q in questions
         ]
         self.open = {item.question.call_id: item for item in gathered}
+        failed = self._parts.sub_agents.take_failure()
+        if failed is not None:
+            self.open = {}
+            self.can_wind_up = True
+            return await self.rest(failed.status, ran.values, failed.error)
         return await self.waiting(ran.values)
 
     async def rows(self, call_id: str) -> list[JournalRow]:
@@ -200,10 +213,16 @@ class Drive:
         """The rest while questions are open: those that no answer stands for, of this life or an earlier one."""
         asked = [item.question for item in self.open.values()]
         standing = await self._parts.decisions.standing(self._thread.thread_id, asked)
-        questions = tuple(item for call_id, item in self.open.items() if call_id not in standing)
+        unanswered = [item for call_id, item in self.open.items() if call_id not in standing]
+        questions = tuple([one for item in unanswered for one in await self._asked_by(item)])
         is_broken = any(item.question.kind == "recovery" for item in questions)
         rest = await self.rest("interrupted" if is_broken else "awaiting_approval", values)
         return replace(rest, questions=questions)
+
+    async def _asked_by(self, item: OpenQuestion) -> tuple[OpenQuestion, ...]:
+        """What a person is asked for the question: itself, or what the sub-agent waits for that does its call."""
+        instead = await self._parts.sub_agents.questions(item.question.call_id)
+        return (item,) if instead is None else instead
 
     async def _answer(self, life: Life) -> Ran | None:
         questions = [item.question for item in self.open.values()]
@@ -211,13 +230,14 @@ class Drive:
         envelope = await self._desk.envelope(questions, calls, life.token)
         if envelope is None:
             return None
-        self._note_answered(questions, envelope)
+        await self._note_answered(questions, calls, envelope)
         return await self._parts.run.answer(envelope, life)
 
     async def _wind_up(self, life: Life) -> Ran:
         position = await self._parts.run.position()
         if position.at_rest:
             return Ran(position.values)
+        await self._stop_sub_agents((position.values.get("calls") or {}).values())
         return await self._parts.run.go_on(replace(life, stop=True))
 
     def _life(self) -> Life:
@@ -231,8 +251,18 @@ class Drive:
             mode=self.mode,
         )
 
-    def _note_answered(self, questions: list[Question], envelope: Mapping[str, Any]) -> None:
-        self._answered = [question for question in questions if question.call_id in envelope["answers"]]
+    async def _note_answered(
+        self, questions: list[Question], calls: Mapping[str, ToolCallInfo], envelope: Mapping[str, Any]
+    ) -> None:
+        answers = envelope["answers"]
+        self._answered = [question for question in questions if question.call_id in answers]
+        given_up = [call_id for call_id, answer in answers.items() if answer["kind"] in ("cancel", "done")]
+        await self._stop_sub_agents(calls[call_id] for call_id in given_up)
+
+    async def _stop_sub_agents(self, calls: Iterable[ToolCallInfo]) -> None:
+        """Before their calls are given up: what works for nobody must not go on."""
+        left = [call["call_id"] for call in calls if call.get("goes_on") and call["status"] not in FINAL]
+        await self._parts.sub_agents.stop(self._thread.thread_id, left)
 
     async def _tidy(self) -> None:
         try:
@@ -247,7 +277,8 @@ class Drive:
         )
 
 
-def _outcome(values: Mapping[str, Any]) -> RestStatus:
+def outcome_of(values: Mapping[str, Any]) -> RestStatus:
+    """How the turn ended that a thread at rest ended with."""
     match (values.get("turn") or {}).get("outcome"):
         case "limit":
             return "limit"

@@ -22,6 +22,7 @@ from graph_agent.ports import (
 from graph_agent.ports.shells import KeptShells, NoShells
 from graph_agent.ports.spending import UNLIMITED, Budget
 from graph_agent.session.run import GraphRun
+from graph_agent.session.subagents import SubAgents
 
 __all__ = ["SessionParts", "Thread"]
 
@@ -72,3 +73,5 @@ class SessionParts:
     shells: KeptShells = field(default_factory=NoShells)
     walls: Callable[[], Walls] = no_walls
     """The sandbox, as it is here and now; the first look may take some milliseconds."""
+    sub_agents: SubAgents = field(default_factory=SubAgents)
+    """Those that work for this thread."""

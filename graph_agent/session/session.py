@@ -4,21 +4,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, get_args
 
-from langchain_core.messages import HumanMessage, SystemMessage
-
 from graph_agent.config.settings import Mode
 from graph_agent.errors import UsageError
-from graph_agent.events import EventBus, SessionOpened, TurnStarted, Warned
+from graph_agent.events import EventBus, Warned
 from graph_agent.graph.history import printable
 from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
 from graph_agent.session.answering import Answering
 from graph_agent.session.api import OpenQuestion, Rest
-from graph_agent.session.branching import found_earlier, go_back, judge_anew
+from graph_agent.session.branching import go_back, judge_anew
 from graph_agent.session.compacting import compacted
 from graph_agent.session.drive import Drive
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.rewinding import finish_broken_off, told_finished
-from graph_agent.session.run import Position
+from graph_agent.session.subagent import Answers
+from graph_agent.session.turns import Turns
 
 __all__ = ["Session"]
 
@@ -53,7 +52,9 @@ class Session:
         self._thread = thread
         self._parts = parts
         self._drive = Drive(thread, parts)
+        self._turns = Turns(thread, parts, self._drive)
         self._answering = Answering(thread, parts, self._drive)
+        parts.sub_agents.belong_to(self)
 
     @property
     def thread_id(self) -> str:
@@ -121,26 +122,23 @@ class Session:
             )
         self._drive.mode = mode
 
+    def offer(self) -> list[str]:
+        """Names of the tools the model is offered now."""
+        return [str(item["function"]["name"]) for item in self._parts.toolbox.declarations(self.mode)]
+
+    async def system(self) -> str:
+        """The system prompt the thread begins with."""
+        messages = (await self._parts.run.position()).values.get("messages") or []
+        begins = bool(messages) and messages[0].type == "system"
+        return str(messages[0].text) if begins else self._parts.instructions()
+
     async def start(self) -> Rest:
         """Settle what an earlier life left open, and show what still waits for a person.
 
         Makes no model request: where that is all that is open, the rest is `broken_off`, and the next message ends
         that turn first while `continue_turn` asks the model again.
         """
-        position = await self._parts.run.position()
-        self._drive.earlier = await found_earlier(self.thread_id, position.values, self._parts.journal)
-        self._parts.bus.publish(
-            SessionOpened(
-                self.thread_id, position.checkpoint_id, str(self.workspace), self.model_label, self._drive.mode
-            )
-        )
-        await self._parts.shells.take_up(self.thread_id)
-        if position.at_rest:
-            return await self._drive.rest("done", position.values)
-        if position.waits_for_model:
-            return await self._drive.rest("broken_off", position.values)
-        self._parts.bus.publish(TurnStarted())
-        return await self._drive.run(self._parts.run.go_on)
+        return await self._turns.start()
 
     async def send(self, text: str) -> Rest:
         """Start a turn with a message; it is on disk before the model is asked.
@@ -148,7 +146,7 @@ class Session:
         Raises:
             UsageError: questions are open; they must be answered, or the turn stopped, first.
         """
-        return await self._send(await self._ready_for_a_turn(), text, None)
+        return await self._turns.send(text)
 
     async def queue(self, text: str) -> None:
         """Keep a message for when the thread is at rest; it may be shown as queued when this returns."""
@@ -160,18 +158,7 @@ class Session:
         Raises:
             UsageError: questions are open.
         """
-        waiting = await self._parts.inbox.waiting(self.thread_id)
-        if not waiting:
-            return None
-        self._refuse_open_questions()
-        position = await self._parts.run.position()
-        if position.open_nodes == ("__start__",):
-            # The last life died between storing a message and taking it in: that one goes first, and whole.
-            return await self.continue_turn()
-        number, text = waiting[0]
-        rest = await self._send(await self._ready_for_a_turn(), text, f"inbox-{number}")
-        await self._parts.inbox.take(self.thread_id, number)
-        return rest
+        return await self._turns.send_queued()
 
     async def continue_turn(self) -> Rest:
         """Ask the model again where its request is all that is open, or go on after a limit or a stop.
@@ -181,19 +168,18 @@ class Session:
         Raises:
             UsageError: questions are open.
         """
-        self._refuse_open_questions()
-        position = await self._parts.run.position()
-        if not position.at_rest:
-            self._parts.bus.publish(TurnStarted())
-            return await self._drive.run(self._parts.run.go_on)
-        if (position.values.get("turn") or {}).get("outcome") in ("limit", "stopped"):
-            self._parts.bus.publish(TurnStarted())
-            return await self._begin({})
-        return await self._drive.rest("done", position.values)
+        return await self._turns.continue_turn()
+
+    async def work_on(self, text: str) -> Rest:
+        """As a sub-agent: begin the thread with this text, or go on with what it has, to the next rest.
+
+        A turn that came to its end stays ended: its rest is returned as it was, and the model is not asked.
+        """
+        return await self._turns.work_on(text)
 
     async def compact(self) -> Rest:
         """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
-        await self._ready_for_a_turn()
+        await self._turns.ready()
         return await compacted(self._drive, self._parts)
 
     async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
@@ -202,7 +188,7 @@ class Session:
         Raises:
             AnswerRefused: the question is not open, or the call may not run with them.
         """
-        return await self._answering.reconsider(question, arguments)
+        return await (await self.answers_to(question)).reconsider(question, arguments)
 
     async def propose(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
         """What "always" would allow from now on, were it the answer to this question.
@@ -210,7 +196,7 @@ class Session:
         Raises:
             AnswerRefused: the question is not open.
         """
-        return await self._answering.propose(question, arguments)
+        return await (await self.answers_to(question)).propose(question, arguments)
 
     async def decide(
         self,
@@ -232,7 +218,7 @@ class Session:
                 there is no sandbox to run it outside of.
         """
         answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason), outside)
-        return await self._answering.decide(question, answer, always)
+        return await (await self.answers_to(question)).decide(question, answer, always)
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:
         """End what an interrupted call left running; returns the pids of what lives all the same.
@@ -240,7 +226,7 @@ class Session:
         Raises:
             AnswerRefused: no such recovery question is open.
         """
-        return await self._answering.end_processes(question)
+        return await (await self.answers_to(question)).end_processes(question)
 
     async def proceed(self) -> Rest:
         """Go on when every open question has an answer; else return at once with what is still open."""
@@ -248,8 +234,16 @@ class Session:
 
     async def answered_elsewhere(self) -> dict[str, Answer]:
         """Standing answers to open questions that others gave, by call id."""
-        standing = await self._answering.standing()
+        standing = await self.standing()
         return {call_id: answer for call_id, answer in standing.items() if answer.by != self.by}
+
+    async def standing(self) -> dict[str, Answer]:
+        """The answers recorded so far to what is open, here and in sub-agents, by call id."""
+        return {**await self._answering.standing(), **await self._parts.sub_agents.standing()}
+
+    async def answers_to(self, question: Question) -> Answers:
+        """Where the question is answered: here, or with the sub-agent that asks it."""
+        return await self._parts.sub_agents.answers_to(question) or self._answering
 
     async def stop(self) -> Rest:
         """Stop the turn; a `send`, `proceed` or `start` that is under way returns the same rest."""
@@ -262,39 +256,23 @@ class Session:
         """
         await self._drive.suspend()
 
+    def drain(self) -> None:
+        """Start nothing new; what runs comes to its end."""
+        self._drive.drain()
+
+    async def waiting(self) -> Rest:
+        """The rest with the questions that still have no answer."""
+        return await self._drive.waiting({})
+
+    async def spent(self) -> dict[str, int]:
+        """Tokens and requests of the whole thread, its sub-agents' among them."""
+        return dict((await self._parts.run.position()).values.get("usage") or {})
+
     async def close(self) -> None:
-        """End what runs in the background, and give the thread back."""
+        """End what runs in the background, give the thread back, and those of its sub-agents."""
         try:
+            await self._parts.sub_agents.close()
             await self._parts.shells.close()
         finally:
             await self._parts.lock.release()
             await self._parts.close()
-
-    async def _send(self, position: Position, text: str, message_id: str | None) -> Rest:
-        messages: list[Any] = [] if position.exists else [SystemMessage(self._parts.instructions())]
-        messages.append(HumanMessage(printable(text), id=message_id))
-        self._parts.bus.publish(TurnStarted(text))
-        return await self._begin({"messages": messages})
-
-    async def _ready_for_a_turn(self) -> Position:
-        self._refuse_open_questions()
-        position = await self._parts.run.position()
-        if position.waits_for_model:
-            await self._drive.wind_up()
-            return position
-        if not position.at_rest:
-            raise UsageError(f"thread {self.thread_id} has unfinished calls; they are settled before a new message")
-        return position
-
-    def _refuse_open_questions(self) -> None:
-        if self._drive.open:
-            waiting = ", ".join(self._drive.open)
-            raise UsageError(
-                f"thread {self.thread_id} waits for answers about {waiting}; answer or stop the turn first"
-            )
-
-    async def _begin(self, update: dict[str, Any]) -> Rest:
-        turn = {"steps": 0, "outcome": "", "usage": {}}
-        return await self._drive.run(
-            lambda life: self._parts.run.begin({"turn": turn, "mode": self._drive.stored_mode, **update}, life)
-        )

@@ -27,6 +27,7 @@ def planned(
         kind=facts.kind,
         concurrency_safe=tool.is_concurrency_safe(arguments),
         wants_answer=tool.wants_answer,
+        goes_on=tool.goes_on,
         display=tool.display_call(arguments),
         paths=tuple(str(path.resolved) for path in facts.paths),
         preview=shown,

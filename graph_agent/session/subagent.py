@@ -1,0 +1,132 @@
+"""What sub-agents are made of: whose they are, who opens them, and what of each its parent may use. Shapes only."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from graph_agent.events import EventBus
+from graph_agent.ports import Always, Answer, Proposal, Question
+from graph_agent.session.api import OpenQuestion, Rest, RestStatus
+from tools.agent_ops.new_task import Errand
+
+__all__ = ["Answers", "Failed", "Household", "Order", "Parent", "SubAgent", "child_id"]
+
+
+class Answers(Protocol):
+    """Where the questions of a sub-agent are answered."""
+
+    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion: ...
+
+    async def propose(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal: ...
+
+    async def decide(self, question: Question, answer: Answer, always: Always | None) -> Answer: ...
+
+    async def end_processes(self, question: Question) -> tuple[int, ...]: ...
+
+
+class SubAgent(Protocol):
+    """A sub-agent's thread, held by this process."""
+
+    @property
+    def thread_id(self) -> str: ...
+
+    async def answers_to(self, question: Question) -> Answers:
+        """Where its question is answered, which may be with a sub-agent of its own."""
+        ...
+
+    async def standing(self) -> dict[str, Answer]:
+        """The answers recorded so far to what it asks, by call id."""
+        ...
+
+    async def work_on(self, text: str) -> Rest:
+        """Begin with the text where nothing was begun, else go on with what there is, to the next rest."""
+        ...
+
+    async def proceed(self) -> Rest: ...
+
+    async def waiting(self) -> Rest:
+        """The rest with the questions that still have no answer."""
+        ...
+
+    async def spent(self) -> dict[str, int]:
+        """Tokens and requests of the whole thread."""
+        ...
+
+    async def stop(self) -> Rest: ...
+
+    def drain(self) -> None:
+        """Start nothing new."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The sub-agent to open."""
+
+    thread_id: str
+    parent_thread: str
+    call_id: str
+    errand: Errand
+    mode: str
+    system: str
+    """The parent's system prompt: what is the same for both comes first, so that a provider may keep it."""
+    bus: EventBus
+
+
+class Household(Protocol):
+    """What the sub-agents of a thread share with it."""
+
+    async def undone(self, thread_id: str, call_id: str) -> int:
+        """The newest attempt at a call that a rewind undid; 0 where there is none."""
+        ...
+
+    async def has(self, thread_id: str) -> bool:
+        """Whether there is such a thread."""
+        ...
+
+    async def is_copy(self, thread_id: str) -> bool:
+        """Whether a thread came out of another one, or out of a file, with calls that began there."""
+        ...
+
+    async def open(self, order: Order) -> SubAgent:
+        """Hold the sub-agent's thread, which is there, durably, when this returns.
+
+        Raises:
+            ThreadHeld: another process has it.
+        """
+        ...
+
+
+class Parent(Protocol):
+    """What of the parent its sub-agents take over."""
+
+    @property
+    def mode(self) -> str: ...
+
+    def offer(self) -> Sequence[str]:
+        """Names of the tools its model is offered."""
+        ...
+
+    async def system(self) -> str:
+        """The system prompt of its thread."""
+        ...
+
+    @property
+    def bus(self) -> EventBus: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why a sub-agent cannot go on now, as the rest of its parent tells it."""
+
+    status: RestStatus
+    error: str
+
+
+def child_id(parent_thread: str, call_id: str, undone: int) -> str:
+    """The id of a sub-agent's thread: every life finds it; a call that runs again after a rewind gets another."""
+    text = "\0".join((parent_thread, call_id, str(undone)))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

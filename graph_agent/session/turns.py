@@ -1,0 +1,121 @@
+"""The turns of a held thread: begun with a message, gone on with, or ended before the next. Answers no question."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from graph_agent.errors import UsageError
+from graph_agent.events import SessionOpened, TurnStarted
+from graph_agent.graph.history import printable
+from graph_agent.session.api import Rest
+from graph_agent.session.branching import found_earlier
+from graph_agent.session.drive import Drive, outcome_of
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.run import Position
+
+__all__ = ["Turns"]
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What may be done with a thread as it stands."""
+
+    thread: Thread
+    parts: SessionParts
+    drive: Drive
+
+    async def start(self) -> Rest:
+        """See `Session.start`."""
+        position = await self.parts.run.position()
+        self.drive.earlier = await found_earlier(self.thread.thread_id, position.values, self.parts.journal)
+        self.parts.bus.publish(
+            SessionOpened(
+                self.thread.thread_id,
+                position.checkpoint_id,
+                str(self.thread.workspace),
+                self.parts.models.label,
+                self.drive.mode,
+            )
+        )
+        await self.parts.shells.take_up(self.thread.thread_id)
+        if position.at_rest:
+            return await self.drive.rest("done", position.values)
+        if position.waits_for_model:
+            return await self.drive.rest("broken_off", position.values)
+        self.parts.bus.publish(TurnStarted())
+        return await self.drive.run(self.parts.run.go_on)
+
+    async def send(self, text: str) -> Rest:
+        """See `Session.send`."""
+        return await self._send(await self.ready(), text, None)
+
+    async def send_queued(self) -> Rest | None:
+        """See `Session.send_queued`."""
+        waiting = await self.parts.inbox.waiting(self.thread.thread_id)
+        if not waiting:
+            return None
+        self._refuse_open_questions()
+        position = await self.parts.run.position()
+        if position.open_nodes == ("__start__",):
+            # The last life died between storing a message and taking it in: that one goes first, and whole.
+            return await self.continue_turn()
+        number, text = waiting[0]
+        rest = await self._send(await self.ready(), text, f"inbox-{number}")
+        await self.parts.inbox.take(self.thread.thread_id, number)
+        return rest
+
+    async def continue_turn(self) -> Rest:
+        """See `Session.continue_turn`."""
+        self._refuse_open_questions()
+        position = await self.parts.run.position()
+        if not position.at_rest:
+            self.parts.bus.publish(TurnStarted())
+            return await self.drive.run(self.parts.run.go_on)
+        if outcome_of(position.values) in ("limit", "stopped"):
+            self.parts.bus.publish(TurnStarted())
+            return await self._begin({})
+        return await self.drive.rest("done", position.values)
+
+    async def work_on(self, text: str) -> Rest:
+        """See `Session.work_on`."""
+        position = await self.parts.run.position()
+        if not position.exists:
+            return await self.send(text)
+        if position.at_rest:
+            return await self.drive.rest(outcome_of(position.values), position.values)
+        rest = await self.start()
+        return await self.continue_turn() if rest.status == "broken_off" else rest
+
+    async def _send(self, position: Position, text: str, message_id: str | None) -> Rest:
+        messages: list[Any] = [] if position.exists else [SystemMessage(self.parts.instructions())]
+        messages.append(HumanMessage(printable(text), id=message_id))
+        self.parts.bus.publish(TurnStarted(text))
+        return await self._begin({"messages": messages})
+
+    async def ready(self) -> Position:
+        """Where a new turn may begin; a turn that only waits for the model is ended first.
+
+        Raises:
+            UsageError: questions or calls are open.
+        """
+        self._refuse_open_questions()
+        position = await self.parts.run.position()
+        if position.waits_for_model or self.drive.can_wind_up:
+            await self.drive.wind_up()
+            return position
+        if not position.at_rest:
+            raise UsageError(
+                f"thread {self.thread.thread_id} has unfinished calls; they are settled before a new message"
+            )
+        return position
+
+    def _refuse_open_questions(self) -> None:
+        if self.drive.open:
+            waiting = ", ".join(self.drive.open)
+            raise UsageError(
+                f"thread {self.thread.thread_id} waits for answers about {waiting}; answer or stop the turn first"
+            )
+
+    async def _begin(self, update: dict[str, Any]) -> Rest:
+        turn = {"steps": 0, "outcome": "", "usage": {}}
+        return await self.drive.run(lambda life: self.parts.run.begin({"turn": turn, "mode": self.drive.stored_mode, **update}, life))
