@@ -1,5 +1,6 @@
 """A registry that holds some of the tools of another one. Knows nothing of who gets it, or why."""
 
+import copy
 from collections.abc import Collection
 
 from tools.base import BaseTool, ToolContext
@@ -20,12 +21,13 @@ def chosen_tools(registry: ToolRegistry, names: Collection[str]) -> ToolRegistry
 
 
 class _Made:
-    """Makes what the other registry would make; its first instance, where that one has the tool no more."""
+    """Makes what the other registry would make; a tool that it holds as it is gets a copy, to be fitted out anew."""
 
     def __init__(self, registry: ToolRegistry, tool: BaseTool) -> None:
         self._registry = registry
         self._tool = tool
+        self._own = copy.copy(tool)
 
     def __call__(self, context: ToolContext | None) -> BaseTool:
         made = None if context is None else self._registry.instance(self._tool.name, context)
-        return made or self._tool
+        return self._own if made is None or made is self._tool else made

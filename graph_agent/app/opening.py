@@ -137,6 +137,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         wish.from_checkpoint,
         roots.usable,
         budget_of(settings),
+        await store.threads.depth(row.thread_id),
     )
     servers = SessionServers(settings, await _registry(wish.workspace, settings, bus), wish.workspace, bus)
     session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))

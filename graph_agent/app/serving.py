@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.delegating import without_sub_agents
 from graph_agent.app.models import open_model
 from graph_agent.app.opening import existing_folder
 from graph_agent.app.plugins import full_registry
@@ -74,6 +75,7 @@ class _Served:
         model = await open_model(settings, may_choose_later=False)
         bus = EventBus()
         registry, _ = await asyncio.to_thread(full_registry, workspace, settings)
+        without_sub_agents(registry)  # One is a session of its own, and the server has none.
         servers = SessionServers(settings, registry, workspace, bus)
         await servers.start()
         roots = await asyncio.to_thread(roots_of, workspace, (), settings)

@@ -2,16 +2,25 @@
 
 import asyncio
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
+from graph_agent.app.delegating import ChosenTools, House, sub_agents_of
 from graph_agent.app.instructions import instructions_for, remembered
 from graph_agent.app.metering import meter_of
 from graph_agent.app.models import NotedModels, OpenedModel
 from graph_agent.app.roots import Place
 from graph_agent.app.servers import SessionServers
-from graph_agent.app.tooling import ToolStorage, default_registry, early_reads_of, lend_shells, open_toolbox
+from graph_agent.app.tooling import (
+    Servers,
+    ToolStorage,
+    default_registry,
+    early_reads_of,
+    lend_shells,
+    open_toolbox,
+)
 from graph_agent.app.walls import sandbox_of, walls_of
 from graph_agent.app.windows import ModelWindows
 from graph_agent.config.choice import choose_model
@@ -39,6 +48,14 @@ from graph_agent.toolbox.restoring import RestorableFiles
 from graph_agent.toolbox.shells import Shells
 
 __all__ = ["Store", "graph_parts", "open_store", "session_parts"]
+
+
+class OwnTools(Servers, Protocol):
+    """Tools that end with the session."""
+
+    async def close(self) -> None:
+        """End what they need."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +91,7 @@ async def graph_parts(
     model: OpenedModel,
     store: Store,
     bus: EventBus,
-    servers: SessionServers | None = None,
+    servers: OwnTools | None = None,
 ) -> Parts:
     """The parts of the graph's nodes; without servers the tools are those that everyone has."""
     workspace = place.workspace
@@ -106,7 +123,7 @@ async def session_parts(
     model: OpenedModel,
     store: Store,
     bus: EventBus,
-    servers: SessionServers | None = None,
+    servers: OwnTools | None = None,
 ) -> SessionParts:
     """The parts of one thread's session; closing them closes servers, model and database.
 
@@ -117,7 +134,10 @@ async def session_parts(
     sandbox = sandbox_of(settings, thread.workspace, thread.roots)
     if sandbox is not None:
         await asyncio.to_thread(sandbox.sweep)
+    house = House(thread, store.threads, store.journal, servers, partial(_joined, settings, model, store))
+    sub_agents = sub_agents_of(house, settings)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
+    parts = replace(parts, keeps_ids=thread.depth == 0)
     saver = CheckpointSaver(database)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
@@ -139,10 +159,11 @@ async def session_parts(
         clock=clock,
         bus=bus,
         close=partial(_close, servers, model, database),
+        sub_agents=sub_agents,
     )
 
 
-def _shells(settings: Settings, store: Store, bus: EventBus, servers: SessionServers) -> Shells:
+def _shells(settings: Settings, store: Store, bus: EventBus, servers: OwnTools) -> Shells:
     """The background shells of a session, lent to the tools for them."""
     records = SqliteShells(store.database, store.clock)
     shells = Shells(records, store.blobs, bus.publish, keeps=settings.background_shells == "keep")
@@ -153,6 +174,10 @@ def _shells(settings: Settings, store: Store, bus: EventBus, servers: SessionSer
 def _no_more(settings: Settings, workspace: Path, bus: EventBus) -> SessionServers:
     """The tools that everyone has: none of its servers is started."""
     return SessionServers(settings, default_registry(workspace, settings), workspace, bus)
+async def _joined(
+    settings: Settings, model: OpenedModel, store: Store, thread: Thread, bus: EventBus, tools: ChosenTools
+) -> SessionParts:
+    return await session_parts(thread, settings, model, store, bus, tools)
 
 
 def _instructions(place: Place, of_project: str, clock: SystemClock) -> str:
@@ -160,7 +185,7 @@ def _instructions(place: Place, of_project: str, clock: SystemClock) -> str:
     return instructions_for(place.workspace, clock.now()[:10], memories, of_project, place.roots)
 
 
-async def _close(servers: SessionServers, model: OpenedModel, database: Database) -> None:
+async def _close(servers: OwnTools, model: OpenedModel, database: Database) -> None:
     await servers.close()
     await model.close()
     await database.close()

@@ -80,6 +80,8 @@ class Settings(Section):
     """What models cost a million tokens, each a table `[prices."MODEL"]` with input, output and cached_input."""
     currency: str = Field(default="USD", min_length=1, max_length=8)
     """The currency of `prices` and of budgets."""
+    max_task_depth: int = Field(default=2, ge=0)
+    """How deep sub-agents may be nested; with 0 there are none."""
     keep_turns: int = Field(default=50, ge=1)
     """Turns of a thread that stay travelable: older checkpoints go when it is pruned, by itself at rest."""
     add_dirs: tuple[Path, ...] = ()

@@ -45,6 +45,7 @@ _TIGHTER: Mapping[str, Callable[[Any, Any], bool]] = {
     "max_cost": _is_lower,
     "max_thread_tokens": _is_lower,
     "max_thread_cost": _is_lower,
+    "max_task_depth": lambda new, old: isinstance(new, int) and isinstance(old, int) and 0 <= new < old,
     "sandbox": lambda new, old: (old, new) in _STRICTER_SANDBOXES,
     "sandbox_network": lambda new, old: new is False and old is not False,
 }

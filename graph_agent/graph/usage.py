@@ -9,11 +9,11 @@ from graph_agent.ports.spending import summed
 __all__ = ["spent_by"]
 
 
-def spent_by(calls: Iterable[ToolCallInfo]) -> dict[str, int]:
+def spent_by(calls: Iterable[ToolCallInfo]) -> dict[str, Any]:
     """What calls say they have spent, as `usage` in their metadata."""
-    spent: dict[str, int] = {}
+    spent: dict[str, Any] = {}
     for call in calls:
         told: Any = (call.get("metadata") or {}).get("usage")
         if isinstance(told, Mapping):
-            spent = summed(spent, {str(key): value for key, value in told.items() if isinstance(value, int)})
+            spent = summed(spent, told)
     return spent

@@ -43,6 +43,8 @@ class Thread:
     """Folders beside the workspace that it may work in; resolved."""
     budget: Budget = UNLIMITED
     """What its requests may use; its steps are `max_steps`."""
+    depth: int = 0
+    """How many threads it is a sub-agent under."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,7 +264,7 @@ class Session:
         """The rest with the questions that still have no answer."""
         return await self._drive.waiting({})
 
-    async def spent(self) -> dict[str, int]:
+    async def spent(self) -> dict[str, Any]:
         """Tokens and requests of the whole thread, its sub-agents' among them."""
         return dict((await self._parts.run.position()).values.get("usage") or {})
 

@@ -49,7 +49,7 @@ class SubAgent(Protocol):
         """The rest with the questions that still have no answer."""
         ...
 
-    async def spent(self) -> dict[str, int]:
+    async def spent(self) -> dict[str, Any]:
         """Tokens and requests of the whole thread."""
         ...
 

@@ -16,9 +16,15 @@ _INSERT = """
 INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at, place)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_LINE = """
+WITH RECURSIVE line (id) AS (SELECT :thread_id UNION
+    SELECT t.parent_thread FROM threads t JOIN line ON t.thread_id = line.id WHERE t.parent_call IS NOT NULL)
+SELECT id FROM line
+"""
+"""A thread and those it is a sub-agent under: what is allowed in one of them holds for its sub-agents."""
 _HOLDING = f"""
 SELECT {_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (
-    scope = 'user' OR workspace = :workspace AND (scope = 'project' OR scope = 'thread' AND thread_id = :thread_id)
+    scope = 'user' OR workspace = :workspace AND (scope = 'project' OR scope = 'thread' AND thread_id IN ({_LINE}))
 ) ORDER BY id
 """  # noqa: S608 - only column names go in
 _STANDING = f"SELECT {_COLUMNS} FROM grants WHERE id = ? AND revoked_at IS NULL"  # noqa: S608 - as above

@@ -45,6 +45,23 @@ _CREATE = """
 INSERT INTO threads (thread_id, workspace, model, mode, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
+_CREATE_CHILD = """
+INSERT INTO threads (thread_id, title, workspace, add_dirs, model, mode, created_at, updated_at, parent_thread,
+    parent_call)
+SELECT :thread_id, :title, workspace, add_dirs, model, mode, :now, :now, thread_id, :call_id
+FROM threads WHERE thread_id = :parent ON CONFLICT DO NOTHING
+"""
+_DEPTH = """
+WITH RECURSIVE line (id, depth) AS (
+    SELECT ?, 0 UNION ALL
+    SELECT t.parent_thread, depth + 1 FROM threads t JOIN line ON t.thread_id = line.id
+    WHERE t.parent_call IS NOT NULL AND t.parent_thread IS NOT NULL AND depth < 100)
+SELECT max(depth) FROM line
+"""
+_IS_COPY = """
+SELECT 1 FROM threads WHERE thread_id = :id AND parent_thread IS NOT NULL AND parent_call IS NULL
+UNION ALL SELECT 1 FROM imported WHERE thread_id = :id LIMIT 1
+"""
 
 
 class ThreadTable:
@@ -60,6 +77,21 @@ class ThreadTable:
         row = (thread_id, storable(workspace), storable(model), mode, now, now)
         await self._database.write(lambda connection: connection.execute(_CREATE, row))
         return await self._require(thread_id)
+
+    async def create_child(self, parent: str, call_id: str, thread_id: str, title: str) -> None:
+        """A thread for the sub-agent of a call, in its parent's place; durable, unless it is there already."""
+        named = {"parent": parent, "call_id": call_id, "thread_id": thread_id, "title": storable(title)}
+        row = {**named, "now": self._clock.now()}
+        await self._database.write(lambda connection: connection.execute(_CREATE_CHILD, row))
+        await self._require(thread_id)
+
+    async def depth(self, thread_id: str) -> int:
+        """How many threads it is a sub-agent under."""
+        return int(await self._database.run(lambda c: c.execute(_DEPTH, (thread_id,)).fetchone()[0]))
+
+    async def is_copy(self, thread_id: str) -> bool:
+        """Whether it was forked from another thread, or came out of a file."""
+        return await self._database.run(lambda c: c.execute(_IS_COPY, {"id": thread_id}).fetchone() is not None)
 
     async def get(self, thread_id: str) -> ThreadRow | None:
         """The thread's line; None when there is no such thread."""

@@ -9,7 +9,7 @@ import pytest
 
 from policy import DEFAULT_TOOL_RISK
 from tests.fakes.one_shell import OneShell
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import SubAgentsAtOnce, ToolSurroundings
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
 from tools.base import BaseTool, HostLeave, PathTarget, ToolContext, ToolErrorType, ToolKind, ToolResult
@@ -38,6 +38,7 @@ _GOOD: Mapping[str, dict[str, Any]] = {
     "save_memory": {"fact": "likes tabs"},
     "web_fetch": {"url": "http://127.0.0.1/"},
     "ask_user": {"question": "Which port?", "options": ["8080", "9090"]},
+    "new_task": {"prompt": "Count the files.", "tools": ["ls"]},
     "attempt_completion": {"result": "All done."},
 }
 _BAD: Mapping[str, dict[str, Any]] = {
@@ -54,6 +55,7 @@ _BAD: Mapping[str, dict[str, Any]] = {
     "save_memory": {"fact": " "},
     "web_fetch": {"url": "http://127.0.0.1:9/"},
     "ask_user": {"question": " "},
+    "new_task": {"prompt": " "},
     "attempt_completion": {"result": " "},
 }
 _CANNOT_FAIL = {"todo_read", "bash_list"}
@@ -63,6 +65,7 @@ _TOUCHES_NO_FILE = {name for name in _TOOLS if name.startswith("bash")} | {
     "todo_write",
     "todo_read",
     "ask_user",
+    "new_task",
     "attempt_completion",
     "web_fetch",
 }
@@ -107,7 +110,9 @@ def _around_a_call(around: ToolSurroundings) -> ToolContext:
 
 def _made(around: ToolSurroundings) -> dict[str, BaseTool]:
     memory = around.workspace.parent / "memory" / "CONTEXT.md"
-    made = {tool.name: tool for tool in create_default_tools(workspace=around.workspace, memory_file=memory)}
+    agents = SubAgentsAtOnce("ls", "bash")
+    tools = create_default_tools(workspace=around.workspace, memory_file=memory, sub_agents=agents)
+    made = {tool.name: tool for tool in tools}
     for tool in made.values():
         if isinstance(tool, BashOutputTool | BashListTool | BashKillTool):
             tool.shells = OneShell(around.workspace / "here.txt")

@@ -1,16 +1,18 @@
 """What tools need of the world, in memory: blobs, file states, a process ledger, and a context made of them."""
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph_agent.errors import StorageError
-from tools.base import Limits, MemoryFileStates, Progress, ShellOutput, ToolContext
+from tools.agent_ops.new_task import Errand
+from tools.base import Limits, MemoryFileStates, Progress, ShellOutput, ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from tools.sandbox import Sandbox
 
-__all__ = ["MemoryBlobs", "MemoryProcesses", "ToolSurroundings"]
+__all__ = ["MemoryBlobs", "MemoryProcesses", "SubAgentsAtOnce", "ToolSurroundings"]
 
 
 class MemoryBlobs:
@@ -53,6 +55,23 @@ class MemoryProcesses:
         """Remember."""
         self.recorded.append((context.call_id, context.attempt, group, start_time))
         self.had_run.append(self._witness is not None and self._witness.exists())
+
+
+class SubAgentsAtOnce:
+    """Sub-agents that have done everything the moment they are asked."""
+
+    def __init__(self, *known: str) -> None:
+        self.known = known
+        self.errands: list[Errand] = []
+
+    def offer(self) -> Sequence[str]:
+        """The names it was made with."""
+        return self.known
+
+    async def work(self, errand: Errand, context: ToolContext) -> ToolResult:
+        """Done."""
+        self.errands.append(errand)
+        return ToolResult(f"did {errand.prompt} for {context.call_id}", "done")
 
 
 class ToolSurroundings:

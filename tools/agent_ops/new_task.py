@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import BaseTool, Preview, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
 from tools.finding import resolve_name, unknown_tool
 
 __all__ = ["NEW_TASK", "Errand", "NewTaskArgs", "NewTaskTool", "SubAgentPort"]
@@ -54,7 +54,7 @@ class NewTaskArgs(BaseModel):
     description: str = Field(default="", max_length=200, description="the task in three to ten words, for the user")
     prompt: str = Field(
         max_length=100_000,
-        description="the whole task: the sub-agent sees nothing of this conversation; say what the answer must hold",
+        description="the whole task and what the answer is to hold: a sub-agent sees nothing of this conversation",
     )
     tools: list[str] | None = Field(
         default=None, max_length=200, description="names of the tools it gets; left out, it gets all of yours"
@@ -70,9 +70,9 @@ class NewTaskTool(BaseTool):
     name = NEW_TASK
     display_name = "task"
     description = (
-        "Hand a task that stands by itself to a sub-agent: it works on its own in the same workspace, its calls "
-        "are judged like yours, and its last message is the result. Several in one message work at the same time; give "
-        "them different files. Do not hand over what a call or two would do."
+        "Hand a task that stands by itself to a sub-agent: it works alone in the same workspace, its calls are "
+        "judged like yours, and its last message is the result. Several in one message work at the same time: "
+        "give them different files. Do not hand over what a call or two would do."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.EXECUTE
@@ -104,6 +104,11 @@ class NewTaskTool(BaseTool):
     def display_call(self, args: Mapping[str, Any]) -> str:
         """The task in short."""
         return f"task: {_title(args)}"
+
+    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:  # noqa: ARG002 - nothing is looked at
+        """The task as the sub-agent gets it."""
+        tools = "all tools" if args.get("tools") is None else ", ".join(map(str, args["tools"])) or "no tools"
+        return Preview("text", f"{args['prompt']}\n\nwith {tools}\n")
 
     async def execute(
         self,

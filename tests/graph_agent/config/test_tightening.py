@@ -73,6 +73,7 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
         *("max_tokens", "max_cost", "max_thread_tokens", "max_thread_cost"),
         "mode",
         "max_steps",
+        "max_task_depth",
         "model.name",
         "mcp_servers",
         "tools",

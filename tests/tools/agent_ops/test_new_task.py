@@ -1,0 +1,70 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.tool_ports import SubAgentsAtOnce
+from tools.agent_ops.new_task import Errand, NewTaskTool
+from tools.base import ToolContext, ToolResult
+from tools.running import execute, parsed
+
+
+async def _given(port: SubAgentsAtOnce | None, **arguments: Any) -> ToolResult:
+    tool = NewTaskTool(sub_agents=port)
+    return await execute(tool, parsed(tool, arguments), ToolContext(Path("/w"), call_id="c1"))
+
+
+async def test_the_sub_agent_gets_the_task_with_the_tools_under_their_own_names() -> None:
+    port = SubAgentsAtOnce("read_file", "bash")
+
+    result = await _given(
+        port, prompt="count", description="count\nit all", tools=["Read", "bash", "read_file"], max_steps="7"
+    )
+
+    assert result == ToolResult("did count for c1", "done")
+    assert port.errands == [Errand("count it all", "count", ("read_file", "bash"), 7)]
+
+
+async def test_without_a_description_the_user_reads_how_the_prompt_begins() -> None:
+    port = SubAgentsAtOnce()
+
+    await _given(port, prompt="word " * 40)
+
+    assert port.errands == [Errand(f"{'word ' * 15}word…", "word " * 40)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"prompt": " \n"}, "prompt: it is empty; say what is to be done, and what the answer should hold."),
+        (
+            {"prompt": "go", "tools": ["bash", "fly"]},
+            "tools: There is no tool 'fly'. The tools are: bash, read_file.",
+        ),
+    ],
+)
+async def test_a_task_without_words_or_with_unknown_tools_is_refused(
+    arguments: dict[str, Any], complaint: str
+) -> None:
+    port = SubAgentsAtOnce("read_file", "bash")
+
+    result = await _given(port, **arguments)
+
+    assert (result.error, NewTaskTool(sub_agents=port).validate(arguments)) == (complaint, complaint)
+    assert port.errands == []
+
+
+async def test_where_there_are_no_sub_agents_the_model_is_told_to_do_it_itself() -> None:
+    result = await _given(None, prompt="go")
+
+    assert result.error == "There are no sub-agents here; do the work yourself."
+
+
+async def test_who_is_asked_about_a_task_sees_all_of_it() -> None:
+    tool = NewTaskTool()
+
+    shown = [await tool.preview({"prompt": "go\non", **more}) for more in ({}, {"tools": ["ls"]}, {"tools": []})]
+
+    assert [one.text for one in shown if one] == [
+        f"go\non\n\nwith {tools}\n" for tools in ("all tools", "ls", "no tools")
+    ]
