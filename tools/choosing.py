@@ -21,7 +21,7 @@ def chosen_tools(registry: ToolRegistry, names: Collection[str]) -> ToolRegistry
 
 
 class _Made:
-    """Makes what the other registry would make; a tool that it holds as it is gets a copy, to be fitted out anew."""
+    """Makes what the other registry would make; of a tool that it holds as it is a copy, to be fitted out anew."""
 
     def __init__(self, registry: ToolRegistry, tool: BaseTool) -> None:
         self._registry = registry

@@ -174,6 +174,8 @@ def _shells(settings: Settings, store: Store, bus: EventBus, servers: OwnTools) 
 def _no_more(settings: Settings, workspace: Path, bus: EventBus) -> SessionServers:
     """The tools that everyone has: none of its servers is started."""
     return SessionServers(settings, default_registry(workspace, settings), workspace, bus)
+
+
 async def _joined(
     settings: Settings, model: OpenedModel, store: Store, thread: Thread, bus: EventBus, tools: ChosenTools
 ) -> SessionParts:

@@ -24,8 +24,12 @@ def rest_report(rest: Rest, shared: frozenset[str] = frozenset()) -> dict[str, A
         "thread_id": rest.thread_id,
         "checkpoint_id": rest.checkpoint_id,
         "answer": rest.answer,
-        "pending_approvals": [_approval(item, rest.thread_id, shared) for item in _of_kind(rest, "approval")],
-        "interrupted_calls": [_interrupted(item, rest.thread_id) for item in _of_kind(rest, "recovery")],
+        "pending_approvals": [
+            _approval(item, item.thread_id or rest.thread_id, shared) for item in _of_kind(rest, "approval")
+        ],
+        "interrupted_calls": [
+            _interrupted(item, item.thread_id or rest.thread_id) for item in _of_kind(rest, "recovery")
+        ],
         "usage": rest.usage,
         "error": rest.error,
     }
@@ -52,7 +56,7 @@ def waiting_lines(rest: Rest, shared: frozenset[str] = frozenset()) -> Iterator[
         call = item.call
         about = escape(call.get("display") or call["tool_name"])
         name = escape(call["tool_name"])
-        call_id = escape(call_name(rest.thread_id, call["call_id"], shared))
+        call_id = escape(call_name(item.thread_id or rest.thread_id, call["call_id"], shared))
         if item.question.kind == "approval" and call.get("wants_answer"):
             yield f"waiting for an answer: {call_id} {about}"
         elif item.question.kind == "approval":

@@ -56,7 +56,12 @@ class CallView:
     @property
     def is_interrupted(self) -> bool:
         """Whether a recovery decision is asked for and nobody has made it."""
-        return self.record["status"] == "interrupted" and self.answer is None
+        return self.record["status"] == "interrupted" and self.answer is None and not self.goes_on
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next life goes on with it unasked: a sub-agent does its work, and asks for itself."""
+        return self.record["status"] == "interrupted" and bool(self.record.get("goes_on"))
 
     @property
     def is_answered(self) -> bool:
@@ -105,7 +110,7 @@ def thread_status(
     if is_held:
         return "running"
     # Every question left has its answer: the thread waits for the next life to take it in.
-    if any(view.record["status"] == "interrupted" for view in views):
+    if any(view.record["status"] == "interrupted" and not view.goes_on for view in views):
         return "interrupted"
     return "awaiting_approval" if any(view.is_answered for view in views) else "broken_off"
 

@@ -164,7 +164,7 @@ class Reader:
 
     def interrupted(self) -> list[CallView]:
         """Every call of every thread that asks for a recovery decision: decided ones too, see `is_interrupted`."""
-        return self._open_calls("interrupted")
+        return [view for view in self._open_calls("interrupted") if not view.goes_on]
 
     def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
         """What the journal holds of a call, oldest attempt first, without the outcomes."""

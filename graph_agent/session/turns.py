@@ -16,6 +16,7 @@ from graph_agent.session.run import Position
 
 __all__ = ["Turns"]
 
+
 @dataclass(frozen=True, slots=True)
 class Turns:
     """What may be done with a thread as it stands."""
@@ -118,4 +119,6 @@ class Turns:
 
     async def _begin(self, update: dict[str, Any]) -> Rest:
         turn = {"steps": 0, "outcome": "", "usage": {}}
-        return await self.drive.run(lambda life: self.parts.run.begin({"turn": turn, "mode": self.drive.stored_mode, **update}, life))
+        return await self.drive.run(
+            lambda life: self.parts.run.begin({"turn": turn, "mode": self.drive.stored_mode, **update}, life)
+        )

@@ -71,4 +71,4 @@ def progress_in_words(progress: Progress) -> tuple[str, str]:
         case McpProgress(done, total, message):
             return "message", message or (f"{done:g} of {total:g}" if total else f"{done:g}")
         case SubAgentStep(step, text):
-            return "message", f"step {step}: {text}"
+            return "message", f"step {step}: {text}" if step else text

@@ -9,6 +9,7 @@ COMMANDS = "tests/scenarios/test_killed_commands.py"
 
 WEB = "tests/tools/web_ops/test_web_fetch.py"
 TESTED_THROUGH = {
+    "graph_agent/app/delegating.py": "tests/graph_agent/session/test_subagents.py",
     "graph_agent/app/opening.py": COMMANDS,
     "graph_agent/app/servers.py": "tests/cases/test_mcp.py",
     "graph_agent/app/tooling.py": COMMANDS,
@@ -26,6 +27,8 @@ TESTED_THROUGH = {
     "graph_agent/session/evidence.py": COMMANDS,
     "graph_agent/session/run.py": TURNS,
     "graph_agent/session/session.py": TURNS,
+    "graph_agent/session/subagent.py": "tests/graph_agent/session/test_subagents.py",
+    "graph_agent/session/turns.py": TURNS,
     "tools/file_ops/grep_report.py": "tests/tools/file_ops/test_grep.py",
     "tools/walking.py": "tests/tools/file_ops/test_glob.py",
     "tools/web_ops/connecting.py": WEB,

@@ -1,4 +1,4 @@
-"""A thread with sub-agents on a real database with the real tools, played by lives that open, work, close or die."""
+"""A thread with sub-agents on a real database with the real tools, played by lives that open, work and close."""
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,7 +10,6 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.app.wiring import Store, open_store, session_parts
 from graph_agent.config.load import load_settings
-from graph_agent.config.settings import Settings
 from graph_agent.events import Event, EventBus
 from graph_agent.inspect import Reader
 from graph_agent.ports import ModelRequest, OnDelta
@@ -34,12 +33,13 @@ class TaskModel:
     """Answers each thread from a list of its own, found by a word of the thread's first message."""
 
     name = label = "scripted"
+    chosen: Mapping[str, str] = {}
 
     def __init__(self, replies: Mapping[str, Sequence[AIMessage | Exception]]) -> None:
         self._replies = {word: list(given) for word, given in replies.items()}
         self.requests: list[tuple[str, ModelRequest]] = []
 
-    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:  # noqa: ARG002 - port
+    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """The next reply to this thread; after the last one, that it has ended."""
         first = next(message.text for message in request.messages if message.type == "human")
         word = next(word for word in self._replies if word in first)
@@ -119,7 +119,7 @@ class Family:
         }
 
     async def _session(self, store: Store, thread_id: str, max_steps: int) -> Session:
-        settings: Settings = load_settings(os.environ, flags={"database": str(self.database), "sandbox": "off"})
+        settings = load_settings(os.environ, flags={"database": str(self.database), "sandbox": "off"})
         settings = settings.model_copy(update=dict(self.settings))
         await store.threads.create(thread_id, str(self.workspace), self.model.label, self.mode)
         depth = await store.threads.depth(thread_id)

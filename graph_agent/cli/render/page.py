@@ -36,7 +36,7 @@ def approval_page(
 ) -> list[Text]:
     """The page of an approval; `place` says which of how many, `is_edited` that it was changed at this prompt."""
     call = item.call
-    lines = [_title("Approval", place, call), *_warning(call)]
+    lines = [*_who(item, width), _title("Approval", place, call), *_warning(call)]
     lines += _field("why", item.question.reason or call.get("reason") or "the policy asks before this tool", width)
     lines += _field("workspace", str(workspace), width)
     preview = call.get("preview")
@@ -62,11 +62,17 @@ def walls_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]
     return lines
 
 
+def _who(item: OpenQuestion, width: int) -> list[Text]:
+    """Which sub-agent asks; nothing where it is the thread itself."""
+    return folded(marked(f"sub-agent {item.sub_agent!r} asks", "bold cyan"), width) if item.sub_agent else []
+
+
 def question_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     """The page of a question that the model asks: what it wants to know, and the options it sees."""
     call = item.call
     number = f" {place}" if place else ""
-    lines = [Text.assemble((f"Question{number} ", "bold"), marked(str(call["call_id"]), "dim"))]
+    title = Text.assemble((f"Question{number} ", "bold"), marked(str(call["call_id"]), "dim"))
+    lines = [*_who(item, width), title]
     lines += block(str(call["arguments"].get("question", "")), width, style="bold")
     for position, option in enumerate(call["arguments"].get("options") or (), 1):
         lines += folded(marked(str(option)), width, f"  {position}. ", "  │  ")
@@ -77,7 +83,7 @@ def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     """The page of an interrupted call: what is known of it, and what the world says."""
     call = item.call
     reason = item.question.reason or call.get("reason") or "outcome_unknown"
-    lines = [_title("Interrupted", place, call)]
+    lines = [*_who(item, width), _title("Interrupted", place, call)]
     lines += folded(Text(_HAPPENED.get(reason, reason), "bold"), width, "  ")
     lines += _field("attempt", str(item.question.attempt), width)
     for name, key in (("asked", "asked_at"), ("approved", "approved_at"), ("started", "started_at")):

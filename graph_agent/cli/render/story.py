@@ -165,6 +165,8 @@ class Story:
 
     def _end(self, event: CallEnded) -> None:
         took = self._running.end(event.call_id)
+        if event.status == "interrupted" and event.reason == "paused":
+            return  # Its sub-agent asks instead, or says why it cannot go on.
         mark, style = _MARKS.get(event.status, ("?", "yellow"))
         seconds = "" if took is None else f" {took:.1f} s"
         why = event.error or event.reason if event.status != "success" else ""

@@ -63,7 +63,8 @@ async def test_where_there_are_no_sub_agents_the_model_is_told_to_do_it_itself()
 async def test_who_is_asked_about_a_task_sees_all_of_it() -> None:
     tool = NewTaskTool()
 
-    shown = [await tool.preview({"prompt": "go\non", **more}) for more in ({}, {"tools": ["ls"]}, {"tools": []})]
+    given: list[dict[str, Any]] = [{}, {"tools": ["ls"]}, {"tools": []}]
+    shown = [await tool.preview({"prompt": "go\non", **more}) for more in given]
 
     assert [one.text for one in shown if one] == [
         f"go\non\n\nwith {tools}\n" for tools in ("all tools", "ls", "no tools")

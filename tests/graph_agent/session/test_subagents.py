@@ -1,0 +1,124 @@
+from pathlib import Path
+
+from graph_agent.errors import ModelError
+from tests.fakes.scripted_model import calls, text
+from tests.scenarios.family import PARENT, Family, TaskModel, asked
+
+_TASK = calls(("c1", "new_task", {"prompt": "ALPHA", "description": "first"}))
+_BOTH = calls(
+    ("c1", "new_task", {"prompt": "ALPHA", "description": "first"}), ("c2", "new_task", {"prompt": "BETA"})
+)
+
+
+def _append(letter: str) -> tuple[str, str, dict[str, str]]:
+    return ("c1", "bash", {"command": f"echo {letter} >> log.txt"})
+
+
+async def test_a_sub_agent_works_in_a_thread_of_its_own_and_its_last_message_is_the_result(tmp_path: Path) -> None:
+    model = TaskModel({"ALPHA": [calls(("c1", "ls", {})), text("nothing here")], "go": [_TASK, text("done")]})
+    family = Family(tmp_path, model)
+
+    async with family.life() as session:
+        rest = await session.send("go")
+
+    system, task, *_ = model.told("ALPHA")
+    assert (rest.status, rest.answer, rest.usage["requests"]) == ("done", "done", 4)
+    assert model.told("go")[-1] == ("tool", "nothing here")
+    assert (system, task[1].endswith("Task: first\n\nALPHA")) == (model.told("go")[0], True)
+    assert (family.statuses(), family.statuses(family.child("c1"))) == (
+        {"new_task 1": "success"},
+        {"ls 1": "success"},
+    )
+
+
+async def test_two_that_ask_are_asked_about_by_their_parent_through_a_new_life_and_run_once(tmp_path: Path) -> None:
+    model = TaskModel(
+        {
+            "ALPHA": [calls(_append("a")), text("alpha")],
+            "BETA": [calls(_append("b")), text("beta")],
+            "go": [_BOTH, text("done")],
+        }
+    )
+    family = Family(tmp_path, model)
+
+    async with family.life() as session:
+        first = await session.send("go")
+    async with family.life() as session:
+        second = await session.start()
+        for item in second.questions:
+            await session.decide(item.question, "approve")
+        rest = await session.proceed()
+
+    assert asked(first) == asked(second) == [("first", "bash"), ("BETA", "bash")]
+    assert [item.thread_id for item in second.questions] == [family.child("c1"), family.child("c2")]
+    assert (rest.status, sorted(family.read("log.txt").split())) == ("done", ["a", "b"])
+    assert [told for kind, told in model.told("go") if kind == "tool"] == ["alpha", "beta"]
+    assert (model.count("ALPHA"), model.count("BETA"), model.count("go")) == (2, 2, 2)
+
+
+async def test_stopping_the_parent_stops_what_works_for_it_and_both_go_on_talking(tmp_path: Path) -> None:
+    model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK, text("again")]})
+    family = Family(tmp_path, model)
+
+    async with family.life() as session:
+        await session.send("go")
+        stopped = await session.stop()
+        rest = await session.send("and now")
+    async with family.life(family.child("c1")) as session:
+        child = await session.send("ALPHA once more")
+
+    assert (stopped.status, rest.answer, child.answer) == ("stopped", "again", "ALPHA has ended")
+    assert (family.read("log.txt"), family.statuses(family.child("c1"))) == ("", {"bash 1": "cancelled"})
+
+
+async def test_a_model_that_fails_a_sub_agent_rests_the_parent_and_a_retry_goes_on_there(tmp_path: Path) -> None:
+    model = TaskModel({"ALPHA": [ModelError("it is down"), text("alpha")], "go": [_TASK, text("done")]})
+    family = Family(tmp_path, model)
+
+    async with family.life() as session:
+        failed = await session.send("go")
+        rest = await session.continue_turn()
+
+    assert (failed.status, failed.error, rest.status) == ("model_error", "it is down", "done")
+    assert (family.statuses(), model.told("go")[-1]) == ({"new_task 2": "success"}, ("tool", "alpha"))
+
+
+async def test_a_sub_agent_gets_the_chosen_tools_its_own_steps_and_no_deeper_ones_than_allowed(
+    tmp_path: Path,
+) -> None:
+    task = ("c1", "new_task", {"prompt": "ALPHA", "tools": ["ls"], "max_steps": 1})
+    model = TaskModel({"ALPHA": [calls(("c1", "ls", {}))], "go": [calls(task), text("done")]})
+    family = Family(tmp_path, model, settings={"max_task_depth": 1})
+
+    async with family.life() as session:
+        await session.send("go")
+
+    offered = [
+        {item["function"]["name"] for item in request.tools} for word, request in model.requests if word == "ALPHA"
+    ]
+    told = model.told("go")[-1][1]
+    assert (offered, family.child("c1") in told) == ([{"ls"}], True)
+
+
+async def test_deeper_than_the_limit_no_sub_agent_is_offered(tmp_path: Path) -> None:
+    model = TaskModel({"ALPHA": [text("alpha")], "go": [_TASK, text("done")]})
+    family = Family(tmp_path, model, settings={"max_task_depth": 1})
+
+    async with family.life() as session:
+        await session.send("go")
+
+    names = {
+        word: "new_task" in {item["function"]["name"] for item in request.tools} for word, request in model.requests
+    }
+    assert names == {"go": True, "ALPHA": False}
+
+
+async def test_in_mode_dont_ask_what_would_ask_in_a_sub_agent_is_denied(tmp_path: Path) -> None:
+    model = TaskModel({"ALPHA": [calls(_append("a")), text("alpha")], "go": [_TASK, text("done")]})
+    family = Family(tmp_path, model, mode="dontAsk")
+
+    async with family.life() as session:
+        rest = await session.send("go")
+
+    assert (rest.status, family.read("log.txt")) == ("done", "")
+    assert family.statuses(family.child("c1", PARENT)) == {"bash 1": "cancelled"}
