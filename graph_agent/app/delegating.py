@@ -1,6 +1,6 @@
 """Opens sub-agents: threads of their own that share a parent's model, database, servers and rights, never more."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from graph_agent.app.tooling import Servers
@@ -9,10 +9,12 @@ from graph_agent.events import EventBus
 from graph_agent.ports import Journal
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.session import Session
-from graph_agent.session.subagent import Order
+from graph_agent.session.subagent import Errand, Given, Order
 from graph_agent.session.subagents import SubAgents
 from graph_agent.store.threads import ThreadTable
 from tools.agent_ops.new_task import NEW_TASK, NewTaskTool
+from tools.agent_ops.new_task import Errand as WantedErrand
+from tools.base import SubAgentStep, ToolContext, ToolErrorType, ToolResult, failure
 from tools.choosing import chosen_tools
 from tools.registry import ToolRegistry
 
@@ -80,11 +82,35 @@ class House:
         return await Session.open(child, replace(own, instructions=lambda: order.system) if order.system else own)
 
 
+@dataclass(frozen=True, slots=True)
+class _Lent:
+    """Implements the port of the tool over a session's sub-agents."""
+
+    sub_agents: SubAgents
+
+    def offer(self) -> Sequence[str]:
+        """See `SubAgentPort`."""
+        return self.sub_agents.offer()
+
+    async def work(self, errand: WantedErrand, context: ToolContext) -> ToolResult:
+        """See `SubAgentPort`."""
+
+        def tell(step: int, text: str) -> None:
+            context.progress(SubAgentStep(step, text))
+
+        wanted = Errand(errand.description, errand.prompt, errand.tools, errand.max_steps)
+        told = await self.sub_agents.work(wanted, Given(context.thread_id, context.call_id, tell))
+        if told.error:
+            kind = ToolErrorType.CANCELLED if told.was_stopped else ToolErrorType.EXECUTION
+            return failure(kind, told.error, output=told.output, **told.metadata)
+        return ToolResult(told.output, f"task: {errand.description}", metadata=told.metadata)
+
+
 def sub_agents_of(house: House, settings: Settings) -> SubAgents:
     """The sub-agents of a thread; where it may have some, `new_task` is made to find them."""
     sub_agents, registry = SubAgents(house), house.servers.registry
     if without_sub_agents(registry) and house.thread.depth < settings.max_task_depth:
-        registry.register(NewTaskTool(workspace=house.thread.workspace, sub_agents=sub_agents))
+        registry.register(NewTaskTool(workspace=house.thread.workspace, sub_agents=_Lent(sub_agents)))
     return sub_agents
 
 

@@ -46,6 +46,7 @@ from graph_agent.store.shells import SqliteShells
 from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.restoring import RestorableFiles
 from graph_agent.toolbox.shells import Shells
+from tools.sandbox import Sandbox
 
 __all__ = ["Store", "graph_parts", "open_store", "session_parts"]
 
@@ -131,14 +132,11 @@ async def session_parts(
     """
     servers = servers or _no_more(settings, thread.workspace, bus)
     database, clock = store.database, store.clock
-    sandbox = sandbox_of(settings, thread.workspace, thread.roots)
-    if sandbox is not None:
-        await asyncio.to_thread(sandbox.sweep)
+    sandbox = await _swept_sandbox(settings, thread)
     house = House(thread, store.threads, store.journal, servers, partial(_joined, settings, model, store))
     sub_agents = sub_agents_of(house, settings)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
-    parts = replace(parts, keeps_ids=thread.depth == 0)
-    saver = CheckpointSaver(database)
+    saver, parts = CheckpointSaver(database), replace(parts, keeps_ids=thread.depth == 0)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),
@@ -161,6 +159,14 @@ async def session_parts(
         close=partial(_close, servers, model, database),
         sub_agents=sub_agents,
     )
+
+
+async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
+    """The sandbox of a thread, without what a process that died left of it."""
+    sandbox = sandbox_of(settings, thread.workspace, thread.roots)
+    if sandbox is not None:
+        await asyncio.to_thread(sandbox.sweep)
+    return sandbox
 
 
 def _shells(settings: Settings, store: Store, bus: EventBus, servers: OwnTools) -> Shells:

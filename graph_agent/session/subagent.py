@@ -1,16 +1,46 @@
 """What sub-agents are made of: whose they are, who opens them, and what of each its parent may use. Shapes only."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from graph_agent.events import EventBus
 from graph_agent.ports import Always, Answer, Proposal, Question
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
-from tools.agent_ops.new_task import Errand
 
-__all__ = ["Answers", "Failed", "Household", "Order", "Parent", "SubAgent", "child_id"]
+__all__ = ["Answers", "Errand", "Failed", "Given", "Household", "Order", "Parent", "SubAgent", "Told", "child_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What a sub-agent is to do, and with what."""
+
+    description: str
+    prompt: str
+    tools: tuple[str, ...] | None = None
+    """None: all that its parent is offered."""
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The call that an errand comes from."""
+
+    thread_id: str
+    call_id: str
+    tell: Callable[[int, str], None]
+    """Number of the step, and what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of an errand."""
+
+    output: str
+    error: str = ""
+    was_stopped: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 class Answers(Protocol):

@@ -12,9 +12,18 @@ from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import CallStarted, Event, EventBus, StepStarted, Warned
 from graph_agent.ports import Answer, Question
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
-from graph_agent.session.subagent import Answers, Failed, Household, Order, Parent, SubAgent, child_id
-from tools.agent_ops.new_task import Errand
-from tools.base import SubAgentStep, ToolContext, ToolErrorType, ToolResult, failure
+from graph_agent.session.subagent import (
+    Answers,
+    Errand,
+    Failed,
+    Given,
+    Household,
+    Order,
+    Parent,
+    SubAgent,
+    Told,
+    child_id,
+)
 
 __all__ = ["SubAgents"]
 
@@ -36,7 +45,7 @@ Task: {description}
 class _Agent:
     session: SubAgent
     title: str
-    context: ToolContext
+    context: Given
     rest: Rest | None = None
     """Where it rests; None while it works, and after it was broken off."""
     steps: int = 0
@@ -62,7 +71,7 @@ class SubAgents:
         """See `SubAgentPort`."""
         return self._parent.offer() if self._parent is not None else ()
 
-    async def work(self, errand: Errand, context: ToolContext) -> ToolResult:
+    async def work(self, errand: Errand, context: Given) -> Told:
         """See `SubAgentPort`.
 
         Raises:
@@ -138,7 +147,7 @@ class SubAgents:
             _, agent = self._agents.popitem()
             await agent.session.close()
 
-    async def _work(self, errand: Errand, context: ToolContext) -> ToolResult:
+    async def _work(self, errand: Errand, context: Given) -> Told:
         call_id = context.call_id
         try:
             rest = await self._taken_up(errand, context)
@@ -152,7 +161,7 @@ class SubAgents:
         except AgentError as error:
             raise await self._given_up(call_id, Failed(_status(error), str(error))) from error
 
-    async def _taken_up(self, errand: Errand, context: ToolContext) -> Rest:
+    async def _taken_up(self, errand: Errand, context: Given) -> Rest:
         agent = self._agents.get(context.call_id)
         if agent is None:
             agent = await self._opened(errand, context)
@@ -164,7 +173,7 @@ class SubAgents:
             return await agent.session.proceed()
         return await agent.session.work_on(_TASK.format(description=errand.description, prompt=errand.prompt))
 
-    async def _opened(self, errand: Errand, context: ToolContext) -> _Agent:
+    async def _opened(self, errand: Errand, context: Given) -> _Agent:
         household, parent = self._household, self._parent
         if household is None or parent is None:
             raise Paused("nobody here can open a sub-agent")
@@ -187,9 +196,9 @@ class SubAgents:
         match event:
             case StepStarted(step=step):
                 agent.steps = step
-                agent.context.progress(SubAgentStep(step, "asks the model"))
+                agent.context.tell(step, "asks the model")
             case CallStarted(tool_name=tool_name, display=display):
-                agent.context.progress(SubAgentStep(agent.steps, display or tool_name))
+                agent.context.tell(agent.steps, display or tool_name)
             case Warned(text=text) if self._parent is not None:
                 self._parent.bus.publish(Warned(f"sub-agent {agent.title!r}: {text}"))
 
@@ -208,7 +217,7 @@ class SubAgents:
         finally:
             self._waiting -= 1
 
-    async def _ended(self, call_id: str, agent: _Agent, rest: Rest) -> ToolResult:
+    async def _ended(self, call_id: str, agent: _Agent, rest: Rest) -> Told:
         thread_id = agent.session.thread_id
         metadata = {"usage": await agent.session.spent(), "sub_agent": {"thread_id": thread_id}}
         if rest.status not in ("done", "limit", "stopped"):
@@ -216,10 +225,10 @@ class SubAgents:
         del self._agents[call_id]
         await agent.session.close()
         if rest.status == "done":
-            return ToolResult(rest.answer or _SAID_NOTHING, f"task: {agent.title}", metadata=metadata)
-        kind = ToolErrorType.CANCELLED if rest.status == "stopped" else ToolErrorType.EXECUTION
-        why = _STOPPED if rest.status == "stopped" else _UNDONE
-        return failure(kind, why.format(thread_id), output=rest.answer, **metadata)
+            return Told(rest.answer or _SAID_NOTHING, metadata=metadata)
+        was_stopped = rest.status == "stopped"
+        why = (_STOPPED if was_stopped else _UNDONE).format(thread_id)
+        return Told(rest.answer, why, was_stopped, metadata)
 
     async def _given_up(self, call_id: str, failed: Failed) -> Paused:
         """For now: its thread is given back, and the parent's rest says why."""
