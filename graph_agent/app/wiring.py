@@ -126,15 +126,12 @@ async def session_parts(
     bus: EventBus,
     servers: OwnTools | None = None,
 ) -> SessionParts:
-    """The parts of one thread's session; closing them closes servers, model and database.
-
-    Without servers the tools are those that everyone has.
-    """
+    """The parts of one thread's session; closing them closes servers, model and database. See `graph_parts`."""
     servers = servers or _no_more(settings, thread.workspace, bus)
     database, clock = store.database, store.clock
     sandbox = await _swept_sandbox(settings, thread)
-    house = House(thread, store.threads, store.journal, servers, partial(_joined, settings, model, store))
-    sub_agents = sub_agents_of(house, settings)
+    join = partial(_joined, settings, model, store)
+    sub_agents = sub_agents_of(House(thread, store.threads, store.journal, servers, join), settings)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
     saver, parts = CheckpointSaver(database), replace(parts, keeps_ids=thread.depth == 0)
     return SessionParts(
