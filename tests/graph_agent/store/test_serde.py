@@ -63,7 +63,11 @@ def test_what_a_task_raised_is_kept_as_its_text() -> None:
     assert serializer.loads_typed(serializer.dumps_typed(ValueError("no"))) == "ValueError('no')"
 
 
-@pytest.mark.parametrize("value", [{1, 2}, datetime(2026, 1, 1, tzinfo=UTC), Path("/x"), object()], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [{1, 2}, datetime(2026, 1, 1, tzinfo=UTC), Path("/x"), object()],
+    ids=lambda value: type(value).__name__,
+)
 def test_a_rich_object_in_the_state_is_refused_when_written(value: object) -> None:
     with pytest.raises(InternalError, match="the state may hold JSON values and messages only"):
         StrictSerializer().dumps_typed({"deep": [value]})
