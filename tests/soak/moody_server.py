@@ -1,0 +1,114 @@
+"""A model server of moods for a long thread: odd streams, errors and cuts between answers that get on with it.
+
+It decides from a seed; a request that is repeated after a kill gets another answer, as from a real model. What it
+asks for carries markers, as in the crash trials. Knows nothing of the product.
+"""
+
+import json
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from tests.crash.play import Wanted
+from tests.crash.world import World
+from tests.fakes.openai_replies import RAW
+from tests.fakes.openai_server import CUT, ERR, SSE, TCS, TXT, FakeOpenAI, Reply
+from tests.graph_agent.model.shapes import Shape
+from tests.graph_agent.model.shapes.endings import ARGUMENTS, ENDINGS, TEXTS
+from tests.graph_agent.model.shapes.fragments import FRAGMENTS
+
+__all__ = ["MoodyServer"]
+
+_MESSAGES_OF_A_TURN = 5
+_WORK = (
+    *[Wanted("read_file")] * 3,
+    *[Wanted("bash", "approve")] * 3,
+    Wanted("bash", "approve", fails=True),
+    Wanted("bash", "approve", says="seq 250"),
+    Wanted("bash", "approve", stays=0.3),
+    Wanted("bash", "approve", in_background=True),
+    Wanted("bash_output"),
+    Wanted("bash_kill"),
+    *[Wanted("write_file", "approve")] * 2,
+    Wanted("ask_user", "answer"),
+)
+_SHAPES: tuple[Shape, ...] = tuple(
+    shape for shape in (*FRAGMENTS, *ARGUMENTS, *ENDINGS, *TEXTS) if not shape.whole and not shape.fails
+)
+_BROKEN: tuple[Shape, ...] = tuple(shape for shape in (*ENDINGS, *TEXTS) if not shape.whole and shape.fails)
+_TOO_LONG = {"error": {"code": "context_length_exceeded", "message": "context length exceeded"}}
+
+
+class MoodyServer(FakeOpenAI):
+    """Answers for ever; strict about histories."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self._world = world
+        self._chance = random.Random(seed)
+        self.steps = 0
+        """Answers that were whole, summaries aside."""
+        self.moods = 0
+        """Requests that got an error or a broken stream."""
+        self.summaries = 0
+        super().__init__(strict=True)
+
+    def _next(self, body: dict[str, Any]) -> Reply:
+        if not body.get("tools"):
+            self.summaries += 1
+            self._world.note("summary asked", of=self._hex())
+            return TXT("what was done, summed up")
+        if self._chance.random() < 0.1:
+            self.moods += 1
+            return self._in_a_mood()
+        self.steps += 1
+        if self._chance.random() < 0.2:
+            return _as_sent(self._chance.choice(_SHAPES))
+        said = _messages_since_the_user(body["messages"])
+        if said >= _MESSAGES_OF_A_TURN or self._chance.random() < 0.1:
+            return TXT(f"this is over {'and that is all ' * self._chance.randint(0, 20)}")
+        return TCS(*(self._call(body["messages"]) for _ in range(self._chance.choice((1, 1, 2, 3)))))
+
+    def _in_a_mood(self) -> Reply:
+        moods = (
+            ERR(429, "busy", {"Retry-After": "0"}),
+            ERR(500),
+            ERR(400, _TOO_LONG),
+            CUT(TXT("this breaks off")),
+            CUT(TCS((self._hex(), "read_file", {"file_path": "read.txt"}))),
+            _as_sent(self._chance.choice(_BROKEN)),
+        )
+        return self._chance.choice(moods)
+
+    def _call(self, messages: Sequence[dict[str, Any]]) -> tuple[str, str, dict[str, Any]]:
+        wanted = self._chance.choice(_WORK)
+        arguments = wanted.arguments(f"m000-{self._hex()[:8]}")
+        if wanted.tool in ("bash_output", "bash_kill"):
+            arguments = {"id": _newest_shell(messages)}
+        return f"call_{self._hex()}", wanted.tool, arguments
+
+    def _hex(self) -> str:
+        return UUID(int=self._chance.getrandbits(128)).hex
+
+
+def _messages_since_the_user(messages: Sequence[dict[str, Any]]) -> int:
+    roles = [message["role"] for message in messages]
+    return roles[::-1].index("user") if "user" in roles else 0
+
+
+def _newest_shell(messages: Sequence[dict[str, Any]]) -> str:
+    told = re.findall(r"in the background as (sh\d+)", "\n".join(str(one.get("content")) for one in messages))
+    return told[-1] if told else "none"
+
+
+def _as_sent(shape: Shape) -> Reply:
+    """The shape as exact events; what is no delta is sent as it stands."""
+    events = [_event(chunk) for chunk in shape.chunks]
+    return SSE(events, finish=shape.finish, done=shape.done)
+
+
+def _event(chunk: Any) -> Any:
+    if isinstance(chunk, str):
+        return f"{RAW}{chunk}"
+    return f"{RAW}{json.dumps(chunk)}" if "choices" in chunk or "error" in chunk else chunk
