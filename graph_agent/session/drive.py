@@ -153,6 +153,9 @@ class Drive:
             return await task
         except ModelError as failure:
             self._token = new_token()
+            if (await self._parts.run.position()).waits_for_model:
+                # Whatever was asked before has been answered and has run.
+                self.open = {}
             return await self.rest("model_error", {}, str(failure))
         except StaleOwner as failure:
             self._token = new_token()

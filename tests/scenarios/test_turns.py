@@ -275,3 +275,17 @@ async def test_stopping_a_thread_that_has_not_begun_is_harmless(stage: Stage) ->
         rest = await session.stop()
 
     assert (rest.status, rest.questions) == ("done", ())
+
+
+async def test_when_the_model_fails_after_an_approved_call_ran_the_turn_goes_on_without_asking_again(
+    stage: Stage,
+) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")), ModelError("down"), text("done"))
+    async with stage.life() as session:
+        rest = await session.send("go")
+        await session.decide(item(rest, "w").question, "approve")
+        failed = await session.proceed()
+        end = await session.continue_turn()
+
+    assert (failed.status, failed.questions, end.status, end.answer) == ("model_error", (), "done", "done")
+    assert [call_id for call_id, _ in stage.toolbox.ran] == ["w"]
