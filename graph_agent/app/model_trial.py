@@ -1,19 +1,24 @@
 """Tries a model out: is it reached, does it stream, does it call tools and read what they bring back."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from graph_agent.app.image_trial import show_square
 from graph_agent.app.models import OpenedModel, open_model
 from graph_agent.app.project import settings_at
 from graph_agent.app.windows import ModelWindows
 from graph_agent.config.choice import choose_model, shown_url
+from graph_agent.config.paths import learned_file
 from graph_agent.config.profiles import with_model
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ModelError, UsageError
+from graph_agent.model.dialect import Dialect
+from graph_agent.model.learned import LearnedDialects
 from graph_agent.ports import Delta, ModelRequest
 
 if TYPE_CHECKING:
@@ -48,6 +53,8 @@ class Finding:
     detail: str
     matters: bool = True
     """Whether the agent cannot work without it."""
+    setting: tuple[str, str | int] | None = None
+    """What belongs into the model's table because of it, where the settings do not say it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +99,23 @@ async def try_model(settings: Settings) -> tuple[Finding, ...]:
     """
     if choose_model(settings).kind != "endpoint":
         raise UsageError(choose_model(settings).reason + " There is nothing to test.")
+    async with _opened(settings) as model:
+        found = await _tried(model, settings)
+        named = model.chosen.get("name", "")
+    if len(found) == 1:
+        return found
+    known = LearnedDialects(learned_file(settings.database)).of(settings.model.endpoint, named)
+    if _fails_to_call(found) and settings.model.tool_protocol == "auto" and known.calls_functions:
+        found = await _tried_as_text(settings, found)
+    found += await _with_an_image(settings, named, known)
+    return tuple(_with_learned(one, settings, known) for one in found)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[OpenedModel]:
     model = await open_model(settings, may_choose_later=False)
     try:
-        return await _tried(model, settings)
+        yield model
     finally:
         await model.close()
 
@@ -108,7 +129,6 @@ async def _tried(model: OpenedModel, settings: Settings) -> tuple[Finding, ...]:
     address = shown_url(settings.model.endpoint)
     texts = sum(piece.kind == "text" for piece in pieces)
     usage = reply.usage_metadata
-    window = await ModelWindows(settings, model)(_ALL_WINDOW)
     return (
         Finding("answers", ok=True, detail=f"{model.label}, at {address}"),
         Finding("streams", texts > 1, f"{texts} pieces" if texts > 1 else "whole replies", matters=False),
@@ -119,8 +139,42 @@ async def _tried(model: OpenedModel, settings: Settings) -> tuple[Finding, ...]:
             f"{usage['total_tokens']} tokens told" if usage else "not told: tokens are estimated",
             matters=False,
         ),
-        Finding("window", ok=True, detail=f"{window.tokens:,} tokens ({window.source})", matters=False),
+        await _window(model, settings),
     )
+
+
+async def _window(model: OpenedModel, settings: Settings) -> Finding:
+    window = await ModelWindows(settings, model)(_ALL_WINDOW)
+    is_told = window.source in ("endpoint", "table")
+    detail = f"{window.tokens:,} tokens ({window.source})"
+    told = ("context_window", window.tokens) if is_told else None
+    return Finding("window", ok=True, detail=detail, matters=False, setting=told)
+
+
+async def _tried_as_text(settings: Settings, found: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings with those about calls made anew, tools and calls as text, where that succeeds."""
+    text = settings.model.model_copy(update={"tool_protocol": "prompt"})
+    async with _opened(settings.model_copy(update={"model": text})) as model:
+        again = await _with_tools(model)
+    if not again[0].ok:
+        return found
+    called = replace(again[0], detail=f"{again[0].detail}, written as text", setting=("tool_protocol", "prompt"))
+    before = [one.name for one in found].index(called.name)
+    return (*found[:before], called, *again[1:], *found[before + 1 :])
+
+
+def _fails_to_call(found: Sequence[Finding]) -> bool:
+    return any(one.name == "calls a tool" and not one.ok for one in found)
+
+
+def _with_learned(found: Finding, settings: Settings, known: Dialect) -> Finding:
+    """The finding with what the endpoint refused on the way, where the settings leave that open."""
+    model = settings.model
+    if found.name == "streams" and not known.streams and model.stream == "auto":
+        return replace(found, setting=("stream", "off"))
+    if found.name == "calls a tool" and not known.calls_functions and model.tool_protocol == "auto":
+        return replace(found, setting=("tool_protocol", "prompt"))
+    return found
 
 
 async def _with_tools(model: OpenedModel) -> tuple[Finding, ...]:
@@ -140,6 +194,17 @@ async def _with_tools(model: OpenedModel) -> tuple[Finding, ...]:
         Finding("reads a result", reads, "its answer holds it" if reads else "its answer does not hold it"),
         Finding("calls two at once", count > 1, f"{count} in one message", matters=False),
     )
+
+
+async def _with_an_image(settings: Settings, name: str, known: Dialect) -> tuple[Finding, ...]:
+    """Nothing where images cannot be sent, or are not to be."""
+    model = settings.model
+    if model.images == "off" or model.tool_protocol == "prompt" or not known.calls_functions:
+        return ()
+    look = await show_square(model, name)
+    is_open = look.is_blind and model.images == "auto"
+    setting = ("images", "off") if is_open else None
+    return (Finding("sees images", look.ok, look.detail, matters=False, setting=setting),)
 
 
 def _answered(reply: AIMessage) -> list["BaseMessage"]:

@@ -17,6 +17,7 @@ from graph_agent.app.roots import roots_of, wished_roots
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.wiring import open_store, session_parts
 from graph_agent.config.load import load_settings
+from graph_agent.config.profiles import with_model
 from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
@@ -48,6 +49,7 @@ async def open_session(
         flags: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream`; the rest comes
             from environment and config files. `checkpoint_id` is an older checkpoint of the thread to go on from,
             as a new branch. With `may_choose_model` a model that is not clear is left to `Session.switch_model`.
+            `model_left` is the `thread` a chat comes from and the `name` of its model, which goes along.
             With `awaits_servers` the tools of MCP servers are waited for, as long as the setting `mcp_wait` says.
             With `trust` the workspace's project files count in this session, whatever the user answered about them.
         bus: where the session's events go.
@@ -92,7 +94,9 @@ class _Wish:
     workspace: Path
     thread_id: str | None
     names_model: bool
-    """The model was asked for on the command line: it is the thread's from now on."""
+    """The model was asked for, or comes along from the thread left: it is the thread's from now on."""
+    model_left: Mapping[str, str]
+    """The `thread` the chat comes from and the `name` of its model; empty where it begins."""
     names_mode: bool
     """The mode was asked for on the command line: it goes before the thread's stored one."""
     from_checkpoint: str | None
@@ -107,7 +111,8 @@ def _wish(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _Wis
     return _Wish(
         folder,
         thread_id,
-        bool(given.get("model")),
+        bool(given.get("model") or given.get("model_left")),
+        given.get("model_left") or {},
         "mode" in given,
         given.get("checkpoint_id"),
         bool(given.get("may_choose_model")),
@@ -157,6 +162,10 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
 
 async def _with_its_model(wish: _Wish, settings: Settings, threads: ThreadTable, bus: EventBus) -> Settings:
     """The settings with the model that was chosen for the thread, unless another is asked for now."""
+    if wish.model_left:
+        left = await threads.get(wish.model_left["thread"])
+        goes_along = as_chosen(settings, left.asks) if left is not None and left.asks else None
+        return goes_along or with_model(settings, wish.model_left["name"])
     row = await threads.get(wish.thread_id) if wish.thread_id and not wish.names_model else None
     if row is None or not row.asks:
         return settings

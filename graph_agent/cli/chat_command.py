@@ -111,7 +111,8 @@ def _kept(target: Target, left: "Conversation") -> dict[str, Any]:
     """The flags that hold for whatever thread the chat goes to."""
     kept = ("db", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
     flags = {name: target.flags[name] for name in kept if name in target.flags}
-    return {**flags, "model": left.model_name} if left.model_name else flags
+    along = {"thread": left.thread_id, "name": left.model_name}
+    return {**flags, "model_left": along} if left.model_name else flags
 
 
 def _introduction(target: Target) -> tuple[str, ...]:

@@ -71,8 +71,18 @@ def show_command(name: _Name = None, *, as_json: AsJson = False) -> None:
 
 
 @model_app.command("test", cls=PlainCommand)
-def try_command(name: _Name = None, *, as_json: AsJson = False) -> None:
-    """Ask a model a few short questions: does it answer, stream, call tools; exit 6 where it does not do."""
+def try_command(
+    name: _Name = None,
+    *,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Write what was found into your config.toml without asking.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a model a few short questions: does it answer, stream, call tools, see; exit 6 where it does not do.
+
+    What it lacks is offered to be written into your config.toml.
+    """
     from graph_agent.cli.views.models import test_model
 
-    raise typer.Exit(test_model(name, as_json=as_json))
+    raise typer.Exit(test_model(name, as_json=as_json, yes=yes))

@@ -1,6 +1,6 @@
-"""Writes one setting into the user's config.toml. What else stands there stays, comments included."""
+"""Writes settings into the user's config.toml. What else stands there stays, comments included."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from graph_agent.config.load import settings_from
 from graph_agent.config.paths import database_path
 from graph_agent.errors import ConfigError, UsageError
 
-__all__ = ["set_value", "unset_value"]
+__all__ = ["set_in_table", "set_value", "unset_value"]
 
 
 def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
@@ -46,6 +46,27 @@ def unset_value(key: str, env: Mapping[str, str]) -> Path:
     path = config_file(env)
     change_document(path, lambda before: _without(parsed_document(before), key))
     return path
+
+
+def set_in_table(table: Sequence[str], values: Mapping[str, Any], env: Mapping[str, str]) -> Path:
+    """Set keys of a table given by the names on the way to it, e.g. ("models", "fast"); returns the file's path.
+
+    Raises:
+        ConfigError: the file cannot be read or written.
+    """
+    path = config_file(env)
+    change_document(path, lambda before: _with_all(parsed_document(before), table, values))
+    return path
+
+
+def _with_all(document: TOMLDocument, table: Sequence[str], values: Mapping[str, Any]) -> str:
+    inner: Any = document
+    for depth, name in enumerate(table, 1):
+        if name not in inner:
+            inner[name] = tomlkit.table(is_super_table=depth < len(table))
+        inner = inner[name]
+    inner.update(values)
+    return tomlkit.dumps(document)
 
 
 def _fitting(key: str, text: str, path: Path, env: Mapping[str, str]) -> Any:

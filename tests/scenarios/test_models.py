@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from graph_agent.app.opening import open_session
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT, FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
 from tests.scenarios.command import Command
@@ -70,3 +73,27 @@ def test_the_chat_counts_down_to_the_next_try_of_a_model_that_is_busy(tmp_path: 
         code = chat.ends()
 
     assert code == 0
+
+
+async def test_a_thread_that_a_chat_goes_on_with_keeps_the_model_taken_within_a_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "config.toml").write_text(
+        '[model]\nbase_url = "http://127.0.0.1:9/v1"\nname = "base"\n'
+        '[models.cloud]\nbase_url = "http://127.0.0.2:9/v1"\nname = "one"\n'
+    )
+    left = await open_session(workspace=tmp_path, thread_id="t1")
+    await left.switch_model("cloud")
+    await left.switch_model("two")
+    await left.close()
+
+    along = {"thread": "t1", "name": "two"}
+    new = await open_session(workspace=tmp_path, flags={"model_left": along})
+    label = new.model_label
+    await new.close()
+    again = await open_session(workspace=tmp_path, thread_id=new.thread_id)
+    await again.close()
+
+    assert (label, again.model_label) == ("two @ 127.0.0.2:9", "two @ 127.0.0.2:9")

@@ -38,7 +38,8 @@ _SHAPES: tuple[Shape, ...] = tuple(
     shape for shape in (*FRAGMENTS, *ARGUMENTS, *ENDINGS, *TEXTS) if not shape.whole and not shape.fails
 )
 _BROKEN: tuple[Shape, ...] = tuple(shape for shape in (*ENDINGS, *TEXTS) if not shape.whole and shape.fails)
-_TOO_LONG = {"error": {"code": "context_length_exceeded", "message": "context length exceeded"}}
+_MOST_CHARS = 24_000
+"""Fewer than the settings say: now and then it refuses a conversation as too long."""
 
 
 class MoodyServer(FakeOpenAI):
@@ -52,7 +53,7 @@ class MoodyServer(FakeOpenAI):
         self.moods = 0
         """Requests that got an error or a broken stream."""
         self.summaries = 0
-        super().__init__(strict=True)
+        super().__init__(strict=True, most_chars=_MOST_CHARS)
 
     def _next(self, body: dict[str, Any]) -> Reply:
         if not body.get("tools"):
@@ -74,7 +75,6 @@ class MoodyServer(FakeOpenAI):
         moods = (
             ERR(429, "busy", {"Retry-After": "0"}),
             ERR(500),
-            ERR(400, _TOO_LONG),
             CUT(TXT("this breaks off")),
             CUT(TCS((self._hex(), "read_file", {"file_path": "read.txt"}))),
             _as_sent(self._chance.choice(_BROKEN)),

@@ -24,10 +24,12 @@ _LIVES = 60
 """Lives after which a soak that has not finished counts as stuck."""
 _LAST_KILL_AT = 0.6
 """Part of the steps: the life that follows is long enough for its memory to be judged."""
+_STOPPED = "Cancelled: stopped by user"
+"""What the model is told of a question that was answered and then stopped: no broken promise."""
 _SETTINGS = """keep_turns = 3
 sandbox = "off"
 [model]
-context_window = 16000
+context_window = 32000
 """
 
 
@@ -40,6 +42,7 @@ class Soaked:
     lives: int
     kills: int
     moods: int
+    too_long: int
     summaries: int
     questions: int
     memory_kb: tuple[int, int]
@@ -52,7 +55,7 @@ class Soaked:
         (warm, end), (first, last) = self.memory_kb, self.bytes_per_step
         return (
             f"soak: seed {self.seed}, {self.steps} steps, {self.lives} lives, {self.kills} kills, "
-            f"{self.moods} errors, {self.summaries} summaries, {self.questions} questions, "
+            f"{self.moods} errors, {self.too_long} too long, {self.summaries} summaries, {self.questions} questions, "
             f"memory {warm} -> {end} kB, database {first:.0f} -> {last:.0f} bytes per step, "
             f"{len(self.broken)} broken promises"
         )
@@ -74,7 +77,8 @@ def soak(folder: Path, *, steps: int, kills: int, seed: int) -> Soaked:
                 break
         broken = [] if code == 0 else [f"stuck: the last life ended with {code}"]
         broken += [f"I6: {fault}" for fault in server.faults]
-        broken += [*violations(world), *_forgotten_questions(world)]
+        broken += [line for line in violations(world) if _STOPPED not in line]
+        broken += _forgotten_questions(world)
         sizes = world.notes("size")
         return Soaked(
             seed=seed,
@@ -82,6 +86,7 @@ def soak(folder: Path, *, steps: int, kills: int, seed: int) -> Soaked:
             lives=lives,
             kills=killed,
             moods=server.moods,
+            too_long=len(server.too_long),
             summaries=server.summaries,
             questions=len({(note["call"], note["question"]) for note in world.notes("asked")}),
             memory_kb=_memory(sizes),

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from graph_agent.app.metering import budget_of, meter_of
 from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit
+from graph_agent.cli.views.consent import agreed
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import labelled, table
-from graph_agent.config.change import set_value
+from graph_agent.config.change import set_in_table, set_value
 from graph_agent.config.choice import choose_model, shown_url
 from graph_agent.config.profiles import model_named
 from graph_agent.config.settings import Settings
@@ -104,24 +107,60 @@ def show_model(name: str | None, *, as_json: bool) -> None:
     print_lines(labelled(shown | {"price": cost, "budget": limits}))
 
 
-def test_model(name: str | None, *, as_json: bool) -> Exit:
-    """Try a model out and print what was found.
+def test_model(name: str | None, *, as_json: bool, yes: bool) -> Exit:
+    """Try a model out, print what was found, and write what belongs into the settings where that is agreed to.
 
     Raises:
         UsageError: there is nothing to try.
-        ConfigError: the settings cannot be read.
+        ConfigError: the settings cannot be read or written.
     """
     # Loaded with what speaks to models, which no look at threads waits for.
     from graph_agent.app.model_trial import settings_of, try_model
 
-    found = asyncio.run(try_model(settings_of(Path.cwd(), name)))
+    settings = settings_of(Path.cwd(), name)
+    found = asyncio.run(try_model(settings))
     works = all(one.ok for one in found if one.matters)
+    table_name, values = _to_write(settings, name, found)
     if as_json:
-        print_json({"works": works, "findings": [asdict(one) for one in found]})
-    else:
-        print_lines(table(("", "PROBE", "FOUND"), [(_sign(one), one.name, one.detail) for one in found]))
-        print_lines(["It works." if works else "The agent cannot work with it as it is."])
+        written = _write(table_name, values) if yes and values else None
+        wanted = {"table": ".".join(table_name), "values": values, "written": written}
+        findings = [{key: value for key, value in asdict(one).items() if key != "setting"} for one in found]
+        print_json({"works": works, "findings": findings, "settings": wanted})
+        return Exit.DONE if works else Exit.MODEL
+    print_lines(table(("", "PROBE", "FOUND"), [(_sign(one), one.name, one.detail) for one in found]))
+    print_lines(["It works." if works else "The agent cannot work with it as it is."])
+    if values:
+        _offer(table_name, values, yes=yes)
     return Exit.DONE if works else Exit.MODEL
+
+
+def _to_write(
+    settings: Settings, name: str | None, found: Sequence["Finding"]
+) -> tuple[tuple[str, ...], dict[str, str | int]]:
+    """The table that what was found belongs into, and its new values; a model without a table gets a profile."""
+    values = dict(one.setting for one in found if one.setting is not None)
+    profile = name if name in settings.models else settings.profile
+    if profile:
+        return ("models", profile), values
+    general = settings.general_model or settings.model
+    if name is None or name == general.name:
+        return ("model",), values
+    return ("models", name), {"name": name, **values} if values else {}
+
+
+def _offer(table_name: tuple[str, ...], values: Mapping[str, str | int], *, yes: bool) -> None:
+    lines = [f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    print_lines(
+        [escape(line) for line in ("", f"Into [{'.'.join(table_name)}] of your config.toml belongs:", *lines)]
+    )
+    if not yes and not sys.stdin.isatty():
+        print_lines(["`--yes` writes it."])
+    elif yes or agreed("Write it?", otherwise="--yes writes it without asking"):
+        print_lines([escape(f"wrote {_write(table_name, values)}")])
+
+
+def _write(table_name: tuple[str, ...], values: Mapping[str, str | int]) -> str:
+    return str(set_in_table(table_name, values, os.environ))
 
 
 def _profile(settings: Settings, name: str) -> dict[str, Any]:

@@ -21,10 +21,22 @@ async def found_with(folder: Path, *replies: Reply) -> dict[str, Finding]:
 async def test_a_model_that_can_all_of_it_works(tmp_path: Path) -> None:
     both = TCS(("a", "look_up", {"key": "alpha"}), ("b", "look_up", {"key": "beta"}))
 
-    found = await found_with(tmp_path, TXT("ready"), TC("c", "look_up", {"key": "alpha"}), TXT("violet-4711"), both)
+    found = await found_with(
+        tmp_path, TXT("ready"), TC("c", "look_up", {"key": "alpha"}), TXT("violet-4711"), both, TXT("Red.")
+    )
 
     assert {name: one.ok for name, one in found.items()} == dict.fromkeys(
-        ("answers", "streams", "calls a tool", "reads a result", "calls two at once", "usage", "window"), True
+        (
+            "answers",
+            "streams",
+            "calls a tool",
+            "reads a result",
+            "calls two at once",
+            "usage",
+            "window",
+            "sees images",
+        ),
+        True,
     )
     assert (found["calls a tool"].detail, found["window"].detail) == ("look_up(alpha)", "4,096 tokens (set)")
 
@@ -57,3 +69,31 @@ async def test_profiles_are_listed_also_where_the_endpoint_tells_nothing(tmp_pat
     assert (await list_all(settings(tmp_path, None))).error == "no endpoint is configured"
     with pytest.raises(UsageError, match="nothing to test"):
         await try_model(settings(tmp_path, None))
+
+
+async def test_what_an_endpoint_lacks_comes_with_the_setting_that_says_so(tmp_path: Path) -> None:
+    written = '<tool_call>\n{"name": "look_up", "arguments": {"key": "alpha"}}\n</tool_call>'
+    no_tools = ERR(400, {"error": {"message": "this model does not support tools"}})
+
+    found = await found_with(tmp_path, TXT("ready"), no_tools, TXT(written), TXT("violet-4711"), TXT("no"))
+
+    settings = {name: one.setting for name, one in found.items() if one.setting}
+    assert (settings, found["calls a tool"].ok) == ({"calls a tool": ("tool_protocol", "prompt")}, True)
+
+
+async def test_a_model_that_calls_nothing_as_a_function_is_tried_as_text(tmp_path: Path) -> None:
+    written = '<tool_call>\n{"name": "look_up", "arguments": {"key": "alpha"}}\n</tool_call>'
+    replies = (TXT("ready"), TXT("no call"), TXT(written), TXT("violet-4711"), TXT("one"), TXT("no idea"))
+
+    found = await found_with(tmp_path, *replies)
+
+    assert (found["calls a tool"].setting, found["reads a result"].ok) == (("tool_protocol", "prompt"), True)
+    assert found["sees images"].setting == ("images", "off")
+
+
+async def test_the_window_that_the_endpoint_tells_is_one_to_write_down(tmp_path: Path) -> None:
+    with FakeOpenAI([TXT("ready"), TXT("none")], models=({"id": "m", "max_model_len": 9_000},)) as server:
+        bare = ModelSettings(base_url=server.base_url, name="m")
+        found = await try_model(Settings(database=tmp_path / "x.db", model=bare))
+
+    assert [one.setting for one in found if one.name == "window"] == [("context_window", 9_000)]

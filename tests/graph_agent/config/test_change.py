@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.config.change import set_value, unset_value
+from graph_agent.config.change import set_in_table, set_value, unset_value
 from graph_agent.config.load import load_settings
 from graph_agent.errors import ConfigError, UsageError
 
@@ -122,3 +122,16 @@ def test_a_key_is_taken_out_and_all_else_stays(tmp_path: Path) -> None:
         assert unset_value(key, env_of(tmp_path)) == path
 
     assert path.read_text(encoding="utf-8") == OLD.replace('mode = "plan"  # careful\n', "")
+
+
+def test_keys_of_a_models_own_table_are_set_and_comments_stay(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("# top\n[models.fast]\nname = 'b' # small\n[policy]\nask = []\n", encoding="utf-8")
+
+    set_in_table(("models", "fast"), {"stream": "off"}, env_of(tmp_path))
+    set_in_table(("models", "a.b"), {"images": "off"}, env_of(tmp_path))
+
+    text = path.read_text(encoding="utf-8")
+    assert ("# top" in text, "name = 'b' # small" in text) == (True, True)
+    models = tomllib.loads(text)["models"]
+    assert models == {"fast": {"name": "b", "stream": "off"}, "a.b": {"images": "off"}}

@@ -1,4 +1,5 @@
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,26 @@ def test_how_a_model_is_asked_is_shown_without_its_key(home: Path, capsys: pytes
 def test_a_model_that_does_not_do_ends_with_6(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with FakeOpenAI([TXT("ready"), TXT("no tools here")]) as server:
         configure(home, server.base_url)
-        code = try_it(None, as_json=False)
+        code = try_it(None, as_json=False, yes=False)
 
     shown = capsys.readouterr().out
     assert (code, "FAILS" in shown, "The agent cannot work with it" in shown) == (Exit.MODEL, True, True)
+
+
+def test_what_a_model_lacks_is_written_into_its_table_once_that_is_agreed_to(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = [TXT("ready"), TXT("none"), TXT("none"), TXT("no idea")]
+    with FakeOpenAI(script * 3) as server:
+        configure(home, server.base_url)
+        before = (home / "config.toml").read_text(encoding="utf-8")
+        try_it("fast", as_json=False, yes=False)
+        offered, untouched = capsys.readouterr().out, (home / "config.toml").read_text(encoding="utf-8")
+        try_it("fast", as_json=False, yes=True)
+        try_it("new:1", as_json=True, yes=True)
+
+    written = (home / "config.toml").read_text(encoding="utf-8")
+    assert (untouched, '  images = "off"' in offered, "`--yes` writes it" in offered) == (before, True, True)
+    assert "# mine" in written
+    assert '[models.fast]\nname = "b"\nimages = "off"\n' in written
+    assert tomllib.loads(written)["models"]["new:1"] == {"name": "new:1", "images": "off"}
