@@ -55,8 +55,8 @@ class Soaked:
         (warm, end), (first, last) = self.memory_kb, self.bytes_per_step
         return (
             f"soak: seed {self.seed}, {self.steps} steps, {self.lives} lives, {self.kills} kills, "
-            f"{self.moods} errors, {self.too_long} too long, {self.summaries} summaries, {self.questions} questions, "
-            f"memory {warm} -> {end} kB, database {first:.0f} -> {last:.0f} bytes per step, "
+            f"{self.moods} errors, {self.too_long} too long, {self.summaries} summaries, "
+            f"{self.questions} questions, memory {warm} -> {end} kB, database {first:.0f} -> {last:.0f} bytes per step, "
             f"{len(self.broken)} broken promises"
         )
 
