@@ -56,8 +56,8 @@ class Soaked:
         return (
             f"soak: seed {self.seed}, {self.steps} steps, {self.lives} lives, {self.kills} kills, "
             f"{self.moods} errors, {self.too_long} too long, {self.summaries} summaries, "
-            f"{self.questions} questions, memory {warm} -> {end} kB, database {first:.0f} -> {last:.0f} bytes per step, "
-            f"{len(self.broken)} broken promises"
+            f"{self.questions} questions, memory {warm} -> {end} kB, "
+            f"database {first:.0f} -> {last:.0f} bytes per step, {len(self.broken)} broken promises"
         )
 
 
