@@ -103,7 +103,7 @@ def with_verdict(plan: Plan, turn: Mapping[str, Any], scope: Scope) -> tuple[Pla
     """The plan as the stored verdict leaves it, and that verdict; empty where none was asked for."""
     if scope.mode != "auto" or not _is_for_the_judge(plan):
         return plan, {}
-    verdict = (turn.get("verdicts") or {}).get(_key_of(plan)) or _no("no verdict is stored")
+    verdict = (turn.get("verdicts") or {}).get(_key_of(plan)) or _no("no model has judged it")
     reason = f"auto: {verdict['reason']}"
     if verdict["allow"] is True:
         return replace(plan, verdict="allow", rule="auto", reason=reason), verdict

@@ -125,5 +125,5 @@ async def test_the_stored_verdict_allows_the_very_call_it_is_about_in_mode_auto_
     other, _ = with_verdict(Plan("write_a", {"more": 1}, "ask", "", "risk medium", "medium", "write"), turn, _AUTO)
 
     assert (allowed.verdict, allowed.rule, allowed.reason) == ("allow", "auto", "auto: it is what was asked for")
-    assert (other.verdict, "no verdict is stored" in other.reason) == ("ask", True)
+    assert (other.verdict, "no model has judged it" in other.reason) == ("ask", True)
     assert with_verdict(_PLAN, turn, Scope("t", "default")) == (_PLAN, {})
