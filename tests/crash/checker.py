@@ -33,6 +33,7 @@ def violations(world: World) -> list[str]:
         *account.approvals_of_dead_lives(),
         *account.claims_of_others(),
         *account.words(),
+        *account.needless_questions(),
         *account.grants(),
         *account.history(),
         *account.lost_messages(),
@@ -75,6 +76,8 @@ class _Account:
             for call_id, write in decode(kind, value).items()
             if call_id != NEW_MESSAGE
         ]
+        within = "SELECT thread_id, parent_thread FROM threads WHERE parent_call IS NOT NULL"
+        self.children = connection.execute(within).fetchall()
         self.granted = connection.execute("SELECT call_id, rules FROM grants").fetchall()
         connection.close()
         self.runs = Counter(marker.removesuffix(EDITED) for marker in world.runs())
@@ -163,6 +166,11 @@ class _Account:
             and call["call_id"] not in self.left_behind
             and (told := self.told.get(call["call_id"])) != words_for(marker)
         ]
+
+    def needless_questions(self) -> list[str]:
+        """I3: a call that hands out a task goes on by itself; only what its sub-agent does is asked about."""
+        asked = [note for note in self.world.notes("asked") if note["tool"] == "new_task"]
+        return [f"I3: the sub-agent of {note['call']} was asked about" for note in asked]
 
     def approvals_of_dead_lives(self) -> list[str]:
         """I4: an attempt that a person let through is marked by the life that took the answer in, or by none."""
@@ -267,7 +275,11 @@ class _Account:
         wrong = []
         with Reader.open(self.world.database) as reader:
             for thread in reader.threads():
-                replies = sum(entry.role == "assistant" for entry in reader.transcript(thread.thread_id))
+                family = [
+                    thread.thread_id,
+                    *(child for child, parent in self.children if parent == thread.thread_id),
+                ]
+                replies = sum(entry.role == "assistant" for one in family for entry in reader.transcript(one))
                 counted = (thread.usage or {}).get("requests", 0)
                 if not replies <= counted <= replies + summaries:
                     wrong.append(f"usage: {counted} requests counted for {replies} replies in {thread.thread_id}")

@@ -12,14 +12,22 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graph_agent.app.answering import answer_approval
+from graph_agent.app.delegating import ChosenTools, House, sub_agents_of
 from graph_agent.app.forking import fork
 from graph_agent.app.servers import SessionServers
-from graph_agent.app.tooling import ToolStorage, default_registry, early_reads_of, lend_shells, open_toolbox
+from graph_agent.app.tooling import (
+    Servers,
+    ToolStorage,
+    default_registry,
+    early_reads_of,
+    lend_shells,
+    open_toolbox,
+)
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
@@ -32,6 +40,7 @@ from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.rewinding import carry_out, survey
 from graph_agent.session.run import GraphRun
 from graph_agent.session.session import Session
+from graph_agent.session.subagents import SubAgents
 from graph_agent.store.barrier import SqliteBarrier
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
@@ -173,8 +182,27 @@ class _Life:
         return place
 
     async def _open(self, checkpoint_id: str | None = None) -> tuple[Session, GraphRun]:
-        clock, bus, points = SystemClock(), EventBus(), self._countdown
-        database = await Database.open(self._world.database)
+        bus, workspace = EventBus(), self._world.workspace
+        self._database = database = await Database.open(self._world.database)
+        self._settings = settings_of(self._scene, self._world)
+        self._threads = deadly(ThreadTable(database, SystemClock()), "threads", ("create_child",), self._countdown)
+        servers = SessionServers(self._settings, default_registry(workspace), workspace, bus)
+        thread_id = FORK if self._world.notes("forked") else THREAD
+        if await self._threads.get(THREAD) is None:
+            await self._threads.create(THREAD, str(workspace), "play", "default")
+        thread = Thread(thread_id, workspace, "default", "person", 50, checkpoint_id)
+
+        async def close() -> None:
+            await servers.close()
+            await database.close()
+
+        self._parts = replace(await self._join(thread, bus, servers), close=close)
+        await servers.start()
+        return await Session.open(thread, self._parts), self._parts.run
+
+    async def _join(self, thread: Thread, bus: EventBus, servers: Servers) -> SessionParts:
+        """The parts of a thread's session, a sub-agent's too, on the life's one database."""
+        clock, points, thread_id, database = SystemClock(), self._countdown, thread.thread_id, self._database
         blobs = FileBlobs(blob_dir(self._world.database))
         journal = deadly(
             SqliteJournal(database, blobs, clock),
@@ -183,20 +211,16 @@ class _Life:
             points,
         )
         states = deadly(SqliteFileStates(database, clock), "file_states", ("set",), points)
-        settings = settings_of(self._scene, self._world)
         storage = ToolStorage(blobs, states, journal, SqliteGrants(database))
-        servers = SessionServers(settings, default_registry(self._world.workspace), self._world.workspace, bus)
         records = deadly(SqliteShells(database, clock), "shells", ("add", "read", "end"), points)
         shells = Shells(records, blobs, bus.publish)
         lend_shells(servers.registry, shells)
-        tools = await open_toolbox(self._world.workspace, settings, storage, bus, servers)
+        house = House(thread, self._threads, journal, servers, self._joined)
+        sub_agents = sub_agents_of(house, self._settings) if self._scene.task else SubAgents()
+        tools = await open_toolbox(self._world.workspace, self._settings, storage, bus, servers)
         toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
         model = PlayModel(self._scene, self._world, points.point)
         barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)
-        threads = ThreadTable(database, clock)
-        thread_id = FORK if self._world.notes("forked") else THREAD
-        if await threads.get(THREAD) is None:
-            await threads.create(THREAD, str(self._world.workspace), "play", "default")
         parts = Parts(
             model,
             toolbox,
@@ -210,23 +234,20 @@ class _Life:
             early=early_reads_of(tools),
         )
         saver = DeadlySaver(database, points)
-        run = GraphRun(build_graph(parts, saver), thread_id)
 
         async def head(thread_id: str) -> str:
-            row = await threads.get(thread_id)
+            row = await self._threads.get(thread_id)
             return row.checkpoint_id or "" if row else ""
-
-        decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
-
-        async def close() -> None:
-            await servers.close()
-            await database.close()
 
         async def tidy() -> None:
             await saver.tidy(thread_id, self._scene.keep_turns)
 
-        self._parts = SessionParts(
-            run=run,
+        async def close() -> None:
+            """Nothing is its own."""
+
+        decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
+        return SessionParts(
+            run=GraphRun(build_graph(parts, saver), thread_id),
             models=OfflineModel(),
             lock=FlockThreadLock(database, clock),
             decisions=decisions,
@@ -237,17 +258,18 @@ class _Life:
             rewinds=deadly(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
             files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("put_back",), points),
             head=head,
-            is_imported=threads.is_imported,
+            is_imported=self._threads.is_imported,
             tidy=points.around("tidy", tidy),
             instructions=lambda: "system",
             clock=clock,
             bus=bus,
             close=close,
             shells=shells,
+            sub_agents=sub_agents,
         )
-        await servers.start()
-        thread = Thread(thread_id, self._world.workspace, "default", "person", 50, checkpoint_id)
-        return await Session.open(thread, self._parts), run
+
+    async def _joined(self, thread: Thread, bus: EventBus, tools: ChosenTools) -> SessionParts:
+        return await self._join(thread, bus, tools)
 
     async def _window(self, tokens: int) -> Window:
         return Window(self._scene.window) if self._scene.window else Window()
@@ -257,7 +279,8 @@ class _Life:
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": _marker(item)}
             tells_nothing = asked["marker"] in ("", ALWAYS)
             ran = not tells_nothing and any(run.startswith(asked["marker"]) for run in self._world.runs())
-            self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"), ran=ran)
+            told = {"reason": item.question.reason, "risk": item.call.get("risk"), "tool": item.call["tool_name"]}
+            self._world.note("asked", **asked, **told, ran=ran)
         if any(item.question.kind == "approval" and self._wanted(item).answer == "stop" for item in rest.questions):
             self._world.note("stops")
             return await session.stop()
@@ -307,7 +330,7 @@ class _Life:
 
     def _wanted(self, item: OpenQuestion) -> Wanted:
         turn, message, position = (int(digit) for digit in _marker(item)[1:4])
-        return self._scene.turns[turn][message][position]
+        return self._scene.messages(turn)[message][position]
 
     def _recover(self, item: OpenQuestion) -> AnswerKind:
         if item.question.reason == "never_started" or item.finding_verdict == "not_applied":

@@ -28,6 +28,7 @@ __all__ = [
     "QUESTIONS",
     "SCENES",
     "SMALL_EFFECTS",
+    "TASK",
     "PlayModel",
     "Scene",
     "Wanted",
@@ -38,6 +39,9 @@ __all__ = [
 
 ALWAYS = "m000-a11da115"
 """The marker of every call that is allowed always: they are the same to the byte, and each leaves its effect."""
+
+TASK = 9
+"""Number of the turn of each sub-agent."""
 
 GOES_ON = "sleep 33.77"
 """What commands in the background do; no other does."""
@@ -55,6 +59,7 @@ _WRITES: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "todo_write": lambda marker: {"items": [{"content": marker}]},
     "mcp__notes__note": lambda marker: {"text": marker},
     "web_fetch": lambda marker: {"url": f"{HOME_PAGE}{marker}"},
+    "new_task": lambda marker: {"prompt": f"do what {marker} says"},
 }
 """What the model writes for tools that neither run commands nor touch files of the workspace."""
 
@@ -116,6 +121,12 @@ class Scene:
     """Tokens the model takes in; so few that the conversation is compacted on the way."""
     forks: bool = False
     """When all is over, the thread is forked at some checkpoint, once, and the fork is played on."""
+    task: tuple[tuple[Wanted, ...], ...] = ()
+    """What each sub-agent's turn is, as one of `turns`."""
+
+    def messages(self, turn: int) -> tuple[tuple[Wanted, ...], ...]:
+        """The messages of a turn with this number."""
+        return self.task if turn == TASK else self.turns[turn]
 
 
 _READ = Wanted("read_file")
@@ -165,6 +176,14 @@ COMPACTED = Scene(
 )
 """Its instructions and tools alone are more than the window: a few steps of conversation are all that fits."""
 
+_TASK = Wanted("new_task")
+SUB_AGENTS = Scene(
+    "sub-agents",
+    (((_TASK, _READ, _TASK), (_BASH,)), ((_TASK,),)),
+    task=((_WRITE, _BASH, _READ),),
+)
+"""Two work at once, and each asks."""
+
 SCENES: tuple[Scene, ...] = (
     Scene(
         "approve, auto and reject in one message",
@@ -195,6 +214,7 @@ SCENES: tuple[Scene, ...] = (
     ),
     *SMALL_EFFECTS,
     COMPACTED,
+    SUB_AGENTS,
 )
 
 
@@ -220,7 +240,7 @@ class PlayModel:
         turn, asked = turn_of(messages), _asked_since(messages)
         self._world.note("model asked", turn=turn, message=asked)
         self._point("model asked")
-        wanted = self._scene.turns[turn]
+        wanted = self._scene.messages(turn)
         if asked >= len(wanted):
             return AIMessage(f"turn {turn} is over")
         calls = []
@@ -250,6 +270,8 @@ class PlayModel:
 def turn_of(messages: Sequence[AnyMessage]) -> int:
     """Number of the turn whose message is the newest; -1 before the first."""
     said = [message.text for message in messages if message.type == "human" and not is_summary(message)]
+    if said and said[-1].startswith("You are a sub-agent"):
+        return TASK
     return int(said[-1].split()[1]) if said else -1
 
 
