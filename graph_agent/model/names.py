@@ -1,5 +1,6 @@
 """Which models an endpoint has, and which one is meant where none is named."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from graph_agent.config.choice import shown_url
 from graph_agent.config.scrub import secrets_of
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ModelError, UsageError
-from graph_agent.model.failures import Place, diagnose
+from graph_agent.model.failures import NotAnApi, Place, diagnose
 from graph_agent.model.wire import open_wire
 
 __all__ = ["list_models", "listed_entries", "place_of", "resolve_model_name"]
@@ -42,13 +43,29 @@ async def listed_entries(model: ModelSettings) -> tuple[Mapping[str, Any], ...]:
     """
     wire = open_wire(model, "")
     try:
-        page = await wire.root_async_client.models.list()
-    except openai.APIError as error:
+        answer = await wire.root_async_client.models.with_raw_response.list()
+        return _entries_in(answer.content)
+    except (openai.APIError, NotAnApi) as error:
         failure = diagnose(error, place_of(model, ""))
         raise ModelError(f"The list of models cannot be read. {failure.line}") from None
     finally:
         await wire.close()
-    return tuple(entry.model_dump() for entry in page.data or () if entry.id)
+
+
+def _entries_in(answer: bytes) -> tuple[Mapping[str, Any], ...]:
+    """What can be used of the list; a server may send anything under this address.
+
+    Raises:
+        NotAnApi: it is no list of models.
+    """
+    try:
+        page = json.loads(answer)
+    except (ValueError, RecursionError):
+        raise NotAnApi("it answered with something else than a list of models") from None
+    listed = page.get("data") or () if isinstance(page, Mapping) else None
+    if not isinstance(listed, list | tuple):
+        raise NotAnApi("it answered with something else than a list of models")
+    return tuple(entry for entry in listed if isinstance(entry, Mapping) and entry.get("id"))
 
 
 async def resolve_model_name(settings: Settings) -> str:

@@ -1,4 +1,6 @@
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -37,3 +39,27 @@ async def test_an_endpoint_that_is_not_there_is_named() -> None:
         ModelError, match=r"list of models cannot be read\. Cannot connect to http://127.0.0.1:9/v1"
     ):
         await list_models(settings_for("http://127.0.0.1:9/v1"))
+
+
+@pytest.mark.parametrize(
+    "answer", ["<html><title>Log in</title></html>", "[1, 2]", '"text"', '{"data": 3}', "", "[" * 100_000]
+)
+async def test_what_is_no_list_of_models_is_named(answer: str) -> None:
+    class NoList(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base class names it so
+            pass
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+    with HTTPServer(("127.0.0.1", 0), NoList) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        with pytest.raises(ModelError, match=r"cannot be read\. \S+ does not speak the OpenAI protocol"):
+            await list_models(settings_for(f"http://127.0.0.1:{server.server_port}/v1"))
+
+
+async def test_entries_of_the_list_that_name_no_model_are_left_out() -> None:
+    with FakeOpenAI(models=["a", {"id": None}, {"id": ""}, {"id": 3}]) as server:
+        assert await list_models(settings_for(server.base_url)) == ("a", "3")
