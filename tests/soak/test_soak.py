@@ -8,6 +8,7 @@ import pytest
 from tests.soak.soak import soak
 
 
+@pytest.mark.timeout(240)
 def test_a_short_soak_with_one_kill_breaks_no_promise(tmp_path: Path) -> None:
     result = soak(tmp_path / "world", steps=20, kills=1, seed=1)
 
