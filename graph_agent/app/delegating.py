@@ -72,6 +72,7 @@ class House:
             max_steps=steps,
             from_checkpoint=None,
             depth=parent.depth + 1,
+            budget=order.budget,
         )
         await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, errand.description)
         registry = self.servers.registry

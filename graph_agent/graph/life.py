@@ -43,6 +43,9 @@ class Life:
     mode: str = ""
     """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
 
+    used: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Usage of sub-agents that were stopped before their calls are given up, by call id."""
+
     def next_attempt(self, call_id: str, attempt: int) -> int:
         """The number of an attempt that is about to be let through: this one, unless it is taken."""
         return max(attempt, self.undone.get(call_id, 0) + 1)

@@ -48,7 +48,7 @@ class Observation:
         if outcome != "observed":
             turn |= {"outcome": _TURN_OUTCOME[outcome], **pause}
         update: dict[str, Any] = {"messages": [_message(call) for call in finals]}
-        if spent := spent_by(finals):
+        if spent := spent_by(finals, life.used):
             turn["usage"] = summed(turn.get("usage"), spent)
             update["usage"] = summed(state.get("usage"), spent)
         return Step(outcome, update if turn == before else {**update, "turn": turn})

@@ -9,11 +9,11 @@ from graph_agent.ports.spending import summed
 __all__ = ["spent_by"]
 
 
-def spent_by(calls: Iterable[ToolCallInfo]) -> dict[str, Any]:
-    """What calls say they have spent, as `usage` in their metadata."""
+def spent_by(calls: Iterable[ToolCallInfo], given_up: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What calls say they have spent, as `usage` in their metadata; else what is known of it by call id."""
     spent: dict[str, Any] = {}
     for call in calls:
-        told: Any = (call.get("metadata") or {}).get("usage")
+        told: Any = (call.get("metadata") or {}).get("usage") or given_up.get(call["call_id"])
         if isinstance(told, Mapping):
             spent = summed(spent, told)
     return spent

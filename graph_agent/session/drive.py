@@ -47,6 +47,8 @@ class Drive:
         """Open questions by call id, as the graph last asked them."""
         self.mode = thread.mode
         self._cwd = ""
+        self._used: dict[str, Mapping[str, Any]] = {}
+        """What sub-agents had used that were stopped, by call id."""
         self.usage: Mapping[str, Any] = {}
         """What the requests of the thread used, as far as this process knows."""
         self.can_wind_up = False
@@ -234,14 +236,14 @@ class Drive:
         if envelope is None:
             return None
         await self._note_answered(questions, calls, envelope)
-        return await self._parts.run.answer(envelope, life)
+        return await self._parts.run.answer(envelope, replace(life, used=self._used))
 
     async def _wind_up(self, life: Life) -> Ran:
         position = await self._parts.run.position()
         if position.at_rest:
             return Ran(position.values)
         await self._stop_sub_agents((position.values.get("calls") or {}).values())
-        return await self._parts.run.go_on(replace(life, stop=True))
+        return await self._parts.run.go_on(replace(life, stop=True, used=self._used))
 
     def _life(self) -> Life:
         return Life(
@@ -252,6 +254,7 @@ class Drive:
             begun=self.earlier.begun,
             undone=self.earlier.undone,
             mode=self.mode,
+            used=self._used,
         )
 
     async def _note_answered(
@@ -265,7 +268,7 @@ class Drive:
     async def _stop_sub_agents(self, calls: Iterable[ToolCallInfo]) -> None:
         """Before their calls are given up: what works for nobody must not go on."""
         left = [call["call_id"] for call in calls if call.get("goes_on") and call["status"] not in FINAL]
-        await self._parts.sub_agents.stop(self._thread.thread_id, left)
+        self._used = self._used | await self._parts.sub_agents.stop(self._thread.thread_id, left)
 
     async def _tidy(self) -> None:
         try:

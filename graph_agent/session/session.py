@@ -9,6 +9,7 @@ from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, Warned
 from graph_agent.graph.history import printable
 from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
+from graph_agent.ports.spending import Budget
 from graph_agent.session.answering import Answering
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.branching import go_back, judge_anew
@@ -131,6 +132,11 @@ class Session:
         messages = (await self._parts.run.position()).values.get("messages") or []
         begins = bool(messages) and messages[0].type == "system"
         return str(messages[0].text) if begins else self._parts.instructions()
+
+    async def left(self) -> Budget:
+        """What turn and thread may still use, as the budget of a sub-agent's whole thread."""
+        values = (await self._parts.run.position()).values
+        return self._thread.budget.left((values.get("turn") or {}).get("usage"), values.get("usage"))
 
     async def start(self) -> Rest:
         """Settle what an earlier life left open, and show what still waits for a person.

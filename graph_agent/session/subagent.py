@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from graph_agent.events import EventBus
 from graph_agent.ports import Always, Answer, Proposal, Question
+from graph_agent.ports.spending import UNLIMITED, Budget
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 
 __all__ = ["Answers", "Errand", "Failed", "Given", "Household", "Order", "Parent", "SubAgent", "Told", "child_id"]
@@ -104,6 +105,8 @@ class Order:
     system: str
     """The parent's system prompt: what is the same for both comes first, so that a provider may keep it."""
     bus: EventBus
+    budget: Budget = UNLIMITED
+    """What its thread may use."""
 
 
 class Household(Protocol):
@@ -142,6 +145,10 @@ class Parent(Protocol):
 
     async def system(self) -> str:
         """The system prompt of its thread."""
+        ...
+
+    async def left(self) -> Budget:
+        """What its turn and thread may still use, as the budget of another thread."""
         ...
 
     @property

@@ -4,9 +4,10 @@ Knows which call each belongs to, where it stands and what it waits for. Opens n
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
+from typing import Any
 
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import CallStarted, Event, EventBus, StepStarted, Warned
@@ -124,16 +125,23 @@ class SubAgents:
                 found |= await agent.session.standing()
         return found
 
-    async def stop(self, thread_id: str, call_ids: Iterable[str]) -> None:
-        """Let the sub-agents of these calls come to rest, stopped; before their calls are given up."""
+    async def stop(self, thread_id: str, call_ids: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+        """Let the sub-agents of these calls come to rest, stopped; before their calls are given up.
+
+        Returns:
+            What each has used, by call id.
+        """
+        used: dict[str, Mapping[str, Any]] = {}
         for call_id in call_ids:
             agent = self._agents.pop(call_id, None)
             session = agent.session if agent is not None else await self._left_behind(thread_id, call_id)
             if session is not None:
                 try:
                     await session.stop()
+                    used[call_id] = await session.spent()
                 finally:
                     await session.close()
+        return used
 
     def drain(self) -> None:
         """Let none of them start anything new."""
@@ -186,6 +194,7 @@ class SubAgents:
             parent.mode,
             await parent.system(),
             bus,
+            await parent.left(),
         )
         agent = _Agent(await household.open(order), errand.description, context)
         self._agents[context.call_id] = agent

@@ -122,3 +122,14 @@ async def test_in_mode_dont_ask_what_would_ask_in_a_sub_agent_is_denied(tmp_path
 
     assert (rest.status, family.read("log.txt")) == ("done", "")
     assert family.statuses(family.child("c1", PARENT)) == {"bash 1": "cancelled"}
+
+
+async def test_what_a_stopped_sub_agent_had_used_counts_for_its_parent(tmp_path: Path) -> None:
+    model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK]})
+    family = Family(tmp_path, model)
+
+    async with family.life() as session:
+        await session.send("go")
+        stopped = await session.stop()
+
+    assert (stopped.status, stopped.usage["requests"], stopped.thread_usage["requests"]) == ("stopped", 2, 2)
