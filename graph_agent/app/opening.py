@@ -15,15 +15,17 @@ from graph_agent.app.plugins import full_registry
 from graph_agent.app.project import notices, project_at
 from graph_agent.app.roots import roots_of, wished_roots
 from graph_agent.app.servers import SessionServers
-from graph_agent.app.wiring import open_store, session_parts
+from graph_agent.app.wiring import Store, open_store, session_parts
 from graph_agent.config.load import load_settings
 from graph_agent.config.profiles import with_model
 from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, Warned
+from graph_agent.graph.life import new_token
 from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
+from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.threads import ThreadRow, ThreadTable
 from tools.registry import ToolRegistry
 
@@ -130,6 +132,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     require_price(settings, model)
     wished = await asyncio.to_thread(wished_roots, wish.add_dirs, settings)
     row = await _thread_row(wish, settings, model.label, store.threads)
+    await _require_own(row, store)
     stored = tuple(dict.fromkeys((*row.roots, *wished)))
     roots = await asyncio.to_thread(roots_of, wish.workspace, stored, settings)
     mode = settings.mode if wish.names_mode else row.mode
@@ -189,6 +192,30 @@ async def _thread_row(wish: _Wish, settings: Settings, label: str, threads: Thre
         return found
     mode = "default" if settings.mode == "bypassPermissions" else settings.mode
     return await threads.create(thread_id, str(wish.workspace), label, mode)
+
+
+async def _require_own(row: ThreadRow, store: Store) -> None:
+    """A sub-agent's thread goes on with its parent alone, which knows its tools, its limits and its call.
+
+    Raises:
+        ThreadHeld: its parent works on it now.
+        UsageError: it is such a thread.
+    """
+    owner = row
+    while await store.threads.depth(owner.thread_id):
+        above = await store.threads.get(owner.parent_thread or "")
+        if above is None:
+            break
+        owner = above
+    if owner is row:
+        return
+    lock = FlockThreadLock(store.database, store.clock)
+    await lock.acquire(row.thread_id, new_token())
+    await lock.release()
+    raise UsageError(
+        f"{row.thread_id} is the thread of a sub-agent, which goes on with its parent: "
+        f"graph-agent resume {owner.thread_id}"
+    )
 
 
 async def _note_wish(wish: _Wish, mode: str, row: ThreadRow, threads: ThreadTable) -> None:

@@ -15,6 +15,8 @@ def test_a_sub_agent_asks_in_the_chat_by_its_name_and_what_it_was_let_do_is_done
         chat = PtyProgram(["-m", "graph_agent", "chat", "go"], command.workspace, {**os.environ, **command.env})
         chat.sees("sub-agent 'keep the log' asks")
         chat.sees("[s]top the turn > ")
+        [waiting] = command.json("approvals", "list")["approvals"]
+        elsewhere = command("run", "go on", "--resume", waiting["thread_id"])
         chat.enters("y")
         chat.sees("step 1: $ sleep 0.7")
         chat.sees("it is kept")
@@ -22,6 +24,7 @@ def test_a_sub_agent_asks_in_the_chat_by_its_name_and_what_it_was_let_do_is_done
         chat.types("\x04")
         code = chat.ends()
 
+    assert elsewhere.returncode == 7
     assert (code, (command.workspace / "log.txt").read_text(), server.faults) == (0, "a\n", [])
 
 
@@ -31,9 +34,12 @@ def test_headless_it_ends_with_3_until_another_process_approves_what_the_sub_age
         asked, told = command.run_json("go", "--thread", "t")
         [waiting] = told["pending_approvals"]
         still, _ = command.run_json("--resume", "t")
+        child = waiting["thread_id"]
+        alone = command("run", "go on", "--resume", child)
         approved = command("approvals", "approve", waiting["call_id"])
         ended, last = command.run_json("--resume", "t")
 
+    assert (alone.returncode, "graph-agent resume t" in alone.stderr) == (2, True)
     assert (asked, still, approved.returncode, ended) == (3, 3, 0, 0)
     assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
     assert (waiting["tool_name"], waiting["thread_id"] != "t", len(server.bodies)) == ("bash", True, 4)
