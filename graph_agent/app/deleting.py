@@ -34,7 +34,7 @@ class Deleted:
 async def delete(
     database: Path, texts: Sequence[str], consents: Callable[[Sequence[ThreadSummary]], bool]
 ) -> Deleted:
-    """Delete the threads that the texts name, all in one transaction, once the person consents.
+    """Delete the threads that the texts name, with their sub-agents, in one transaction, once the person consents.
 
     Raises:
         UnknownId: nothing fits a text, or several ids do.
@@ -71,5 +71,6 @@ def _named(database: Path, texts: Sequence[str]) -> tuple[ThreadSummary, ...]:
         raise UsageError("an id is blank; name each thread to delete")
     with Reader.open(database) as reader:
         # Sorted: two that delete the same threads must not each hold one of them.
-        ids = sorted({reader.resolve(text, kinds=("thread",)).thread_id for text in texts})
-        return tuple(reader.thread(thread_id) for thread_id in ids)
+        ids = {reader.resolve(text, kinds=("thread",)).thread_id for text in texts}
+        found = {thread.thread_id: thread for thread_id in ids for thread in reader.family(thread_id)}
+        return tuple(found[thread_id] for thread_id in sorted(found))

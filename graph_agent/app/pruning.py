@@ -24,7 +24,7 @@ class PruneOrder:
 
     keep_turns: int
     text: str = ""
-    """One thread, or part of its id; empty: all of them."""
+    """One thread with its sub-agents, or part of its id; empty: all of them."""
     older_than: timedelta | None = None
     """Only threads that nobody has worked on for so long."""
     max_bytes: int | None = None
@@ -63,7 +63,8 @@ async def prune(database: Path, order: PruneOrder) -> Pruned:
     """
     with Reader.open(database) as reader:
         named = reader.resolve(order.text, kinds=("thread", "checkpoint")).thread_id if order.text else None
-        resting = [thread for thread in reversed(reader.threads()) if named in (None, thread.thread_id)]
+        found = reader.threads() if named is None else reader.family(named)
+        resting = list(reversed(found))
     chosen = [thread.thread_id for thread in resting if _is_old(thread, order.older_than)]
     async with await Database.open(database) as opened:
         before = _size(database)

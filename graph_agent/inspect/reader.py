@@ -26,7 +26,7 @@ from graph_agent.inspect.search import Hit, read_hits
 from graph_agent.inspect.shells import RunningShell, read_shells
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
-from graph_agent.inspect.threads import ThreadSummary, read_threads
+from graph_agent.inspect.threads import FAMILY, ThreadSummary, most_urgent, read_threads, with_sub_agents
 from graph_agent.inspect.transcript import TranscriptEntry, entries_of, read_transcript
 from graph_agent.inspect.visits import Visits, read_visits
 from graph_agent.ports import Done, Grant, JournalRow
@@ -104,7 +104,7 @@ class Reader:
 
     def threads(self) -> list[ThreadSummary]:
         """Every thread, newest first."""
-        return read_threads(self._database, read_lives(self._database))
+        return with_sub_agents(read_threads(self._database, read_lives(self._database)))
 
     def thread(self, thread_id: str) -> ThreadSummary:
         """One thread by its exact id.
@@ -113,6 +113,10 @@ class Reader:
             UnknownId: there is none.
         """
         return self._thread(thread_id, read_lives(self._database))
+
+    def family(self, thread_id: str) -> list[ThreadSummary]:
+        """One thread by its exact id, and every sub-agent below it."""
+        return with_sub_agents(read_threads(self._database, read_lives(self._database), FAMILY, (thread_id,)))
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         """The folders a thread may work in beside its workspace."""
@@ -228,10 +232,11 @@ class Reader:
         return [view for view in open_calls if view.record["status"] == status]
 
     def _thread(self, thread_id: str, lives: Lives) -> ThreadSummary:
-        found = read_threads(self._database, lives, "t.thread_id = ?", (thread_id,))
-        if not found:
+        family = with_sub_agents(read_threads(self._database, lives, FAMILY, (thread_id,)))
+        found = next((thread for thread in family if thread.thread_id == thread_id), None)
+        if found is None:
             raise UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows them all.")
-        return found[0]
+        return found
 
     def _inspection(self, thread: ThreadSummary, checkpoint_id: str | None) -> Inspection:
         thread_id = thread.thread_id
@@ -243,7 +248,9 @@ class Reader:
         is_held = is_head and thread.holder is not None
         calls = self._calls_of(state, is_held=is_held)
         asks = bool(state.interrupts)
-        status = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held, asks=asks)
+        own = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held, asks=asks)
+        # At the head what the sub-agents wait for counts too, as in the list of threads.
+        status = most_urgent((own, thread.status)) if is_head and not state.is_at_rest else own
         within = self._database.rows(_WITHIN, (thread_id,)) if is_head else []
         names = tuple(name for (name,) in within)
         shells = self.shells(thread_id)

@@ -1,8 +1,8 @@
 """Threads in short: one line each, with what they wait for. One statement, however many threads there are."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import ThreadStatus, thread_status
@@ -10,7 +10,11 @@ from graph_agent.inspect.holder import Lease
 from graph_agent.inspect.ledger import OPEN_BY_THREAD, load_json, views_of
 from graph_agent.inspect.lives import Lives
 
-__all__ = ["ThreadSummary", "read_threads"]
+__all__ = ["FAMILY", "ThreadSummary", "most_urgent", "read_threads", "with_sub_agents"]
+
+FAMILY = """t.thread_id IN (WITH RECURSIVE family(id) AS (SELECT ? UNION SELECT c.thread_id FROM threads c
+    JOIN family ON c.parent_thread = family.id WHERE c.parent_call IS NOT NULL) SELECT id FROM family)"""
+"""The condition on `t` for one thread and all sub-agents below it."""
 
 _STORED = (
     "thread_id",
@@ -24,6 +28,7 @@ _STORED = (
     "turns",
     "outcome",
     "parent_thread",
+    "parent_call",
 )
 _SELECT = f"""WITH open AS MATERIALIZED ({OPEN_BY_THREAD})
     SELECT {", ".join(f"t.{name}" for name in _STORED)},
@@ -55,10 +60,13 @@ class ThreadSummary:
     outcome: str
     """How the last turn ended: done, limit, stopped; empty while one is under way."""
     parent_thread: str | None
+    """The thread it was forked from, or whose sub-agent it is."""
+    parent_call: str | None
+    """The call of the parent whose sub-agent works here; None for a thread of the user's own."""
     queued_messages: int
     status: ThreadStatus
     pending_approvals: int
-    """Calls that wait for an answer nobody has given yet."""
+    """Calls that wait for an answer nobody has given yet, those of its sub-agents among them."""
     interrupted_calls: int
     """Calls that wait for a recovery decision nobody has made yet."""
     answered_calls: int
@@ -78,6 +86,33 @@ def read_threads(
     select = _SELECT if database.version >= _NOTES_USAGE else _SELECT.replace("t.usage", "NULL")
     rows = database.rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
     return [_summary(database, lives, row) for row in rows]
+
+
+def with_sub_agents(threads: Sequence[ThreadSummary]) -> list[ThreadSummary]:
+    """The same threads, in each also what its sub-agents wait for: only through it do they go on."""
+    children: dict[str, list[ThreadSummary]] = {}
+    for thread in threads:
+        if thread.parent_thread is not None and thread.parent_call is not None:
+            children.setdefault(thread.parent_thread, []).append(thread)
+    return [_with_children(thread, children) for thread in threads]
+
+
+def _with_children(thread: ThreadSummary, children: dict[str, list[ThreadSummary]]) -> ThreadSummary:
+    if thread.status == "at_rest" or thread.thread_id not in children:
+        return thread
+    below = [_with_children(child, children) for child in children[thread.thread_id]]
+    return replace(
+        thread,
+        status=most_urgent((thread.status, *(child.status for child in below))),
+        pending_approvals=thread.pending_approvals + sum(child.pending_approvals for child in below),
+        interrupted_calls=thread.interrupted_calls + sum(child.interrupted_calls for child in below),
+        answered_calls=thread.answered_calls + sum(child.answered_calls for child in below),
+    )
+
+
+def most_urgent(statuses: Iterable[ThreadStatus]) -> ThreadStatus:
+    """The one of them that says most of what is to be done."""
+    return min(statuses, key=get_args(ThreadStatus).index)
 
 
 def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> ThreadSummary:

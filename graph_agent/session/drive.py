@@ -146,7 +146,7 @@ class Drive:
             answer=last_answer(values),
             usage=told_usage(turn.get("usage")),
             thread_usage=told_usage(self.usage),
-            error=error or (f"the turn was paused: {why}" if status == "limit" and why else None),
+            error=error or (f"the turn was paused at a limit: {why}" if status == "limit" and why else None),
             budget=str(turn.get("budget") or "") if status == "limit" else "",
         )
 

@@ -44,7 +44,7 @@ def test_a_run_that_goes_wrong_again_and_again_ends_at_a_limit_and_can_be_gone_o
         asked = len(server.bodies)
         later, done = command.run_json("--resume", "t1", "--mode", "bypassPermissions")
 
-    assert (code, paused["status"], paused["error"]) == (5, "limit", f"the turn was paused: {why}")
+    assert (code, paused["status"], paused["error"]) == (5, "limit", f"the turn was paused at a limit: {why}")
     assert (asked, later, done["answer"], server.faults) == (times, 0, "another way", [])
     tries = command.workspace / "tries"
     assert not tries.exists() or tries.read_text() == "x\n" * 3

@@ -97,12 +97,27 @@ def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
             str(thread.turns),
             _open_of(thread),
             *((thread.workspace,) if has_places else ()),
-            thread.title,
+            f"{'  ' * (depth - 1)}└ {thread.title}" if depth else thread.title,
         )
-        for thread in threads
+        for depth, thread in _under_parents(threads)
     ]
     place = ("WORKSPACE",) if has_places else ()
     return table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", *place, "TITLE"), rows, place="WORKSPACE")
+
+
+def _under_parents(threads: list[ThreadSummary]) -> Iterator[tuple[int, ThreadSummary]]:
+    """The threads as they are, but each sub-agent below its parent, with its depth."""
+    known = {thread.thread_id for thread in threads}
+    tops: list[ThreadSummary] = []
+    children: dict[str, list[ThreadSummary]] = {}
+    for thread in threads:
+        parent = thread.parent_thread if thread.parent_call is not None else None
+        (children.setdefault(parent, []) if parent in known and parent is not None else tops).append(thread)
+    left = [(0, thread) for thread in reversed(tops)]
+    while left:
+        depth, thread = left.pop()
+        yield depth, thread
+        left.extend((depth + 1, child) for child in reversed(children.get(thread.thread_id, [])))
 
 
 def _open_of(thread: ThreadSummary) -> str:
@@ -140,7 +155,8 @@ def _thread_lines(
             "checkpoint": thread.checkpoint_id or "",
             "turns": f"{thread.turns}{f', last one ended: {thread.outcome}' if thread.outcome else ''}",
             "queued": str(thread.queued_messages or ""),
-            "forked from": thread.parent_thread or "",
+            "forked from": thread.parent_thread or "" if thread.parent_call is None else "",
+            "sub-agent of": f"{thread.parent_thread}, call {thread.parent_call}" if thread.parent_call else "",
             "tokens": usage_text(told_usage(thread.usage or {**tokens, "unpriced_requests": 1})),
             "calls": ", ".join(f"{count} {status}" for status, count in statuses.items()),
         }

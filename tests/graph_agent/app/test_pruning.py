@@ -17,7 +17,7 @@ _TURNS = 8
 async def stage(tmp_path: Path) -> Stage:
     stage = Stage(tmp_path / "agent.db", ScriptedModel())
     for thread_id in (THREAD, _OTHER):
-        stage.model = ScriptedModel(*(text("x" * 20_000) for _ in range(_TURNS)))
+        stage.model = ScriptedModel(*(text("some words of a long answer " * 700) for _ in range(_TURNS)))
         async with stage.life(thread=thread_id) as session:
             for number in range(_TURNS):
                 await session.send(f"t{number}")

@@ -30,6 +30,7 @@ def test_threads_list_has_the_documented_shape(rows: Rows) -> None:
                 "created_at": START,
                 "outcome": "",
                 "parent_thread": None,
+                "parent_call": None,
                 "queued_messages": 0,
                 "usage": None,
                 "held_by": None,

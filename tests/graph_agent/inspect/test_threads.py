@@ -39,6 +39,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
         turns=2,
         outcome="done",
         parent_thread="t0",
+        parent_call=None,
         queued_messages=1,
         status="at_rest",
         pending_approvals=0,

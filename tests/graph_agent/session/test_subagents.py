@@ -1,6 +1,8 @@
 from pathlib import Path
 
+from graph_agent.app.deleting import delete
 from graph_agent.errors import ModelError
+from graph_agent.inspect import Reader
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.family import PARENT, Family, TaskModel, asked
 
@@ -133,3 +135,23 @@ async def test_what_a_stopped_sub_agent_had_used_counts_for_its_parent(tmp_path:
         stopped = await session.stop()
 
     assert (stopped.status, stopped.usage["requests"], stopped.thread_usage["requests"]) == ("stopped", 2, 2)
+
+
+async def test_what_a_sub_agent_waits_for_stands_in_its_parents_line_and_goes_with_it(tmp_path: Path) -> None:
+    model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK, text("done")]})
+    family = Family(tmp_path, model)
+    async with family.life() as session:
+        await session.send("go")
+
+    with Reader.open(family.database) as reader:
+        listed = {
+            thread.thread_id: (thread.parent_call, thread.status, thread.pending_approvals)
+            for thread in reader.threads()
+        }
+        inspected = reader.inspection(PARENT).status
+    deleted = await delete(family.database, [PARENT], lambda _: True)
+
+    child = family.child("c1")
+    assert listed == {PARENT: (None, "awaiting_approval", 1), child: ("c1", "awaiting_approval", 1)}
+    assert inspected == "awaiting_approval"
+    assert {thread.thread_id for thread in deleted.threads} == {PARENT, child}
