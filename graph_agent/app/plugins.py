@@ -64,11 +64,18 @@ def _given_in_time(source: Source, workspace: Path) -> Found:
 def _given(source: Source, workspace: Path) -> Found:
     try:
         return load(source, workspace)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the one boundary between plug-ins' bugs and the start
+    # In a thread of its own no Ctrl-C arrives: whatever comes here, the plug-in raised it.
+    except BaseException as error:  # noqa: BLE001 - the one boundary between plug-ins' bugs and the start
         # Below the level that reaches a terminal where no log is set up: the line tells the user what matters.
         _log.info("a plug-in cannot be used: %s", source.place, exc_info=True)
-        said = " ".join(str(error).split()) or "it says no more"
-        return Found(problems=(f"{source.place}: {type(error).__name__}: {said}",))
+        return Found(problems=(f"{source.place}: {type(error).__name__}: {_said(error)}",))
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return " ".join(str(error).split()) or "it says no more"
+    except Exception:  # noqa: BLE001 - its text is the plug-in's own code as well
+        return "it cannot say why"
 
 
 def _sources(settings: Settings, problems: list[str]) -> Iterator[Source]:

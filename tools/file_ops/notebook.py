@@ -29,7 +29,8 @@ def _cell(number: int, cell: Any) -> Iterator[str]:
         return
     yield f"--- cell {number}: {cell.get('cell_type', 'unknown')} ---"
     yield _joined(cell.get("source")).rstrip("\n")
-    for output in cell.get("outputs") or ():
+    outputs = cell.get("outputs")
+    for output in outputs if isinstance(outputs, list) else ():
         if isinstance(output, Mapping) and (told := _output(output)):
             yield f"--- output of cell {number} ---"
             yield told.rstrip("\n")

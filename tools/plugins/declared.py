@@ -44,12 +44,12 @@ def _not_among(attribute: str, value: object, kinds: type[ToolRiskLevel] | type[
 
 
 def _sizes(tool: BaseTool) -> Iterator[str]:
-    for attribute in ("timeout_s", "max_result_chars"):
-        value = getattr(tool, attribute)
-        is_left_open = attribute == "max_result_chars" and value is None
-        is_size = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-        if not is_left_open and not is_size:
-            yield f"{attribute} = {value!r}: a number above 0 is expected"
+    seconds: Any = tool.timeout_s
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds > 0:
+        yield f"timeout_s = {seconds!r}: a number above 0 is expected"
+    chars: Any = tool.max_result_chars
+    if chars is not None and (not isinstance(chars, int) or isinstance(chars, bool) or chars <= 0):
+        yield f"max_result_chars = {chars!r}: a whole number above 0 is expected"
 
 
 def _arguments(tool: BaseTool) -> Iterator[str]:

@@ -171,6 +171,8 @@ def test_the_risk_of_a_built_in_tool_is_fixed(home: Path) -> None:
     [
         ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
         ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: it says no more"),
+        ("class Mute(Exception):\n    __str__ = None\nraise Mute", "Mute: it cannot say why"),
         ("raise ValueError('two\\nlines')", "ValueError: two lines"),
         ("raise ValueError", "ValueError: it says no more"),
         ("import time\ntime.sleep(2)", "it did not give its tools within 0.05 s"),

@@ -54,6 +54,13 @@ def test_what_is_no_notebook_is_none(text: str) -> None:
     assert as_cells(text) is None
 
 
+@pytest.mark.parametrize("outputs", [5, True, "text", {"output_type": "stream"}])
+def test_a_cell_whose_outputs_are_no_list_is_shown_without_them(outputs: object) -> None:
+    book = {"nbformat": 4, "cells": [{"cell_type": "code", "source": "x", "outputs": outputs}]}
+
+    assert as_cells(json.dumps(book)) == "--- cell 1: code ---\nx\n"
+
+
 async def test_a_notebook_is_read_as_its_cells_and_a_broken_one_as_its_text(tmp_path: Path) -> None:
     around = ToolSurroundings(tmp_path)
     (around.workspace / "a.ipynb").write_text(json.dumps(_BOOK))

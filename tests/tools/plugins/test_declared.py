@@ -62,7 +62,8 @@ def test_a_sound_declaration_has_nothing_against_it(kind: type[Sound]) -> None:
         ("risk_level", "extreme", "risk_level = 'extreme': one of low, medium, high is expected"),
         ("kind", None, "kind = None: one of readonly, write, execute is expected"),
         ("timeout_s", "1", "timeout_s = '1': a number above 0 is expected"),
-        ("max_result_chars", 0, "max_result_chars = 0: a number above 0 is expected"),
+        ("max_result_chars", 0, "max_result_chars = 0: a whole number above 0 is expected"),
+        ("max_result_chars", 9.5, "max_result_chars = 9.5: a whole number above 0 is expected"),
         ("args_schema", {"text": "str"}, "args_schema = {'text': 'str'}: a pydantic model is expected"),
     ],
 )
