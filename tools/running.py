@@ -35,7 +35,7 @@ async def execute(
     *,
     passing: tuple[type[Exception], ...] = (),
 ) -> ToolResult:
-    """Run the tool. Whatever it raises, except a cancellation and what is `passing`, becomes an error result.
+    """Run the tool. Whatever it raises of its own, except what is `passing`, becomes an error result.
 
     Raises:
         BadArguments: the arguments are unusable.
@@ -45,25 +45,41 @@ async def execute(
     keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
     if _declares(keyword, tool.execute):
         keywords[keyword] = context
-    stops: tuple[type[BaseException], ...] = (asyncio.CancelledError, *passing)
+    # Ctrl-C, and the end of a coroutine that nobody awaits any more, cannot be told from the tool's own.
+    stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit, *passing)
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
             return _required(await tool.execute(**keywords))
     except stops:
         context.cancellation.set()
         raise
-    except Exception as error:  # noqa: BLE001 - the one boundary between a tool's bugs and the run
+    except BaseException as error:  # The one boundary between a tool's bugs and the run.
         context.cancellation.set()
+        if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+            raise
         if isinstance(error, TimeoutError) and limit.expired():
             return failure(
                 ToolErrorType.TIMEOUT,
                 f"{tool.name} was stopped after {tool.timeout_s:g} seconds; ask for less at once.",
             )
         _log.exception("tool %s failed", tool.name)
+        told = f"{type(error).__name__}: {_said(error)}"
         return failure(
-            ToolErrorType.UNKNOWN,
-            f"{tool.name} failed inside: {type(error).__name__}: {error}. What it did until then stays done.",
+            ToolErrorType.UNKNOWN, f"{tool.name} failed inside: {told}. What it did until then stays done."
         )
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody asked for it: a tool may raise the same without."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - its text is the tool's own code as well
+        return "it cannot say why"
 
 
 async def preview(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Preview | None:
@@ -83,6 +99,10 @@ async def foresee(tool: BaseTool, arguments: Mapping[str, Any], context: ToolCon
 def _required(result: object) -> ToolResult:
     if not isinstance(result, ToolResult):
         raise TypeError(f"execute must return a ToolResult, not {type(result).__name__}")
+    given = {"output": (result.output, str), "display": (result.display, str), "metadata": (result.metadata, dict)}
+    for field, (value, kind) in {**given, "error": (result.error, str | None)}.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"the {field} of a ToolResult cannot be {type(value).__name__}")
     return result
 
 

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -49,6 +50,40 @@ async def test_a_bug_in_a_tool_becomes_an_error_result_with_its_traceback_in_the
     assert result.metadata == {"error_type": "unknown"}
     assert result.error == "acting failed inside: KeyError: 'lost'. What it did until then stays done."
     assert [record.exc_info is not None for record in caplog.records] == [True]
+
+
+class Mute(Exception):
+    __str__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (BaseException("b"), "BaseException: b"),
+        (asyncio.CancelledError("unasked"), "CancelledError: unasked"),
+        (Mute(), "Mute: it cannot say why"),
+    ],
+)
+async def test_no_tool_ends_the_run_whatever_it_raises(tmp_path: Path, raised: BaseException, told: str) -> None:
+    class Wild(Acting):
+        async def execute(self, *, what: str) -> ToolResult:
+            raise raised
+
+    result = await execute(Wild(), {"what": "x"}, ToolSurroundings(tmp_path).context())
+
+    assert result.error == f"acting failed inside: {told}. What it did until then stays done."
+
+
+@pytest.mark.parametrize("fields", [{"output": 7}, {"output": "", "display": 7}, {"output": "", "error": 7}])
+async def test_a_result_of_the_wrong_types_is_a_bug_of_the_tool(tmp_path: Path, fields: dict[str, Any]) -> None:
+    class Odd(Acting):
+        async def execute(self, *, what: str) -> ToolResult:
+            return ToolResult(**fields)
+
+    result = await execute(Odd(), {"what": "x"}, ToolSurroundings(tmp_path).context())
+
+    assert "of a ToolResult cannot be int" in str(result.error)
 
 
 async def test_a_tool_over_its_time_is_stopped_and_its_cancellation_set(tmp_path: Path) -> None:
