@@ -53,20 +53,25 @@ async def execute(
     except stops:
         context.cancellation.set()
         raise
-    except BaseException as error:  # The one boundary between a tool's bugs and the run.
+    except asyncio.CancelledError as error:
         context.cancellation.set()
-        if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+        if _is_cancelled():
             raise
+        return _broken(tool, error)
+    except BaseException as error:  # noqa: BLE001 - the one boundary between a tool's bugs and the run
+        context.cancellation.set()
         if isinstance(error, TimeoutError) and limit.expired():
             return failure(
                 ToolErrorType.TIMEOUT,
                 f"{tool.name} was stopped after {tool.timeout_s:g} seconds; ask for less at once.",
             )
-        _log.exception("tool %s failed", tool.name)
-        told = f"{type(error).__name__}: {_said(error)}"
-        return failure(
-            ToolErrorType.UNKNOWN, f"{tool.name} failed inside: {told}. What it did until then stays done."
-        )
+        return _broken(tool, error)
+
+
+def _broken(tool: BaseTool, error: BaseException) -> ToolResult:
+    _log.error("tool %s failed", tool.name, exc_info=error)
+    told = f"{type(error).__name__}: {_said(error)}"
+    return failure(ToolErrorType.UNKNOWN, f"{tool.name} failed inside: {told}. What it did until then stays done.")
 
 
 def _is_cancelled() -> bool:
