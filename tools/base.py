@@ -83,6 +83,8 @@ class BaseTool:
     kind: ToolKind = ToolKind.EXECUTE
     display_name: str = ""
     """Empty: the name."""
+    risk_is_configured: bool = False
+    """Whether `risk_level` is the user's own setting; believed of the tools of MCP servers alone."""
     original_name: str = ""
     """A further name under which rules may speak of it: the one its origin knows it by."""
     version: str = "1.0.0"

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from graph_agent.app.plugins import full_registry
 from graph_agent.app.tooling import policy_of
 from graph_agent.config.settings import Settings
+from graph_agent.toolbox.facts import risk_here
 from graph_agent.toolbox.offering import hidden_names, offered_names
-from policy import PolicySettings, risk_of
+from policy import PolicySettings
 from tools.base import BaseTool, Limits
 from tools.registry import Origin, plans
 
@@ -82,7 +83,7 @@ def _known(
 ) -> KnownTool:
     return KnownTool(
         name=tool.name,
-        risk=risk_of(tool.name, str(tool.risk_level), is_own=origin == "builtin", settings=policy.risk),
+        risk=risk_here(tool, origin, policy),
         kind=str(tool.kind),
         origin=origin,
         offered=is_offered,

@@ -53,6 +53,7 @@ _TIGHTER: Mapping[str, Callable[[Any, Any], bool]] = {
 
 _ONLY_TIGHTER = "a project may only tighten this"
 _NOT_ITS_OWN = "a project may not set this"
+_ONLY_HIGH = "a project may only raise a risk, to high"
 _UNKNOWN = "no such setting"
 _TAKEN = "a server of your own has this name"
 
@@ -130,12 +131,26 @@ def _sorted_out(said: Mapping[str, Any], standing: Mapping[str, Found], place: s
         if key == "mcp_servers" and isinstance(value, dict):
             taken = _own(standing, key)
             ignored |= {item_key(key, name): Ignored(value[name], _TAKEN) for name in value if name in taken}
-            counting[key] = Found({name: one for name, one in value.items() if name not in taken}, place)
+            theirs = {name: one for name, one in value.items() if name not in taken}
+            lowered = {name: one["risk"] for name, one in theirs.items() if _lowers(one)}
+            ignored |= {item_key(key, f"{name}.risk"): Ignored(risk, _ONLY_HIGH) for name, risk in lowered.items()}
+            counting[key] = Found(
+                {name: _without_risk(one) if name in lowered else one for name, one in theirs.items()}, place
+            )
         elif why := _objection(key, value, standing):
             ignored[key] = Ignored(value, why)
         else:
             counting[key] = Found(value, place)
     return ProjectSettings(counting, ignored)
+
+
+def _lowers(server: Any) -> bool:
+    """Also "medium" does: it is less than what most tools have where nothing is said."""
+    return isinstance(server, dict) and server.get("risk") in ("low", "medium")
+
+
+def _without_risk(server: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in server.items() if key != "risk"}
 
 
 def _objection(key: str, value: Any, standing: Mapping[str, Found]) -> str:

@@ -47,6 +47,7 @@ class McpTool(BaseTool):
         self.args_schema = arguments_model(tool.inputSchema)
         only_reads = hints is not None and hints.readOnlyHint and not hints.destructiveHint
         self.kind = ToolKind.READONLY if only_reads else ToolKind.EXECUTE
+        self.risk_is_configured = running.server.risk is not None
         self.risk_level = ToolRiskLevel(running.server.risk or _declared_risk(tool))
         self.timeout_s = running.server.timeout + _BEYOND_THE_SERVERS_LIMIT_S
         self._tool = tool

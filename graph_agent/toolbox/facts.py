@@ -8,11 +8,11 @@ from typing import Any, Literal
 from graph_agent.ports import Scope
 from graph_agent.toolbox.command import command_facts
 from graph_agent.toolbox.places import Setting, path_fact
-from policy import CallFacts, risk_of
+from policy import CallFacts, PolicySettings, Risk, risk_of
 from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget, ToolKind
 from tools.registry import Origin, plans
 
-__all__ = ["Setting", "call_facts", "kind_of", "with_command"]
+__all__ = ["Setting", "call_facts", "kind_of", "risk_here", "with_command"]
 
 Kind = Literal["readonly", "write", "execute"]
 
@@ -22,6 +22,15 @@ def kind_of(tool: BaseTool, arguments: Mapping[str, Any]) -> Kind:
     if tool.is_read_only(arguments):
         return "readonly"
     return "write" if tool.kind == ToolKind.WRITE else "execute"
+
+
+def risk_here(tool: BaseTool, origin: Origin | None, policy: PolicySettings) -> Risk:
+    """The risk of a registered tool's calls.
+
+    A server's tool whose risk the user configured is taken at that word. A plug-in could say so itself.
+    """
+    is_own = origin == "builtin" or (origin == "mcp" and tool.risk_is_configured)
+    return risk_of(tool.name, str(tool.risk_level), is_own=is_own, settings=policy.risk)
 
 
 def call_facts(
@@ -35,11 +44,10 @@ def call_facts(
     targets = tool.targets(arguments)
     commands = [target for target in targets if isinstance(target, CommandTarget)]
     hosts = tuple(target.text for target in targets if isinstance(target, HostTarget))
-    declared = str(tool.risk_level)
     facts = CallFacts(
         tool=tool.name,
         mode=scope.mode,
-        risk=risk_of(tool.name, declared, is_own=origin == "builtin", settings=setting.policy.risk),
+        risk=risk_here(tool, origin, setting.policy),
         kind=kind_of(tool, arguments),
         workspace=setting.workspace,
         original_tool=tool.original_name,

@@ -102,6 +102,17 @@ def test_rules_and_servers_are_added_to_the_users_own_and_each_says_whence_it_is
     }
 
 
+@pytest.mark.parametrize(("risk", "counts"), [("low", False), ("medium", False), ("high", True)])
+def test_a_project_only_raises_the_risk_of_its_servers(risk: str, counts: bool) -> None:
+    said = project_settings(_project(f'[mcp_servers.x]\ncommand = "c"\nrisk = "{risk}"'), {})
+
+    told = {"risk": risk} if counts else {}
+    assert said.counting["mcp_servers"].value == {"x": {"command": "c", **told}}
+    assert {key: found.value for key, found in said.ignored.items()} == (
+        {} if counts else {"mcp_servers.x.risk": risk}
+    )
+
+
 def test_a_flag_and_the_environment_go_before_a_project(tmp_path: Path) -> None:
     env = {"GRAPH_AGENT_HOME": str(tmp_path), "GRAPH_AGENT_MODE": "default"}
 

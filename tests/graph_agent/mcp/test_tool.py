@@ -6,6 +6,9 @@ from mcp.types import Tool
 
 from graph_agent.mcp.server import RunningServer
 from graph_agent.mcp.tool import McpTool
+from graph_agent.ports import Scope
+from graph_agent.toolbox.facts import Setting, call_facts
+from policy import PolicySettings, judge
 from tests.cases.processes import running_with
 from tests.fakes.mcp_servers import Harbour, demo, odd
 from tools.base import McpProgress, Progress, ToolContext, ToolKind, ToolRiskLevel
@@ -118,5 +121,13 @@ async def test_a_server_is_believed_where_it_warns_and_its_words_are_bounded(tmp
         ToolRiskLevel.HIGH,
         ToolRiskLevel.LOW,
     )
+    assert [tool.risk_is_configured for tool in (note, tame)] == [False, True]
+    assert [
+        judge(
+            call_facts(tool, {"text": "t"}, Scope("t", "default"), Setting(tmp_path, PolicySettings()), "mcp"),
+            PolicySettings(),
+        ).verdict
+        for tool in (note, tame)
+    ] == ["ask", "allow"]
     assert len(str(strict.description)) == 4_001
     assert note.display_call({"text": "t" * 100}).endswith("…")

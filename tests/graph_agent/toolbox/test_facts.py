@@ -10,6 +10,7 @@ from policy import CallFacts, PathFact, PolicySettings
 from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget, Target, ToolKind, ToolRiskLevel
 from tools.file_ops.write_file import WriteFileTool
 from tools.paths import PathRefused
+from tools.registry import Origin
 
 
 class Fetcher(BaseTool):
@@ -64,6 +65,18 @@ def test_a_foreign_tool_has_at_least_medium_risk_and_a_host_is_its_signature(tmp
     facts = call_facts(Fetcher(), {}, Scope("t", "default"), setting, "mcp")
 
     assert (facts.risk, facts.signature, facts.plans) == ("medium", "h:80", True)
+
+
+@pytest.mark.parametrize(("origin", "risk"), [("mcp", "low"), ("plugin", "medium"), (None, "medium")])
+def test_the_risk_the_user_set_for_a_server_lowers_its_tools_and_no_plug_in_can_claim_it(
+    tmp_path: Path, origin: Origin | None, risk: str
+) -> None:
+    tool = Fetcher()
+    tool.risk_is_configured = True
+
+    facts = call_facts(tool, {}, Scope("t", "default"), Setting(tmp_path.resolve(), PolicySettings()), origin)
+
+    assert facts.risk == risk
 
 
 def test_several_commands_are_judged_as_one_text(tmp_path: Path) -> None:
