@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from graph_agent.cli.options import AsJson
-from graph_agent.cli.plain import PlainCommand, PlainGroup
+from graph_agent.cli.plain import PlainCommand, PlainGroup, StartingCommand
 
 __all__ = ["mcp_app"]
 
@@ -49,7 +49,7 @@ def list_command(as_json: AsJson = False) -> None:
     list_servers(as_json=as_json)
 
 
-@mcp_app.command("add", cls=PlainCommand)
+@mcp_app.command("add", cls=StartingCommand)
 def add_command(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="A name of your choice; with --from, one of the file.")

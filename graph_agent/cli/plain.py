@@ -8,8 +8,9 @@ from typing import Any
 
 from typer import BadParameter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.exceptions import TyperException
 
-__all__ = ["PlainCommand", "PlainGroup", "ResumingCommand"]
+__all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "StartingCommand"]
 
 
 _ANY_LENGTH = 1000
@@ -60,6 +61,21 @@ class ResumingCommand(PlainCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The parser knows no option with a value that may be left out: the empty ID is put in for it."""
         return super().parse_args(ctx, [part for number in range(len(args)) for part in _with_id(args, number)])
+
+
+class StartingCommand(PlainCommand):
+    """A command that is given another command: an option it does not know may be that one's."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer does; the complaint about an unknown option says where -- belongs."""
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            if "--" not in args and (option := getattr(error, "option_name", "")):
+                error.message = (
+                    f"No such option: {option}. If it belongs to the command to start, put -- before that command."
+                )
+            raise
 
 
 class PlainGroup(TyperGroup):

@@ -26,3 +26,14 @@ def test_what_is_not_trusted_or_not_there_is_not_started(home: Path, name: str, 
     refused = mcp("test", name)
 
     assert (said in str(refused.exception), (home / "trace").exists()) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"), [(("x", "npx", "-y"), True), (("--what", "x", "--", "npx", "-y"), False)]
+)
+def test_an_option_that_may_be_the_servers_is_answered_with_where_the_dashes_belong(
+    arguments: tuple[str, ...], told: bool
+) -> None:
+    refused = mcp("add", *arguments)
+
+    assert (refused.exit_code, "put -- before that command" in refused.output) == (2, told)
