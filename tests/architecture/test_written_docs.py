@@ -11,7 +11,7 @@ LISTED_COMMAND = re.compile(r"^## graph-agent (.+)$", re.MULTILINE)
 
 def written_pages() -> list[str]:
     deep = (path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
-    return sorted({"README.md", "CONTRIBUTING.md", "CHANGELOG.md", *deep})
+    return sorted({"README.md", "README.zh-CN.md", "CONTRIBUTING.md", "CHANGELOG.md", *deep})
 
 
 def dead_links(root: Path, page: str) -> list[str]:
