@@ -8,10 +8,10 @@ from graph_agent.store.migrations import MIGRATIONS
 
 _LEFT_OUT = {
     "decisions": {"id", "outside"},
-    "threads": {"add_dirs"},
+    "threads": {"add_dirs", "asks", "usage"},
     "journal": {"process_group", "process_started", "boot_id"},
 }
-_STAY = {"leases", "grants", "imported", "searched"}
+_STAY = {"leases", "grants", "imported", "searched", "shells"}
 
 
 @pytest.mark.parametrize(
