@@ -14,11 +14,11 @@ from graph_agent.calls import SHORTENED
 from graph_agent.errors import ContextOverflow, ModelError, StorageError
 from graph_agent.events import Compacted, EventBus, Warned
 from graph_agent.graph.shrinking import Shrinking, shrinking_of
-from graph_agent.graph.sizing import Known, Size, allowance_of, size_of
+from graph_agent.graph.sizing import Size, allowance_of, size_of
 from graph_agent.graph.summary import Facts, outline, requests_in, summary_message, summary_request
 from graph_agent.ports import Blobs, ChatModel, Delta, Journal, ModelRequest
 from graph_agent.ports.meter import UNPRICED, Meter
-from graph_agent.ports.tokens import estimate_message_tokens
+from graph_agent.ports.tokens import Known, estimate_message_tokens
 from graph_agent.ports.window import Window, WindowOf, assumed_window
 
 if TYPE_CHECKING:

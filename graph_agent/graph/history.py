@@ -39,7 +39,7 @@ def require_valid(messages: "Sequence[AnyMessage]") -> None:
 def _require_sound(position: int, call_ids: list[str], seen: set[str], *, has_text: bool) -> None:
     if not call_ids and not has_text:
         raise InvalidHistory(f"message {position} has neither text nor calls")
-    if len({*call_ids} | seen) < len(call_ids) + len(seen):
+    if len({*call_ids}) < len(call_ids) or not seen.isdisjoint(call_ids):
         raise InvalidHistory(f"message {position} repeats a call id among {call_ids}")
 
 

@@ -77,7 +77,9 @@ class Reasoning:
             update = {} if smaller is None else _smaller(state, {}, smaller)
             return Step("shortened", {**update, "turn": turn[COMPACT_ONLY]})
         if life.budget != UNLIMITED and (
-            pause := passed(life.budget, (turn, state), self.meter.least(request, self.model.label))
+            pause := passed(
+                life.budget, (turn, state), self.meter.least(request, self.model.label, self.compaction.known)
+            )
         ):
             return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
         if (instead := await self._fit(state, turn, request, here)) is not None:
@@ -113,7 +115,7 @@ class Reasoning:
             if smaller is None:
                 raise
             return Step("compacted", _smaller(state, {**turn, "overflowed": True}, smaller))
-        usage = self.meter.usage_of(request, reply, self.model.label)
+        usage = self.meter.usage_of(request, reply, self.model.label, self.compaction.known)
         message = await self._adopt(reply, scope.thread_id)
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)
         self.bus.publish(ModelReplied(message.text, call_ids, usage))

@@ -7,17 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.ports.tokens import estimate_declaration_tokens, estimate_message_tokens
+from graph_agent.ports.tokens import Known, estimate_declaration_tokens, known_message_tokens
 from graph_agent.ports.window import Window
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["Allowance", "Known", "Size", "allowance_of", "size_of"]
-
-Known = dict[tuple[str, int], int]
-"""Estimates by id and length: a message is weighed once, however often it is sent."""
-_MOST_KNOWN = 4_000
+__all__ = ["Allowance", "Size", "allowance_of", "size_of"]
 
 _BELIEVABLE = 3
 """A told count that is more than so many times off the estimate is taken for an error of the provider."""
@@ -80,7 +76,8 @@ def size_of(
             before it has been compacted since.
         known: estimates from earlier requests; those of this one are added.
     """
-    costs = [_cost_of(message, {} if known is None else known) for message in messages]
+    remembered: Known = {} if known is None else known
+    costs = [known_message_tokens(message, remembered) for message in messages]
     leading = next((at for at, message in enumerate(messages) if message.type != "system"), len(messages))
     size = Size(sum(map(estimate_declaration_tokens, tools)) + sum(costs[:leading]), tuple(costs[leading:]))
     for position in range(len(messages) - 1, -1, -1):
@@ -92,17 +89,6 @@ def size_of(
             is_sound = size.estimated <= total * _BELIEVABLE and total <= size.estimated * _BELIEVABLE
             return Size(size.fixed, size.messages, total if is_sound else None)
     return size
-
-
-def _cost_of(message: "BaseMessage", known: Known) -> int:
-    if message.id is None or not isinstance(message.content, str):
-        return estimate_message_tokens(message)
-    key = (message.id, len(message.content))
-    if key not in known:
-        if len(known) >= _MOST_KNOWN:
-            known.clear()
-        known[key] = estimate_message_tokens(message)
-    return known[key]
 
 
 def allowance_of(size: Size, window: Window) -> Allowance:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph_agent.ports.model import ModelRequest
 from graph_agent.ports.spending import TOKENS
-from graph_agent.ports.tokens import estimate_message_tokens, estimate_request_tokens
+from graph_agent.ports.tokens import Known, estimate_message_tokens, estimate_request_tokens
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -36,10 +36,12 @@ class Meter:
     """By a model's name, or by name and host as `NAME @ HOST`."""
     currency: str = "USD"
 
-    def usage_of(self, request: ModelRequest, reply: "AIMessage", label: str) -> dict[str, Any]:
+    def usage_of(
+        self, request: ModelRequest, reply: "AIMessage", label: str, known: Known | None = None
+    ) -> dict[str, Any]:
         """What one request used, to be summed. `label` is that of the model, where the reply does not tell it."""
         told = _told(reply)
-        counts = told if told is not None else _estimated(request, reply)
+        counts = told if told is not None else _estimated(request, reply, known)
         usage = {**{key: count for key, count in counts.items() if count}, "requests": 1}
         if told is None:
             usage["estimated_requests"] = 1
@@ -54,9 +56,9 @@ class Meter:
         """What the model of this label costs; None where no price is configured."""
         return self._price(_parts(label))
 
-    def least(self, request: ModelRequest, label: str) -> tuple[int, float | None]:
+    def least(self, request: ModelRequest, label: str, known: Known | None = None) -> tuple[int, float | None]:
         """Tokens and cost that a request will surely take, whatever the answer is; None without a price."""
-        tokens = int(estimate_request_tokens(request.messages, request.tools) * _SURELY)
+        tokens = int(estimate_request_tokens(request.messages, request.tools, known) * _SURELY)
         price = self.price_of(label)
         return tokens, _cost({"input_tokens": tokens, "cached_input_tokens": tokens}, price) if price else None
 
@@ -89,8 +91,8 @@ def _told(reply: "AIMessage") -> dict[str, int] | None:
     return {**counts, "cached_input_tokens": cached, "reasoning_tokens": reasoning}
 
 
-def _estimated(request: ModelRequest, reply: "AIMessage") -> dict[str, int]:
-    into = estimate_request_tokens(request.messages, request.tools)
+def _estimated(request: ModelRequest, reply: "AIMessage", known: Known | None) -> dict[str, int]:
+    into = estimate_request_tokens(request.messages, request.tools, known)
     out = estimate_message_tokens(reply)
     return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
 

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 __all__ = [
+    "Known",
     "estimate_declaration_tokens",
     "estimate_message_tokens",
     "estimate_request_tokens",
     "estimate_tokens",
+    "known_message_tokens",
 ]
+
+Known = dict[tuple[str, int], int]
+"""Estimates by id and length: a message is weighed once, however often it is sent."""
+_MOST_KNOWN: Final = 4_000
 
 _WEIGHTS: Final = (
     (bytes(range(0x61, 0x7B)), 0.21),  # small letters
@@ -66,14 +72,30 @@ def estimate_message_tokens(message: "BaseMessage") -> int:
     return total
 
 
+def known_message_tokens(message: "BaseMessage", known: Known) -> int:
+    """The same, weighed at the first request that it is part of; `known` takes it for the next ones."""
+    if message.id is None or not isinstance(message.content, str):
+        return estimate_message_tokens(message)
+    key = (message.id, len(message.content))
+    if key not in known:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[key] = estimate_message_tokens(message)
+    return known[key]
+
+
 def estimate_declaration_tokens(declaration: Mapping[str, Any]) -> int:
     """About how many tokens one function declaration is."""
     return estimate_tokens(json.dumps(declaration, ensure_ascii=False, default=str))
 
 
-def estimate_request_tokens(messages: "Iterable[BaseMessage]", tools: Iterable[Mapping[str, Any]] = ()) -> int:
-    """About how many tokens a whole request is."""
-    return sum(map(estimate_message_tokens, messages)) + sum(map(estimate_declaration_tokens, tools))
+def estimate_request_tokens(
+    messages: "Iterable[BaseMessage]", tools: Iterable[Mapping[str, Any]] = (), known: Known | None = None
+) -> int:
+    """About how many tokens a whole request is; messages that are `known` are not weighed again."""
+    remembered: Known = {} if known is None else known
+    talk = sum(known_message_tokens(message, remembered) for message in messages)
+    return talk + sum(map(estimate_declaration_tokens, tools))
 
 
 def _blocks(content: "str | Sequence[str | Mapping[str, Any]]") -> "Sequence[str | Mapping[str, Any]]":

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
-from graph_agent.ports.tokens import estimate_request_tokens
+from graph_agent.ports.tokens import Known, estimate_request_tokens
 from graph_agent.ports.window import Window
 from graph_agent.store.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -43,11 +43,14 @@ class _Forgetful(ScriptedModel):
     def __init__(self, *replies: AIMessage) -> None:
         super().__init__(*replies)
         self.sizes: list[tuple[int, int]] = []
+        self._known: Known = {}
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         said = await super().reply(request, on_delta)
         self.requests.clear()
-        self.sizes.append((len(request.messages), estimate_request_tokens(request.messages, request.tools)))
+        self.sizes.append(
+            (len(request.messages), estimate_request_tokens(request.messages, request.tools, self._known))
+        )
         return said
 
 

@@ -1,8 +1,8 @@
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph_agent.graph.sizing import Allowance, Known, Size, allowance_of, size_of
-from graph_agent.ports.tokens import estimate_declaration_tokens, estimate_message_tokens
+from graph_agent.graph.sizing import Allowance, Size, allowance_of, size_of
+from graph_agent.ports.tokens import Known, estimate_declaration_tokens, estimate_message_tokens
 from graph_agent.ports.window import Window
 
 TOOLS = [{"type": "function", "function": {"name": "read_file"}}]

@@ -8,6 +8,8 @@ from graph_agent.ports.meter import UNPRICED, Meter, Rate
 if TYPE_CHECKING:
     from langchain_core.messages.ai import UsageMetadata
 
+    from graph_agent.ports.tokens import Known
+
 _REQUEST = ModelRequest([HumanMessage("hello " * 100)], ())
 _METER = Meter({"m": Rate(input=2, output=10, cached_input=0.5), "m @ there": Rate(input=4, output=20)}, "EUR")
 _TOLD: "UsageMetadata" = {
@@ -67,3 +69,15 @@ def test_what_a_request_surely_takes_is_half_of_what_it_is_estimated_at() -> Non
     assert 50 <= tokens <= 100
     assert cost == tokens * 0.5 / 1e6
     assert UNPRICED.least(_REQUEST, "m @ here") == (tokens, None)
+
+
+def test_a_long_conversation_is_not_weighed_again_for_each_request() -> None:
+    known: Known = {}
+    request = ModelRequest([HumanMessage("one two three", id="h")], ())
+
+    first = UNPRICED.least(request, "m", known)
+    known[("h", 13)] = 1_000
+
+    assert first == UNPRICED.least(request, "m")
+    assert UNPRICED.least(request, "m", known)[0] == 500
+    assert UNPRICED.usage_of(request, AIMessage(""), "m", known)["input_tokens"] == 1_000
