@@ -81,15 +81,14 @@ def test_a_deferred_tool_is_named_searched_for_and_declared_from_then_on_in_ever
 
     offered = [[tool["function"]["name"] for tool in body["tools"]] for body in server.bodies]
     assert [names[-2:] for names in offered] == [
-        ["attempt_completion", "tool_search"],
-        ["attempt_completion", "tool_search"],
-        ["tool_search", "my_tool"],
-        ["tool_search", "my_tool"],
-        ["tool_search", "my_tool"],
+        ["tool_search", "new_task"],
+        ["tool_search", "new_task"],
+        ["new_task", "my_tool"],
+        ["new_task", "my_tool"],
+        ["new_task", "my_tool"],
     ]
-    assert (
-        "To be found:\n- my_tool: what the model reads" in server.bodies[0]["tools"][-1]["function"]["description"]
-    )
+    [search] = [tool for tool in server.bodies[0]["tools"] if tool["function"]["name"] == "tool_search"]
+    assert "To be found:\n- my_tool: what the model reads" in search["function"]["description"]
     assert "tool_search with its name tells what it takes." in bench.results(2)[0]
     assert bench.results(4)[1].startswith("These can be called from now on:\n\n## my_tool\n")
     assert (bench.results(4)[2], again.ending) == ("a False", (0, "later"))
