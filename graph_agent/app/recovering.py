@@ -4,6 +4,7 @@ Also where the stored status is still `executing` and its process is dead: the q
 is known from the record, so its answer can stand before it is asked, and nobody is asked again.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from graph_agent.app.answering import Answered
 from graph_agent.app.tooling import toolbox_for_looking
 from graph_agent.config.paths import blob_dir
-from graph_agent.errors import AnswerRefused
-from graph_agent.inspect import CallView, Reader
+from graph_agent.errors import AnswerRefused, UnknownId
+from graph_agent.inspect import CallView, Reader, Target
 from graph_agent.ports import Answer, Clock, JournalRow, Question, Scope, SystemClock
 from graph_agent.session.api import OpenQuestion
 from graph_agent.session.evidence import gather
@@ -118,8 +119,15 @@ def _chosen(
 
 
 def _interrupted(reader: Reader, thread: str | None) -> list[CallView]:
-    wanted = None if thread is None else reader.resolve(thread, kinds=("thread", "checkpoint")).thread_id
-    return [view for view in reader.interrupted() if wanted in (None, view.thread_id)]
+    wanted = None if thread is None else _family(reader, thread)
+    return [view for view in reader.interrupted() if wanted is None or view.thread_id in wanted]
+
+
+def _family(reader: Reader, thread: str) -> list[str]:
+    """A thread and the sub-agents below it: what breaks off in them is decided with it."""
+    own = reader.resolve(thread, kinds=("thread", "checkpoint")).thread_id
+    below = [one.thread_id for one in reader.family(own) if one.thread_id != own]
+    return [own, *below]
 
 
 def _undecided(reader: Reader, thread: str | None) -> list[CallView]:
@@ -127,9 +135,7 @@ def _undecided(reader: Reader, thread: str | None) -> list[CallView]:
 
 
 def _named(reader: Reader, thread: str | None, text: str) -> CallView:
-    if thread is not None and ":" not in text:
-        text = f"{reader.resolve(thread, kinds=('thread', 'checkpoint')).thread_id}:{text}"
-    target = reader.resolve(text, kinds=("call",))
+    target = _target(reader, thread, text)
     view = reader.call(target.thread_id, target.id)
     status = view.record["status"]
     if status == "interrupted" or _decided_before(view) is not None:
@@ -140,6 +146,16 @@ def _named(reader: Reader, thread: str | None, text: str) -> CallView:
     elif status == "awaiting_approval":
         advice = "it waits for an approval: `graph-agent approvals`"
     raise AnswerRefused(f"call {target.id!r} does not wait for a recovery decision, it is {status}; {advice}.")
+
+
+def _target(reader: Reader, thread: str | None, text: str) -> Target:
+    if thread is None or ":" in text:
+        return reader.resolve(text, kinds=("call",))
+    own, *below = _family(reader, thread)
+    for child in below:
+        with contextlib.suppress(UnknownId):
+            return reader.resolve(f"{child}:{text}", kinds=("call",))
+    return reader.resolve(f"{own}:{text}", kinds=("call",))
 
 
 def _require_ended(view: CallView, left: Sequence[int], *, end_processes: bool) -> None:

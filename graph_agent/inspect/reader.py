@@ -35,6 +35,11 @@ __all__ = ["Inspection", "Reader"]
 
 _WITHIN = "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id"
 
+_OWNER = """WITH RECURSIVE line(id, depth) AS (SELECT ?, 0 UNION SELECT t.parent_thread, depth + 1 FROM threads t
+    JOIN line ON t.thread_id = line.id
+    WHERE t.parent_call IS NOT NULL AND t.parent_thread IS NOT NULL AND depth < 100)
+    SELECT id FROM line WHERE id IN (SELECT thread_id FROM threads) ORDER BY depth DESC LIMIT 1"""
+
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
@@ -117,6 +122,11 @@ class Reader:
     def family(self, thread_id: str) -> list[ThreadSummary]:
         """One thread by its exact id, and every sub-agent below it."""
         return with_sub_agents(read_threads(self._database, read_lives(self._database), FAMILY, (thread_id,)))
+
+    def owner(self, thread_id: str) -> str:
+        """The thread that goes on with this one: itself, or of a sub-agent the one it works for in the end."""
+        found = self._database.rows(_OWNER, (thread_id,))
+        return str(found[0][0]) if found else thread_id
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         """The folders a thread may work in beside its workspace."""
@@ -250,7 +260,9 @@ class Reader:
         asks = bool(state.interrupts)
         own = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held, asks=asks)
         # At the head what the sub-agents wait for counts too, as in the list of threads.
-        status = most_urgent((own, thread.status)) if is_head and not state.is_at_rest else own
+        below = self.family(thread_id) if is_head and not state.is_at_rest and not self.is_foreign else []
+        at_work = [one.status for one in below if one.status != "at_rest" and one.thread_id != thread_id]
+        status = most_urgent((own, *at_work))
         within = self._database.rows(_WITHIN, (thread_id,)) if is_head else []
         names = tuple(name for (name,) in within)
         shells = self.shells(thread_id)

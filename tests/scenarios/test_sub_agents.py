@@ -33,6 +33,7 @@ def test_headless_it_ends_with_3_until_another_process_approves_what_the_sub_age
         command = Command(tmp_path, server.base_url)
         asked, told = command.run_json("go", "--thread", "t")
         [waiting] = told["pending_approvals"]
+        [listed] = command.json("approvals", "list", "--thread", "t")["approvals"]
         still, _ = command.run_json("--resume", "t")
         child = waiting["thread_id"]
         alone = command("run", "go on", "--resume", child)
@@ -40,6 +41,7 @@ def test_headless_it_ends_with_3_until_another_process_approves_what_the_sub_age
         ended, last = command.run_json("--resume", "t")
 
     assert (alone.returncode, "graph-agent resume t" in alone.stderr) == (2, True)
+    assert (listed["call_id"], approved.stdout.endswith("graph-agent resume t\n")) == (waiting["call_id"], True)
     assert (asked, still, approved.returncode, ended) == (3, 3, 0, 0)
     assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
     assert (waiting["tool_name"], waiting["thread_id"] != "t", len(server.bodies)) == ("bash", True, 4)

@@ -20,7 +20,7 @@ def allow(call: str, scope: Literal["thread", "project", "user"], db: str | None
     """Give the answer and tell which one stands, and which rules; exit code 1 when it is somebody else's."""
     given, always = asyncio.run(allow_always(database_of(db), call, scope, by=f"cli pid {os.getpid()}"))
     if not as_json:
-        tell(given, as_json=False)
+        tell(given, db, as_json=False)
         print_lines(escape(f"always, scope {always.scope}: {rule}") for rule in always.rules)
         print_lines(["`graph-agent policy list` shows what is allowed always, `policy revoke ID` takes it back"])
     elif given.accepted:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from dataclasses import asdict
+from pathlib import Path
 from typing import Literal
 
 import typer
@@ -11,6 +12,7 @@ from graph_agent.app.answering import Answered, answer_approval
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.place import database_of
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
+from graph_agent.inspect import Reader
 
 __all__ = ["answer", "next_step", "tell"]
 
@@ -20,16 +22,16 @@ def answer(
 ) -> None:
     """Give an answer and tell which one stands; exit code 1 when it is somebody else's."""
     given = asyncio.run(answer_approval(database_of(db), call, kind, by=f"cli pid {os.getpid()}", reason=reason))
-    tell(given, as_json=as_json)
+    tell(given, db, as_json=as_json)
 
 
-def tell(given: Answered, *, as_json: bool) -> None:
+def tell(given: Answered, db: str | None, *, as_json: bool) -> None:
     """Tell which answer stands; exit code 1 when it is somebody else's."""
     if as_json:
         print_json(asdict(given))
     elif given.accepted:
         told = f"{given.kind}: {given.call_id} of thread {given.thread_id}"
-        print_lines([escape(told), escape(next_step(given.thread_id))])
+        print_lines([escape(told), escape(next_step(given.thread_id, database_of(db)))])
     else:
         told = f"{given.call_id} was answered before: {given.kind} by {given.by}, {local_time(given.at)}"
         print_lines([escape(told)])
@@ -37,6 +39,8 @@ def tell(given: Answered, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def next_step(thread_id: str) -> str:
+def next_step(thread_id: str, database: Path) -> str:
     """What happens after an answer, which by itself runs nothing."""
-    return f"the process that has the thread open goes on by itself; if none has: graph-agent resume {thread_id}"
+    with Reader.open(database) as reader:
+        owner = reader.owner(thread_id)
+    return f"the process that has the thread open goes on by itself; if none has: graph-agent resume {owner}"

@@ -40,16 +40,23 @@ class Wanted:
         if self.older_than is not None:
             span_seconds(self.older_than, "--older-than")
 
-    def fits(self, view: CallView, thread_id: str | None) -> bool:
-        """Whether a question is wanted; `thread_id` is that of the thread that is."""
+    def fits(self, view: CallView, threads: frozenset[str] | None) -> bool:
+        """Whether a question is wanted; `threads` are those that are: one and its sub-agents."""
         record = view.record
         oldest = 0.0 if self.older_than is None else span_seconds(self.older_than, "--older-than")
         return (
-            thread_id in (None, view.thread_id)
+            (threads is None or view.thread_id in threads)
             and self.tool in (None, record["tool_name"])
             and self.risk in (None, record.get("risk", "medium"))
             and (age_seconds(record.get("asked_at")) or 0) >= oldest
         )
+
+
+def _family(reader: Reader, text: str | None) -> frozenset[str] | None:
+    if not text:
+        return None
+    own = reader.resolve(text, kinds=("thread", "checkpoint")).thread_id
+    return frozenset(thread.thread_id for thread in reader.family(own)) | {own}
 
 
 def list_approvals(database: Path, wanted: Wanted, *, as_json: bool) -> None:
@@ -77,8 +84,8 @@ def list_approvals(database: Path, wanted: Wanted, *, as_json: bool) -> None:
 def _read(database: Path, wanted: Wanted) -> tuple[list[CallView], frozenset[str], dict[str, str]]:
     try:
         with Reader.open(database) as reader:
-            thread_id = wanted.thread and reader.resolve(wanted.thread, kinds=("thread", "checkpoint")).thread_id
-            asked = [view for view in reader.approvals() if wanted.fits(view, thread_id)]
+            threads = _family(reader, wanted.thread)
+            asked = [view for view in reader.approvals() if wanted.fits(view, threads)]
             of = {view.thread_id for view in asked}
             workspaces = {one.thread_id: one.workspace for one in reader.threads() if one.thread_id in of}
             return asked, reader.shared_call_ids(), workspaces

@@ -21,7 +21,7 @@ def edit(call: str, text: str, db: str | None, *, as_json: bool) -> None:
     """
     arguments = _arguments(text)
     given = asyncio.run(edit_approval(database_of(db), call, arguments, by=f"cli pid {os.getpid()}"))
-    tell(given, as_json=as_json)
+    tell(given, db, as_json=as_json)
 
 
 def _arguments(text: str) -> dict[str, Any]:

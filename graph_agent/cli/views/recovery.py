@@ -83,7 +83,7 @@ def list_interrupted(database: Path, thread: str | None, *, as_json: bool) -> No
         print_json({"calls": [_call_json(call) for call in calls]})
     elif calls:
         print_lines(line for call in calls for line in _call_lines(call))
-        print_lines(_next_steps(calls))
+        print_lines(_next_steps(calls, database))
     else:
         print_lines(["Nothing was broken off."])
 
@@ -101,20 +101,20 @@ def decide(database: Path, thread: str | None, choices: Choices, *, end_processe
                 told = f"{one.call_id} was decided before: {one.kind} by {one.by}, {local_time(one.at)}"
             print_lines([escape(told)])
         for thread_id in dict.fromkeys(one.thread_id for one in given if one.accepted):
-            print_lines([escape(next_step(thread_id))])
+            print_lines([escape(next_step(thread_id, database))])
         if not given:
             print_lines(["Nothing was broken off."])
     if not all(one.accepted for one in given):
         raise typer.Exit(1)
 
 
-def _next_steps(calls: list[Interrupted]) -> Iterator[str]:
+def _next_steps(calls: list[Interrupted], database: Path) -> Iterator[str]:
     if any(call.view.is_interrupted for call in calls):
         yield "Decide with: graph-agent recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"
     open_threads = {call.view.thread_id for call in calls if call.view.is_interrupted}
     for thread_id in dict.fromkeys(call.view.thread_id for call in calls):
         if thread_id not in open_threads:
-            yield escape(next_step(thread_id))
+            yield escape(next_step(thread_id, database))
 
 
 def _call_json(call: Interrupted) -> dict[str, Any]:

@@ -1,6 +1,8 @@
+import asyncio
 from pathlib import Path
 
 from graph_agent.app.deleting import delete
+from graph_agent.app.recovering import Decision, decide_calls, interrupted_calls
 from graph_agent.errors import ModelError
 from graph_agent.inspect import Reader
 from tests.fakes.scripted_model import calls, text
@@ -155,3 +157,30 @@ async def test_what_a_sub_agent_waits_for_stands_in_its_parents_line_and_goes_wi
     assert listed == {PARENT: (None, "awaiting_approval", 1), child: ("c1", "awaiting_approval", 1)}
     assert inspected == "awaiting_approval"
     assert {thread.thread_id for thread in deleted.threads} == {PARENT, child}
+
+
+async def test_what_broke_off_in_a_sub_agent_is_decided_with_its_parent(tmp_path: Path) -> None:
+    command = {"command": "echo a >> log.txt; sleep 30"}
+    model = TaskModel({"ALPHA": [calls(("c1", "bash", command)), text("alpha")], "go": [_TASK, text("done")]})
+    family = Family(tmp_path, model, mode="bypassPermissions")
+
+    async with family.life() as session:
+        turn = asyncio.create_task(session.send("go"))
+        while not family.read("log.txt"):  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(0.05)
+        turn.cancel()
+        await asyncio.wait({turn})
+    [broken_off] = await interrupted_calls(family.database, PARENT)
+    call_id = broken_off.view.record["call_id"]
+    [decided] = await decide_calls(family.database, PARENT, [Decision("done", call_id, "it was kept")], by="me")
+    with Reader.open(family.database) as reader:
+        owners = {reader.owner(thread_id) for thread_id in (PARENT, decided.thread_id)}
+    async with family.life() as session:
+        rest = await session.start()
+
+    assert (broken_off.view.thread_id, decided.thread_id, owners) == (
+        family.child("c1"),
+        family.child("c1"),
+        {PARENT},
+    )
+    assert (rest.status, rest.answer, family.read("log.txt")) == ("done", "done", "a\n")
