@@ -75,7 +75,8 @@ class _Person:
             marker = marker_in(item.call["arguments"])
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": marker}
             ran = bool(marker) and any(run.startswith(marker) for run in self._world.runs())
-            self._world.note("asked", **asked, reason=item.question.reason, risk=item.call.get("risk"), ran=ran)
+            told = {"tool": item.call["tool_name"], "risk": item.call.get("risk")}
+            self._world.note("asked", **asked, **told, reason=item.question.reason, ran=ran)
         if self._chance.random() < 0.03:
             self._world.note("stops")
             return await self._session.stop()
