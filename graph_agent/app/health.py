@@ -66,7 +66,8 @@ def _settings(environment: Mapping[str, str]) -> Check:
         settings = load_settings(environment)
     except ConfigError as error:
         return Check("settings", ok=False, detail=str(error), hint="see: graph-agent config path")
-    return Check("settings", ok=True, detail=f"mode {settings.mode}, {len(settings.origins)} values set")
+    count = len(settings.origins)
+    return Check("settings", ok=True, detail=f"mode {settings.mode}, {count} value{'s' if count != 1 else ''} set")
 
 
 def _trust() -> Check:

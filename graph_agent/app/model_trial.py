@@ -66,6 +66,8 @@ class Listed:
     """Of the endpoint in use."""
     error: str = ""
     """Why the endpoint's models are not known."""
+    failed: bool = False
+    """Whether there is an endpoint, which did not tell them."""
 
 
 def settings_of(workspace: Path, name: str | None) -> Settings:
@@ -88,7 +90,7 @@ async def list_all(settings: Settings) -> Listed:
     try:
         return Listed(profiles, await list_models(settings))
     except ModelError as failure:
-        return Listed(profiles, (), str(failure))
+        return Listed(profiles, (), str(failure), failed=True)
 
 
 async def try_model(settings: Settings) -> tuple[Finding, ...]:

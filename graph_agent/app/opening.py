@@ -150,7 +150,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     servers = SessionServers(settings, await _registry(wish.workspace, settings, bus), wish.workspace, bus)
     session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))
     opened.push_async_callback(servers.close)
-    await servers.start()
+    await servers.start(again=row.checkpoint_id is not None)
     if wish.awaits_servers:
         await servers.wait(settings.mcp_wait)
     await _note_wish(wish, mode, row, store.threads)

@@ -37,8 +37,10 @@ def add_servers(
 
     Raises:
         UsageError: one describes no server, or has a name that is taken, unless `replaces`.
-        ConfigError: the file cannot be read or written.
+        ConfigError: the file cannot be read or written, or something else in it is wrong.
     """
+    if not replaces:
+        settings_at(folder)  # A fault beside them is told before anything is written; replacing may mend it.
     servers = {name: checked_server(name, table) for name, table in tables.items()}
     before, path = project_at(folder), _place(scope, folder)
     if scope == "project":

@@ -13,6 +13,7 @@ from graph_agent.app.walls import sandbox_of
 from graph_agent.config.paths import data_dir
 from graph_agent.config.private import make_private_folder
 from graph_agent.config.settings import McpServer, Settings
+from graph_agent.config.trust import trust_file
 from graph_agent.events import EventBus, ServerChanged, Warned
 from tools.registry import ToolRegistry
 from tools.sandbox import Sandbox
@@ -34,10 +35,10 @@ class SessionServers:
         self._bus = bus
         self._fleet: Fleet | None = None
 
-    async def start(self) -> None:
-        """Start what is trusted, in the background; say what is not."""
+    async def start(self, *, again: bool = False) -> None:
+        """Start what is trusted, in the background; say what is not, `again` only where it was trusted before."""
         told: list[str] = []
-        trusted = await asyncio.to_thread(_trusted, self._settings, told.append)
+        trusted = await asyncio.to_thread(_trusted, self._settings, told.append, again=again)
         for text in told:
             self._warn(text)
         if trusted:
@@ -69,10 +70,13 @@ class SessionServers:
         self._bus.publish(ServerChanged(now.name, now.state, now.tools, now.reason))
 
 
-def _trusted(settings: Settings, warn: Callable[[str], None]) -> Mapping[str, McpServer]:
+def _trusted(settings: Settings, warn: Callable[[str], None], *, again: bool) -> Mapping[str, McpServer]:
     enabled = {name: server for name, server in settings.mcp_servers.items() if server.enabled}
     trusted = {name: server for name, server in enabled.items() if is_trusted(name, server, settings)}
+    known = trust_file(os.environ)
     for name in (name for name in enabled if name not in trusted):
+        if again and not known.has_server_named(name):
+            continue
         warn(
             f"MCP server {name!r} is not trusted as it is configured now and was not started; look at it and run: "
             f"graph-agent mcp trust {shlex.quote(name)}"

@@ -46,10 +46,10 @@ _Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A profile o
 
 @model_app.command("list", cls=PlainCommand)
 def list_command(*, as_json: AsJson = False) -> None:
-    """List the profiles and the models of the endpoint."""
+    """List the profiles and the models of the endpoint; exit 6 where it does not tell them."""
     from graph_agent.cli.views.models import list_models
 
-    list_models(as_json=as_json)
+    raise typer.Exit(list_models(as_json=as_json))
 
 
 @model_app.command("use", cls=PlainCommand)

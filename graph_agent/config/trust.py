@@ -48,6 +48,14 @@ class TrustFile:
         """
         return fingerprint in self._read()["servers"]
 
+    def has_server_named(self, name: str) -> bool:
+        """Whether a server of this name was trusted as it was once configured.
+
+        Raises:
+            StorageError: the file is there and cannot be read.
+        """
+        return any(entry["name"] == name for entry in self._read()["servers"].values())
+
     def add_server(self, name: str, fingerprint: str, at: str) -> None:
         """Trust it from now on; `at` is an ISO time.
 

@@ -43,6 +43,20 @@ def test_a_server_that_hangs_is_named_with_its_limit_and_keeps_nobody_waiting_lo
     assert (time.monotonic() - began < 20, running_with("1000.25")) == (True, [])
 
 
+def test_a_server_that_is_not_trusted_is_named_once_a_thread_and_again_when_a_trusted_one_has_changed(
+    set_up: SetUp,
+) -> None:
+    bench = set_up(*[TXT("ok")] * 4)
+    bench.configure(_server("good"))
+    new = [bench.run("--thread", thread, "go").err.count("'good' is not trusted") for thread in ("t1", "t1", "t2")]
+    _trusting(bench, _server("good"), "good")
+    bench.configure(_server("good", tool_timeout=9))
+
+    changed = bench.run("--thread", "t1", "go").err.count("'good' is not trusted")
+
+    assert (new, changed) == ([1, 0, 1], 1)
+
+
 def test_odd_schemas_and_names_are_offered_as_providers_want_them_and_called_as_the_server_knows_them(
     set_up: SetUp,
 ) -> None:

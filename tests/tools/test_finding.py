@@ -29,7 +29,16 @@ def test_an_alias_without_its_tool_finds_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("written", "hint"),
-    [("bahs", "Did you mean bash?"), ("list_file", "Did you mean"), ("xyz", "The tools are: bash,")],
+    [
+        ("bahs", "Did you mean bash?"),
+        ("list_file", "Did you mean"),
+        ("xyz", "'xyz'. The tools are: bash,"),
+        ("search_files", "Did you mean grep?"),
+        ("searchFiles", "Did you mean grep?"),
+        ("run_in_terminal", "Did you mean bash?"),
+        ("str_replace_editor", "Did you mean edit_file?"),
+        ("read_files", "Did you mean read_file"),
+    ],
 )
 def test_an_unknown_name_gets_near_ones_and_the_list(written: str, hint: str) -> None:
     told = unknown_tool(written, _KNOWN)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["list_models", "show_model", "test_model", "use_model"]
 
 
-def list_models(*, as_json: bool) -> None:
-    """Print the profiles and the models of the endpoint.
+def list_models(*, as_json: bool) -> Exit:
+    """Print the profiles and the models of the endpoint; 6 where it did not tell them.
 
     Raises:
         ConfigError: the settings cannot be read.
@@ -42,9 +42,10 @@ def list_models(*, as_json: bool) -> None:
     models = [
         {"name": name, "in_use": not settings.profile and name == settings.model.name} for name in listed.models
     ]
+    code = Exit.MODEL if listed.failed else Exit.DONE
     if as_json:
         print_json({"profiles": profiles, "models": models, "error": listed.error or None})
-        return
+        return code
     rows = [(_mark(one), one["name"], one["model"] or "-", one["base_url"]) for one in profiles]
     rows += [(_mark(one), one["name"], one["name"], here) for one in models]
     if rows:
@@ -52,6 +53,7 @@ def list_models(*, as_json: bool) -> None:
     if listed.error:
         print_lines([escape(f"Models of the endpoint: {listed.error}")])
     print_lines(["`graph-agent model use NAME` takes one for good, `--model NAME` for one run."])
+    return code
 
 
 def use_model(name: str, *, as_json: bool) -> None:

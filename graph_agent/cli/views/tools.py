@@ -90,7 +90,7 @@ def _yes(is_so: bool) -> str:
 
 
 def _row(tool: KnownTool) -> tuple[str, ...]:
-    about = tool.description.partition("\n")[0]
+    about = tool.description.partition("\n")[0].partition(". ")[0].removesuffix(".")
     return tool.name, tool.risk, tool.kind, tool.origin, _yes(tool.offered), about
 
 

@@ -6,7 +6,7 @@ import pytest
 from graph_agent.app.project import answer_trust, project_at
 from graph_agent.app.server_changes import add_servers, remove_server, trust_added
 from graph_agent.app.server_views import known_servers
-from graph_agent.errors import UsageError
+from graph_agent.errors import ConfigError, UsageError
 from tests.graph_agent.cli.servers_scene import settle
 
 TABLE = {"command": "sleep", "args": ["9"]}
@@ -34,6 +34,24 @@ def test_a_server_of_ones_own_is_started_once_it_is_trusted_and_taken_out_with_i
         [("a", "user", "untrusted")],
         [("a", "user", "ready")],
     )
+    assert _states() == [("a", "user", "untrusted")]
+
+
+def test_a_fault_elsewhere_in_the_file_is_told_before_anything_is_written(home: Path) -> None:
+    faulty = 'max_steps = "many"\n'
+    (home / "config.toml").write_text(faulty, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="max_steps"):
+        add_servers({"a": TABLE}, "user", Path.cwd())
+
+    assert (home / "config.toml").read_text(encoding="utf-8") == faulty
+
+
+def test_replacing_a_server_mends_the_fault_in_it(home: Path) -> None:
+    (home / "config.toml").write_text('[mcp_servers.a]\ncommand = "x"\nargs = 3\n', encoding="utf-8")
+
+    add_servers({"a": TABLE}, "user", Path.cwd(), replaces=True)
+
     assert _states() == [("a", "user", "untrusted")]
 
 

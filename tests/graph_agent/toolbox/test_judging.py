@@ -57,7 +57,7 @@ async def test_a_command_asks_with_how_it_was_understood(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("tool", "arguments", "reason"),
     [
-        ("search_files", {"query": "x"}, "There is no tool 'search_files'. Did you mean read_file?"),
+        ("search_files", {"query": "x"}, "There is no tool 'search_files'. Did you mean grep or glob?"),
         ("read_file", {"file_path": "a", "offset": "two"}, 'offset: got "two" (string), expected integer'),
         ("read_file", {"file_path": "a\0b"}, "NUL"),
         ("bash", {"command": " "}, "command: it is empty"),

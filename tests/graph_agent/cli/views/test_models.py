@@ -42,6 +42,19 @@ def test_profiles_and_models_are_listed_with_the_one_in_use(home: Path, capsys: 
     assert "SECRET" not in capsys.readouterr().out
 
 
+def test_an_endpoint_that_refuses_the_key_ends_the_list_with_6_and_what_is_known_all_the_same(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, "http://127.0.0.1:9/v1")
+    code = list_models(as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    (home / "config.toml").unlink()
+    unconfigured = list_models(as_json=False)
+
+    assert (code, [one["name"] for one in told["profiles"]], told["models"]) == (Exit.MODEL, ["fast"], [])
+    assert (unconfigured, "no endpoint is configured" in capsys.readouterr().out) == (Exit.DONE, True)
+
+
 def test_a_model_is_taken_for_good_and_comments_stay(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configure(home, "http://127.0.0.1:9/v1")
 
