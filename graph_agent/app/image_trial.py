@@ -1,13 +1,12 @@
 """Shows a model a small image, as a tool's result, and looks whether it tells what is on it."""
 
 import re
-import struct
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from graph_agent.app.red_square import red_square
 from graph_agent.config.model_settings import ModelSettings
 from graph_agent.errors import ModelError
 from graph_agent.model.openai import OpenAIModel, Surroundings
@@ -41,7 +40,7 @@ class Look:
 async def show_square(settings: ModelSettings, name: str) -> Look:
     """Ask for the colour of a red square; what the endpoint refuses meanwhile is not remembered."""
     said: list[Delta] = []
-    model = OpenAIModel(settings, name, Surroundings(image=lambda _: _red_square()))
+    model = OpenAIModel(settings, name, Surroundings(image=lambda _: red_square()))
     try:
         reply = await model.reply(ModelRequest(_conversation(), (_TOOL,)), said.append)
     except ModelError as failure:
@@ -63,15 +62,3 @@ def _conversation() -> list["BaseMessage"]:
         AIMessage("", tool_calls=[call]),
         ToolMessage("An image.", tool_call_id="call_1", name="read_file", additional_kwargs={"images": [image]}),
     ]
-
-
-def _red_square(side: int = 32) -> bytes:
-    """A PNG of some hundred bytes; some models refuse images of a few pixels."""
-    rows = (b"\0" + b"\xff\0\0" * side) * side
-    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    chunks = (_chunk(b"IHDR", head), _chunk(b"IDAT", zlib.compress(rows)), _chunk(b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

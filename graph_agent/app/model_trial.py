@@ -42,6 +42,8 @@ _TOOL = {
 _ONE = "Call the tool look_up with the key alpha. Then answer with nothing but the value that it returns."
 _TWO = "Call the tool look_up twice at once, in the same message: with the key alpha and with the key beta."
 _ALL_WINDOW = 10**9
+_MOST_TRIES = 2
+"""A trial tells how an endpoint is now; waiting for a better one is for turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ async def try_model(settings: Settings) -> tuple[Finding, ...]:
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[OpenedModel]:
-    model = await open_model(settings, may_choose_later=False)
+    model = await open_model(settings, may_choose_later=False, most_tries=_MOST_TRIES)
     try:
         yield model
     finally:

@@ -37,8 +37,10 @@ class OpenedModel(ChatModel, Models, Protocol):
         ...
 
 
-async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedModel:
+async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: int | None = None) -> OpenedModel:
     """The model behind the chat-model port. An endpoint that is down is in the way of turns only.
+
+    `most_tries` is how often an endpoint is asked for one reply, where that is to be other than in a turn.
 
     Raises:
         UsageError: no model is named, the endpoint has not exactly one, and nobody can be asked.
@@ -55,9 +57,9 @@ async def open_model(settings: Settings, *, may_choose_later: bool) -> OpenedMod
         return _local(settings.model)
     from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - offline mode must not wait for it
 
-    model = EndpointModel(
-        settings, rendered=as_prompt_text, image=partial(_image, FileBlobs(blob_dir(settings.database)))
-    )
+    image = partial(_image, FileBlobs(blob_dir(settings.database)))
+    tries = {} if most_tries is None else {"most_tries": most_tries}
+    model = EndpointModel(settings, rendered=as_prompt_text, image=image, **tries)
     if not may_choose_later:
         try:
             with contextlib.suppress(ModelError):

@@ -108,9 +108,19 @@ def _calls_of(value: Any) -> list[WrittenCall]:
         return _calls_of(inner)
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
     given = next((value[key] for key in _ARGUMENTS if key in value), None)
-    if name is None or (given is None and len(value) > 1 and "arguments" not in value):
+    if name is None:
+        return _unnamed(value)
+    is_call = given is not None or len(value) == 1 or "arguments" in value
+    return [WrittenCall(name.removeprefix("functions."), read_arguments(given))] if is_call else []
+
+
+def _unnamed(value: Mapping[str, Any]) -> list[WrittenCall]:
+    """What was meant as a call and lacks a name that is a text: the model is told, where nothing else was meant."""
+    if not any(key in value for key in _ARGUMENTS) or not any(key in value for key in _NAMES):
         return []
-    return [WrittenCall(name.removeprefix("functions."), read_arguments(given))]
+    named = next(value[key] for key in _NAMES if key in value)
+    told = f"the name of the tool must be a text, not {json.dumps(named)[:64]}; send the call again with its name"
+    return [WrittenCall("", Arguments(complaint=told))]
 
 
 def _broken(text: str, error: Exception) -> tuple[WrittenCall, ...]:

@@ -39,7 +39,9 @@ def corrected(request: ModelRequest, reply: AIMessage, told: int) -> Correction 
     known = {name.casefold() for name in offered}
     if reply.tool_calls or not offered:
         return None
-    named = [call.name for call in written_calls(reply.text, offered).calls if call.name.casefold() in known]
+    # What is written between tags as a call and lacks a name that can be read was meant as one, too.
+    written = [call.name for call in written_calls(reply.text, offered).calls]
+    named = [name or "a tool without a name" for name in written if not name or name.casefold() in known]
     if not named:
         return None
     if told == MOST_TOLD:

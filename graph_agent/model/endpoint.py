@@ -19,6 +19,7 @@ from graph_agent.model.images import LoadImage
 from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import list_models, resolve_model_name
 from graph_agent.model.openai import OpenAIModel, Surroundings, as_json, no_image
+from graph_agent.model.patience import MOST_TRIES
 from graph_agent.model.prompt_form import Rendering
 from graph_agent.ports import ModelRequest, OnDelta
 
@@ -41,9 +42,11 @@ class EndpointModel:
         rendered: Rendering = as_json,
         image: LoadImage = no_image,
         list_seconds: float = LIST_SECONDS,
+        most_tries: int = MOST_TRIES,
     ) -> None:
         self._settings = settings
-        self._around = Surroundings(LearnedDialects(learned_file(settings.database)), rendered, image=image)
+        learned = LearnedDialects(learned_file(settings.database))
+        self._around = Surroundings(learned, rendered, image=image, most_tries=most_tries)
         self._list_seconds = list_seconds
         self._chosen_by = settings.profile or settings.model.name
         self._model = None if settings.model.name is None else self._row(settings, settings.model.name)

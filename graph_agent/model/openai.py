@@ -23,7 +23,7 @@ from graph_agent.model.failures import PASSING, Failure, ReplyFailed, Unavailabl
 from graph_agent.model.images import LoadImage, has_images, with_images
 from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import place_of
-from graph_agent.model.patience import Patience
+from graph_agent.model.patience import MOST_TRIES, Patience
 from graph_agent.model.prompt_form import Rendering, in_prompt_form
 from graph_agent.model.windows import limit_in
 from graph_agent.model.wire import Wire, open_wire
@@ -55,6 +55,8 @@ class Surroundings:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     image: LoadImage = no_image
     """Where the images lie that results refer to."""
+    most_tries: int = MOST_TRIES
+    """How often one reply is asked for, at most."""
 
 
 class OpenAIModel:
@@ -96,7 +98,7 @@ class OpenAIModel:
 
     async def _answered(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """Ask until there is an answer, patience is at its end, or it cannot get better."""
-        patience, known = Patience(), await self._known()
+        patience, known = Patience(most_tries=self._around.most_tries), await self._known()
         dialect = known
         while True:
             answer = await self._ask(request, dialect, on_delta)

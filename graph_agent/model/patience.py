@@ -5,12 +5,14 @@ from collections import Counter
 
 from graph_agent.model.failures import Failure
 
-__all__ = ["MAX_RETRY_AFTER_S", "Patience"]
+__all__ = ["MAX_RETRY_AFTER_S", "MOST_TRIES", "Patience"]
 
 MAX_RETRY_AFTER_S = 60.0
 """A server that wants a longer wait is not waited for."""
 
 _MOST = {"final": 0, "too_long": 0, "unreachable": 2, "empty": 3, "busy": 6, "broken": 6}
+MOST_TRIES = _MOST["busy"] + 1
+"""Requests for one reply, whatever goes wrong with them."""
 _FIRST_WAIT_S = 0.5
 _JITTER = 0.25
 
@@ -18,9 +20,10 @@ _JITTER = 0.25
 class Patience:
     """What is left of it, for one request."""
 
-    def __init__(self, jitter: random.Random | None = None) -> None:
+    def __init__(self, jitter: random.Random | None = None, *, most_tries: int = MOST_TRIES) -> None:
         self.tries = 1
         """Requests made, the running one among them."""
+        self._most_tries = most_tries
         self._by_kind: Counter[str] = Counter()
         self._jitter = jitter or random.Random()  # noqa: S311 -- spreads waits, guards nothing
 
@@ -31,7 +34,7 @@ class Patience:
         if (
             self._by_kind[failure.kind] > _MOST[failure.kind]
             or asked > MAX_RETRY_AFTER_S
-            or self.tries > _MOST["busy"]
+            or self.tries >= self._most_tries
         ):
             return None
         doublings = self._by_kind[failure.kind] if failure.kind == "unreachable" else self.tries

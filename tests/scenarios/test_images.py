@@ -1,10 +1,11 @@
 import base64
 from pathlib import Path
 
+from graph_agent.app.red_square import red_square
 from tests.cases.bench import Bench
 from tests.fakes.openai_server import ERR, TC, TXT, FakeOpenAI
 
-_PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
+_PNG = red_square()
 _SEEN = base64.b64encode(_PNG).decode()
 
 

@@ -1,6 +1,7 @@
 """Images among files: which bytes are one, and what is told of it. Decodes nothing and shows nothing."""
 
 from tools.context import BlobStore
+from tools.file_ops.whole_images import is_whole_image
 from tools.result import ToolResult
 from tools.shaping import keep
 
@@ -29,6 +30,8 @@ def image_result(data: bytes, media_type: str, given: str, blobs: BlobStore | No
         return ToolResult(
             f"{told}; too large to be shown, {MOST_BYTES} bytes at most. Make a smaller copy.", display
         )
+    if not is_whole_image(data, media_type):
+        return ToolResult(f"{told}; it is broken or cut off, so it cannot be shown.", f"{display}, broken")
     reference = keep(data, blobs)
     if reference is None:
         return ToolResult(f"{told}; it cannot be shown here.", display)

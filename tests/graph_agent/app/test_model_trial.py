@@ -59,6 +59,14 @@ async def test_where_nothing_further_can_succeed_it_stops(tmp_path: Path) -> Non
     assert (mute["calls a tool"].ok, "reads a result" in mute) == (False, False)
 
 
+async def test_an_endpoint_that_fails_is_asked_once_more_and_no_longer_waited_for(tmp_path: Path) -> None:
+    with FakeOpenAI([ERR(500, {"error": {"message": "broken"}})] * 8) as server:
+        (only,) = await try_model(settings(tmp_path, server.base_url))
+
+    assert (only.ok, len(server.bodies)) == (False, 2)
+    assert only.detail.endswith("Gave up after 2 tries.")
+
+
 async def test_profiles_are_listed_also_where_the_endpoint_tells_nothing(tmp_path: Path) -> None:
     with FakeOpenAI(models=("a", "b")) as server:
         listed = await list_all(settings(tmp_path, server.base_url))

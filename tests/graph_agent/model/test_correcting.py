@@ -41,3 +41,10 @@ def test_what_replaced_replies_have_used_is_counted() -> None:
     assert in_all(told, AIMessage("b")).usage_metadata == usage
     assert in_all(AIMessage("a"), AIMessage("b")) == AIMessage("a")
     assert in_all(told, None) is told
+
+
+def test_a_written_call_whose_name_cannot_be_read_was_meant_as_one_too() -> None:
+    correction = corrected(REQUEST, AIMessage('<tool_call>{"name": 5, "arguments": {}}</tool_call>'), 0)
+
+    assert correction is not None
+    assert "the call of a tool without a name as text" in correction.words

@@ -59,3 +59,10 @@ def test_the_last_message_has_the_number_of_tries() -> None:
         pass
 
     assert patience.last_words(failure) == "Cannot connect. Gave up after 3 tries."
+
+
+def test_who_only_tries_an_endpoint_out_has_less_patience() -> None:
+    patience = Patience(NoJitter(), most_tries=2)
+
+    assert [patience.wait_after(Failure("broken", "x.")) for _ in range(2)] == [0.5, None]
+    assert patience.last_words(Failure("broken", "x.")) == "x. Gave up after 2 tries."

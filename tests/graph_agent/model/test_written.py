@@ -81,3 +81,16 @@ def test_whatever_is_written_it_is_taken_apart_and_nothing_is_called_that_is_not
     written = written_calls("".join(pieces), OFFERED)
 
     assert len(written.calls) <= sum(piece in NAMED for piece in pieces)
+
+
+@pytest.mark.parametrize("name", ["5", "null", '["ls"]', "{}"])
+def test_a_call_between_tags_whose_name_is_no_text_is_one_the_model_is_told_about(name: str) -> None:
+    (call,) = written_calls(f'<tool_call>{{"name": {name}, "arguments": {{}}}}</tool_call>', OFFERED).calls
+
+    told = f"the name of the tool must be a text, not {name}; send the call again with its name"
+    assert (call.name, call.arguments.complaint) == ("", told)
+
+
+@pytest.mark.parametrize("text", ['{"name": 5, "arguments": {}}', '<tool_call>{"arguments": 5}</tool_call>'])
+def test_what_may_be_no_call_at_all_stays_text(text: str) -> None:
+    assert written_calls(text, OFFERED).calls == ()

@@ -2,11 +2,12 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.red_square import red_square
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.file_ops.images import MOST_BYTES, image_result, media_type_of
 from tools.file_ops.read_file import ReadFileTool
 
-_PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
+_PNG = red_square()
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,9 @@ async def test_reading_an_image_gives_a_line_and_a_reference(tmp_path: Path) -> 
     result = await ReadFileTool().execute(file_path="a.png", context=around.context())
 
     [image] = result.metadata["images"]
-    assert result.output.startswith("a.png is an image: image/png, 48 bytes. To models that see, it is shown")
+    assert result.output.startswith(
+        f"a.png is an image: image/png, {len(_PNG)} bytes. To models that see, it is shown"
+    )
     assert (image["media_type"], around.blobs.get(image["blob"])) == ("image/png", _PNG)
 
 
@@ -42,3 +45,13 @@ def test_an_image_that_is_too_large_or_cannot_be_kept_is_only_named(tmp_path: Pa
 
     assert ("too large to be shown" in large.output, large.metadata) == (True, {})
     assert ("cannot be shown here" in unkept.output, unkept.metadata) == (True, {})
+
+
+async def test_a_broken_image_is_named_and_never_kept_for_a_model(tmp_path: Path) -> None:
+    around = ToolSurroundings(tmp_path)
+    (around.workspace / "cut.png").write_bytes(_PNG[:-6])
+
+    result = await ReadFileTool().execute(file_path="cut.png", context=around.context())
+
+    told = f"cut.png is an image: image/png, {len(_PNG) - 6} bytes; it is broken or cut off, so it cannot be shown."
+    assert (result.output, result.metadata.get("images")) == (told, None)
