@@ -15,6 +15,7 @@ from graph_agent.cli.boundary import guarded
 from graph_agent.cli.calls import calls_command
 from graph_agent.cli.compact import compact_command
 from graph_agent.cli.config import config_app
+from graph_agent.cli.demo import demo_command
 from graph_agent.cli.diff import diff_command
 from graph_agent.cli.doctor import doctor_command
 from graph_agent.cli.graph import graph_command
@@ -55,6 +56,7 @@ app.command("history", cls=PlainCommand)(history_command)
 app.command("graph", cls=PlainCommand)(graph_command)
 app.command("diff", cls=PlainCommand)(diff_command)
 app.command("doctor", cls=PlainCommand)(doctor_command)
+app.command("demo", cls=PlainCommand)(demo_command)
 app.add_typer(threads_app, name="threads")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(policy_app, name="policy")

@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.tour.place import made_place
+from graph_agent.errors import UsageError
+
+
+def test_a_place_is_gone_afterwards_also_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    with made_place(is_kept=False) as place:
+        laid_down = sorted(file.name for file in place.workspace.iterdir())
+    with pytest.raises(ZeroDivisionError), made_place(is_kept=False):
+        raise ZeroDivisionError
+
+    assert laid_down == ["charge.sh", "order.txt"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_is_kept_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    with made_place(is_kept=True) as place:
+        pass
+
+    assert list(tmp_path.iterdir()) == [place.folder]
+
+
+def test_its_commands_see_none_of_the_users_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GRAPH_AGENT_DB", "GRAPH_AGENT_MODE", "KEPT"):
+        monkeypatch.setenv(name, "x")
+
+    with made_place(is_kept=False) as place:
+        ours = {name: value for name, value in place.environment.items() if value in ("x", str(place.home))}
+
+    assert ours == {"KEPT": "x", "GRAPH_AGENT_HOME": str(place.home)}
+
+
+def test_the_command_is_in_the_middle_once_it_has_charged_and_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    with made_place(is_kept=False) as place:
+        told = [place.is_in_the_middle()]
+        (place.workspace / "charges.txt").touch()
+        told.append(place.is_in_the_middle())
+        place.home.mkdir()
+        (place.home / "call-1.out").write_text("card charged, waiting for the bank\n")
+        told.append(place.is_in_the_middle())
+
+    assert told == [False, False, True]
+
+
+def test_without_a_temporary_folder_it_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+
+    with pytest.raises(UsageError, match=r"needs a temporary folder .* TMPDIR"), made_place(is_kept=False):
+        pass
