@@ -1,4 +1,4 @@
-"""What a thread changed in its workspace: each file before its first change, against the file now. Reads only."""
+"""What a thread and its sub-agents changed: each file before its first change, against the file now. Reads only."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -67,8 +67,9 @@ def changes_of(database: Path, text: str, here: str | None) -> Changes:
     """
     with Reader.open(database) as reader:
         thread = reader.thread(reader.resolve(text, here).thread_id)
-        done = reader.done(thread.thread_id)
+        below = [one for member in reader.family(thread.thread_id) for one in reader.done(member.thread_id)]
         roots = tuple(Path(root).resolve() for root in reader.roots(thread.thread_id))
+    done = sorted(below, key=lambda one: one.started_at)
     workspace = Path(thread.workspace).resolve()
     world = _World((workspace, *roots), FileBlobs(blob_dir(database)), done)
     found = [_changed(Path(path), changes, world) for path, changes in by_path(done).items()]

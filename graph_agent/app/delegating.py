@@ -7,6 +7,7 @@ from graph_agent.app.tooling import Servers
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
 from graph_agent.ports import Journal
+from graph_agent.session.lineage import attempts_undone
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.session import Session
 from graph_agent.session.subagent import Errand, Given, Order
@@ -51,7 +52,7 @@ class House:
 
     async def undone(self, thread_id: str, call_id: str) -> int:
         """See the protocol."""
-        return max((row.attempt for row in await self.journal.undone(thread_id, [call_id])), default=0)
+        return await attempts_undone(self.journal, thread_id, call_id)
 
     async def has(self, thread_id: str) -> bool:
         """See the protocol."""

@@ -56,13 +56,20 @@ async def rewind(database: Path, order: Order, consents: Callable[[Survey], bool
 
     Raises:
         UnknownId: nothing fits the text, or several ids do.
-        UsageError: there is nothing to undo, a thread was named instead of a checkpoint, or its folder is gone.
+        UsageError: there is nothing to undo, a thread was named instead of a checkpoint, its folder is gone, or it
+            is a sub-agent's.
         ThreadHeld: another process holds the thread.
     """
     with Reader.open(database) as reader:
         target = reader.resolve(order.text, order.here, ("thread", "checkpoint"))
         row = reader.thread(target.thread_id)
         stored = reader.roots(target.thread_id)
+        owner = reader.owner(target.thread_id)
+    if owner != target.thread_id:
+        raise UsageError(
+            f"{target.thread_id} is the thread of a sub-agent, which goes back with its parent: "
+            f"`graph-agent history {owner}` lists where to"
+        )
     if target.kind == "thread" and not order.is_undo:
         raise UsageError(
             f"{order.text!r} is a thread; name the checkpoint to go back to, which `graph-agent inspect` and every "

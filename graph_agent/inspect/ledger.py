@@ -26,7 +26,11 @@ __all__ = [
     "views_of",
 ]
 
-OPEN = "l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.left_behind"
+# A sub-agent whose call has ended, or lies on a branch that its parent came away from, works for nobody.
+_WORKS_FOR_NOBODY = """EXISTS (SELECT 1 FROM threads c JOIN ledger p
+    ON p.thread_id = c.parent_thread AND p.call_id = c.parent_call WHERE c.thread_id = l.thread_id
+    AND (p.left_behind OR p.status IN ('success', 'error', 'cancelled')))"""
+OPEN = f"l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.left_behind AND NOT {_WORKS_FOR_NOBODY}"
 """Condition for `read_calls` that the partial index on open calls serves."""
 
 # Of each call: the rows of the journal, oldest first, where they matter; and the answers nobody superseded.

@@ -18,7 +18,16 @@ from graph_agent.ports.storage import (
     ThreadLock,
 )
 from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Proposal, Scope, Toolbox
-from graph_agent.ports.travel import Done, FileImage, Restoration, Rewind, Rewinds, RewindScope, WorkspaceFiles
+from graph_agent.ports.travel import (
+    Done,
+    FileImage,
+    Restoration,
+    Rewind,
+    Rewinds,
+    RewindScope,
+    TakenAlong,
+    WorkspaceFiles,
+)
 from graph_agent.ports.walls import Walls, no_walls
 
 __all__ = [
@@ -59,6 +68,7 @@ __all__ = [
     "RowStatus",
     "Scope",
     "SystemClock",
+    "TakenAlong",
     "ThreadLock",
     "Toolbox",
     "Walls",

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, Self
 
 from graph_agent.ports.toolbox import Intent
 
-__all__ = ["Done", "FileImage", "Restoration", "Rewind", "RewindScope", "Rewinds", "WorkspaceFiles"]
+__all__ = ["Done", "FileImage", "Restoration", "Rewind", "RewindScope", "Rewinds", "TakenAlong", "WorkspaceFiles"]
 
 RewindScope = Literal["both", "files", "chat"]
 
@@ -74,6 +74,19 @@ class Restoration:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenAlong:
+    """The thread of a sub-agent that is rewound with its parent."""
+
+    thread_id: str
+    checkpoint_id: str
+    """Where its conversation goes; empty where it stays."""
+    head: str
+    """Where it was."""
+    calls: tuple[tuple[str, int], ...] = ()
+    """As of the rewind itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rewind:
     """A rewind as it is noted before anything is touched."""
 
@@ -88,6 +101,8 @@ class Rewind:
     """Call and attempt of what becomes undone; of an undo: of what counts again."""
     undoes: int | None = None
     """Number of the rewind that this one takes back."""
+    sub_agents: tuple[TakenAlong, ...] = ()
+    """Parents first."""
     number: int = field(default=0, compare=False)
     """Its own number; 0 before it is noted."""
 
@@ -97,6 +112,10 @@ class Rewinds(Protocol):
 
     async def done_since(self, thread_id: str, at: str) -> Sequence[Done]:
         """Attempts that may have begun at or after a time and do not count as undone, oldest first."""
+        ...
+
+    async def sub_agents(self, thread_id: str) -> Sequence[tuple[str, str]]:
+        """Thread and call of each sub-agent that ever worked for a thread."""
         ...
 
     async def plan(self, rewind: Rewind) -> Rewind:

@@ -13,7 +13,7 @@ from graph_agent.ports import Journal
 from graph_agent.session.parts import SessionParts
 from graph_agent.session.run import Position
 
-__all__ = ["Earlier", "found_earlier", "go_back", "judge_anew"]
+__all__ = ["Earlier", "found_earlier", "go_back", "judge_anew", "open_calls"]
 
 _BEFORE_CALLS = frozenset(("__start__", "reasoning", "tool_routing"))
 """Nodes that may be open while none of the newest calls has been judged."""
@@ -46,7 +46,7 @@ async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> No
         raise UnknownId(
             f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); `graph-agent inspect`"
         )
-    await parts.decisions.supersede(thread_id, _open_calls(there.values), parts.clock.now())
+    await parts.decisions.supersede(thread_id, open_calls(there.values), parts.clock.now())
     await parts.run.branch(there.checkpoint_id)
 
 
@@ -60,7 +60,7 @@ async def judge_anew(thread_id: str, parts: SessionParts) -> None:
     if head.at_rest or not await parts.is_imported(thread_id, head.checkpoint_id):
         return
     there = await _known_beginning(thread_id, head, parts)
-    await parts.decisions.supersede(thread_id, _open_calls(head.values), parts.clock.now())
+    await parts.decisions.supersede(thread_id, open_calls(head.values), parts.clock.now())
     # Also where that is the head itself: what was stored of the step after it does not come along.
     await parts.run.branch(there.checkpoint_id)
 
@@ -94,7 +94,7 @@ def _is_unjudged(values: Mapping[str, Any]) -> bool:
 
 async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Journal) -> Earlier:
     """What the journal knows of the calls that a state holds as open, or does not know yet."""
-    rows = {call_id: await journal.rows(thread_id, call_id) for call_id in _open_calls(values)}
+    rows = {call_id: await journal.rows(thread_id, call_id) for call_id in open_calls(values)}
     undone = await journal.undone(thread_id, list(rows)) if rows else []
     # What a rewind undid without knowing what it had changed may have left its effect behind.
     lasting = {row.call_id for row in undone if row.may_have_begun and row.intent is None}
@@ -106,7 +106,7 @@ async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Jour
     )
 
 
-def _open_calls(values: Mapping[str, Any]) -> list[str]:
+def open_calls(values: Mapping[str, Any]) -> list[str]:
     """The calls of the newest model message without an end, those that have no record yet among them."""
     records = values.get("calls") or {}
     messages = values.get("messages") or []

@@ -4,16 +4,15 @@ A rewind is noted whole before anything is touched, and every step of it can be 
 a note from which the next one that holds the thread finishes. All functions need the thread's lock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from graph_agent.calls import FINAL
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.ports import Done, FileImage, Restoration, Rewind, RewindScope
+from graph_agent.ports import Done, FileImage, Restoration, Rewind, RewindScope, TakenAlong
 from graph_agent.session.branching import go_back
 from graph_agent.session.changes import by_path, objection
+from graph_agent.session.lineage import Since, since
 from graph_agent.session.parts import SessionParts
-from graph_agent.session.run import Position
 
 __all__ = ["Conflict", "Survey", "carry_out", "finish_broken_off", "survey", "survey_undo", "told_finished"]
 
@@ -47,18 +46,25 @@ async def survey(thread_id: str, checkpoint_id: str, scope: RewindScope, parts: 
     there = await parts.run.position(checkpoint_id)
     if not there.exists:
         raise UnknownId(f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more)")
-    settled = _settled_calls(there)
-    since = await parts.rewinds.done_since(thread_id, there.created_at)
-    done = [one for one in since if one.call_id not in settled]
     rewind = Rewind(thread_id, checkpoint_id, await parts.head(thread_id), scope)
     if scope == "chat":
         return Survey(rewind)
+    own, *below = found = await since(thread_id, there, parts)
+    done = _in_time(one for part in found for one in part.done)
     files, conflicts = await _files_of(done, parts)
-    touched = {one.intent.path for one in done if one.intent} - {c.path for c in conflicts if not c.can_be_forced}
-    calls = [one for one in done if scope == "both" or (one.intent is not None and one.intent.path in touched)]
-    lasting = [one for one in done if one.intent is None and one.kind != "readonly" and not one.keeps_plan]
-    undone = tuple((one.call_id, one.attempt) for one in calls)
-    return Survey(replace(rewind, files=files, calls=undone), conflicts, tuple(lasting))
+    untouched = {conflict.path for conflict in conflicts if not conflict.can_be_forced}
+
+    def undone(part: Since) -> tuple[tuple[str, int], ...]:
+        ours = [one for one in part.done if scope == "both" or (one.intent and one.intent.path not in untouched)]
+        return tuple((one.call_id, one.attempt) for one in ours)
+
+    along = [
+        TakenAlong(part.thread_id, part.checkpoint_id if scope == "both" else "", part.head, undone(part))
+        for part in below
+    ]
+    moved = tuple(one for one in along if one.calls or one.checkpoint_id not in ("", one.head))
+    lasting = _in_time(one for part in found for one in part.done if _lasts(one, part))
+    return Survey(replace(rewind, files=files, calls=undone(own), sub_agents=moved), conflicts, tuple(lasting))
 
 
 async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
@@ -70,8 +76,21 @@ async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
     last = await parts.rewinds.last(thread_id)
     if last is None:
         raise UsageError(f"thread {thread_id!r} has no rewind to undo")
-    if last.scope != "files" and not (await parts.run.position(last.head)).exists:
-        raise UsageError(f"checkpoint {last.head!r}, which the rewind came from, was pruned; it cannot be undone")
+    along = []
+    for one in last.sub_agents:
+        place = one.head if one.checkpoint_id else ""
+        along.append(TakenAlong(one.thread_id, place, await parts.head(one.thread_id), one.calls))
+    places = [(thread_id, last.head)] if last.scope != "files" else []
+    for of, head in [*places, *[(one.thread_id, one.checkpoint_id) for one in along if one.checkpoint_id]]:
+        if not (await parts.run.of(of).position(head)).exists:
+            raise UsageError(f"checkpoint {head!r}, which the rewind came from, was pruned; it cannot be undone")
+    files, conflicts = await _files_of_undo(last, parts)
+    head = await parts.head(thread_id)
+    undo = Rewind(thread_id, last.head, head, last.scope, files, last.calls, last.number, tuple(along))
+    return Survey(undo, conflicts)
+
+
+async def _files_of_undo(last: Rewind, parts: SessionParts) -> tuple[tuple[Restoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
     for one in last.files:
         now = await parts.files.image(one.path)
@@ -81,9 +100,7 @@ async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
             files.append(Restoration(one.path, now, one.now))
             if now.sha256 != one.then.sha256:
                 conflicts.append(Conflict(one.path, "it was changed since the rewind"))
-    head = await parts.head(thread_id)
-    undo = Rewind(thread_id, last.head, head, last.scope, tuple(files), last.calls, undoes=last.number)
-    return Survey(undo, tuple(conflicts))
+    return tuple(files), tuple(conflicts)
 
 
 async def carry_out(rewind: Rewind, parts: SessionParts) -> list[str]:
@@ -105,19 +122,24 @@ def told_finished(rewind: Rewind, left: Sequence[str]) -> str:
 
 async def _complete(rewind: Rewind, parts: SessionParts) -> list[str]:
     left = [why for one in rewind.files if (why := await parts.files.put_back(one))]
-    is_where_it_was = await parts.head(rewind.thread_id) == rewind.head
-    if rewind.scope != "files" and is_where_it_was:
-        await go_back(rewind.thread_id, rewind.checkpoint_id, parts)
+    if rewind.scope != "files":
+        # A parent last: wherever it stands, its sub-agents stood there before.
+        own = TakenAlong(rewind.thread_id, rewind.checkpoint_id, rewind.head)
+        for one in (*reversed(rewind.sub_agents), own):
+            if one.checkpoint_id and await parts.head(one.thread_id) == one.head:
+                run = parts.run.of(one.thread_id)
+                await go_back(one.thread_id, one.checkpoint_id, replace(parts, run=run))
     await parts.rewinds.finish(rewind)
     return left
 
 
-def _settled_calls(there: Position) -> set[str]:
-    """Calls that had their end at the checkpoint."""
-    messages = there.values.get("messages") or []
-    records = there.values.get("calls") or {}
-    answered = {str(message.tool_call_id) for message in messages if message.type == "tool"}
-    return answered | {call_id for call_id, call in records.items() if call["status"] in FINAL}
+def _in_time(done: Iterable[Done]) -> list[Done]:
+    return sorted(done, key=lambda one: one.started_at)
+
+
+def _lasts(one: Done, part: Since) -> bool:
+    is_seen_below = one.call_id in part.delegated
+    return one.intent is None and one.kind != "readonly" and not one.keeps_plan and not is_seen_below
 
 
 async def _files_of(

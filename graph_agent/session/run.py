@@ -82,6 +82,20 @@ class GraphRun:
             created_at=clock_time(snapshot.created_at),
         )
 
+    async def position_at(self, time: str) -> Position:
+        """Where the thread stood at a time, on the way to its head; where that began later, its beginning."""
+        there = await self.position()
+        while there.created_at > time and there.parent_id:
+            before = await self.position(there.parent_id)
+            if not before.exists:
+                break
+            there = before
+        return there
+
+    def of(self, thread_id: str) -> "GraphRun":
+        """The same graph, bound to another thread."""
+        return GraphRun(self._graph, thread_id)
+
     async def branch(self, checkpoint_id: str) -> None:
         """Make a copy of an older checkpoint the head; nothing that ran from there later is taken over."""
         await self._graph.aupdate_state(self._at(checkpoint_id), None, as_node="__copy__")

@@ -113,7 +113,7 @@ class Household(Protocol):
     """What the sub-agents of a thread share with it."""
 
     async def undone(self, thread_id: str, call_id: str) -> int:
-        """The newest attempt at a call that a rewind undid; 0 where there is none."""
+        """The newest attempt at a call that a rewind undid with the sub-agent that worked on it; else 0."""
         ...
 
     async def has(self, thread_id: str) -> bool:

@@ -3,10 +3,10 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from typing import Any
 
-from graph_agent.ports import Clock, Done, FileImage, Intent, Restoration, Rewind
+from graph_agent.ports import Clock, Done, FileImage, Intent, Restoration, Rewind, TakenAlong
 from graph_agent.store.database import Database
 from graph_agent.store.jsontext import json_text, storable
 
@@ -17,6 +17,9 @@ SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM jou
 LEFT JOIN ledger l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
 WHERE j.thread_id = ? AND j.started_at >= ? AND j.undone = 0 AND j.status <> 'not_started'
 ORDER BY j.started_at, j.rowid
+"""
+_SUB_AGENTS = """
+SELECT thread_id, parent_call FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY rowid
 """
 _PLAN = """
 INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) VALUES (?, ?, ?, ?, ?, 'planned', ?)
@@ -55,9 +58,20 @@ class SqliteRewinds:
         )
         return [_done(row) for row in rows]
 
+    async def sub_agents(self, thread_id: str) -> Sequence[tuple[str, str]]:
+        """See `Rewinds.sub_agents`."""
+        return await self._database.run(
+            lambda connection: connection.execute(_SUB_AGENTS, (storable(thread_id),)).fetchall()
+        )
+
     async def plan(self, rewind: Rewind) -> Rewind:
         """See `Rewinds.plan`."""
-        plan = {"files": [asdict(one) for one in rewind.files], "calls": rewind.calls, "undoes": rewind.undoes}
+        plan = {
+            "files": [asdict(one) for one in rewind.files],
+            "calls": rewind.calls,
+            "undoes": rewind.undoes,
+            "sub_agents": [astuple(one) for one in rewind.sub_agents],
+        }
         row = (
             rewind.thread_id,
             rewind.checkpoint_id,
@@ -73,13 +87,14 @@ class SqliteRewinds:
         return replace(rewind, number=await self._database.write(insert))
 
     async def finish(self, rewind: Rewind) -> None:
-        """See `Rewinds.finish`. What the thread saw of these files is forgotten: it reads them again."""
-        now, thread_id = self._clock.now(), rewind.thread_id
-        undone = int(rewind.undoes is None)
+        """See `Rewinds.finish`. What its threads saw of these files is forgotten: they read them again."""
+        now, undone = self._clock.now(), int(rewind.undoes is None)
+        threads = {rewind.thread_id: rewind.calls, **{one.thread_id: one.calls for one in rewind.sub_agents}}
 
         def finish(connection: sqlite3.Connection) -> None:
-            connection.executemany(_COUNT_CALL, [(undone, thread_id, *call) for call in rewind.calls])
-            connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
+            for thread_id, calls in threads.items():
+                connection.executemany(_COUNT_CALL, [(undone, thread_id, *call) for call in calls])
+                connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
             connection.execute(_END, ("done", now, rewind.number))
             if rewind.undoes is not None:
                 connection.execute(_END, ("undone", now, rewind.undoes))
@@ -118,5 +133,15 @@ def read_rewind(row: Sequence[Any]) -> Rewind:
         Restoration(one["path"], FileImage(**one["now"]), FileImage(**one["then"]), one["new_folder"])
         for one in plan["files"]
     )
-    calls = tuple((call_id, attempt) for call_id, attempt in plan["calls"])
-    return Rewind(thread_id, checkpoint_id, head, scope, files, calls, plan["undoes"], number)
+    # Those noted before there were sub-agents say nothing of them.
+    sub_agents = tuple(
+        TakenAlong(child, there, before, _calls(calls))
+        for child, there, before, calls in plan.get("sub_agents", ())
+    )
+    return Rewind(
+        thread_id, checkpoint_id, head, scope, files, _calls(plan["calls"]), plan["undoes"], sub_agents, number
+    )
+
+
+def _calls(stored: Sequence[Sequence[Any]]) -> tuple[tuple[str, int], ...]:
+    return tuple((call_id, attempt) for call_id, attempt in stored)

@@ -92,10 +92,12 @@ class Family:
         return self.folder / "db"
 
     @asynccontextmanager
-    async def life(self, thread_id: str = PARENT, max_steps: int = 50) -> AsyncIterator[Session]:
+    async def life(
+        self, thread_id: str = PARENT, max_steps: int = 50, checkpoint: str | None = None
+    ) -> AsyncIterator[Session]:
         """One process's session; closing gives all threads back."""
         store = await open_store(self.database)
-        session = await self._session(store, thread_id, max_steps)
+        session = await self._session(store, thread_id, max_steps, checkpoint)
         try:
             yield session
         finally:
@@ -118,12 +120,12 @@ class Family:
             f"{view.record['tool_name']} {view.record.get('attempt', 1)}": view.record["status"] for view in views
         }
 
-    async def _session(self, store: Store, thread_id: str, max_steps: int) -> Session:
+    async def _session(self, store: Store, thread_id: str, max_steps: int, checkpoint: str | None) -> Session:
         settings = load_settings(os.environ, flags={"database": str(self.database), "sandbox": "off"})
         settings = settings.model_copy(update=dict(self.settings))
         await store.threads.create(thread_id, str(self.workspace), self.model.label, self.mode)
         depth = await store.threads.depth(thread_id)
         bus = EventBus()
         bus.subscribe(lambda _, event: self.events.append(event))
-        thread = Thread(thread_id, self.workspace, self.mode, "tester", max_steps, depth=depth)
+        thread = Thread(thread_id, self.workspace, self.mode, "tester", max_steps, checkpoint, depth=depth)
         return await Session.open(thread, await session_parts(thread, settings, self.model, store, bus))

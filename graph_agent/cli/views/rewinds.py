@@ -13,7 +13,7 @@ from graph_agent.cli.views.screen import print_json, print_lines
 
 if TYPE_CHECKING:
     from graph_agent.app.rewinding import Rewound
-    from graph_agent.ports import Done
+    from graph_agent.ports import Done, Rewind
     from graph_agent.session.rewinding import Survey
 
 __all__ = ["ask", "survey_lines", "tell_rewind"]
@@ -51,9 +51,10 @@ def survey_lines(seen: "Survey") -> Iterator[str]:
         yield escape(f"  {verb}  {one.path}")
     if not rewind.files and rewind.scope != "chat":
         yield "  no file is changed"
-    if rewind.calls and rewind.scope != "files":
-        counts = "counts" if len(rewind.calls) == 1 else "count"
-        yield f"  {_counted(len(rewind.calls), 'call')} after it {counts}{'' if rewind.undoes else ' as undone'}"
+    calls = len(_undone(rewind))
+    if calls and rewind.scope != "files":
+        counts = "counts" if calls == 1 else "count"
+        yield f"  {_counted(calls, 'call')} after it {counts}{'' if rewind.undoes else ' as undone'}"
     if seen.lasting:
         yield "cannot be undone, what they did stays:"
     for call in seen.lasting:
@@ -94,7 +95,7 @@ def _as_json(done: "Rewound") -> dict[str, Any]:
             {"path": one.path, "action": "remove" if one.then.sha256 is None else "restore"} for one in rewind.files
         ],
         "conflicts": [{"path": one.path, "reason": one.why} for one in done.survey.conflicts],
-        "undone_calls": [call_id for call_id, _ in rewind.calls] if rewind.undoes is None else [],
+        "undone_calls": _undone(rewind) if rewind.undoes is None else [],
         "cannot_be_undone": [
             {
                 "call_id": call.call_id,
@@ -107,6 +108,11 @@ def _as_json(done: "Rewound") -> dict[str, Any]:
         "left": list(done.left),
         "finished_first": None if done.finished is None else done.finished.checkpoint_id,
     }
+
+
+def _undone(rewind: "Rewind") -> list[str]:
+    """The calls that count as undone, or again, those of sub-agents last."""
+    return [call_id for part in (rewind, *rewind.sub_agents) for call_id, _ in part.calls]
 
 
 def _about(call: "Done") -> str:
