@@ -112,7 +112,8 @@ def _as_json(done: "Rewound") -> dict[str, Any]:
 
 def _undone(rewind: "Rewind") -> list[str]:
     """The calls that count as undone, or again, those of sub-agents last."""
-    return [call_id for part in (rewind, *rewind.sub_agents) for call_id, _ in part.calls]
+    below = [call for one in rewind.sub_agents for call in one.calls]
+    return [call_id for call_id, _ in (*rewind.calls, *below)]
 
 
 def _about(call: "Done") -> str:
