@@ -108,10 +108,7 @@ class Chat:
             # The line below the prompt must never wait for it.
             self._sandbox = (await asyncio.to_thread(lambda: session.walls)).label
             self._terminal.status.become(self._status)
-            if first is None or first.done():
-                self._introduce()
-            else:
-                await self._terminal.above(self._introduce)
+            self._terminal.show(self._introduce)
             return session, self._setting.message if first is None else await first
         finally:
             await _cancelled(opening, first)

@@ -1,17 +1,93 @@
 import asyncio
+import os
+import pty
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
+
+
+_IN_TRANSIT_SECONDS = 0.02
+"""The kernel hands on what is typed a moment later, in the mode the terminal has by then."""
 
 
 @pytest.fixture
 def keys() -> Iterator[PipeInput]:
     with create_pipe_input() as source:
         yield source
+
+
+class _Line:
+    """A terminal at whose other end somebody types."""
+
+    def __init__(self) -> None:
+        self._master, self._slave = pty.openpty()
+        self.source = os.fdopen(self._slave, encoding="utf-8")
+
+    def types(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+        time.sleep(_IN_TRANSIT_SECONDS)
+
+    def close(self) -> None:
+        self.source.close()
+        os.close(self._master)
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Line]:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    made = _Line()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("typed", ["more\r", "x\x7fmore\r", "\x04more\r"])
+async def test_what_is_typed_while_something_is_shown_above_the_line_arrives(line: _Line, typed: str) -> None:
+    terminal = Terminal(None, source=create_input(line.source))
+
+    with terminal.held():
+        message = asyncio.create_task(terminal.message())
+        line.types("one ")
+        await asyncio.sleep(0.1)
+        terminal.show(lambda: line.types(typed))
+
+        assert await message == "one more"
+
+
+async def test_ctrl_d_typed_while_something_is_shown_leaves(line: _Line) -> None:
+    terminal = Terminal(None, source=create_input(line.source))
+
+    with terminal.held():
+        message = asyncio.create_task(terminal.message())
+        await asyncio.sleep(0.1)
+        terminal.show(lambda: line.types("\x04"))
+
+        with pytest.raises(Left):
+            await message
+
+
+async def test_what_is_shown_while_a_line_is_typed_stands_above_it(
+    line: _Line, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(None, source=create_input(line.source))
+
+    def write_news() -> None:
+        sys.stdout.write("news\n")
+
+    message = asyncio.create_task(terminal.message())
+    line.types("half")
+    await asyncio.sleep(0.05)
+    terminal.show(write_news)
+    line.types(" whole\r")
+    await message
+
+    shown = capsys.readouterr().out
+    assert shown.index("half") < shown.index("news\n") < shown.index("whole")
 
 
 async def test_a_line_is_a_message_and_alt_enter_breaks_it(keys: PipeInput) -> None:
@@ -51,6 +127,22 @@ async def test_keys_of_a_turn_wait_for_the_next_message(keys: PipeInput) -> None
         await asyncio.sleep(0.05)
 
     assert (await terminal.message(), stops) == ("typed ahead", [])
+
+
+async def test_keys_that_came_with_the_last_line_count_as_typed_during_the_turn(keys: PipeInput) -> None:
+    terminal, lines, stops = Terminal(None, source=keys), list[str](), list[str]()
+    keys.send_text("go\rnext\r\x03rest")
+    await terminal.message()
+
+    def take(line: str) -> bool:
+        lines.append(line)
+        return True
+
+    async with terminal.watched(lambda: stops.append("stop"), take):
+        await asyncio.sleep(0.05)
+    keys.send_text(" of it\r")
+
+    assert (lines, stops, await terminal.message()) == (["next"], ["stop"], "rest of it")
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x1b"])

@@ -1,0 +1,44 @@
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+from prompt_toolkit import PromptSession
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.output import DummyOutput
+
+from graph_agent.cli.ask.keys import TurnKeys, answer_keys, message_keys
+
+
+@pytest.fixture
+def keys() -> Iterator[PipeInput]:
+    with create_pipe_input() as source:
+        yield source
+
+
+@pytest.mark.parametrize("bindings", [message_keys, answer_keys])
+async def test_ctrl_z_at_a_prompt_stops_the_job_and_keeps_the_line(
+    keys: PipeInput, bindings: Callable[[Callable[[], None]], KeyBindings]
+) -> None:
+    stops: list[str] = []
+    made = bindings(lambda: stops.append("stopped"))
+    prompt: PromptSession[str] = PromptSession(input=keys, output=DummyOutput(), key_bindings=made)
+    keys.send_text("half\x1a whole\r")
+
+    assert (await prompt.prompt_async(), stops) == ("half whole", ["stopped"])
+
+
+async def test_ctrl_z_while_a_turn_runs_stops_the_job_and_keeps_what_is_typed(keys: PipeInput) -> None:
+    told: list[str] = []
+
+    def take(line: str) -> bool:
+        told.append(line)
+        return True
+
+    turn = TurnKeys(keys, lambda: told.append("stop"), take, lambda: told.append("stopped"))
+
+    with turn.watched():
+        keys.send_text("ne\x1axt\r")
+        await asyncio.sleep(0.05)
+
+    assert told == ["stopped", "next"]
