@@ -11,7 +11,6 @@ from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
 
-
 _IN_TRANSIT_SECONDS = 0.02
 """The kernel hands on what is typed a moment later, in the mode the terminal has by then."""
 
