@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from graph_agent.calls import SHORTENED
 from graph_agent.errors import ContextOverflow, ModelError, StorageError
 from graph_agent.events import Compacted, EventBus, Warned
+from graph_agent.graph.learned_window import LearnedWindow, learned_from
 from graph_agent.graph.shrinking import Shrinking, shrinking_of
 from graph_agent.graph.sizing import Size, allowance_of, size_of
 from graph_agent.graph.summary import Facts, outline, requests_in, summary_message, summary_request
@@ -70,11 +71,18 @@ class Compaction:
         context = state.get("context") or {}
         size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), self.known)
         window = await self.window_of(size.total)
-        learned = context.get("learned") or {}
-        if learned.get("model") == self.model.label and int(learned["tokens"]) < window.tokens:
+        learned = learned_from(context, self.model.label)
+        if learned is not None and learned.tokens < window.tokens:
             # What the model itself refused is more than anybody says; the room for a reply was taken off there.
-            window = replace(window, tokens=int(learned["tokens"]), reserve=0)
+            window = replace(window, tokens=learned.tokens, reserve=0)
         return size, window
+
+    def relearned(self, state: "AgentState", taken: int) -> dict[str, Any] | None:
+        """The state's `context` after a request of so many tokens was answered; None: it stays as it is."""
+        context = state.get("context") or {}
+        learned = learned_from(context, self.model.label)
+        after = learned and learned.after_reply(taken)
+        return None if after is None or after == learned else {**context, "learned": after.as_state()}
 
     async def before(self, state: "AgentState", thread_id: str, request: ModelRequest, done: int) -> Smaller | None:
         """What makes a request fit that would not, or None: it fits, or nothing more can be done.
@@ -111,8 +119,9 @@ class Compaction:
         smaller = await self._compact(_Work(state, thread_id, request, size, window), goal, is_deep=True)
         if smaller is None:
             return None
-        learned = {"model": self.model.label, "tokens": tokens}
-        return replace(smaller, context={**smaller.context, "learned": learned})
+        known = learned_from(smaller.context, self.model.label) or LearnedWindow(self.model.label, 0)
+        learned = known.after_refusal(size.total, tokens, is_told=overflow.most_tokens is not None)
+        return replace(smaller, context={**smaller.context, "learned": learned.as_state()})
 
     async def by_hand(self, state: "AgentState", thread_id: str, request: ModelRequest) -> Smaller | None:
         """What the user asked for makes the conversation shorter; None where there is nothing to gain."""

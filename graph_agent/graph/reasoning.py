@@ -132,6 +132,8 @@ class Reasoning:
             },
             "usage": summed(state.get("usage"), spent),
         }
+        if (context := self.compaction.relearned(state, int(usage.get("input_tokens", 0)))) is not None:
+            update["context"] = context
         return Step("called" if call_ids else "answered", update)
 
     async def _judged(

@@ -93,7 +93,24 @@ async def test_a_refusal_as_too_long_is_followed_by_smaller_requests_and_is_reme
     ends = await play(stage, 12)
 
     assert ends == ["done"] * 12
-    assert (len(model.refused), max(sizes(model.requests)) <= 3_000) == (1, True)
+    assert (len(model.refused), max(sizes(model.requests)) <= 3_000) == (3, True)
+
+
+async def test_one_refusal_that_nothing_confirms_does_not_make_a_thread_small_for_good(tmp_path: Path) -> None:
+    model = Summarising(*work(30, 2))
+    stage = Stage(tmp_path / "a.db", model, Bulky())
+    await play(stage, 2)
+    model.takes = 0
+    async with stage.life() as session:
+        await session.send("an error of the provider")
+    refused, model.takes = len(model.refused), 1_000_000
+
+    async with stage.life() as session:
+        for turn in range(26):
+            await session.send(f"please do thing {turn}")
+
+    assert (refused, len(model.refused)) == (3, 3)
+    assert max(sizes(model.requests)) > 2 * model.refused[0]
 
 
 async def test_a_model_that_refuses_everything_ends_the_turn_after_few_requests(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+from graph_agent.graph.learned_window import LearnedWindow, learned_from
+
+FIRST = LearnedWindow("m", 0).after_refusal(3_000, 2_700, is_told=False)
+
+
+def test_a_limit_that_the_model_named_stays() -> None:
+    told = LearnedWindow("m", 0).after_refusal(3_000, 2_900, is_told=True)
+
+    assert told.after_reply(2_800) == told == LearnedWindow("m", 2_900, 3_000)
+
+
+def test_a_refusal_without_a_limit_loses_its_hold_with_every_request_taken_close_to_it() -> None:
+    raised = FIRST.after_reply(1_349).after_reply(1_350).after_reply(10**9)
+
+    assert (FIRST.tokens, raised.tokens, raised.is_sure) == (2_700, int(int(2_700 * 1.25) * 1.25), False)
+
+
+def test_a_second_refusal_at_about_the_same_size_is_believed_and_one_at_another_is_not() -> None:
+    near, far = FIRST.after_refusal(4_400, 3_960, is_told=False), FIRST.after_refusal(9_000, 8_100, is_told=False)
+
+    assert (near.is_sure, near.after_reply(3_900)) == (True, near)
+    assert (far.is_sure, far.tokens) == (False, 8_100)
+
+
+def test_what_was_learned_belongs_to_its_model_and_reads_what_older_versions_kept() -> None:
+    context = {"learned": FIRST.as_state()}
+
+    assert (learned_from(context, "m"), learned_from(context, "n"), learned_from({}, "m")) == (FIRST, None, None)
+    assert learned_from({"learned": {"model": "m", "tokens": 5}}, "m") == LearnedWindow("m", 5)
