@@ -5,7 +5,6 @@ The answer goes to stdout and news to stderr; nothing here needs a terminal.
 
 import asyncio
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit, exit_for
 from graph_agent.cli.left_open import left_open, shared_ids
 from graph_agent.cli.news import News
+from graph_agent.cli.own_stdout import own_stdout
 from graph_agent.cli.report import failure_report, rest_report, resume_lines, waiting_lines
 from graph_agent.cli.settle import Settlement, settle
 from graph_agent.cli.supervise import Cut, supervised
@@ -63,6 +63,7 @@ class _Run:
         self._opener = opener
         self._bus = EventBus()
         self._news = News()
+        self._write = own_stdout()
         self._thread_id = order.thread_id
         self._has_checkpoint = False
         self._steps = 0
@@ -161,12 +162,11 @@ class _Run:
         match self._order.output:
             case "text":
                 if answer:
-                    print(escape(answer, multiline=True))  # noqa: T201 - the answer is what stdout is for
+                    self._write(f"{escape(answer, multiline=True)}\n")
             case "json":
-                print(json.dumps(report, ensure_ascii=False))  # noqa: T201 - as above
+                self._print_line(report)
             case "stream-json":
                 self._print_line({"seq": self._last_number + 1, "type": "result", **report})
-        sys.stdout.flush()
 
     def _take(self, number: int, event: Event) -> None:
         self._last_number = number
@@ -181,6 +181,5 @@ class _Run:
         if isinstance(event, ShellEnded | ShellKept):
             self._news(number, event)
 
-    @staticmethod
-    def _print_line(values: Mapping[str, Any]) -> None:
-        print(json.dumps(values, ensure_ascii=False), flush=True)  # noqa: T201 - stdout is the stream
+    def _print_line(self, values: Mapping[str, Any]) -> None:
+        self._write(f"{json.dumps(values, ensure_ascii=False)}\n")

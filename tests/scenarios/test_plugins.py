@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 from tests.cases.bench import Bench
@@ -92,3 +93,24 @@ def test_a_deferred_tool_is_named_searched_for_and_declared_from_then_on_in_ever
     assert "tool_search with its name tells what it takes." in bench.results(2)[0]
     assert bench.results(4)[1].startswith("These can be called from now on:\n\n## my_tool\n")
     assert (bench.results(4)[2], again.ending) == ("a False", (0, "later"))
+
+
+_LOUD = _TOOL.replace(
+    "        return", "        print('said')\n        os.write(1, b'written\\n')\n        return"
+).replace("from pathlib", "import atexit, os\natexit.register(os.write, 1, b'goodbye\\n')\nfrom pathlib", 1)
+
+
+def test_what_a_tool_prints_or_writes_to_descriptor_1_never_stands_in_the_output_of_a_run(tmp_path: Path) -> None:
+    call = TC("c1", "my_tool", '{"file_path": "a"}')
+    with FakeOpenAI([call, TXT("ok"), call, TXT("ok")], strict=True) as server:
+        bench = Bench(tmp_path, server, {})
+        bench.configure('tool_risk = {my_tool = "low"}\n')
+        (bench.home / "tools").mkdir()
+        (bench.home / "tools" / "mine.py").write_text(_LOUD)
+
+        one = bench.ask("go", "--output", "json")
+        many = bench.ask("go", "--output", "stream-json")
+
+    assert (json.loads(one.out)["answer"], one.out.count("\n")) == ("ok", 1)
+    assert [json.loads(line)["seq"] for line in many.out.splitlines()] == list(range(1, many.out.count("\n") + 1))
+    assert all(word in one.err for word in ("said", "written", "goodbye"))
