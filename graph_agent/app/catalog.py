@@ -1,18 +1,25 @@
-"""Which tools there are and what is known of them before any call: judges nothing, runs nothing but imports."""
+"""Which tools there are and what is known of them before any call: judges nothing, calls no tool.
+
+Plug-ins are imported; servers are started only where they are asked for.
+"""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from graph_agent.app.plugins import full_registry
+from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import policy_of
 from graph_agent.config.settings import Settings
+from graph_agent.events import Event, EventBus, Warned
+from graph_agent.toolbox import MCP_PREFIX
 from graph_agent.toolbox.facts import risk_here
 from graph_agent.toolbox.offering import hidden_names, offered_names
 from policy import PolicySettings
 from tools.base import BaseTool, Limits
-from tools.registry import Origin, plans
+from tools.registry import Origin, ToolRegistry, plans
 
 __all__ = ["KnownTool", "KnownTools", "known_tools"]
 
@@ -27,6 +34,8 @@ class KnownTool:
     kind: str
     origin: str
     """builtin, plugin or mcp."""
+    original_name: str
+    """A server's tool with the server's and its own spelling, by which rules may speak of it too."""
     offered: bool
     """Whether a model gets it in the mode that was asked about."""
     display_name: str
@@ -57,17 +66,44 @@ class KnownTools(NamedTuple):
     tools: tuple[KnownTool, ...]
     """In the order of registration."""
     problems: tuple[str, ...]
-    """A line for each plug-in, or tool of one, that is left out."""
+    """A line for each plug-in, tool of one, or server that is left out."""
 
 
-async def known_tools(workspace: Path, settings: Settings, mode: str) -> KnownTools:
+async def known_tools(workspace: Path, settings: Settings, mode: str, *, about: str = "") -> KnownTools:
     """Every registered tool; imports the plug-ins.
+
+    Args:
+        workspace: where they would work.
+        settings: of that place.
+        mode: in which it is said whether they are offered.
+        about: a name; where it is that of a server's tool, the trusted servers are started, asked, and ended again.
 
     Raises:
         ConfigError: a rule of the settings cannot be read.
     """
     policy = policy_of(settings)
     registry, problems = await asyncio.to_thread(full_registry, workspace, settings)
+    if not about.startswith(MCP_PREFIX):
+        return await _all_known(registry, mode, policy, problems)
+    bus, told = EventBus(), list(problems)
+
+    def hear(_: int, event: Event) -> None:
+        if isinstance(event, Warned):
+            told.append(event.text)
+
+    bus.subscribe(hear)
+    servers = SessionServers(settings, registry, workspace, bus)
+    await servers.start()
+    try:
+        await servers.settled()
+        return await _all_known(registry, mode, policy, told)
+    finally:
+        await servers.close()
+
+
+async def _all_known(
+    registry: ToolRegistry, mode: str, policy: PolicySettings, problems: Sequence[str]
+) -> KnownTools:
     hidden = hidden_names(registry, policy.rules.deny)
     offered = offered_names(registry, mode, hidden)
     declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
@@ -75,7 +111,7 @@ async def known_tools(workspace: Path, settings: Settings, mode: str) -> KnownTo
         _known(tool, registry.origin(tool.name) or "builtin", policy, declared[tool.name], tool.name in offered)
         for tool in registry.all()
     )
-    return KnownTools(tuple(known), problems)
+    return KnownTools(tuple(known), tuple(problems))
 
 
 def _known(
@@ -86,6 +122,7 @@ def _known(
         risk=risk_here(tool, origin, policy),
         kind=str(tool.kind),
         origin=origin,
+        original_name=tool.original_name,
         offered=is_offered,
         display_name=tool.display_name or tool.name,
         category=tool.category,

@@ -1,12 +1,13 @@
-"""Answers what the rules would say to a call, and which rules there are. Runs nothing, writes nothing."""
+"""Answers what the rules would say to a call, and which rules there are. Runs no tool, writes nothing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from graph_agent.app.plugins import full_registry
 from graph_agent.app.roots import roots_of
-from graph_agent.app.tooling import default_registry, policy_of
+from graph_agent.app.tooling import policy_of
 from graph_agent.config.settings import Settings
 from graph_agent.config.tightening import item_key
 from graph_agent.errors import UsageError
@@ -27,6 +28,8 @@ class Report:
     reason: str
     parsed: Mapping[str, Any]
     """How the call was understood: its commands, its paths, its hosts."""
+    problems: tuple[str, ...] = ()
+    """A line for each plug-in, or tool of one, that is left out: it was not there to be judged."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,12 @@ def report_on(tool: str, arguments: Mapping[str, Any], settings: Settings, works
         UsageError: the arguments are not what the tool takes.
     """
     setting = Setting(workspace, policy_of(settings), roots_of(workspace, (), settings).usable)
+    registry, problems = full_registry(workspace, settings)
     try:
-        checked = check_call(
-            tool, arguments, settings.mode, registry=default_registry(workspace, settings), setting=setting
-        )
+        checked = check_call(tool, arguments, settings.mode, registry=registry, setting=setting)
     except BadArguments as error:
         raise UsageError(str(error)) from error
-    return as_report(checked)
+    return replace(as_report(checked), problems=problems)
 
 
 def as_report(checked: Checked) -> Report:

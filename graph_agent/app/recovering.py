@@ -4,6 +4,7 @@ Also where the stored status is still `executing` and its process is dead: the q
 is known from the record, so its answer can stand before it is asked, and nobody is asked again.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from graph_agent.app.answering import Answered
-from graph_agent.app.tooling import toolbox_for_looking
+from graph_agent.app.plugins import full_registry
+from graph_agent.app.project import settings_at
+from graph_agent.app.tooling import default_registry, toolbox_for_looking
 from graph_agent.config.paths import blob_dir
-from graph_agent.errors import AnswerRefused, UnknownId
+from graph_agent.errors import AnswerRefused, ConfigError, StorageError, UnknownId
 from graph_agent.inspect import CallView, Reader, Target
 from graph_agent.ports import Answer, Clock, JournalRow, Question, Scope, SystemClock
 from graph_agent.session.api import OpenQuestion
@@ -22,6 +25,8 @@ from graph_agent.session.orphans import end, living, still_running, traces_of
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
 from graph_agent.store.decisions import SqliteDecisions
+from graph_agent.toolbox import MCP_PREFIX
+from tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from graph_agent.calls import ToolCallInfo
@@ -184,8 +189,18 @@ async def _insert(store: SqliteDecisions, view: CallView, answer: Answer) -> Ans
 async def _look(view: CallView, rows: Sequence[JournalRow], workspace: Path, database: Path) -> OpenQuestion:
     call = cast("ToolCallInfo", dict(view.record))
     scope = Scope(view.thread_id, "default", str(workspace))
-    toolbox, blobs = toolbox_for_looking(workspace, database), FileBlobs(blob_dir(database))
+    registry = await asyncio.to_thread(_knowing, call["tool_name"], workspace)
+    toolbox, blobs = toolbox_for_looking(registry, workspace, database), FileBlobs(blob_dir(database))
     return await gather(_question(view), call, rows, toolbox, blobs, scope)
+
+
+def _knowing(tool: str, workspace: Path) -> ToolRegistry:
+    """Tools with the call's own, which may be a plug-in's; where that cannot be had now, ours still look."""
+    ours = default_registry(workspace)
+    if tool not in ours and not tool.startswith(MCP_PREFIX):
+        with contextlib.suppress(ConfigError, StorageError):
+            return full_registry(workspace, settings_at(workspace))[0]
+    return ours
 
 
 def _name(view: CallView, shared: frozenset[str]) -> str:

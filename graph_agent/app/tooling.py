@@ -113,9 +113,8 @@ def early_reads_of(toolbox: GraphToolbox) -> EarlyReads:
     return toolbox if isinstance(toolbox, ReadingToolbox) else NOTHING_EARLY
 
 
-def toolbox_for_looking(workspace: Path, database: Path) -> GraphToolbox:
-    """The default tools, for finding out what a call did and for nothing else: no rules, and nothing is written."""
-    registry = default_registry(workspace)
+def toolbox_for_looking(registry: ToolRegistry, workspace: Path, database: Path) -> GraphToolbox:
+    """These tools, for finding out what a call did and for nothing else: no rules, and nothing is written."""
     ports = ToolboxPorts(FileBlobs(blob_dir(database)), _NoFileStates(), _records_nothing)
     return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), ports=ports)
 

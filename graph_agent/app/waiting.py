@@ -1,12 +1,15 @@
 """A call that waits, looked up by an id, and the toolbox that judges it: what answers from outside begin with."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from graph_agent.app.plugins import full_registry
 from graph_agent.app.project import settings_at
 from graph_agent.app.roots import roots_of
+from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import ToolStorage, open_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import EventBus
@@ -74,4 +77,8 @@ async def judging(database: Path, call: Waiting, clock: Clock) -> AsyncIterator[
         journal, states = SqliteJournal(opened, blobs, clock), SqliteFileStates(opened, clock)
         storage = ToolStorage(blobs, states, journal, SqliteGrants(opened))
         roots = roots_of(call.workspace, call.roots, settings).usable
-        yield await open_toolbox(call.workspace, settings, storage, EventBus(), roots=roots)
+        registry, _ = await asyncio.to_thread(full_registry, call.workspace, settings)
+        bus = EventBus()
+        # None of them is started: what a server's tools would say is known where they run.
+        servers = SessionServers(settings, registry, call.workspace, bus)
+        yield await open_toolbox(call.workspace, settings, storage, bus, servers, roots=roots)

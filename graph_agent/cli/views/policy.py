@@ -83,3 +83,4 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"{path['access']}s: {path['resolved']} ({where} the workspace)"
     if why := parsed.get("not_plain_because"):
         yield f"no rule can allow it: {why}"
+    yield from (f"! left out: {problem}" for problem in report.problems)

@@ -21,6 +21,7 @@ _LISTED = (
     "risk",
     "kind",
     "origin",
+    "original_name",
     "offered",
     "display_name",
     "category",
@@ -51,27 +52,27 @@ def list_tools(mode: str | None, *, as_json: bool) -> None:
 
 
 def show_tool(name: str, mode: str | None, *, as_json: bool) -> None:
-    """Print one tool with what the model is told of it.
+    """Print one tool with what the model is told of it; for a server's tool the servers are started and ended.
 
     Raises:
         UsageError: there is no such tool.
         ConfigError: a setting is wrong.
     """
-    tool = _named(name, _known(mode))
+    tool = _named(name, _known(mode, about=name))
     if as_json:
         print_json({**_listed(tool), "description": tool.description, "parameters": tool.parameters})
     else:
         print_lines(_lines(tool))
 
 
-def _known(mode: str | None) -> KnownTools:
+def _known(mode: str | None, *, about: str = "") -> KnownTools:
     settings = settings_at(Path.cwd(), {"mode": mode})
-    return asyncio.run(known_tools(Path.cwd(), settings, settings.mode))
+    return asyncio.run(known_tools(Path.cwd(), settings, settings.mode, about=about))
 
 
 def _named(name: str, known: KnownTools) -> KnownTool:
     for tool in known.tools:
-        if tool.name == name:
+        if name in (tool.name, tool.original_name):
             return tool
     names = [tool.name for tool in known.tools]
     near = difflib.get_close_matches(name, names, n=1)
@@ -101,6 +102,7 @@ def _lines(tool: KnownTool) -> Iterator[str]:
             "risk": tool.risk,
             "kind": tool.kind,
             "origin": tool.origin,
+            "original name": tool.original_name,
             "offered": _yes(tool.offered),
             "in plan mode": _yes(tool.in_plan_mode),
             "deferred": _yes(tool.defer),

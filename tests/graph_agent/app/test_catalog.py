@@ -1,7 +1,13 @@
+import os
 from pathlib import Path
+
+import pytest
 
 from graph_agent.app.catalog import known_tools
 from graph_agent.config.settings import PolicySettings, Settings
+from graph_agent.config.trust import trust_file
+from graph_agent.mcp.trust import fingerprint
+from tests.fakes.mcp_servers import odd
 from tools import create_default_tools
 
 
@@ -26,3 +32,20 @@ async def test_plan_mode_and_a_bare_deny_rule_take_tools_away_but_keep_them_know
 
     wanted = {"read_file": True, "ls": False, "bash": False, "todo_write": True}
     assert {name: offered[name] for name in wanted} == wanted
+
+
+async def test_a_servers_tool_is_shown_with_its_own_name_by_which_rules_take_it_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    denied = PolicySettings(deny=("mcp__my data__a b",))
+    settings = Settings(database=tmp_path / "x.db", policy=denied, mcp_servers={"my data": odd(sandbox=False)})
+    trust_file(os.environ).add_server("my data", fingerprint(settings.mcp_servers["my data"]), "now")
+
+    known = await known_tools(tmp_path, settings, "default", about="mcp__my_data__a_b")
+
+    found = {tool.original_name: (tool.name, tool.offered) for tool in known.tools if tool.origin == "mcp"}
+    assert (found["mcp__my data__a b"], found["mcp__my data__now"]) == (
+        ("mcp__my_data__a_b", False),
+        ("mcp__my_data__now", True),
+    )

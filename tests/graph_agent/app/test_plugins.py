@@ -5,10 +5,11 @@ import pytest
 
 from graph_agent.app.catalog import known_tools
 from graph_agent.app.plugins import full_registry
+from graph_agent.app.policing import report_on
 from graph_agent.app.project import answer_trust, project_at, settings_at, turns_on
 from graph_agent.app.tooling import policy_of
 from graph_agent.config.settings import Settings
-from graph_agent.errors import ConfigError
+from graph_agent.errors import ConfigError, UsageError
 
 _TOOL = """
 from pydantic import BaseModel, Field
@@ -196,3 +197,17 @@ def test_what_a_plug_in_prints_stays_off_the_output(
     full_registry(workspace, _settings(home))
 
     assert capsys.readouterr() == ("", "noise\n")
+
+
+def test_policy_check_judges_a_tool_of_the_users_own_by_its_schema_and_names_one_that_is_left_out(
+    home: Path, workspace: Path
+) -> None:
+    _tool(home / "tools" / "shout.py", "shout")
+    (home / "tools" / "torn.py").write_text("raise OSError('gone')\n")
+
+    report = report_on("shout", {"text": "a"}, _settings(home), workspace)
+
+    assert (report.decision, report.rule) == ("ask", "risk medium")
+    assert report.problems == (f"{home / 'tools' / 'torn.py'}: OSError: gone",)
+    with pytest.raises(UsageError, match="txt: there is no such argument"):
+        report_on("shout", {"txt": "a"}, _settings(home), workspace)
