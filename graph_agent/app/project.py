@@ -13,6 +13,7 @@ from graph_agent.config.load import load_settings
 from graph_agent.config.paths import memory_file
 from graph_agent.config.project import (
     PROJECT_CONFIG,
+    PROJECT_HOOKS,
     PROJECT_TOOLS,
     WATCHED,
     Project,
@@ -53,7 +54,7 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
         return Project(folder)
     files: list[ProjectFile] = []
     refused: dict[str, str] = {}
-    for name in (*WATCHED, *_tool_files(folder)):
+    for name in (*WATCHED, *_in_folders(folder)):
         try:
             if text := _text(folder, name):
                 files.append(ProjectFile(name, hashlib.sha256(text).hexdigest(), text.decode(errors="replace")))
@@ -124,13 +125,18 @@ def notices(project: Project) -> Iterator[str]:
             yield f"ignored in {project.config_path}: {told}"
 
 
-def _tool_files(folder: Path) -> list[str]:
-    """The names of a project's files with tools; what is wrong with one shows when it is read."""
+def _in_folders(folder: Path) -> list[str]:
+    """The names of a project's files with tools and for hooks; what is wrong with one shows when it is read."""
+    tools = [name for name in _names_in(folder / PROJECT_TOOLS) if name.endswith(".py") and name[0] not in "._"]
+    hooks = [name for name in _names_in(folder / PROJECT_HOOKS) if name[0] != "."]
+    return [*(f"{PROJECT_TOOLS}/{name}" for name in tools), *(f"{PROJECT_HOOKS}/{name}" for name in hooks)]
+
+
+def _names_in(folder: Path) -> list[str]:
     try:
-        names = sorted(entry.name for entry in (folder / PROJECT_TOOLS).iterdir())
+        return sorted(entry.name for entry in folder.iterdir())
     except OSError:
         return []
-    return [f"{PROJECT_TOOLS}/{name}" for name in names if name.endswith(".py") and name[0] not in "._"]
 
 
 def _text(folder: Path, name: str) -> bytes:
@@ -193,8 +199,7 @@ def _lines(project: Project) -> Iterator[str]:
     for file in project.files:
         if file.name != PROJECT_CONFIG:
             count = len(file.text.splitlines())
-            holds = WATCHED.get(file.name, "code that is run when a chat begins: tools")
-            yield f"{file.name}: {count} lines of {holds}, sha256 {file.sha256[:12]}"
+            yield f"{file.name}: {count} lines of {file.holds}, sha256 {file.sha256[:12]}"
     for key, one in layer.ignored.items():
         yield f"not {key}: {one.why}"
 

@@ -96,7 +96,9 @@ async def open_toolbox(
         scrub_here(),
         sandbox=sandbox_of(settings, workspace, roots),
     )
-    kind = ReadingToolbox if settings.speculative_reads else GraphToolbox
+    # A read that a hook may block must not begin before that hook was run.
+    may_begin_early = settings.speculative_reads and not settings.hooks.before_tool
+    kind = ReadingToolbox if may_begin_early else GraphToolbox
     toolbox = kind(
         servers.registry if servers else default_registry(workspace, settings),
         workspace=workspace,

@@ -12,6 +12,7 @@ from graph_agent.app.instructions import instructions_for, remembered
 from graph_agent.app.metering import meter_of
 from graph_agent.app.models import NotedModels, OpenedModel
 from graph_agent.app.roots import Place
+from graph_agent.app.secrets import scrub_here
 from graph_agent.app.servers import SessionServers
 from graph_agent.app.tooling import (
     Servers,
@@ -26,9 +27,10 @@ from graph_agent.app.windows import ModelWindows
 from graph_agent.config.choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
-from graph_agent.events import EventBus
+from graph_agent.events import EventBus, Warned
 from graph_agent.graph.build import Parts, build_graph
 from graph_agent.ports import SystemClock
+from graph_agent.ports.hooks import NO_HOOKS, Hooks
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import GraphRun
 from graph_agent.store.barrier import SqliteBarrier
@@ -44,6 +46,7 @@ from graph_agent.store.rewinds import SqliteRewinds
 from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.shells import SqliteShells
 from graph_agent.store.threads import ThreadTable
+from graph_agent.toolbox.hooks import CommandHooks
 from graph_agent.toolbox.restoring import RestorableFiles
 from graph_agent.toolbox.shells import Shells
 from tools.sandbox import Sandbox
@@ -115,6 +118,7 @@ async def graph_parts(
         meter=meter,
         early=early_reads_of(toolbox),
         judges=choose_model(settings).kind in ("endpoint", "factory"),
+        hooks=_hooks(settings, workspace, bus),
     )
 
 
@@ -155,6 +159,8 @@ async def session_parts(
         bus=bus,
         close=partial(_close, servers, model, database),
         sub_agents=sub_agents,
+        # A sub-agent's turn is a part of its parent's.
+        hooks=parts.hooks if thread.depth == 0 else NO_HOOKS,
     )
 
 
@@ -164,6 +170,13 @@ async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
     if sandbox is not None:
         await asyncio.to_thread(sandbox.sweep)
     return sandbox
+
+
+def _hooks(settings: Settings, workspace: Path, bus: EventBus) -> Hooks:
+    def warn(text: str) -> None:
+        bus.publish(Warned(text))
+
+    return CommandHooks(settings.hooks, workspace, warn, scrub_here())
 
 
 def _shells(settings: Settings, store: Store, bus: EventBus, servers: OwnTools) -> Shells:

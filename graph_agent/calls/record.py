@@ -28,6 +28,8 @@ class ToolCallInfo(TypedDict, total=False):
     status: Required[CallStatus]
     result: Required[str | None]
     """What the model is told on success; the output that came with an error, or until the call was broken off."""
+    remark: str
+    """What hooks said of the result; the model is told it behind the result, which it never changes."""
     error_msg: Required[str | None]
     """Why the call failed; None unless the status is error."""
     attempt: int

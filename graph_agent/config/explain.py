@@ -186,6 +186,8 @@ def _one_kind(option: Mapping[str, Any]) -> str:
     kind = str(option["type"])
     if "anyOf" in option.get("items", {}):
         return "list of texts and tables"
+    if "$ref" in option.get("items", {}):
+        return "list of tables"
     bounds = [f"at least {option['minimum']}" if "minimum" in option else ""]
     bounds.append(f"above {option['exclusiveMinimum']}" if "exclusiveMinimum" in option else "")
     return ", ".join(filter(None, (names.get(kind, kind), *bounds)))

@@ -12,6 +12,8 @@ from typing import Literal
 __all__ = [
     "NOT_TRUSTED",
     "PROJECT_CONFIG",
+    "PROJECT_FOLDERS",
+    "PROJECT_HOOKS",
     "PROJECT_TOOLS",
     "WATCHED",
     "Project",
@@ -29,12 +31,21 @@ WATCHED: Mapping[str, str] = {
 }
 """Every file of a project that is read for effect, relative to its folder, and what it holds.
 
-Whatever else a project may bring one day gets its line here: what does not stand here is data."""
+Whatever else a project may bring one day gets its line here, or below: what does not stand here is data."""
 
 NOT_TRUSTED = "folder not trusted"
 
 PROJECT_TOOLS = ".graph-agent/tools"
 """Folder of a project whose `*.py` files hold tools: each is code that runs, and is watched like the others."""
+
+PROJECT_HOOKS = ".graph-agent/hooks"
+"""Folder for what the commands of a project's hooks run: with another script the folder has to be trusted anew."""
+
+PROJECT_FOLDERS: Mapping[str, str] = {
+    PROJECT_TOOLS: "code that is run when a chat begins: tools",
+    PROJECT_HOOKS: "what hooks may run",
+}
+"""Folders whose files are watched, and what these hold."""
 
 Trust = Literal["none", "trusted", "once", "untrusted", "changed", "declined"]
 """none: there is nothing to trust; once: for this process only; changed: other contents were trusted."""
@@ -58,7 +69,14 @@ class ProjectFile:
     @property
     def tells_the_model(self) -> bool:
         """Whether it holds instructions."""
-        return self.name != PROJECT_CONFIG and not self.is_code
+        return self.name != PROJECT_CONFIG and self.name in WATCHED
+
+    @property
+    def holds(self) -> str:
+        """What stands in it, in words."""
+        return WATCHED.get(self.name) or next(
+            what for folder, what in PROJECT_FOLDERS.items() if self.name.startswith(f"{folder}/")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +127,4 @@ class Project:
 
 def may_say_something(folder: Path) -> bool:
     """A quick look, before anything heavy is loaded: whether any of the names is there at all."""
-    return any(os.path.lexists(folder / name) for name in (*WATCHED, PROJECT_TOOLS))
+    return any(os.path.lexists(folder / name) for name in (*WATCHED, *PROJECT_FOLDERS))

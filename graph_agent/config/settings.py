@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from graph_agent.config.hook_settings import HookSettings
 from graph_agent.config.model_settings import OPENAI_BASE_URL, HeaderValue, ModelSettings, Price, Section
 from graph_agent.config.search_settings import SearchSettings
 from graph_agent.config.server_settings import McpServer
@@ -91,6 +92,7 @@ class Settings(Section):
     mcp_wait: float = Field(default=10.0, ge=0)
     """Seconds a headless run waits for its servers before the first model request; the chat never waits."""
     web_search: SearchSettings = SearchSettings()
+    hooks: HookSettings = HookSettings()
     tools: tuple[str, ...] = ()
     """Further tools, each line `module:factory` of an installed package; a module alone gives all it declares."""
     tool_risk: dict[str, Literal["low", "medium", "high"]] = Field(default={})

@@ -16,7 +16,10 @@ from graph_agent.errors import ConfigError
 
 __all__ = ["ADDED", "Ignored", "ProjectSettings", "item_key", "origins_of_items", "project_settings", "together"]
 
-ADDED = ("policy.allow", "policy.ask", "policy.deny", "mcp_servers", "tools")
+ADDED = (
+    *("policy.allow", "policy.ask", "policy.deny", "mcp_servers", "tools"),
+    *("hooks.before_tool", "hooks.after_tool", "hooks.turn_end"),
+)
 """Lists and tables that a project adds to."""
 
 _CHOSEN = ("model.name",)
@@ -112,7 +115,7 @@ def origins_of_items(counting: Mapping[str, Found]) -> dict[str, str]:
 
 def item_key(key: str, item: Any) -> str:
     """Under which key the origins name the place of one item of a list or table."""
-    name = item.get("rule", "") if isinstance(item, dict) else item
+    name = item.get("rule") or item.get("command", "") if isinstance(item, dict) else item
     return f"{key}.{name}"
 
 

@@ -23,6 +23,7 @@ from graph_agent.graph.routing import ToolRouting
 from graph_agent.graph.state import AgentState, CallTask
 from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Journal, Toolbox
 from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
+from graph_agent.ports.hooks import NO_HOOKS, Hooks
 from graph_agent.ports.meter import UNPRICED, Meter
 from graph_agent.ports.window import WindowOf, assumed_window
 
@@ -63,6 +64,8 @@ class Parts:
     """Whether the model judges calls in mode auto; else they ask."""
     keeps_ids: bool = True
     """See `Reasoning`."""
+    hooks: Hooks = NO_HOOKS
+    """What the user wants done around calls."""
 
 
 def build_graph(
@@ -86,7 +89,9 @@ def build_graph(
         ),
         "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
         "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),
-        "tool_execution": ToolExecution(parts.toolbox, parts.journal, parts.barrier, parts.clock, parts.bus),
+        "tool_execution": ToolExecution(
+            parts.toolbox, parts.journal, parts.barrier, parts.clock, parts.bus, parts.hooks
+        ),
         "observation": Observation(),
     }
     builder = StateGraph(AgentState, context_schema=Life)

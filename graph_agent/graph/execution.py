@@ -2,13 +2,13 @@
 
 The order is what makes a kill at any instant safe: fence, barrier, claim, run, finish, update. Each step before
 the run proves that a later life will know about it; each step after it makes the outcome known before anybody acts
-on it.
+on it. The user's hooks run before the claim and after the finish: no kill within one leaves an outcome unknown.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import Paused, StaleOwner
@@ -18,6 +18,7 @@ from graph_agent.graph.history import PAUSED
 from graph_agent.graph.life import Here, Life, Step
 from graph_agent.graph.state import CallTask
 from graph_agent.ports import Barrier, Clock, Journal, JournalRow, Outcome, Scope, Toolbox
+from graph_agent.ports.hooks import NO_HOOKS, Hooks
 
 __all__ = ["ToolExecution"]
 
@@ -35,6 +36,7 @@ class ToolExecution:
     barrier: Barrier
     clock: Clock
     bus: EventBus
+    hooks: Hooks = NO_HOOKS
 
     async def __call__(self, task: CallTask, life: Life, here: Here) -> Step:
         """Outcome: ended.
@@ -56,7 +58,8 @@ class ToolExecution:
         rows = await self.journal.rows(here.thread_id, call["call_id"])
         for row in rows:
             if row.outcome is not None and row.is_finished:
-                return _ended(call, row.outcome, row)
+                # Nobody knows whether the life that finished it came to the hooks that follow.
+                return await self._remarked(_ended(call, row.outcome, row), row.outcome, scope)
         # The fence: a row of this attempt, or the mark of another life, means that someone may have begun it.
         is_foreign = call.get("run_token") != life.token or life.stop
         if is_foreign or any(row.attempt == call.get("attempt", 1) for row in rows):
@@ -64,6 +67,8 @@ class ToolExecution:
         # The barrier: mark, approval and model message must be on disk before anything happens in the world.
         if not await self.barrier.wait(here.thread_id, here.checkpoint_id):
             return await self._broken_off(call, rows, scope, life)
+        if objection := await self.hooks.before(call, scope):
+            return moved(call, "error", error_msg=objection, ended_at=self.clock.now())
         return await self._claim_and_run(call, life, scope, rows)
 
     async def _claim_and_run(
@@ -78,7 +83,8 @@ class ToolExecution:
             await asyncio.shield(self.journal.break_off(*key, "not_started"))
             raise
         if claim.finished is not None and claim.finished.outcome is not None:
-            return _ended(call, claim.finished.outcome, claim.finished)
+            ended = _ended(call, claim.finished.outcome, claim.finished)
+            return await self._remarked(ended, claim.finished.outcome, scope)
         if not claim.won:
             known = await self.journal.rows(scope.thread_id, call["call_id"]) or rows
             return await self._broken_off(call, known, scope, life)
@@ -90,14 +96,14 @@ class ToolExecution:
             return _paused(call, started_at)
         if not await self.journal.finish(*key, outcome):
             raise StaleOwner(f"call {call['call_id']} was taken over by another process")
-        return moved(
-            call,
-            outcome.status,
-            **_fields(outcome),
-            begun=True,
-            started_at=started_at,
-            ended_at=self.clock.now(),
-        )
+        times = {"started_at": started_at, "ended_at": self.clock.now()}
+        ended = moved(call, outcome.status, **_fields(outcome), begun=True, **times)
+        return await self._remarked(ended, outcome, scope)
+
+    async def _remarked(self, ended: ToolCallInfo, outcome: Outcome, scope: Scope) -> ToolCallInfo:
+        """The record of a finished call with what hooks say of its result, which is in the journal already."""
+        remark = await self.hooks.after(ended, outcome, scope)
+        return cast("ToolCallInfo", {**ended, "remark": remark}) if remark else ended
 
     async def _run(self, call: ToolCallInfo, scope: Scope, key: tuple[str, str, int, str]) -> Outcome | None:
         """What came of it; None of a call that rests where it stands."""

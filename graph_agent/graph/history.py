@@ -62,6 +62,11 @@ def printable(text: str) -> str:
 
 def tool_message_text(call: ToolCallInfo) -> str:
     """What the model is told about a final call: what happened, and truthfully what is not known."""
+    told = _told(call)
+    return f"{told}\n{printable(call['remark'])}" if call.get("remark") else told
+
+
+def _told(call: ToolCallInfo) -> str:
     edited = f"The user changed the arguments to {call['arguments']!r}.\n" if call.get("edited") else ""
     match call["status"]:
         case "success":

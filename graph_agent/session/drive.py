@@ -183,7 +183,10 @@ class Drive:
             await self._desk.settle(self._answered, questions)
             self._answered = []
             if not questions:
-                return await self.rest(outcome_of(ran.values), ran.values)
+                rest = await self.rest(outcome_of(ran.values), ran.values)
+                if rest.status != "stopped" and not self._stop_asked:
+                    await self._parts.hooks.turn_ended(rest.thread_id, rest.status, rest.answer)
+                return rest
             envelope = await self._desk.envelope(questions, ran.values["calls"], self._token)
             if envelope is None:
                 return await self._wait_for_person(questions, ran)

@@ -19,6 +19,7 @@ from graph_agent.ports import (
     WorkspaceFiles,
     no_walls,
 )
+from graph_agent.ports.hooks import NO_HOOKS, Hooks
 from graph_agent.ports.shells import KeptShells, NoShells
 from graph_agent.ports.spending import UNLIMITED, Budget
 from graph_agent.session.run import GraphRun
@@ -77,3 +78,5 @@ class SessionParts:
     """The sandbox, as it is here and now; the first look may take some milliseconds."""
     sub_agents: SubAgents = field(default_factory=SubAgents)
     """Those that work for this thread."""
+    hooks: Hooks = NO_HOOKS
+    """What the user wants done when a turn has ended."""

@@ -9,6 +9,7 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.events import Event, EventBus
 from graph_agent.graph.build import Parts, build_graph
 from graph_agent.ports import SystemClock
+from graph_agent.ports.hooks import NO_HOOKS, Hooks
 from graph_agent.ports.meter import UNPRICED, Meter
 from graph_agent.ports.spending import UNLIMITED, Budget
 from graph_agent.ports.window import Window
@@ -48,6 +49,7 @@ class Stage:
     meter: Meter = UNPRICED
     judges: bool = False
     window: Window = field(default_factory=Window)
+    hooks: Hooks = NO_HOOKS
 
     @asynccontextmanager
     async def life(
@@ -84,6 +86,7 @@ class Stage:
                 blobs,
                 meter=self.meter,
                 judges=self.judges,
+                hooks=self.hooks,
             ),
             CheckpointSaver(database),
         )
@@ -113,6 +116,7 @@ class Stage:
             clock=clock,
             bus=bus,
             close=database.close,
+            hooks=self.hooks,
         )
         thread = Thread(
             thread_id, self.database.parent, mode, "tester", self.max_steps, checkpoint, budget=self.budget

@@ -1,0 +1,116 @@
+"""Runs the hooks of the settings around calls: what each gets, and what becomes of what it says.
+
+Runs them with the user's rights, outside of any sandbox. Knows no journal: when a hook runs is up to its caller.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.config.hook_settings import Hook, HookSettings
+from graph_agent.config.scrub import Scrub
+from graph_agent.ports import Outcome, Scope
+from tools.shell_ops.fed import Fed, run_fed
+
+__all__ = ["CommandHooks"]
+
+_BLOCKS = 2
+"""The exit code by which a hook speaks to the model."""
+_SHOWN_CHARS = 60
+
+_When = Literal["before_tool", "after_tool", "turn_end"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandHooks:
+    """Implements `graph_agent.ports.hooks.Hooks`."""
+
+    settings: HookSettings
+    workspace: Path
+    warn: Callable[[str], None]
+    """Tells the user what went wrong with a hook."""
+    scrub: Scrub
+
+    async def before(self, call: ToolCallInfo, scope: Scope) -> str:
+        """See the port: the first hook that blocks has spoken."""
+        for hook in _matching(self.settings.before_tool, call["tool_name"]):
+            ended = await self._run("before_tool", hook, _told(call, scope))
+            if ended.code == _BLOCKS:
+                return f"blocked by the hook {_named(hook)}: {ended.said or 'it gave no reason'}"
+            if ended.code == 0:
+                continue
+            if hook.on_failure == "block":
+                return f"blocked, because the hook {_named(hook)} failed: {_failure(ended, hook)}"
+            self.warn(f"hook before_tool {_named(hook)} failed, the call goes on: {_failure(ended, hook)}")
+        return ""
+
+    async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:
+        """See the port."""
+        said: list[str] = []
+        response = {"status": outcome.status, "output": outcome.output, "error": outcome.error}
+        for hook in _matching(self.settings.after_tool, call["tool_name"]):
+            ended = await self._run("after_tool", hook, {**_told(call, scope), "tool_response": response})
+            if ended.code == _BLOCKS:
+                said.append(f"[The hook {_named(hook)} says: {ended.said or 'it objects, and gave no reason'}]")
+            elif ended.code != 0:
+                self.warn(f"hook after_tool {_named(hook)} failed, the result stands: {_failure(ended, hook)}")
+        return "\n".join(said)
+
+    async def turn_ended(self, thread_id: str, status: str, answer: str) -> None:
+        """See the port."""
+        for hook in self.settings.turn_end:
+            ended = await self._run("turn_end", hook, {"thread_id": thread_id, "status": status, "answer": answer})
+            if ended.code != 0:
+                self.warn(f"hook turn_end {_named(hook)} failed: {_failure(ended, hook)}")
+
+    async def _run(self, when: _When, hook: Hook, told: Mapping[str, Any]) -> Fed:
+        known = {"hook_event_name": when, "workspace": str(self.workspace), "cwd": str(self.workspace)}
+        text = json.dumps({**known, **told}, ensure_ascii=False)
+        try:
+            ended = await run_fed(hook.command, text, self.workspace, hook.timeout)
+        except OSError as error:
+            ended = Fed(None, f"it could not be started ({error})")
+        return Fed(**{**asdict(ended), "said": self.scrub(ended.said)})
+
+
+def _matching(hooks: Sequence[Hook], tool_name: str) -> list[Hook]:
+    return [hook for hook in hooks if _matches(hook.matcher, tool_name.lower())]
+
+
+def _matches(matcher: str, tool_name: str) -> bool:
+    wanted = [one.strip().lower() for one in matcher.split("|") if one.strip()]
+    return not wanted or any(fnmatchcase(tool_name, one) for one in wanted)
+
+
+def _told(call: ToolCallInfo, scope: Scope) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "thread_id": scope.thread_id,
+        "mode": scope.mode,
+        "call_id": call["call_id"],
+        "attempt": call.get("attempt", 1),
+        "risk": call.get("risk", "medium"),
+        "tool_name": call["tool_name"],
+        "tool_input": call["arguments"],
+    }
+    return {**told, "cwd": scope.cwd} if scope.cwd else told
+
+
+def _named(hook: Hook) -> str:
+    first, *more = hook.command.strip().split("\n")
+    return repr(first[:_SHOWN_CHARS] + ("…" if more or len(first) > _SHOWN_CHARS else ""))
+
+
+def _failure(ended: Fed, hook: Hook) -> str:
+    match ended.stopped:
+        case "timeout":
+            why = f"it did not end within {hook.timeout:g} s"
+        case "flood":
+            why = "it wrote without end"
+        case _:
+            why = f"exit code {ended.code}" if ended.code is not None else ""
+    first = ended.said.split("\n")[0]
+    return ": ".join(part for part in (why, first) if part)

@@ -1,0 +1,65 @@
+import json
+import re
+from pathlib import Path
+
+from tests.architecture.checkout import ROOT
+from tests.cases.bench import SetUp, bash
+from tests.fakes.openai_server import TC, TCS, TXT
+
+
+def _examples() -> str:
+    """The configuration that docs/hooks.md shows."""
+    page = (ROOT / "docs/hooks.md").read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"```toml\n(.*?)```", page, re.DOTALL))
+
+
+def test_the_examples_of_the_docs_do_what_they_say(set_up: SetUp, tmp_path: Path) -> None:
+    replies = [
+        TCS(bash("c1", "git push origin main"), bash("c2", "echo fine")),
+        TC("c3", "write_file", json.dumps({"file_path": "a.py", "content": "def broken(:\n"})),
+        TXT("ok"),
+    ]
+    bench = set_up(*replies, env={"HOME": str(tmp_path)})
+    bench.configure(_examples())
+
+    ran = bench.run()
+
+    blocked, fine = bench.results(2)
+    assert ran.ending == (0, "ok")
+    assert blocked.startswith("Error: blocked by the hook \"if grep -q 'git push'; then…\": Pushing is for people")
+    assert fine == "fine\n[exit code 0]"
+    assert re.search(r"\[The hook .*SyntaxError: invalid syntax\]", bench.results(3)[-1], re.DOTALL)
+    [turn] = (tmp_path / "turns.jsonl").read_text().splitlines()
+    assert (json.loads(turn)["status"], json.loads(turn)["answer"]) == ("done", "ok")
+
+
+_PROJECT = '[[hooks.before_tool]]\ncommand = "touch ran; .graph-agent/hooks/check.sh"\n'
+
+
+def test_hooks_of_a_project_run_only_where_it_is_trusted_with_exactly_what_they_call(set_up: SetUp) -> None:
+    replies = [(TCS(bash(call_id, "echo fine")), TXT("ok")) for call_id in ("c1", "c2", "c3")]
+    bench = set_up(*(reply for pair in replies for reply in pair))
+    script = bench.workspace / ".graph-agent/hooks/check.sh"
+    script.parent.mkdir(parents=True)
+    (bench.workspace / ".graph-agent/config.toml").write_text(_PROJECT)
+    script.write_text("#!/bin/sh\necho checked >&2; exit 2\n")
+    script.chmod(0o755)
+
+    untrusted = bench.run("go")
+    ran_untrusted = bench.read("ran")
+    shown = bench.command("config", "trust", "--yes").stdout
+    trusted = bench.run("go")
+    (bench.workspace / "ran").unlink()
+    script.write_text("#!/bin/sh\ntouch stolen\n")
+    changed = bench.run("go")
+
+    assert (untrusted.code, trusted.code, changed.code) == (0, 0, 0)
+    assert (ran_untrusted, bench.results(2)) == (None, ["fine\n[exit code 0]"])
+    assert 'hooks.before_tool: {"command": "touch ran; .graph-agent/hooks/check.sh"}' in shown
+    assert ".graph-agent/hooks/check.sh: 2 lines of what hooks may run, sha256 " in shown
+    assert bench.results(4)[-1].endswith("checked")
+    assert ("folder not trusted since it changed" in changed.err, bench.read("ran"), bench.read("stolen")) == (
+        True,
+        None,
+        None,
+    )

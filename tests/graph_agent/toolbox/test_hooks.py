@@ -1,0 +1,111 @@
+import json
+from pathlib import Path
+from typing import Any
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.config.hook_settings import HookSettings
+from graph_agent.config.scrub import Scrub
+from graph_agent.ports import Outcome, Scope
+from graph_agent.toolbox.hooks import CommandHooks
+from tests.fakes.toolbox_world import call_of
+
+SCOPE = Scope("t1", "plan", "/w/inner")
+
+
+class Hooked:
+    def __init__(self, folder: Path, **hooks: list[dict[str, Any]]) -> None:
+        self.warned: list[str] = []
+        settings = HookSettings.model_validate(hooks)
+        self.hooks = CommandHooks(settings, folder, self.warned.append, Scrub(["sk-very-secret"]))
+
+    async def before(self, tool: str = "bash") -> str:
+        return await self.hooks.before(_call(tool), SCOPE)
+
+    async def after(self) -> str:
+        return await self.hooks.after(_call("bash"), Outcome("error", "half", "it broke"), SCOPE)
+
+
+def _call(tool: str) -> ToolCallInfo:
+    return call_of(tool, {"command": "make"})
+
+
+async def test_a_hook_gets_the_call_as_json_and_silence_lets_it_run(tmp_path: Path) -> None:
+    hooked = Hooked(tmp_path, before_tool=[{"command": "cat > before"}], after_tool=[{"command": "cat > after"}])
+
+    objections = (await hooked.before(), await hooked.after(), hooked.warned)
+
+    told = {
+        "hook_event_name": "before_tool",
+        "workspace": str(tmp_path),
+        "cwd": "/w/inner",
+        "thread_id": "t1",
+        "mode": "plan",
+        "call_id": "c1",
+        "attempt": 2,
+        "risk": "medium",
+        "tool_name": "bash",
+        "tool_input": {"command": "make"},
+    }
+    response = {"status": "error", "output": "half", "error": "it broke"}
+    assert objections == ("", "", [])
+    assert json.loads((tmp_path / "before").read_text()) == told
+    assert json.loads((tmp_path / "after").read_text()) == {
+        **told,
+        "hook_event_name": "after_tool",
+        "tool_response": response,
+    }
+
+
+async def test_exit_code_2_blocks_with_what_was_said_and_ends_the_row(tmp_path: Path) -> None:
+    hooked = Hooked(
+        tmp_path,
+        before_tool=[{"command": "echo 'not sk-very-secret' >&2; exit 2"}, {"command": "touch second"}],
+    )
+
+    blocked = await hooked.before()
+
+    assert blocked == ("blocked by the hook \"echo 'not sk-very-secret' >&2; exit 2\": not **************")
+    assert not (tmp_path / "second").exists()
+
+
+async def test_a_hook_runs_for_the_tools_its_matcher_names(tmp_path: Path) -> None:
+    hooked = Hooked(tmp_path, before_tool=[{"matcher": "Write_File | mcp__*", "command": "exit 2"}])
+
+    spoken = [
+        bool(await hooked.before(tool)) for tool in ("bash", "write_file", "mcp__hub__ping", "overwrite_file")
+    ]
+
+    assert spoken == [False, True, True, False]
+
+
+async def test_a_hook_that_fails_is_told_and_blocks_only_where_it_is_to(tmp_path: Path) -> None:
+    failing = {"command": "./gone.sh", "timeout": 5}
+    slow = {"command": "sleep 20", "timeout": 0.2, "on_failure": "block"}
+    hooked = Hooked(tmp_path, before_tool=[failing, slow])
+
+    blocked = await hooked.before()
+
+    assert blocked == "blocked, because the hook 'sleep 20' failed: it did not end within 0.2 s"
+    [warned] = hooked.warned
+    assert warned.startswith("hook before_tool './gone.sh' failed, the call goes on: exit code 127: ")
+
+
+async def test_after_a_call_exit_code_2_speaks_to_the_model_and_a_failure_to_the_user_alone(tmp_path: Path) -> None:
+    hooked = Hooked(
+        tmp_path,
+        after_tool=[{"command": "exit 1"}, {"command": "echo lint >&2; exit 2"}, {"command": "exit 2"}],
+    )
+
+    assert await hooked.after() == (
+        "[The hook 'echo lint >&2; exit 2' says: lint]\n[The hook 'exit 2' says: it objects, and gave no reason]"
+    )
+    assert hooked.warned == ["hook after_tool 'exit 1' failed, the result stands: exit code 1"]
+
+
+async def test_a_folder_that_is_gone_is_a_failure_and_no_crash(tmp_path: Path) -> None:
+    hooked = Hooked(tmp_path / "gone", turn_end=[{"command": "true"}])
+
+    await hooked.hooks.turn_ended("t1", "done", "all well")
+
+    [warned] = hooked.warned
+    assert warned.startswith("hook turn_end 'true' failed: it could not be started (")

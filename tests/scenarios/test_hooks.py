@@ -1,0 +1,160 @@
+"""Hooks around real turns: what they may stop, what they never change, and what a kill within one leaves behind."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.ports import Outcome, Scope
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.scenarios.stage import Stage
+
+
+class Spoken:
+    """Hooks that say what a test wants, and may stay within themselves until they are killed."""
+
+    def __init__(self, objection: str = "", remark: str = "", stays_in: str = "") -> None:
+        self.objection, self.remark, self.stays_in = objection, remark, stays_in
+        self.ran: list[str] = []
+        self.entered = asyncio.Event()
+
+    async def before(self, call: ToolCallInfo, scope: Scope) -> str:
+        await self._enter(f"before {call['call_id']}")
+        return self.objection
+
+    async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:
+        await self._enter(f"after {call['call_id']}: {outcome.status}")
+        return self.remark
+
+    async def turn_ended(self, thread_id: str, status: str, answer: str) -> None:
+        await self._enter(f"turn {status}: {answer}")
+
+    async def _enter(self, what: str) -> None:
+        self.ran.append(what)
+        if self.stays_in and what.startswith(self.stays_in):
+            self.stays_in = ""
+            self.entered.set()
+            await asyncio.sleep(3600)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path / "a.db", ScriptedModel())
+
+
+async def _killed_in(stage: Stage, hooks: Spoken) -> None:
+    """A life that ends within the hook it stays in."""
+    stage.hooks = hooks
+    async with stage.life() as session:
+        sending = asyncio.create_task(session.send("go"))
+        await hooks.entered.wait()
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+
+
+async def test_a_hook_that_objects_keeps_the_call_from_running_and_tells_the_model_why(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("r", "read_a")), text("done"))
+    stage.hooks = hooks = Spoken(objection="blocked by the hook 'x': not now")
+    async with stage.life() as session:
+        rest = await session.send("go")
+
+    assert (rest.status, stage.toolbox.ran, "call_started" in stage.types()) == ("done", [], False)
+    assert stage.model.told()[-1] == ("tool", "Error: blocked by the hook 'x': not now")
+    assert hooks.ran == ["before r", "turn done: done"]
+
+
+async def test_what_a_hook_says_of_a_result_stands_behind_it_and_changes_nothing(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("r", "read_a"), ("f", "fail_b")), text("done"))
+    stage.hooks = Spoken(remark="[The hook says: tidy up]")
+    async with stage.life() as session:
+        await session.send("go")
+
+    told = [words for role, words in stage.model.told() if role == "tool"]
+    results = [event.output for event in stage.events if event.type == "call_ended"]
+    assert told == [
+        "result of r\n[The hook says: tidy up]",
+        "partial\nError: it broke\n[The hook says: tidy up]",
+    ]
+    assert results == ["result of r", "partial"]
+
+
+async def test_killed_in_a_hook_before_it_a_call_never_started_and_a_read_runs_unasked(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("r", "read_a")), text("done"))
+    await _killed_in(stage, Spoken(stays_in="before"))
+
+    stage.hooks = later = Spoken()
+    async with stage.life() as session:
+        rest = await session.start()
+
+    assert (rest.status, rest.questions) == ("done", ())
+    assert (later.ran[:2], [call_id for call_id, _ in stage.toolbox.ran]) == (
+        ["before r", "after r: success"],
+        ["r"],
+    )
+
+
+async def test_killed_in_a_hook_before_it_a_write_comes_back_as_never_started(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
+    stage.hooks = hooks = Spoken(stays_in="before")
+    async with stage.life() as session:
+        [asked] = (await session.send("go")).questions
+        await session.decide(asked.question, "approve")
+        proceeding = asyncio.create_task(session.proceed())
+        await hooks.entered.wait()
+        proceeding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await proceeding
+
+    async with stage.life() as session:
+        [broken] = (await session.start()).questions
+
+    assert (broken.question.kind, broken.call.get("reason"), stage.toolbox.ran) == ("recovery", "never_started", [])
+
+
+async def test_killed_in_a_hook_after_it_a_call_keeps_its_result_and_the_hook_runs_again(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("r", "read_a")), text("done"))
+    await _killed_in(stage, Spoken(stays_in="after"))
+
+    stage.hooks = later = Spoken(remark="[seen]")
+    async with stage.life() as session:
+        rest = await session.start()
+
+    assert (rest.status, len(stage.toolbox.ran), later.ran[0]) == ("done", 1, "after r: success")
+    assert stage.model.told()[-1] == ("tool", "result of r\n[seen]")
+
+
+async def test_killed_in_a_hook_at_its_end_a_turn_has_ended(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("done"))
+    await _killed_in(stage, Spoken(stays_in="turn"))
+
+    stage.hooks = later = Spoken()
+    async with stage.life() as session:
+        rest = await session.start()
+
+    assert (rest.status, rest.answer, later.ran) == ("done", "done", [])
+
+
+async def test_a_stop_within_a_hook_stops_the_turn_and_no_hook_tells_of_its_end(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("r", "read_a")), text("done"))
+    stage.hooks = hooks = Spoken(stays_in="before")
+    async with stage.life() as session:
+        sending = asyncio.create_task(session.send("go"))
+        await hooks.entered.wait()
+        rest = await session.stop()
+        await sending
+
+    assert (rest.status, stage.toolbox.ran, hooks.ran) == ("stopped", [], ["before r"])
+
+
+async def test_a_stop_within_the_hook_at_its_end_leaves_the_answer(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("the answer"))
+    stage.hooks = hooks = Spoken(stays_in="turn")
+    async with stage.life() as session:
+        sending = asyncio.create_task(session.send("go"))
+        await hooks.entered.wait()
+        rest = await session.stop()
+        await sending
+
+    assert (rest.status, rest.answer, hooks.ran) == ("done", "the answer", ["turn done: the answer"])

@@ -1,0 +1,89 @@
+"""Runs a command of the user's own on a text, to its end or its limit, with nothing of it left running.
+
+Knows nothing of what the command is for. What it says on stderr is kept, the rest is dropped.
+"""
+
+import asyncio
+import os
+import secrets
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tools.shell_ops.child import Child
+from tools.shell_ops.environment import child_environment
+from tools.shell_ops.output import clean
+from tools.shell_ops.processes import MARK
+
+__all__ = ["Fed", "run_fed"]
+
+_SHELL = "/bin/sh"
+_ON_INPUT = 'exec /bin/sh -c "$1" <"$2" >/dev/null'
+_LOOK_S = 0.2
+_MOST_BYTES = 1024 * 1024
+_TOLD_BYTES = 8 * 1024
+_SCREEN = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY")
+"""What programs need that show the user something; no command of the model gets these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """How it ended."""
+
+    code: int | None
+    """Exit code, or minus the signal; None of one that was stopped."""
+    said: str = ""
+    """What it wrote to stderr, from the beginning, without control characters."""
+    stopped: Literal["", "timeout", "flood"] = ""
+
+
+async def run_fed(command: str, text: str, cwd: Path, seconds: float) -> Fed:
+    """Run it with the text on its input; a cancellation ends it with all it started.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    with tempfile.TemporaryFile() as fed, tempfile.TemporaryFile() as said:
+        fed.write(text.encode("utf-8", "replace"))
+        fed.flush()
+        fed.seek(0)
+        child = _child(command, cwd, fed.fileno(), said.fileno())
+        try:
+            child.release()
+            stopped = await _watch(child, said.fileno(), seconds)
+            if stopped:
+                await child.terminate()
+        except asyncio.CancelledError:
+            await child.terminate()
+            raise
+        finally:
+            child.end_all()
+        said.seek(0)
+        told = clean(said.read(_TOLD_BYTES)).strip()
+        return Fed(None if stopped else child.returncode, told, stopped)
+
+
+def _child(command: str, cwd: Path, fed: int, said: int) -> Child:
+    mark = secrets.token_hex(16)
+    marks = ",".join(filter(None, (os.environ.get(MARK), mark)))
+    screen = {name: os.environ[name] for name in _SCREEN if name in os.environ}
+    return Child(
+        [_SHELL, "-c", _ON_INPUT, "hook", command, f"/dev/fd/{fed}"],
+        cwd=cwd,
+        environment={**child_environment(os.environ), **screen, "PWD": str(cwd), MARK: marks},
+        output=said,
+        report=fed,
+        mark=mark,
+    )
+
+
+async def _watch(child: Child, said: int, seconds: float) -> Literal["", "timeout", "flood"]:
+    deadline = time.monotonic() + seconds
+    while not await child.wait(max(0.0, min(_LOOK_S, deadline - time.monotonic()))):
+        if os.fstat(said).st_size > _MOST_BYTES:
+            return "flood"
+        if time.monotonic() >= deadline:
+            return "timeout"
+    return ""
