@@ -96,9 +96,7 @@ async def open_toolbox(
         scrub_here(),
         sandbox=sandbox_of(settings, workspace, roots),
     )
-    # A read that a hook may block must not begin before that hook was run.
-    may_begin_early = settings.speculative_reads and not settings.hooks.before_tool
-    kind = ReadingToolbox if may_begin_early else GraphToolbox
+    kind = ReadingToolbox if _reads_begin_early(settings) else GraphToolbox
     toolbox = kind(
         servers.registry if servers else default_registry(workspace, settings),
         workspace=workspace,
@@ -108,6 +106,11 @@ async def open_toolbox(
     )
     await toolbox.prepare()
     return toolbox
+
+
+def _reads_begin_early(settings: Settings) -> bool:
+    """A read that a hook may block must not begin before that hook was run."""
+    return settings.speculative_reads and not settings.hooks.before_tool
 
 
 def early_reads_of(toolbox: GraphToolbox) -> EarlyReads:
