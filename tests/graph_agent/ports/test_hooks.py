@@ -1,0 +1,22 @@
+from graph_agent.calls import ToolCallInfo
+from graph_agent.ports import Outcome, Scope
+from graph_agent.ports.hooks import NO_HOOKS
+
+
+async def test_where_nothing_is_wanted_nothing_objects_and_nothing_is_said() -> None:
+    call: ToolCallInfo = {
+        "call_id": "c",
+        "tool_name": "bash",
+        "arguments": {},
+        "status": "executing",
+        "result": None,
+        "error_msg": None,
+    }
+    scope = Scope("t", "default")
+
+    await NO_HOOKS.turn_ended("t", "done", "")
+
+    assert (await NO_HOOKS.before(call, scope), await NO_HOOKS.after(call, Outcome("success", "ok"), scope)) == (
+        "",
+        "",
+    )
