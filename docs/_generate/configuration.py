@@ -19,8 +19,8 @@ that names the place.
 
 A project's file counts only after its folder was trusted (`graph-agent config trust`), and then only so far: its
 rules, tools, hooks and MCP servers join the user's own, `model.name` is taken, `mode`, the budgets (`max_...`),
-`sandbox` and `sandbox_network` are taken where that is stricter, all else is ignored. `graph-agent config explain KEY`
-says what became of it.
+`sandbox` and `sandbox_network` are taken where that is stricter, all else is ignored. What became of it is said by
+`graph-agent config explain KEY`.
 """.splitlines()
 
 

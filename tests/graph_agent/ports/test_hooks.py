@@ -1,17 +1,10 @@
-from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Outcome, Scope
 from graph_agent.ports.hooks import NO_HOOKS
+from tests.fakes.toolbox_world import call_of
 
 
 async def test_where_nothing_is_wanted_nothing_objects_and_nothing_is_said() -> None:
-    call: ToolCallInfo = {
-        "call_id": "c",
-        "tool_name": "bash",
-        "arguments": {},
-        "status": "executing",
-        "result": None,
-        "error_msg": None,
-    }
+    call = call_of("bash", {})
     scope = Scope("t", "default")
 
     await NO_HOOKS.turn_ended("t", "done", "")
