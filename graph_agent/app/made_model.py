@@ -11,7 +11,8 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall, message_chunk_to_message
 
-from graph_agent.errors import ConfigError, ModelError, UsageError
+from graph_agent.errors import ConfigError, ModelError
+from graph_agent.model.only import OnlyModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 __all__ = ["MadeModel"]
@@ -20,7 +21,7 @@ _FAILURES = (ImportError, AttributeError, TypeError, ValueError, RuntimeError, O
 _WHY_UNUSABLE = "the arguments are no JSON object"
 
 
-class MadeModel:
+class MadeModel(OnlyModel):
     """Implements `ChatModel` and `Models`."""
 
     def __init__(self, factory: str) -> None:
@@ -29,6 +30,7 @@ class MadeModel:
         Raises:
             ConfigError: the line names nothing that makes a chat model.
         """
+        super().__init__(f"model.factory = {factory!r} makes the model here.")
         self._factory = factory
         self._chat = _made(factory)
 
@@ -37,24 +39,6 @@ class MadeModel:
         """See `ChatModel.label`."""
         name = getattr(self._chat, "model_name", None) or getattr(self._chat, "model", None)
         return f"{name if isinstance(name, str) else type(self._chat).__name__} @ {self._factory}"
-
-    @property
-    def name(self) -> str:
-        """See `Models.name`."""
-        return ""
-
-    @property
-    def chosen(self) -> dict[str, str]:
-        """Nothing: the factory chooses."""
-        return {}
-
-    async def names(self) -> tuple[str, ...]:
-        """See `Models.names`: the factory knows them, nobody else does."""
-        return ()
-
-    async def switch(self, name: str) -> None:
-        """See `Models.switch`."""
-        raise UsageError(f"{name!r} cannot be asked: model.factory = {self._factory!r} makes the model here.")
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """See `ChatModel.reply`."""
@@ -77,9 +61,6 @@ class MadeModel:
         if whole is None:
             raise ModelError("it answered nothing")
         return _usable(whole)
-
-    async def close(self) -> None:
-        """Nothing was opened here."""
 
 
 def _made(factory: str) -> BaseChatModel:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, assert_never
 from langchain_core.messages import AIMessage
 
 from graph_agent.config.local_model import local_label
-from graph_agent.errors import UsageError
 from graph_agent.model.local_actions import CHANGE, REPLY, actions_for, chosen
 from graph_agent.model.local_prompts import answering, choosing, new_text, plainly, rewriting
 from graph_agent.model.local_runtime import Ask, Generated, Runtime
@@ -21,6 +20,7 @@ from graph_agent.model.offline_commands import Command, ReplaceText, RunShell
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call, whole_text
 from graph_agent.model.offline_steps import finished_since, newest_prompt, step_of
+from graph_agent.model.only import OnlyModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ _PROGRAM = re.compile(r"[\w.-]*[./][\w./-]*|[a-z0-9_+-]+")
 _WORDS = frozenset(("the", "a", "an", "all", "my", "it", "this", "that", "tests", "unit"))
 
 
-class LocalModel:
+class LocalModel(OnlyModel):
     """Implements `ChatModel` and `Models`."""
 
     def __init__(self, path: Path, runtime: Runtime, *, context: int, commands_first: bool) -> None:
         self._label = local_label(path)
+        super().__init__(f"{self._label} answers here, and there is no endpoint.")
         self._runtime = runtime
         self._worker = Worker(runtime)
         self._context = context
@@ -56,24 +57,6 @@ class LocalModel:
     def label(self) -> str:
         """See `ChatModel.label`."""
         return self._label
-
-    @property
-    def name(self) -> str:
-        """See `Models.name`."""
-        return ""
-
-    @property
-    def chosen(self) -> dict[str, str]:
-        """Nothing: there is no other."""
-        return {}
-
-    async def names(self) -> tuple[str, ...]:
-        """See `Models.names`: there is but the one in the file."""
-        return ()
-
-    async def switch(self, name: str) -> None:
-        """See `Models.switch`."""
-        raise UsageError(f"{name!r} cannot be asked: {self._label} answers here, and there is no endpoint.")
 
     async def close(self) -> None:
         """End what still generates; the weights stay for the next session of this process."""

@@ -12,11 +12,11 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage
 
 from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_BRIEFLY_CHINESE, CONNECT_FIRST, OFFLINE_LABEL
-from graph_agent.errors import UsageError
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call
 from graph_agent.model.offline_steps import finished_since, newest_prompt, step_of
 from graph_agent.model.offline_words import not_understood, notice
+from graph_agent.model.only import OnlyModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ __all__ = ["OfflineModel", "calling", "speaking"]
 _NOTHING_USED: "UsageMetadata" = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
 
 
-class OfflineModel:
+class OfflineModel(OnlyModel):
     """A `ChatModel` without a model."""
 
     def __init__(self, obstacle: str = "") -> None:
+        super().__init__(f"there is no endpoint. {CONNECT_FIRST}")
         self._obstacle = obstacle
         """Why the local model that is configured does not answer instead."""
 
@@ -41,27 +42,6 @@ class OfflineModel:
     def label(self) -> str:
         """See `ChatModel.label`."""
         return OFFLINE_LABEL
-
-    @property
-    def name(self) -> str:
-        """See `Models.name`."""
-        return ""
-
-    @property
-    def chosen(self) -> dict[str, str]:
-        """Nothing: there is no other."""
-        return {}
-
-    async def names(self) -> tuple[str, ...]:
-        """See `Models.names`: none can be had without an endpoint."""
-        return ()
-
-    async def switch(self, name: str) -> None:
-        """See `Models.switch`."""
-        raise UsageError(f"{name!r} cannot be asked: there is no endpoint. {CONNECT_FIRST}")
-
-    async def close(self) -> None:
-        """Nothing was opened."""
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """See `ChatModel.reply`; the same history and tools always give the same reply, but for the call id."""

@@ -6,7 +6,7 @@ up again. Derived from the checkpoints alone: nothing has to be noted beforehand
 
 import sqlite3
 
-__all__ = ["VISIBLE", "begin_branch", "count_turns"]
+__all__ = ["NEWEST_SHOWN", "VISIBLE", "begin_branch", "count_turns"]
 
 VISIBLE = """
 WITH RECURSIVE line (branch, upto) AS (
@@ -18,9 +18,19 @@ WITH RECURSIVE line (branch, upto) AS (
 """
 """Opens a statement: `line` has the thread's branch and those it came from, each with the last row shown of it."""
 
+NEWEST_SHOWN = """
+SELECT branch, seq FROM transcript WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
+UNION ALL
+SELECT parent_branch, from_seq FROM branches WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
+UNION ALL
+SELECT branch, seq FROM cuts WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
+ORDER BY 2 DESC LIMIT 1
+"""
+"""Ends a statement whose `line` has ids of checkpoints: the branch and the last row the newest one shows."""
+
 # A copy rests on the parent of the checkpoint that it copies. What that one brought counts too: it is told from
 # other children of the parent by its lower step. An earlier branch on the line brings what it showed when it began.
-_LEFT = """
+_LEFT = f"""
 WITH RECURSIVE line (id) AS (
     SELECT checkpoint_id FROM checkpoints
     WHERE thread_id = :thread_id AND checkpoint_ns = '' AND parent_checkpoint_id IS :parent_id
@@ -29,13 +39,7 @@ WITH RECURSIVE line (id) AS (
     UNION SELECT c.parent_checkpoint_id FROM line JOIN checkpoints c
     ON c.thread_id = :thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id = line.id
 )
-SELECT branch, seq FROM transcript WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
-UNION ALL
-SELECT parent_branch, from_seq FROM branches WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
-UNION ALL
-SELECT branch, seq FROM cuts WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
-ORDER BY 2 DESC LIMIT 1
-"""
+{NEWEST_SHOWN}"""  # noqa: S608 - names only
 _BEGIN = """
 INSERT INTO branches (thread_id, branch, parent_branch, from_seq, checkpoint_id, at)
 SELECT :thread_id, coalesce(max(branch), 0) + 1, :parent_branch, :from_seq, :checkpoint_id, :at

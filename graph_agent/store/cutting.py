@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.calls import merge_calls, merge_messages
-from graph_agent.store.branches import VISIBLE
+from graph_agent.store.branches import NEWEST_SHOWN, VISIBLE
 from graph_agent.store.deltas import Loads, delta_history
 from graph_agent.store.rewinds import forget_contents
 
@@ -49,18 +49,12 @@ _REMOVE = (
     f"DELETE FROM writes WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
     f"DELETE FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
 )
-_SHOWN_THERE = """
+_SHOWN_THERE = f"""
 WITH RECURSIVE line (id) AS (
     SELECT :checkpoint_id UNION SELECT c.parent_checkpoint_id FROM line JOIN checkpoints c
     ON c.thread_id = :thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id = line.id
 )
-SELECT branch, seq FROM transcript WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
-UNION ALL
-SELECT parent_branch, from_seq FROM branches WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
-UNION ALL
-SELECT branch, seq FROM cuts WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
-ORDER BY 2 DESC LIMIT 1
-"""
+{NEWEST_SHOWN}"""  # noqa: S608 - names only
 _ONE = """
 SELECT type, checkpoint, metadata FROM checkpoints
 WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
