@@ -7,6 +7,7 @@ from graph_agent.cli.tour.children import Children
 from graph_agent.cli.tour.guide import Guide
 from graph_agent.cli.tour.place import Place, made_place
 from graph_agent.cli.tour.story import tell_story
+from graph_agent.cli.views.screen import print_lines
 
 __all__ = ["play"]
 
@@ -21,13 +22,14 @@ def play(*, is_asking: bool, is_kept: bool) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Until here Ctrl-C ended the process at once.
     guide = Guide(is_asking=is_asking and sys.stdin.isatty() and sys.stdout.isatty())
     with made_place(is_kept=is_kept) as place:
-        guide.say(
-            f"graph-agent, killed and recovered: real commands, offline, on throwaway files in {place.folder}. "
-            "Lines that begin with $ are typed for you."
-        )
+        guide.say("graph-agent, killed and recovered: real commands, offline, on throwaway files. Their folder:")
+        print_lines([str(place.folder)])
         _play_in(place, guide)
-    left = f"are still there; GRAPH_AGENT_HOME={place.home} lets you look on" if is_kept else "are gone"
-    guide.say(f"That was all. Its files in {place.folder} {left}. Your turn: graph-agent")
+    if is_kept:
+        guide.say("That was all. Its files are still there; to look on:")
+        print_lines([f"GRAPH_AGENT_HOME={place.home} graph-agent inspect demo"])
+    else:
+        guide.say("That was all, and its files are gone. Your turn: graph-agent")
 
 
 def _play_in(place: Place, guide: Guide) -> None:

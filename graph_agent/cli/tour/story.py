@@ -29,7 +29,11 @@ def tell_story(place: Place, children: Children, guide: Guide) -> None:
         before = _kill(place, children, guide)
         _recover(children, guide, call)
         _look(children, guide, before)
-    _rewind(children, guide, beginning)
+        _rewind(children, guide, beginning)
+        guide.say("The order is open again. What the command did cannot be taken back, and the rewind said so.")
+    else:
+        _rewind(children, guide, beginning)
+        guide.say("The order is open again.")
 
 
 def _begin(children: Children, guide: Guide) -> str:
@@ -122,7 +126,6 @@ def _rewind(children: Children, guide: Guide, beginning: str) -> None:
     children.run("threads", "diff", "demo")
     children.run("rewind", beginning[-8:], "--yes")
     children.show("order.txt")
-    guide.say("The order is open again. What a shell command did cannot be taken back: the rewind says so.")
 
 
 def _short(call: str) -> str:

@@ -3,9 +3,15 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from docs._generate.recording import COLUMNS, picture, steadied, transcript_in
+from tests.architecture.checkout import ROOT
 from tests.fakes.pty_program import PtyProgram
 
 COMMANDS = re.compile(r"^\$ (?:graph-agent )?(.*)$", re.MULTILINE)
@@ -28,12 +34,22 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-def test_without_a_terminal_it_shows_all_of_it_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """One whose path no table cuts off."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_without_a_terminal_it_shows_what_the_picture_of_the_readme_shows_and_leaves_nothing(
+    short_folder: Path,
+) -> None:
     command = [sys.executable, *DEMO]
+    surroundings = {**environment(short_folder), "COLUMNS": str(COLUMNS)}
     shown = subprocess.run(
         command,
-        cwd=tmp_path,
-        env=environment(tmp_path),
+        cwd=short_folder,
+        env=surroundings,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -41,7 +57,17 @@ def test_without_a_terminal_it_shows_all_of_it_and_leaves_nothing(tmp_path: Path
     )
 
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert [line.split()[0] for line in COMMANDS.findall(shown.stdout)] == [
+    recorded = transcript_in((ROOT / "docs/demo.svg").read_text(encoding="utf-8"))
+    assert transcript_in(picture(steadied(shown.stdout))) == recorded, "run `python -m docs._generate.recording`"
+    assert "\x1b" not in shown.stdout
+    assert list(short_folder.iterdir()) == []
+    assert processes_in(short_folder) == []
+
+
+def test_the_picture_shows_a_kill_its_evidence_one_charge_and_the_way_back() -> None:
+    recorded = transcript_in((ROOT / "docs/demo.svg").read_text(encoding="utf-8"))
+
+    assert [line.split()[0] for line in COMMANDS.findall(recorded)] == [
         *("run", "run", "approvals", "approvals", "run", "kill", "cat", "calls", "inspect"),
         *("recover", "recover", "run", "cat", "calls", "history", "diff", "threads", "rewind", "cat"),
     ]
@@ -50,15 +76,23 @@ def test_without_a_terminal_it_shows_all_of_it_and_leaves_nothing(tmp_path: Path
         "interrupted  high    bash",
         "  what it wrote until then:\n  │ card charged, waiting for the bank\n",
         "$ cat charges.txt\norder 17: 12.40\n\nOne line: charged once.",
-        "- calls.call_",
         "+status: paid",
         "cannot be undone, what they did stays:\n  $ sh charge.sh",
         "$ cat order.txt\norder 17\nstatus: open\n",
     ):
-        assert evidence in shown.stdout
-    assert "\x1b" not in shown.stdout
-    assert list(tmp_path.iterdir()) == []
-    assert processes_in(tmp_path) == []
+        assert evidence in recorded
+
+
+def test_stand_ins_differ_where_ids_do_and_short_forms_end_their_long_ones() -> None:
+    a, b = "call_" + "a" * 32, "call_" + "b" * 32
+
+    steady = steadied(f"{a} {b} {'a' * 8} {'b' * 8} kill -9 77 took 12 s ago")
+    first, second, short_first, short_second, *rest = steady.split()
+
+    assert first != second
+    assert (first.endswith(short_first), second.endswith(short_second)) == (True, True)
+    assert " ".join(rest) == "kill -9 4100 took just now"
+    assert steadied(steady.replace("just now", "3 s ago")) == steady
 
 
 def test_a_person_answers_and_may_leave_in_the_middle_of_it(tmp_path: Path) -> None:
