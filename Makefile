@@ -41,8 +41,9 @@ docs: $(READY) ## write the generated pages of docs/ again
 sweep: $(READY) ## run the long forms of the tests (KILLS=N: the kill sweep alone, N kills)
 	@if [ -n "$(KILLS)" ]; then "$(PY)" -m tests.crash.sweep --kills "$(KILLS)"; else "$(PY)" -m pytest -q -m sweep; fi
 
-bench: $(READY) ## time the program against plain references; build/bench.json (STEPS=N: of the thread that grows)
-	@"$(PY)" -m tests.bench $(if $(STEPS),--steps "$(STEPS)")
+bench: $(READY) ## time the program against plain references; docs/performance.md, build/bench.json (ROW=NAME: one row)
+	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-bench.txt
+	@"$(PY)" -m tests.bench $(if $(ROW),--only "$(ROW)",--page)
 
 server: $(READY) ## install LangGraph's development server and test the graph under it
 	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-server.txt
@@ -88,4 +89,6 @@ lock: ## resolve the dependencies anew and write the lock files (needs python3.1
 	$(LOCKED) > requirements-server.txt
 	$(COMPILE) --allow-unsafe --extra local -c requirements-dev.txt -o .venv-lock/locked.txt
 	$(LOCKED) > requirements-local.txt
+	$(COMPILE) --allow-unsafe --extra bench -c requirements-dev.txt -o .venv-lock/locked.txt
+	$(LOCKED) > requirements-bench.txt
 	rm -rf .venv-lock

@@ -44,7 +44,7 @@ def project() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["requirements.txt", *(f"requirements-{name}.txt" for name in ("dev", "server", "local"))]
+    "name", ["requirements.txt", *(f"requirements-{name}.txt" for name in ("dev", "server", "local", "bench"))]
 )
 def test_a_lock_holds_nothing_but_pins_with_hashes(name: str) -> None:
     assert odd_lines(read(name)) == []
@@ -58,6 +58,7 @@ def test_the_locks_meet_what_the_project_asks_for() -> None:
         *unmet(wanted["optional-dependencies"]["dev"], pins(read("requirements-dev.txt"))),
         *unmet(wanted["optional-dependencies"]["server"], pins(read("requirements-server.txt"))),
         *unmet(wanted["optional-dependencies"]["local"], pins(read("requirements-local.txt"))),
+        *unmet(wanted["optional-dependencies"]["bench"], pins(read("requirements-bench.txt"))),
     ]
 
     assert missing == [], "run `make lock`"
@@ -69,7 +70,7 @@ def test_users_get_the_versions_that_were_tested() -> None:
     assert {name: tested.get(name) for name in pins(read("requirements.txt"))} == pins(read("requirements.txt"))
 
 
-@pytest.mark.parametrize("extra", ["server", "local"])
+@pytest.mark.parametrize("extra", ["server", "local", "bench"])
 def test_an_extra_is_installed_beside_what_was_tested_and_changes_none_of_it(extra: str) -> None:
     tested, locked = pins(read("requirements-dev.txt")), pins(read(f"requirements-{extra}.txt"))
 

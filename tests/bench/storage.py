@@ -1,75 +1,43 @@
-"""How a thread's storage and steps grow over a thousand steps and more, and how long it takes to look at them."""
+"""How a thread's storage, steps, memory and opening grow over a thousand steps and more."""
 
 import asyncio
+import os
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from tests.bench.timing import Contest
+from tests.bench.figures import Figure, Row, Spread
+from tests.bench.ground import Ground, home_of
+from tests.bench.starting import prompt_s
+from tests.bench.timing import AGENT, in_turns, pairs
 from tests.scenarios.growing import PER_TURN, RESULT, Growth, grow
 from tests.scenarios.stage import THREAD
 
-__all__ = ["Law", "contests_on_long_threads", "laws"]
+__all__ = ["ROWS"]
 
-_AGENT = (sys.executable, "-m", "graph_agent")
 _KEEP_TURNS, _KEEP_ALL = 20, 10**6
-_SHORT = 12
-_CHECKPOINTS = 10_000
+_EARLY, _SHORT = 10, 12
 _CHECKPOINTS_PER_STEP = 6
 _SPAN = 10
 """Turns that a figure is the mean of: processor time of one is too little to be told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """A figure late in a long thread against the same early in it, or against what it stands for."""
-
-    name: str
-    late: float
-    early: float
-    target: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times the early one the late one is."""
-        return self.late / self.early
-
-
-def laws(folder: Path, steps: int) -> Iterator[Law]:
-    """Play so many steps on a thread that prunes itself at rest."""
-    growth = asyncio.run(grow(folder / "pruned.db", steps, _KEEP_TURNS))
+def _growth(ground: Ground) -> Iterator[Figure]:
+    steps = 240 if ground.quick else 1_000
+    growth = asyncio.run(grow(ground.fresh("pruned") / "agent.db", steps, _KEEP_TURNS))
     cuts = [turn for turn in range(1, len(growth.rows)) if _is_cut(growth, turn)]
     first, last = cuts[0], cuts[-1]
-    late, early = growth.pages[last] / last, growth.pages[_SPAN // PER_TURN] / (_SPAN // PER_TURN)
     page = 4096 / PER_TURN
-    yield Law(f"bytes per step, {steps} steps / 10", late * page, early * page, 1.3)
-    yield Law(f"bytes per step, {steps} steps / new content", growth.bytes_per_step(first, last), RESULT, 4)
-    yield Law(f"rows of the state, {steps} steps / 60", _state_rows(growth, last), _state_rows(growth, first), 1.1)
-    yield Law(f"cpu ms per step, {steps} steps / 10", _cpu_ms(growth, -1 - _SPAN), _cpu_ms(growth, 2), 1.5)
-
-
-def contests_on_long_threads(folder: Path) -> tuple[Contest, ...]:
-    """The commands that look at a thread, on one of ten thousand checkpoints against one of a few."""
-    long, short = folder / "long.db", folder / "short.db"
-    asyncio.run(grow(long, _CHECKPOINTS // _CHECKPOINTS_PER_STEP, _KEEP_ALL))
-    asyncio.run(grow(short, _SHORT, _KEEP_ALL))
-    commands: Mapping[str, tuple[tuple[str, ...], float]] = {
-        "inspect": (("inspect", THREAD), 1.5),
-        "threads show": (("threads", "show", THREAD), 3),
-        # It prints a line for each: that is its work.
-        "history": (("history", THREAD), 10),
-        "resume": (("run", "--resume", THREAD, "--workspace", str(folder)), 1.5),
-    }
-    return tuple(
-        Contest(
-            f"{name}, 10,000 checkpoints / {_SHORT} steps",
-            (*_AGENT, *command, "--db", str(long)),
-            (*_AGENT, *command, "--db", str(short)),
-            target,
-        )
-        for name, (command, target) in commands.items()
-    )
+    late, early = (Spread.one(growth.pages[turn] / turn * page) for turn in (last, _EARLY // PER_TURN))
+    yield Figure(f"bytes of a step, {steps} steps", late, "bytes", 1.3, early, f"{_EARLY} steps")
+    new = Spread.one(growth.bytes_per_step(first, last))
+    yield Figure(f"bytes of a step, {steps} steps", new, "bytes", 4, Spread.one(RESULT), "what is new in it")
+    rows = (Spread.one(_state_rows(growth, turn)) for turn in (last, first))
+    yield Figure(f"rows of the state, {steps} steps", next(rows), "rows", 1.1, next(rows), "60 steps")
+    work = (Spread.one(_cpu_ms(growth, turn)) for turn in (-1 - _SPAN, 2))
+    yield Figure(f"processor time of a step, {steps} steps", next(work), "ms", 1.5, next(work), f"{_EARLY} steps")
 
 
 def _is_cut(growth: Growth, turn: int) -> bool:
@@ -82,3 +50,63 @@ def _state_rows(growth: Growth, turn: int) -> int:
 
 def _cpu_ms(growth: Growth, first_turn: int) -> float:
     return sum(growth.cpu_s[first_turn:][:_SPAN]) / _SPAN / PER_TURN * 1000
+
+
+def _resume(ground: Ground) -> Iterator[Figure]:
+    steps = 240 if ground.quick else 1_000
+    folder = ground.fresh("resume")
+    env = home_of(folder)
+    long, short = _grown(folder, steps, _KEEP_TURNS), _grown(folder, _EARLY, _KEEP_TURNS)
+    ours, reference = pairs(
+        lambda: prompt_s(_resuming(long), folder, env), lambda: prompt_s(_resuming(short), folder, env), ground.runs
+    )
+    yield Figure(f"chat resumed to its prompt, {steps} steps", ours, "s", 1.5, reference, f"{_EARLY} steps")
+    ours, reference = pairs(partial(_memory_mb, long, folder), partial(_memory_mb, short, folder), 3)
+    yield Figure(f"memory of a thread that goes on, {steps} steps", ours, "MB", 1.3, reference, f"{_EARLY} steps")
+
+
+def _grown(folder: Path, steps: int, keep_turns: int) -> Path:
+    database = folder / f"steps-{steps}.db"
+    asyncio.run(grow(database, steps, keep_turns))
+    return database
+
+
+def _resuming(database: Path) -> Sequence[str]:
+    return ("resume", THREAD, "--db", str(database))
+
+
+def _memory_mb(database: Path, folder: Path) -> float:
+    """What a process needs at most that opens the thread and plays one more turn."""
+    command = [*AGENT, "run", "hello", "--resume", THREAD, "--workspace", str(folder), "--db", str(database)]
+    process = subprocess.Popen(command, env=home_of(folder), stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"the thread did not go on: exit code {process.returncode}")
+    return used.ru_maxrss / (1024 if sys.platform.startswith("linux") else 1024 * 1024)
+
+
+def _looking(ground: Ground) -> Iterator[Figure]:
+    """The commands that look at a thread, on one of ten thousand checkpoints against one of a few."""
+    checkpoints = 1_000 if ground.quick else 10_000
+    folder = ground.fresh("looking")
+    long = _grown(folder, checkpoints // _CHECKPOINTS_PER_STEP, _KEEP_ALL)
+    short = _grown(folder, _SHORT, _KEEP_ALL)
+    commands: Mapping[str, tuple[tuple[str, ...], float]] = {
+        "inspect": (("inspect", THREAD), 1.5),
+        "threads show": (("threads", "show", THREAD), 3),
+        # It prints a line for each: that is its work.
+        "history": (("history", THREAD), 10),
+        "run --resume": (("run", "--resume", THREAD, "--workspace", str(folder)), 1.5),
+    }
+    for name, (command, target) in commands.items():
+        ours, reference = in_turns(
+            [*AGENT, *command, "--db", str(long)],
+            [*AGENT, *command, "--db", str(short)],
+            home_of(folder),
+            ground.runs,
+        )
+        yield Figure(f"{name}, {checkpoints} checkpoints", ours, "s", target, reference, f"{_SHORT} steps")
+
+
+ROWS = (Row("growth", _growth), Row("resume", _resume), Row("looking", _looking))

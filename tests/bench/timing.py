@@ -1,51 +1,43 @@
-"""Times whole processes, ours and the reference in turns, so that both meet the same machine."""
+"""Times ours and the reference in turns, so that both meet the same machine."""
 
-import os
-import statistics
 import subprocess
+import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-__all__ = ["Comparison", "Contest", "compare"]
+from tests.bench.figures import Spread
 
+__all__ = ["AGENT", "PYTHON", "in_turns", "pairs", "process_s", "seconds"]
 
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """What is to be compared."""
-
-    name: str
-    ours: Sequence[str]
-    reference: Sequence[str]
-    target: float
-    """Ours should take at most this many times the reference."""
+PYTHON = sys.executable
+AGENT = (PYTHON, "-m", "graph_agent")
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What came of it; seconds are medians."""
-
-    name: str
-    ours_s: float
-    reference_s: float
-    target: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times the reference ours takes."""
-        return self.ours_s / self.reference_s
+def pairs(ours: Callable[[], float], reference: Callable[[], float], runs: int) -> tuple[Spread, Spread]:
+    """Measure both in turns; the first of each warms the caches and does not count."""
+    mine, theirs = zip(*[(ours(), reference()) for _ in range(runs + 1)][1:], strict=True)
+    return Spread.of(mine), Spread.of(theirs)
 
 
-def compare(contest: Contest, env: Mapping[str, str], runs: int = 9) -> Comparison:
-    """Run both in turns; the first run of each warms the caches and does not count."""
-    pairs = [(_seconds(contest.ours, env), _seconds(contest.reference, env)) for _ in range(runs + 1)][1:]
-    ours, reference = (statistics.median(times) for times in zip(*pairs, strict=True))
-    return Comparison(contest.name, ours, reference, contest.target)
+def in_turns(
+    ours: Sequence[str], reference: Sequence[str], env: Mapping[str, str], runs: int
+) -> tuple[Spread, Spread]:
+    """Seconds of two commands."""
+    return pairs(lambda: process_s(ours, env), lambda: process_s(reference, env), runs)
 
 
-def _seconds(command: Sequence[str], env: Mapping[str, str]) -> float:
-    begin = time.perf_counter()
-    subprocess.run(
-        command, env={**os.environ, **env}, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+def process_s(command: Sequence[str], env: Mapping[str, str], cwd: Path | None = None) -> float:
+    """How long a process takes, from its start to its end."""
+    return seconds(
+        lambda: subprocess.run(
+            command, env=env, check=True, cwd=cwd, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        )
     )
-    return time.perf_counter() - begin
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long the work takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

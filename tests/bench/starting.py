@@ -1,0 +1,113 @@
+"""How soon something is there: help, listings, the prompt, the first model request."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from tests.bench.figures import Figure, Row, Spread
+from tests.bench.ground import Ground, home_of
+from tests.bench.timing import AGENT, PYTHON, in_turns, pairs, process_s
+from tests.fakes.openai_server import FakeOpenAI
+from tests.fakes.pty_program import PtyProgram
+
+__all__ = ["ROWS", "prompt_s"]
+
+_TYPER = "import typer"
+_READER = "import sqlite3, json, typer, rich"
+_TERMINAL = "import prompt_toolkit, rich, typer, sqlite3"
+_GRAPH = "import langgraph.graph, langchain_openai"
+_CTRL_D = "\x04"
+_KEYS = 60
+_BETWEEN_KEYS_S = 0.04
+
+
+def _against_import(*arguments: str, imports: str, target: float) -> Callable[[Ground], Iterator[Figure]]:
+    def measure(ground: Ground) -> Iterator[Figure]:
+        env = {**home_of(ground.folder), **ground.crowd}
+        ours, reference = in_turns([*AGENT, *arguments], [PYTHON, "-c", imports], env, ground.runs)
+        yield Figure(" ".join(arguments), ours, "s", target, reference, imports)
+
+    return measure
+
+
+def _prompt(ground: Ground) -> Iterator[Figure]:
+    env = home_of(ground.fresh("prompt"))
+    ours, reference = pairs(
+        lambda: prompt_s(("chat",), ground.folder, env),
+        lambda: process_s([PYTHON, "-c", _TERMINAL], env),
+        ground.runs,
+    )
+    yield Figure("chat, prompt on screen", ours, "s", 1.5, reference, _TERMINAL)
+    times = sorted(_keys_ms(ground.folder, env))
+    late = times[int(len(times) * 0.95)]
+    yield Figure("key to screen while the rest loads, p95", Spread(late, times[0], times[-1]), "ms", 20)
+
+
+def prompt_s(arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> float:
+    """From the start of a chat until it can be typed into."""
+    began = time.perf_counter()
+    program = PtyProgram(["-m", "graph_agent", *arguments], folder, env)
+    program.sees("> ")
+    taken = time.perf_counter() - began
+    _leave(program)
+    return taken
+
+
+def _keys_ms(folder: Path, env: Mapping[str, str]) -> Iterator[float]:
+    program = PtyProgram(["-m", "graph_agent", "chat"], folder, env)
+    program.sees("> ")
+    for number in range(_KEYS):
+        key = "qxjz"[number % 4]
+        began = time.perf_counter()
+        program.types(key)
+        program.sees(key)
+        yield (time.perf_counter() - began) * 1000
+        time.sleep(_BETWEEN_KEYS_S)
+    program.types("\x15")
+    _leave(program)
+
+
+def _leave(program: PtyProgram) -> None:
+    program.types(_CTRL_D)
+    program.ends()
+
+
+def _first_request(ground: Ground) -> Iterator[Figure]:
+    measured = partial(_request_s, ground)
+    imports = partial(process_s, [PYTHON, "-c", _GRAPH], home_of(ground.folder))
+    ours, reference = pairs(partial(measured, _our_run), imports, ground.runs)
+    yield Figure("run, first model request", ours, "s", 1.25, reference, _GRAPH)
+    ours, reference = pairs(partial(measured, _our_run), partial(measured, _plain_run), ground.runs)
+    yield Figure("run, first model request", ours, "s", 0.8, reference, "plain create_agent")
+
+
+def _our_run(server: FakeOpenAI, folder: Path) -> Sequence[str]:
+    return [*AGENT, "run", "hello", "--workspace", str(folder)]
+
+
+def _plain_run(server: FakeOpenAI, folder: Path) -> Sequence[str]:
+    return [PYTHON, "-m", "tests.bench.plain_agent", server.base_url, str(folder / "plain.db"), str(folder)]
+
+
+def _request_s(ground: Ground, command: Callable[[FakeOpenAI, Path], Sequence[str]]) -> float:
+    folder = ground.fresh("first")
+    with FakeOpenAI() as server:
+        began = time.monotonic()
+        subprocess.run(
+            command(server, folder), env=home_of(folder, server), check=True, capture_output=True, timeout=60
+        )
+        return server.requests[0].at - began
+
+
+ROWS = (
+    Row("version", _against_import("--version", imports=_TYPER, target=1.5)),
+    Row("help", _against_import("--help", imports=_TYPER, target=1.5)),
+    Row("threads", _against_import("threads", "list", imports=_READER, target=3)),
+    Row("inspect", _against_import("inspect", imports=_READER, target=3)),
+    Row("calls", _against_import("calls", imports=_READER, target=3)),
+    Row("approvals", _against_import("approvals", "list", imports=_READER, target=3)),
+    Row("prompt", _prompt),
+    Row("first-request", _first_request),
+)
