@@ -24,7 +24,7 @@ from graph_agent.cli.inspect import inspect_command
 from graph_agent.cli.mcp import mcp_app
 from graph_agent.cli.memory import memory_app
 from graph_agent.cli.model import model_app
-from graph_agent.cli.plain import PlainCommand, PlainGroup, ResumingCommand
+from graph_agent.cli.plain import PlainCommand, ResumingCommand, RootGroup
 from graph_agent.cli.policy import policy_app
 from graph_agent.cli.recover import recover_command
 from graph_agent.cli.threads import threads_app
@@ -41,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     invoke_without_command=True,
-    cls=PlainGroup,
+    cls=RootGroup,
 )
 app.command(cls=PlainCommand)(commands.chat)
 app.command(cls=ResumingCommand)(commands.run)
@@ -71,23 +71,60 @@ _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "L
 """Variables by which the libraries below would send every conversation to a service of their maker."""
 
 
+_COMPLETION = "_GRAPH_AGENT_COMPLETE"
+"""The variable by which a shell asks for completions: `line` gives the line up to the cursor, `words` its words."""
+
+
 def main() -> int:
     """Run the command of `sys.argv`; returns the exit code."""
     for name in _TRACING:
         os.environ.pop(name, None)
-    return guarded(lambda: app(prog_name="graph-agent"))
+    asked = os.environ.pop(_COMPLETION, "")
+    return guarded(lambda: _complete(is_line=asked == "line") if asked else app(prog_name="graph-agent"))
 
 
 @app.callback()
 def root(
     context: typer.Context,
     show_version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    install_completion: Annotated[
+        str | None,
+        typer.Option(
+            "--install-completion",
+            metavar="[SHELL]",
+            help="Have bash, zsh or fish, else your shell, complete commands, options and ids.",
+        ),
+    ] = None,
+    show_completion: Annotated[
+        str | None,
+        typer.Option(
+            "--show-completion", metavar="[SHELL]", help="Print the script that does it, to put elsewhere."
+        ),
+    ] = None,
 ) -> None:
     """A terminal coding agent you can kill: every tool call is a durable record."""
     if show_version:
         raise typer.Exit(tell_version())
+    if install_completion is not None or show_completion is not None:
+        from graph_agent.cli.shells import install_script, show_script
+
+        if install_completion is not None:
+            install_script(install_completion)
+        else:
+            show_script(show_completion or "")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         _no_command(context)
+
+
+def _complete(*, is_line: bool) -> None:
+    """Print what may stand at the cursor of a shell; the first word is the program's own name."""
+    from graph_agent.cli.completing import offered, split_line
+    from graph_agent.cli.offers import values
+    from graph_agent.cli.shells import tell_offers
+
+    words = split_line(sys.argv[1] if sys.argv[1:] else "") if is_line else sys.argv[1:]
+    tell_offers(offered(typer.main.get_command(app), words[1:] or [""], values), is_line=is_line)
 
 
 def _no_command(context: typer.Context) -> None:

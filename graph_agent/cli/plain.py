@@ -10,7 +10,7 @@ from typer import BadParameter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
-__all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "StartingCommand"]
+__all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "RootGroup", "StartingCommand"]
 
 
 _ANY_LENGTH = 1000
@@ -88,6 +88,15 @@ class PlainGroup(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, texts and flags among them made plain."""
         return [_plain(parameter) for parameter in super().get_params(ctx)]
+
+
+class RootGroup(PlainGroup):
+    """The program itself, whose options about completion may stand without the name of a shell."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As for `ResumingCommand`: an empty name is put in for the one that was left out."""
+        bare = [name for name in ("--install-completion", "--show-completion") if args[:2] == [name]]
+        return super().parse_args(ctx, [*bare, ""] if bare else args)
 
 
 def _with_id(args: list[str], number: int) -> list[str]:

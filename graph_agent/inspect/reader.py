@@ -21,6 +21,7 @@ from graph_agent.inspect.history import HistoryEntry, read_history
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
 from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
 from graph_agent.inspect.lives import Lives, read_lives
+from graph_agent.inspect.offered import OfferedId, read_offered_checkpoints
 from graph_agent.inspect.roots import read_roots
 from graph_agent.inspect.search import Hit, read_hits
 from graph_agent.inspect.shells import RunningShell, read_shells
@@ -218,6 +219,10 @@ class Reader:
         """
         with self._database.one_moment():
             return read_history(self._database, thread_id, self.thread(thread_id).checkpoint_id or "")
+
+    def offered_checkpoints(self, typed: str, most: int) -> list[OfferedId]:
+        """The newest checkpoints of all threads whose ids begin or end with what was typed."""
+        return read_offered_checkpoints(self._database, typed, most)
 
     def visits(self, thread_id: str, checkpoint_id: str) -> Visits:
         """How often each node ran, and each edge was taken, on the way to a checkpoint."""

@@ -1,6 +1,8 @@
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -25,27 +27,26 @@ _HEAVY = {
 }
 _PROBE = """
 import json, sys
-from graph_agent.cli.main import app
-try:
-    app({arguments!r})
-except SystemExit as leaving:
-    code = leaving.code
+from graph_agent.cli.main import main
+sys.argv[1:] = {arguments!r}
+code = main()
 names = sorted(sys.modules)
 print()
 print(json.dumps([code, sorted({{name.partition(".")[0] for name in names}}), len(names)]))
 """
 
 
-def _loaded_by(arguments: list[str]) -> tuple[int, set[str], int]:
+def _loaded_by(arguments: list[str], more: Mapping[str, str] | None = None) -> tuple[int, set[str], int]:
     done = subprocess.run(
         [sys.executable, "-c", _PROBE.format(arguments=arguments)],
         cwd=_ROOT,
+        env={**os.environ, **(more or {})},
         capture_output=True,
         text=True,
         check=True,
     )
     code, packages, count = json.loads(done.stdout.splitlines()[-1])
-    return code or 0, set(packages), count
+    return code, set(packages), count
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,17 @@ def test_help_loads_nothing_but_the_command_line_itself(command: list[str]) -> N
     assert code == 0
     assert packages & (_HEAVY | {"sqlite3", "ormsgpack", "rich", "asyncio"}) == set()
     assert count < 240
+
+
+@pytest.mark.parametrize("words", [["resume", ""], ["tools", "show", ""], ["config", "set", ""], ["run", "--mo"]])
+def test_completing_loads_neither_the_model_stack_nor_for_ids_much_else(path: Path, words: list[str]) -> None:
+    code, packages, count = _loaded_by(
+        ["graph-agent", *words], {"GRAPH_AGENT_DB": str(path), "_GRAPH_AGENT_COMPLETE": "words"}
+    )
+
+    assert code == 0
+    assert packages & (_HEAVY - {"pydantic"} | {"rich"}) == set()
+    assert count < 300 or "pydantic" in packages
 
 
 def test_texts_and_flags_arrive_as_given_and_other_types_are_still_checked() -> None:
