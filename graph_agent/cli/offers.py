@@ -15,7 +15,6 @@ from graph_agent.cli.views.calls import call_name
 from graph_agent.config.paths import database_path
 from graph_agent.errors import AgentError
 from graph_agent.inspect import CallView, Reader, ThreadStatus
-from policy import MODES
 
 if TYPE_CHECKING:
     from graph_agent.config.settings import Settings
@@ -113,9 +112,25 @@ def _keys(_: _Wish) -> Iterator[Offer]:
 
 def _tools(_: _Wish) -> Iterator[Offer]:
     # Loaded with all that the tools stand on, which ids need not wait for.
-    from tools import create_default_tools
+    from asyncio import run
 
-    yield from (Offer(tool.name) for tool in create_default_tools(workspace=Path.cwd()))
+    from graph_agent.app.catalog import known_tools
+
+    settings = _settings()
+    known = run(known_tools(Path.cwd(), settings, settings.mode))
+    yield from (Offer(tool.name) for tool in known.tools)
+
+
+def _tools_used(wish: _Wish) -> Iterator[Offer]:
+    with Reader.open(wish.database) as reader:
+        yield from (Offer(one.tool) for one in reader.statistics())
+
+
+def _modes(_: _Wish) -> Iterator[Offer]:
+    # Loaded with the library that checks settings, which ids need not wait for.
+    from graph_agent.config.settings import Mode
+
+    yield from (Offer(mode) for mode in get_args(Mode))
 
 
 def _servers(_: _Wish) -> Iterator[Offer]:
@@ -157,10 +172,11 @@ SOURCES: Mapping[str, Callable[[_Wish], Iterable[Offer]]] = {
     "model": _models,
     "model name": _models,
     "key": _keys,
-    "tool": _tools,
+    "tool": _tools_used,
+    "policy tool": _tools,
     "tools name": _tools,
     "mcp name": _servers,
-    "mode": _words(*MODES),
+    "mode": _modes,
     "everything": _words("retry", "done", "cancel"),
     "status": _words(*STATUSES),
     "until": _words(*get_args(ThreadStatus)),
