@@ -12,6 +12,7 @@ from graph_agent.config.layers import read_layers
 from graph_agent.config.load import load_settings
 from graph_agent.config.paths import memory_file
 from graph_agent.config.project import (
+    PROJECT_COMMANDS,
     PROJECT_CONFIG,
     PROJECT_HOOKS,
     PROJECT_TOOLS,
@@ -31,6 +32,7 @@ from tools.paths import PathRefused, open_regular, resolve
 __all__ = ["answer_trust", "forget_trust", "notices", "project_at", "settings_at", "turned_on", "turns_on"]
 
 _MOST_BYTES = 256 * 1024
+_MOST_COMMANDS = 500
 
 
 def settings_at(workspace: Path, flags: Mapping[str, Any] | None = None) -> Settings:
@@ -126,10 +128,22 @@ def notices(project: Project) -> Iterator[str]:
 
 
 def _in_folders(folder: Path) -> list[str]:
-    """The names of a project's files with tools and for hooks; what is wrong with one shows when it is read."""
+    """The names of a project's files in watched folders; what is wrong with one shows when it is read."""
     tools = [name for name in _names_in(folder / PROJECT_TOOLS) if name.endswith(".py") and name[0] not in "._"]
     hooks = [name for name in _names_in(folder / PROJECT_HOOKS) if name[0] != "."]
-    return [*(f"{PROJECT_TOOLS}/{name}" for name in tools), *(f"{PROJECT_HOOKS}/{name}" for name in hooks)]
+    found = [(PROJECT_TOOLS, tools), (PROJECT_HOOKS, hooks), (PROJECT_COMMANDS, _commands(folder))]
+    return [f"{place}/{name}" for place, names in found for name in names]
+
+
+def _commands(folder: Path) -> list[str]:
+    """The paths of the files with commands, those in folders of the folder too; links are not followed there."""
+    root, names = folder / PROJECT_COMMANDS, list[str]()
+    for number, (place, _, files) in enumerate(os.walk(root)):
+        below = Path(place).relative_to(root)
+        names += [(below / name).as_posix() for name in files if name.endswith(".md") and name[0] != "."]
+        if max(len(names), number) >= _MOST_COMMANDS:
+            break
+    return sorted(names)[:_MOST_COMMANDS]
 
 
 def _names_in(folder: Path) -> list[str]:

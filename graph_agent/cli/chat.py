@@ -28,7 +28,7 @@ from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
 from graph_agent.cli.resting import FAILED, has_fresh_budget, rest_lines, status_text
 from graph_agent.cli.setting import Setting, Visit
-from graph_agent.cli.slash import Back, Compact, Elsewhere, GoOn, Quit, Slash, is_command
+from graph_agent.cli.slash import Back, Compact, Elsewhere, GoOn, Quit, Say, Slash, is_command
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.cli.turning import Turning
 from graph_agent.errors import AgentError, NothingYet, UsageError
@@ -143,6 +143,8 @@ class Chat:
                     await self._work(session, session.compact())
                 case Back(wish=wish):
                     await self._go_back(session, wish)
+                case Say(text=message):
+                    await self._work(session, session.send(message))
             return
         await self._work(session, session.send(text))
 

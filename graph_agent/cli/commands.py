@@ -141,12 +141,14 @@ def run(
     from graph_agent.cli.opening import absolute, aim
     from graph_agent.cli.run import RunOrder
     from graph_agent.cli.settle import Settlement
+    from graph_agent.cli.typed import message_typed
     from graph_agent.cli.views.place import database_of
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
     flags |= {"trust": trust, "add_dirs": absolute(add_dir), "max_tokens": max_tokens, "max_cost": max_cost}
     target = aim(flags, workspace=workspace, thread=thread, resume=resume)
     text = _prompt(prompt, may_be_absent=target.exists)
+    text = message_typed(text, target.workspace, trusted_once=trust) if text else text
     settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
     settlement.require_open_calls(may_be=target.exists)
     _run(RunOrder(text, output.value, settlement, timeout, target.thread_id, database_of(db)), target)

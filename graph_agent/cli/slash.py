@@ -2,10 +2,11 @@
 
 import asyncio
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -16,15 +17,10 @@ from graph_agent.cli.render.lines import marked
 from graph_agent.cli.servers_seen import ServersSeen
 from graph_agent.errors import AgentError
 
-__all__ = ["Back", "Compact", "Elsewhere", "GoOn", "Quit", "Slash", "is_command"]
+if TYPE_CHECKING:
+    from graph_agent.app.user_commands import UserCommands
 
-_LOOKS = frozenset(
-    (
-        *("threads", "calls", "history", "diff", "graph", "inspect", "todo", "memory", "policy", "tools"),
-        *("mcp", "doctor", "export", "cost"),
-    )
-)
-"""Commands that show what the command of the same name shows."""
+__all__ = ["Asked", "Back", "Compact", "Elsewhere", "GoOn", "Quit", "Say", "Slash", "is_command"]
 
 
 class Quit(Exception):
@@ -60,6 +56,31 @@ class Back:
     """What was typed after the command."""
 
 
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A message is to be sent: a command of the user's own stands for it."""
+
+    text: str
+
+
+Asked = GoOn | Compact | Elsewhere | Back | Say
+"""What a command may ask of the chat."""
+
+
+def _asked_at_once(name: str, argument: str) -> Asked | None:
+    """What needs nothing but the chat itself."""
+    match name:
+        case "retry" | "compact":
+            return _TURNS[name]
+        case "clear":
+            return Elsewhere(None)
+        case "resume" if argument:
+            return Elsewhere(argument)
+        case "rewind" if argument:
+            return Back(argument)
+    return None
+
+
 def is_command(text: str) -> bool:
     """Whether a message is a command: one line that begins with a slash."""
     return text.startswith("/") and "\n" not in text
@@ -74,7 +95,7 @@ class Slash:
     database: Path
     servers: ServersSeen = field(default_factory=ServersSeen)
 
-    async def run(self, text: str) -> GoOn | Compact | Elsewhere | Back | None:
+    async def run(self, text: str) -> Asked | None:
         """Run one command; what it asks of the chat, if anything.
 
         Raises:
@@ -82,29 +103,28 @@ class Slash:
         """
         name, _, rest = text[1:].strip().partition(" ")
         argument = rest.strip()
-        match name:
-            case "quit" | "exit":
-                raise Quit
-            case "retry" | "compact":
-                return _TURNS[name]
-            case "clear":
-                return Elsewhere(None)
-            case "resume" if argument:
-                return Elsewhere(argument)
-            case "rewind" if argument:
-                return Back(argument)
+        if name in ("quit", "exit"):
+            raise Quit
+        if (asked := _asked_at_once(name, argument)) is not None:
+            return asked
         try:
-            if name == "fork":
-                return await self._fork(argument)
-            await self._show(name, argument)
+            return await self._answered(name, argument)
         except AgentError as failure:
             self._say(str(failure), "yellow")
+        return None
+
+    async def _answered(self, name: str, argument: str) -> Asked | None:
+        if name == "fork":
+            return await self._fork(argument)
+        if name not in COMMANDS:
+            return await self._own(name, argument)
+        await self._show(name, argument)
         return None
 
     async def _show(self, name: str, argument: str) -> None:
         match name:
             case "help":
-                self._help()
+                self._help(await self._own_commands())
             case "mode":
                 self._mode(argument)
             case "model":
@@ -115,10 +135,25 @@ class Slash:
             case "rewind":
                 await asyncio.to_thread(self._view("history", ""))
                 self._say("/rewind CHECKPOINT goes back to one of them, /rewind --undo takes that back", "dim")
-            case _ if name in _LOOKS:
-                await asyncio.to_thread(self._view(name, argument))
             case _:
-                self._unknown(name)
+                await asyncio.to_thread(self._view(name, argument))
+
+    async def _own(self, name: str, argument: str) -> Say | None:
+        """A command of the user's own; what is none is answered with the nearest that is."""
+        found = await self._own_commands()
+        message = found.message(name, argument)
+        if message is None:
+            self._unknown(name, found.known)
+            return None
+        if not message:
+            self._say(f"/{name} stands for an empty message; nothing is sent", "yellow")
+            return None
+        return Say(message)
+
+    async def _own_commands(self) -> "UserCommands":
+        from graph_agent.app.user_commands import user_commands  # with all that reads a project's files
+
+        return await asyncio.to_thread(user_commands, self.session.workspace)
 
     async def _fork(self, checkpoint: str) -> Elsewhere:
         # Loaded with what writes the database, which a chat that never forks need not wait for.
@@ -135,18 +170,27 @@ class Slash:
         servers = dict(self.servers.now)
         return Look(self.database, self.session.thread_id, self.session.mode, servers).view(name, argument)
 
-    def _help(self) -> None:
+    def _help(self, own: "UserCommands") -> None:
         from graph_agent.config.choice import OFFLINE_LABEL  # with the settings, which are loaded by then
 
-        width = max(len(command.usage) for command in COMMANDS.values())
-        for command in COMMANDS.values():
-            first, *more = wrap(command.does, max(self.console.width - width - 5, 20))
-            self._say(f"  {command.usage:<{width}}  {first}")
-            for line in more:
-                self._say(f"  {'':<{width}}  {line}")
+        self._list([(command.usage, command.does) for command in COMMANDS.values()])
+        if own.known:
+            self._say("Your own:", "bold")
+            self._list([(command.usage, command.does) for command in own.known.values()])
+        if own.untrusted:
+            named = ", ".join(f"/{name}" for name in own.untrusted)
+            self._say(f"  not of use, as their folder is not trusted: {named}", "yellow")
         if self.session.model_label == OFFLINE_LABEL:
             self._say("  help, without the slash, lists what the offline command mode understands.")
         self._say("  Esc or Ctrl-C stops a turn; Alt-Enter breaks the line; Ctrl-D leaves, nothing is lost.", "dim")
+
+    def _list(self, rows: Sequence[tuple[str, str]]) -> None:
+        width = min(max(len(usage) for usage, _ in rows), max(self.console.width // 2, 10))
+        for usage, does in rows:
+            first, *more = wrap(does, max(self.console.width - width - 5, 20)) or [""]
+            self._say(f"  {usage:<{width}}  {first}")
+            for line in more:
+                self._say(f"  {'':<{width}}  {line}")
 
     def _mode(self, name: str) -> None:
         if not name:
@@ -169,8 +213,8 @@ class Slash:
         if names:
             self._say("/model NAME takes another", "dim")
 
-    def _unknown(self, name: str) -> None:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
+    def _unknown(self, name: str, own: Iterable[str]) -> None:
+        near = difflib.get_close_matches(name, (*COMMANDS, *own), n=1)
         hint = f"did you mean /{near[0]}?" if near else "/help lists them"
         self._say(f"/{name} is no command here; {hint}", "yellow")
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 __all__ = [
     "NOT_TRUSTED",
+    "PROJECT_COMMANDS",
     "PROJECT_CONFIG",
     "PROJECT_FOLDERS",
     "PROJECT_HOOKS",
@@ -41,9 +42,13 @@ PROJECT_TOOLS = ".graph-agent/tools"
 PROJECT_HOOKS = ".graph-agent/hooks"
 """Folder for what the commands of a project's hooks run: with another script the folder has to be trusted anew."""
 
+PROJECT_COMMANDS = ".graph-agent/commands"
+"""Folder of a project, with folders in it, whose `*.md` files are slash commands."""
+
 PROJECT_FOLDERS: Mapping[str, str] = {
     PROJECT_TOOLS: "code that is run when a chat begins: tools",
     PROJECT_HOOKS: "what hooks may run",
+    PROJECT_COMMANDS: "a slash command",
 }
 """Folders whose files are watched, and what these hold."""
 
@@ -65,6 +70,11 @@ class ProjectFile:
     def is_code(self) -> bool:
         """Whether it holds tools, which run as they are imported."""
         return self.name.startswith(f"{PROJECT_TOOLS}/")
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it holds a slash command."""
+        return self.name.startswith(f"{PROJECT_COMMANDS}/")
 
     @property
     def tells_the_model(self) -> bool:

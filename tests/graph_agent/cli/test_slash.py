@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from graph_agent.cli.commands_of_chat import COMMANDS
-from graph_agent.cli.slash import Back, Elsewhere, GoOn, Quit, Slash, is_command
+from graph_agent.cli.slash import Back, Elsewhere, GoOn, Quit, Say, Slash, is_command
 from graph_agent.events import EventBus
 from tests.fakes.database_rows import Rows
 from tests.fakes.scripted_session import ScriptedSession
@@ -121,3 +121,25 @@ async def test_what_was_allowed_always_is_shown_and_taken_back(
         True
     ] * 3
     assert "there is no grant '1' (any more)" in said[-1]
+
+
+async def test_a_command_of_ones_own_is_listed_and_stands_for_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "commands").mkdir(parents=True)
+    (tmp_path / "home" / "commands" / "review.md").write_text("---\nargument-hint: FILE\n---\nRead $1.")
+    theirs = tmp_path / ".graph-agent" / "commands"
+    theirs.mkdir(parents=True)
+    (theirs / "ship.md").write_text("Ship it.")
+    talk = _Talk(tmp_path)
+
+    asked = await talk.slash.run("/review a.py")
+    said = [(await talk.says(line)).splitlines()[-1] for line in ("/rewiew", "/ship")]
+    listed = await talk.says("/help")
+
+    assert asked == Say("Read a.py.")
+    assert said[0] == "/rewiew is no command here; did you mean /review?"
+    assert said[1].startswith("/ship stands in ")
+    assert "/review FILE  Read $1.\n" in listed
+    assert "not of use, as their folder is not trusted: /ship\n" in listed

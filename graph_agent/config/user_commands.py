@@ -1,0 +1,89 @@
+"""A slash command of the user's own, as a Markdown file holds it: what it says of itself, and the message it makes.
+
+Knows texts alone: who read the file, and whether it counts, is decided elsewhere.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass
+
+__all__ = ["UserCommand", "command_in", "command_name", "message_of"]
+
+_DESCRIPTION_CHARS = 100
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
+_NAME = re.compile(r"[\w.-]+(?::[\w.-]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class UserCommand:
+    """One command."""
+
+    name: str
+    """Without the slash; folders are joined to it by colons."""
+    does: str
+    """One line for lists."""
+    hint: str
+    """What may follow it, as its author names that; empty for nothing in particular."""
+    body: str
+    place: str
+    """The file it stands in."""
+
+    @property
+    def usage(self) -> str:
+        """How it is written."""
+        return f"/{self.name} {self.hint}".rstrip()
+
+
+def command_name(path: str) -> str:
+    """The name that a file gives its command, by its path in the folder of commands; empty where that is none."""
+    name = path.removesuffix(".md").replace("/", ":")
+    return name if path.endswith(".md") and _NAME.fullmatch(name) else ""
+
+
+def command_in(name: str, text: str, place: str) -> UserCommand:
+    """The command that a file holds: an optional head between lines `---`, then the message."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    front = _FRONT.match(text)
+    said = _fields(front[1]) if front else {}
+    body = (text[front.end() :] if front else text).strip()
+    does = said.get("description") or next((line for line in body.split("\n") if line.strip()), "")
+    return UserCommand(name, _one_line(does), _one_line(said.get("argument-hint", "")), body, place)
+
+
+def message_of(command: UserCommand, arguments: str) -> str:
+    """The message, with the arguments in their places; without any place for them they follow at the end."""
+    if not _PLACE.search(command.body):
+        return f"{command.body}\n\n{arguments}" if arguments else command.body
+    words = _words(arguments)
+
+    def fill(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return arguments
+        number = int(found[1])
+        return words[number - 1] if number <= len(words) else ""
+
+    return _PLACE.sub(fill, command.body)
+
+
+def _words(arguments: str) -> list[str]:
+    """As a shell would tell them apart; where quotes do not close, by blanks."""
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()
+
+
+def _fields(front: str) -> dict[str, str]:
+    """The lines `key: value`; whatever else other programs may read there is passed over."""
+    found = (line.partition(":") for line in front.split("\n") if not line.startswith((" ", "\t", "#")))
+    return {key.strip().lower(): _unquoted(value.strip()) for key, colon, value in found if colon}
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+def _one_line(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _DESCRIPTION_CHARS else f"{words[: _DESCRIPTION_CHARS - 1]}…"

@@ -1,0 +1,38 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.typed import message_typed
+from graph_agent.errors import UsageError
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    made = tmp_path / "home" / "commands"
+    made.mkdir(parents=True)
+    (made / "review.md").write_text("Read $1.")
+    (made / "empty.md").write_text("---\ndescription: nothing\n---\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("/review a.py", "Read a.py."),
+        ("/review a.py\n", "Read a.py."),
+        ("/reviews a.py", "/reviews a.py"),
+        ("/review\nsecond line", "/review\nsecond line"),
+        ("see /review", "see /review"),
+        ("/usr/bin/env is gone", "/usr/bin/env is gone"),
+    ],
+)
+def test_a_line_that_is_a_command_of_ones_own_stands_for_its_message(
+    commands: Path, text: str, message: str
+) -> None:
+    assert message_typed(text, commands, trusted_once=False) == message
+
+
+def test_an_empty_command_is_nothing_to_do(commands: Path) -> None:
+    with pytest.raises(UsageError, match="/empty stands for an empty message"):
+        message_typed("/empty", commands, trusted_once=False)
