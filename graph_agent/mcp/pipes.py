@@ -66,14 +66,15 @@ async def served(launch: Launch, log: ServerLog) -> AsyncIterator[Streams]:
         finally:
             os.close(its_output)
             os.close(its_side)
-        reading = asyncio.create_task(_read(output, sink, log))
+        has_spoken = asyncio.Event()
+        reading = asyncio.create_task(_read(output, sink, log, has_spoken))
         tasks = [
             reading,
             asyncio.create_task(_kept(side, log)),
             asyncio.create_task(_silenced(process, reading)),
             asyncio.create_task(_fed(source, process)),
         ]
-        left.push_async_callback(_ended, process, tasks)
+        left.push_async_callback(_ended, process, tasks, has_spoken)
         yield read, write
 
 
@@ -95,7 +96,10 @@ async def _kept(side: asyncio.StreamReader, log: ServerLog) -> None:
 
 
 async def _read(
-    output: asyncio.StreamReader, sink: MemoryObjectSendStream[SessionMessage | Exception], log: ServerLog
+    output: asyncio.StreamReader,
+    sink: MemoryObjectSendStream[SessionMessage | Exception],
+    log: ServerLog,
+    has_spoken: asyncio.Event,
 ) -> None:
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with sink:
@@ -104,6 +108,7 @@ async def _read(
                 # A flood of other lines must not be read with the care that messages are.
                 message = message_of(text) if text.startswith("{") else None
                 if message is not None:
+                    has_spoken.set()
                     await sink.send(message)
                 elif text:
                     log.note_stray(text)
@@ -143,12 +148,19 @@ async def _silenced(process: asyncio.subprocess.Process, reading: asyncio.Task[N
     reading.cancel()
 
 
-async def _ended(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task[None]]) -> None:
-    """End it as the protocol wants: its input closes, then it is told, then it is killed; what it left goes too."""
+async def _ended(
+    process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task[None]], has_spoken: asyncio.Event
+) -> None:
+    """End it as the protocol wants: its input closes, then it is told, then it is killed; what it left goes too.
+
+    One that never said a word of the protocol would not understand the first of these, and is told at once.
+    """
     assert process.stdin is not None  # noqa: S101 - asked for when it was started
     with anyio.CancelScope(shield=True):
         tasks[-1].cancel()
         process.stdin.close()
+        if not has_spoken.is_set():
+            _signalled(process.pid, signal.SIGTERM)
         for step in (signal.SIGTERM, signal.SIGKILL):
             with anyio.move_on_after(_GRACE_S):
                 await process.wait()

@@ -6,10 +6,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
-from mcp.client.streamable_http import streamable_http_client
-
 from graph_agent.config.settings import McpServer
+from graph_agent.mcp.address import reached
 from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.pipes import Launch, Streams, served
 from graph_agent.mcp.reaching import CannotReach, environment_of, headers_of, program_of
@@ -18,10 +16,6 @@ from tools.sandbox import Confined, NoSandbox, Sandbox
 from tools.sandbox.looking import is_there
 
 __all__ = ["opened"]
-
-_CONNECT_S = 30.0
-_SILENCE_S = 300.0
-"""Longest silence on an open stream; how long a call may take is limited elsewhere."""
 
 
 @asynccontextmanager
@@ -41,7 +35,7 @@ async def opened(
             is required.
     """
     if server.url is not None:
-        async with _reached(server.url, headers_of(server)) as streams:
+        async with reached(server.url, headers_of(server)) as streams:
             yield streams
     else:
         with _confined(server, sandbox) as confined:
@@ -85,10 +79,3 @@ def _ended_with_us() -> list[str]:
     """A prefix by which the kernel ends the server when the agent is killed, where there is such a program."""
     setpriv = find_program("setpriv") if sys.platform == "linux" else None
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
-
-
-@asynccontextmanager
-async def _reached(url: str, headers: dict[str, str]) -> AsyncIterator[Streams]:
-    client = httpx.AsyncClient(headers=headers, timeout=httpx.Timeout(_CONNECT_S, read=_SILENCE_S))
-    async with client, streamable_http_client(url, http_client=client) as (read, write, _):
-        yield read, write

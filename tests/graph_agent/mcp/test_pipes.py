@@ -1,4 +1,5 @@
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,15 @@ async def test_a_program_that_ignores_the_end_of_its_input_and_every_request_is_
         pass
 
     assert running_with("864.53") == []
+
+
+async def test_a_program_that_never_spoke_is_told_to_end_at_once(tmp_path: Path) -> None:
+    log, began = ServerLog(tmp_path / "log"), time.monotonic()
+
+    async with served(Launch(("sleep", "865.53"), dict(os.environ), tmp_path), log):
+        pass
+
+    assert (running_with("865.53"), time.monotonic() - began < 1.5) == ([], True)
 
 
 async def test_a_program_that_cannot_be_started_is_told(tmp_path: Path) -> None:
