@@ -137,7 +137,9 @@ async def session_parts(
     join = partial(_joined, settings, model, store)
     sub_agents = sub_agents_of(House(thread, store.threads, store.journal, servers, join), settings)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
-    saver, parts = CheckpointSaver(database), replace(parts, keeps_ids=thread.depth == 0)
+    # What a sub-agent was told are the words of a model, not of the user, by whom a judge would have to go.
+    is_own = thread.depth == 0
+    saver, parts = CheckpointSaver(database), replace(parts, keeps_ids=is_own, judges=parts.judges and is_own)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),

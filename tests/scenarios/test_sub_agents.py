@@ -45,3 +45,16 @@ def test_headless_it_ends_with_3_until_another_process_approves_what_the_sub_age
     assert (asked, still, approved.returncode, ended) == (3, 3, 0, 0)
     assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
     assert (waiting["tool_name"], waiting["thread_id"] != "t", len(server.bodies)) == ("bash", True, 4)
+
+
+def test_in_mode_auto_nobody_judges_for_a_sub_agent_since_its_task_is_in_no_words_of_the_user(
+    tmp_path: Path,
+) -> None:
+    write = TC("c1", "write_file", {"file_path": "a.txt", "content": "a"})
+    yes = TXT('{"allow": true, "reason": "it was asked for"}')
+    with FakeOpenAI([_TASK, write, yes, yes], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        asked, told = command.run_json("go", "--mode", "auto")
+
+    [waiting] = told["pending_approvals"]
+    assert (asked, waiting["tool_name"], len(server.bodies)) == (3, "write_file", 2)
