@@ -137,9 +137,7 @@ async def session_parts(
     join = partial(_joined, settings, model, store)
     sub_agents = sub_agents_of(House(thread, store.threads, store.journal, servers, join), settings)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
-    # What a sub-agent was told are the words of a model, not of the user, by whom a judge would have to go.
-    is_own = thread.depth == 0
-    saver, parts = CheckpointSaver(database), replace(parts, keeps_ids=is_own, judges=parts.judges and is_own)
+    saver, parts = CheckpointSaver(database), _at_depth(parts, thread.depth)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),
@@ -164,6 +162,12 @@ async def session_parts(
         # A sub-agent's turn is a part of its parent's.
         hooks=parts.hooks if thread.depth == 0 else NO_HOOKS,
     )
+
+
+def _at_depth(parts: Parts, depth: int) -> Parts:
+    """Parts as a thread of the user's own has them, or a sub-agent, whose task is in the words of a model: no judge
+    can go by what the user wants there."""
+    return parts if depth == 0 else replace(parts, keeps_ids=False, judges=False)
 
 
 async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
