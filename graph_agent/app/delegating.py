@@ -7,6 +7,7 @@ from graph_agent.app.tooling import Servers
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
 from graph_agent.ports import Journal
+from graph_agent.ports.spending import UNLIMITED
 from graph_agent.session.lineage import attempts_undone
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.session import Session
@@ -73,7 +74,8 @@ class House:
             max_steps=steps,
             from_checkpoint=None,
             depth=parent.depth + 1,
-            budget=order.budget,
+            budget=UNLIMITED,
+            purse=order.purse,
         )
         await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, errand.description)
         registry = self.servers.registry

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from graph_agent.ports.purse import Purse
 from graph_agent.ports.spending import Budget
 
-__all__ = ["passed", "steps_used_up"]
+__all__ = ["drawn", "passed", "steps_used_up"]
 
 _AFRESH = "going on begins with a fresh budget"
 
@@ -37,6 +38,20 @@ def passed(
     for account in _accounts(budget, spent, least):
         if account.limit is not None and (why := _why(account, account.limit)):
             return {"budget": account.name, "why": why}
+    return {}
+
+
+def drawn(purse: Purse, thread_id: str, least: tuple[int, float | None]) -> dict[str, Any]:
+    """The same where others draw on the budget, too; where the request may be made, it counts from here on."""
+    turn, thread = purse.used()
+    pause = (
+        steps_used_up(purse.max_steps)
+        if purse.steps >= purse.max_steps
+        else passed(purse.budget, ({"usage": turn}, {"usage": thread}), least)
+    )
+    if pause:
+        return {**pause, "shared": True}
+    purse.ask(thread_id, least)
     return {}
 
 

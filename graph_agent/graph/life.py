@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from graph_agent.ports import Scope
+from graph_agent.ports.purse import Purse
 from graph_agent.ports.spending import UNLIMITED, Budget
 
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class Life:
     mode: str = ""
     """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
 
+    purse: Purse | None = None
+    """The budget that a sub-agent's requests draw on beside others; it has none of its own then."""
+    afresh: str = ""
+    """A token of its own where a person let the turn go on after a limit in the middle of a call: the turn notes it
+    with the fresh budget that it gets, once."""
     used: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Usage of sub-agents that were stopped before their calls are given up, by call id."""
 

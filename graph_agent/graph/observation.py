@@ -12,7 +12,7 @@ from graph_agent.graph.budgets import steps_used_up
 from graph_agent.graph.history import newest_calls, tool_message_text
 from graph_agent.graph.life import Here, Life, Step
 from graph_agent.graph.strikes import HELD_BACK, counted, exhausted
-from graph_agent.graph.usage import spent_by
+from graph_agent.graph.usage import spent_by, spent_of_turn
 from graph_agent.ports.spending import summed
 
 if TYPE_CHECKING:
@@ -42,16 +42,21 @@ class Observation:
                 raise InternalError(f"call {call_id} is {call['status']}, thread {here.thread_id} cannot go on yet")
             finals.append(call)
         before = state.get("turn") or {}
+        if life.afresh not in ("", before.get("afresh")):
+            before = {**before, "steps": 0, "below": 0, "usage": {}, "afresh": life.afresh}
         strikes = counted(before.get("strikes") or {}, finals)
         turn = {**before, "strikes": strikes} if strikes or "strikes" in before else dict(before)
+        of_turn = spent_of_turn(finals, life.used)
+        if requests := of_turn.get("requests"):
+            turn["below"] = int(turn.get("below", 0)) + requests
         outcome, pause = _outcome(finals, turn, life)
         if outcome != "observed":
             turn |= {"outcome": _TURN_OUTCOME[outcome], **pause}
         update: dict[str, Any] = {"messages": [_message(call) for call in finals]}
         if spent := spent_by(finals, life.used):
-            turn["usage"] = summed(turn.get("usage"), spent)
+            turn["usage"] = summed(turn.get("usage"), of_turn)
             update["usage"] = summed(state.get("usage"), spent)
-        return Step(outcome, update if turn == before else {**update, "turn": turn})
+        return Step(outcome, update if turn == state.get("turn") else {**update, "turn": turn})
 
 
 _TURN_OUTCOME = {"completed": "done", "limit": "limit", "stopped": "stopped"}
@@ -68,7 +73,7 @@ def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: Life) -> 
     held_back = next((call.get("reason", "") for call in calls if call.get("decision") == HELD_BACK), "")
     if why := held_back or exhausted(turn.get("strikes") or {}):
         return "limit", {"why": why}
-    steps = int(turn.get("steps", 0))
+    steps = int(turn.get("steps", 0)) + int(turn.get("below", 0))
     return ("limit", steps_used_up(steps)) if steps >= life.max_steps else ("observed", {})
 
 

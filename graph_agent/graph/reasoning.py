@@ -14,13 +14,14 @@ from langchain_core.messages import AIMessage, SystemMessage
 from graph_agent.errors import ContextOverflow
 from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
 from graph_agent.graph.auto import Judge, Judged
-from graph_agent.graph.budgets import passed
+from graph_agent.graph.budgets import drawn, passed
 from graph_agent.graph.compaction import Compaction, Smaller
 from graph_agent.graph.history import printable, require_valid
 from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
 from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.ports.meter import UNPRICED, Meter
+from graph_agent.ports.purse import Used
 from graph_agent.ports.spending import UNLIMITED, summed
 
 if TYPE_CHECKING:
@@ -76,15 +77,28 @@ class Reasoning:
                 self.bus.publish(Warned("nothing was compacted: the conversation is short already"))
             update = {} if smaller is None else _smaller(state, {}, smaller)
             return Step("shortened", {**update, "turn": turn[COMPACT_ONLY]})
-        if life.budget != UNLIMITED and (
-            pause := passed(
-                life.budget, (turn, state), self.meter.least(request, self.model.label, self.compaction.known)
-            )
-        ):
+        if pause := self._used_up(state, turn, request, life, here):
             return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
-        if (instead := await self._fit(state, turn, request, here)) is not None:
-            return instead
-        return await self._ask(state, turn, request, scope)
+        purse = life.purse
+        try:
+            step = await self._fit(state, turn, request, here) or await self._ask(state, turn, request, scope)
+        finally:
+            if purse is not None:
+                purse.answered(here.thread_id)
+        if purse is not None and "usage" in step.update:
+            purse.note(here.thread_id, Used(step.update["turn"].get("usage") or {}, step.update["usage"]))
+        return step
+
+    def _used_up(
+        self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, life: Life, here: Here
+    ) -> Mapping[str, Any]:
+        """Why the request is not made, as part of the turn; empty when it may be."""
+        budget = life.budget if life.purse is None else life.purse.budget
+        known = self.compaction.known
+        least = (0, None) if budget == UNLIMITED else self.meter.least(request, self.model.label, known)
+        if life.purse is not None:
+            return drawn(life.purse, here.thread_id, least)
+        return passed(budget, (turn, state), least)
 
     async def _fit(
         self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, here: Here

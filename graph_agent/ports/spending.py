@@ -34,15 +34,6 @@ class Budget:
         """Whether prices have to be known to keep it."""
         return self.max_cost is not None or self.max_thread_cost is not None
 
-    def left(self, turn: Mapping[str, Any] | None, thread: Mapping[str, Any] | None) -> "Budget":
-        """What these usages leave of it, as the budget of another thread."""
-        used, in_all = turn or {}, thread or {}
-        tokens = _least(
-            (self.max_tokens, used.get("total_tokens", 0)), (self.max_thread_tokens, in_all.get("total_tokens", 0))
-        )
-        cost = _least((self.max_cost, used.get("cost", 0.0)), (self.max_thread_cost, in_all.get("cost", 0.0)))
-        return Budget(max_thread_tokens=None if tokens is None else int(tokens), max_thread_cost=cost)
-
 
 UNLIMITED = Budget()
 
@@ -73,11 +64,6 @@ def told_usage(usage: Mapping[str, Any] | None) -> dict[str, Any]:
         "cost": known.get("cost", 0.0) if is_priced else None,
         "currency": known.get("currency") if is_priced else None,
     }
-
-
-def _least(*accounts: tuple[float | None, float]) -> float | None:
-    """The least that is left of limits, each with what was used of it; None without any."""
-    return min((max(0, limit - used) for limit, used in accounts if limit is not None), default=None)
 
 
 def _number(value: Any) -> int:

@@ -61,3 +61,5 @@ class Rest:
     error: str | None = None
     budget: str = ""
     """At a limit: the setting whose budget is used up; empty where the model did not get on."""
+    is_shared: bool = False
+    """Of a sub-agent at a limit: whether that is its parent's, which rests as well."""

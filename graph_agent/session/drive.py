@@ -10,6 +10,7 @@ from graph_agent.errors import AgentError, ModelError, StaleOwner
 from graph_agent.events import TurnEnded, Warned
 from graph_agent.graph.life import Life, new_token
 from graph_agent.ports import JournalRow, Question, Scope
+from graph_agent.ports.purse import Purse
 from graph_agent.ports.spending import told_usage
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 from graph_agent.session.branching import Earlier
@@ -17,10 +18,11 @@ from graph_agent.session.desk import Desk, questions_in
 from graph_agent.session.evidence import gather
 from graph_agent.session.orphans import traces_of
 from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.run import Ran, last_answer
+from graph_agent.session.resting import outcome_of, rest_of
+from graph_agent.session.run import Ran
 from graph_agent.toolbox.traces import Traces
 
-__all__ = ["Drive", "Work", "outcome_of"]
+__all__ = ["Drive", "Work"]
 
 Work = Callable[[Life], Awaitable[Ran | None]]
 """Runs the graph once; None when there is nothing to run, because an open question still waits for its answer."""
@@ -54,6 +56,10 @@ class Drive:
         self.can_wind_up = False
         """Whether all that is open are calls whose sub-agents could not go on."""
         self.earlier = Earlier()
+        self.purse = Purse(thread.budget, thread.max_steps)
+        """What the thread's sub-agents draw on, unless it is one itself."""
+        self.afresh = ""
+        """As in `Life`."""
 
     @property
     def life_token(self) -> str:
@@ -92,6 +98,7 @@ class Drive:
             self._rested.set_result(rest)
             self._tell(rest)
             if rest.status in ("done", "limit", "stopped"):
+                self.afresh = ""
                 await self._tidy()
             return rest
 
@@ -116,6 +123,11 @@ class Drive:
             task.cancel()
             await asyncio.wait({task})
 
+    def go_beyond_limit(self) -> None:
+        """Where the last run came to rest at a limit, the next one has a fresh budget of the turn."""
+        if self._last is not None and self._last.status == "limit":
+            self.afresh = new_token()
+
     def drain(self) -> None:
         """Start nothing new, here and in sub-agents."""
         self._parts.run.drain()
@@ -136,19 +148,10 @@ class Drive:
 
     async def rest(self, status: RestStatus, values: Mapping[str, Any], error: str | None = None) -> Rest:
         """The rest as a value."""
-        turn = values.get("turn") or {}
-        why = turn.get("why")
         self.usage = values.get("usage") or self.usage
-        return Rest(
-            status=status,
-            thread_id=self._thread.thread_id,
-            checkpoint_id=await self._parts.head(self._thread.thread_id),
-            answer=last_answer(values),
-            usage=told_usage(turn.get("usage")),
-            thread_usage=told_usage(self.usage),
-            error=error or (f"the turn was paused at a limit: {why}" if status == "limit" and why else None),
-            budget=str(turn.get("budget") or "") if status == "limit" else "",
-        )
+        thread_id = self._thread.thread_id
+        rest = rest_of(status, thread_id, await self._parts.head(thread_id), values)
+        return replace(rest, thread_usage=told_usage(self.usage), error=error or rest.error)
 
     async def _finish(self, task: "asyncio.Task[Rest]") -> Rest:
         try:
@@ -206,7 +209,8 @@ class Drive:
         if failed is not None:
             self.open = {}
             self.can_wind_up = True
-            return await self.rest(failed.status, ran.values, failed.error)
+            rest = await self.rest(failed.status, ran.values, failed.error)
+            return replace(rest, budget=failed.budget, is_shared=bool(failed.budget))
         return await self.waiting(ran.values)
 
     async def rows(self, call_id: str) -> list[JournalRow]:
@@ -257,6 +261,8 @@ class Drive:
             begun=self.earlier.begun,
             undone=self.earlier.undone,
             mode=self.mode,
+            purse=self._thread.purse,
+            afresh=self.afresh,
             used=self._used,
         )
 
@@ -284,13 +290,3 @@ class Drive:
         self._parts.bus.publish(
             TurnEnded(rest.status, rest.answer, rest.checkpoint_id, dict(rest.usage), rest.error)
         )
-
-
-def outcome_of(values: Mapping[str, Any]) -> RestStatus:
-    """How the turn ended that a thread at rest ended with."""
-    match (values.get("turn") or {}).get("outcome"):
-        case "limit":
-            return "limit"
-        case "stopped":
-            return "stopped"
-    return "done"

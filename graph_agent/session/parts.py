@@ -20,6 +20,7 @@ from graph_agent.ports import (
     no_walls,
 )
 from graph_agent.ports.hooks import NO_HOOKS, Hooks
+from graph_agent.ports.purse import Purse
 from graph_agent.ports.shells import KeptShells, NoShells
 from graph_agent.ports.spending import UNLIMITED, Budget
 from graph_agent.session.run import GraphRun
@@ -46,6 +47,8 @@ class Thread:
     """What its requests may use; its steps are `max_steps`."""
     depth: int = 0
     """How many threads it is a sub-agent under."""
+    purse: Purse | None = None
+    """As a sub-agent: what its requests draw on beside others, in place of a budget of its own."""
 
 
 @dataclass(frozen=True, slots=True)

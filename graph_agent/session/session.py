@@ -9,7 +9,7 @@ from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, Warned
 from graph_agent.graph.history import printable
 from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
-from graph_agent.ports.spending import Budget
+from graph_agent.ports.purse import Purse, Used
 from graph_agent.session.answering import Answering
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.branching import go_back, judge_anew
@@ -17,6 +17,7 @@ from graph_agent.session.compacting import compacted
 from graph_agent.session.drive import Drive
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.rewinding import finish_broken_off, told_finished
+from graph_agent.session.sharing import begin, used_in
 from graph_agent.session.subagent import Answers
 from graph_agent.session.turns import Turns
 
@@ -133,10 +134,18 @@ class Session:
         begins = bool(messages) and messages[0].type == "system"
         return str(messages[0].text) if begins else self._parts.instructions()
 
-    async def left(self) -> Budget:
-        """What turn and thread may still use, as the budget of a sub-agent's whole thread."""
+    @property
+    def is_afresh(self) -> bool:
+        """Whether a person let the turn go on after a limit in the middle of a call."""
+        return bool(self._drive.afresh)
+
+    async def purse(self) -> Purse:
+        """What its sub-agents draw on: as one itself that of its parent, else what turn and thread may use."""
+        if self._thread.purse is not None:
+            return self._thread.purse
         values = (await self._parts.run.position()).values
-        return self._thread.budget.left((values.get("turn") or {}).get("usage"), values.get("usage"))
+        begin(self._drive.purse, self.thread_id, values, self._drive.afresh)
+        return self._drive.purse
 
     async def start(self) -> Rest:
         """Settle what an earlier life left open, and show what still waits for a person.
@@ -176,12 +185,13 @@ class Session:
         """
         return await self._turns.continue_turn()
 
-    async def work_on(self, text: str) -> Rest:
+    async def work_on(self, text: str, *, afresh: bool = False) -> Rest:
         """As a sub-agent: begin the thread with this text, or go on with what it has, to the next rest.
 
-        A turn that came to its end stays ended: its rest is returned as it was, and the model is not asked.
+        A turn that came to its end stays ended: its rest is returned as it was, and the model is not asked; but
+        with `afresh` one goes on that rests at a limit it shares with its parent.
         """
-        return await self._turns.work_on(text)
+        return await self._turns.work_on(text, afresh=afresh)
 
     async def compact(self) -> Rest:
         """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
@@ -270,9 +280,9 @@ class Session:
         """The rest with the questions that still have no answer."""
         return await self._drive.waiting({})
 
-    async def spent(self) -> dict[str, Any]:
-        """Tokens and requests of the whole thread, its sub-agents' among them."""
-        return dict((await self._parts.run.position()).values.get("usage") or {})
+    async def used(self) -> Used:
+        """Tokens and requests of turn and thread, its sub-agents' among them."""
+        return used_in((await self._parts.run.position()).values)
 
     async def close(self) -> None:
         """End what runs in the background, give the thread back, and those of its sub-agents."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from graph_agent.events import EventBus
 from graph_agent.ports import Always, Answer, Proposal, Question
-from graph_agent.ports.spending import UNLIMITED, Budget
+from graph_agent.ports.purse import Purse, Used
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 
 __all__ = ["Answers", "Errand", "Failed", "Given", "Household", "Order", "Parent", "SubAgent", "Told", "child_id"]
@@ -70,8 +70,11 @@ class SubAgent(Protocol):
         """The answers recorded so far to what it asks, by call id."""
         ...
 
-    async def work_on(self, text: str) -> Rest:
-        """Begin with the text where nothing was begun, else go on with what there is, to the next rest."""
+    async def work_on(self, text: str, *, afresh: bool) -> Rest:
+        """Begin with the text where nothing was begun, else go on with what there is, to the next rest.
+
+        A rest at a limit that it shares with its parent is left where a person lets it go on, `afresh`.
+        """
         ...
 
     async def proceed(self) -> Rest: ...
@@ -80,8 +83,8 @@ class SubAgent(Protocol):
         """The rest with the questions that still have no answer."""
         ...
 
-    async def spent(self) -> dict[str, Any]:
-        """Tokens and requests of the whole thread."""
+    async def used(self) -> Used:
+        """Tokens and requests of the turn and of the whole thread."""
         ...
 
     async def stop(self) -> Rest: ...
@@ -105,8 +108,8 @@ class Order:
     system: str
     """The parent's system prompt: what is the same for both comes first, so that a provider may keep it."""
     bus: EventBus
-    budget: Budget = UNLIMITED
-    """What its thread may use."""
+    purse: Purse | None = None
+    """What its requests draw on; None where it makes none."""
 
 
 class Household(Protocol):
@@ -147,8 +150,13 @@ class Parent(Protocol):
         """The system prompt of its thread."""
         ...
 
-    async def left(self) -> Budget:
-        """What its turn and thread may still use, as the budget of another thread."""
+    @property
+    def is_afresh(self) -> bool:
+        """Whether a person lets those go on that rest at a limit which they share with it."""
+        ...
+
+    async def purse(self) -> Purse:
+        """What its turn and thread may use, and have used so far."""
         ...
 
     @property
@@ -161,6 +169,8 @@ class Failed:
 
     status: RestStatus
     error: str
+    budget: str = ""
+    """Of a limit that it shares with its parent: the setting."""
 
 
 def child_id(parent_thread: str, call_id: str, undone: int) -> str:

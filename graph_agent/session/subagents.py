@@ -12,6 +12,7 @@ from typing import Any
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import CallStarted, Event, EventBus, StepStarted, Warned
 from graph_agent.ports import Answer, Question
+from graph_agent.ports.purse import Purse, Used
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 from graph_agent.session.subagent import (
     Answers,
@@ -47,6 +48,7 @@ class _Agent:
     session: SubAgent
     title: str
     context: Given
+    purse: Purse
     rest: Rest | None = None
     """Where it rests; None while it works, and after it was broken off."""
     steps: int = 0
@@ -138,7 +140,7 @@ class SubAgents:
             if session is not None:
                 try:
                     await session.stop()
-                    used[call_id] = await session.spent()
+                    used[call_id] = (await session.used()).thread
                 finally:
                     await session.close()
         return used
@@ -179,7 +181,8 @@ class SubAgents:
         at, agent.rest = agent.rest, None
         if at is not None:
             return await agent.session.proceed()
-        return await agent.session.work_on(_TASK.format(description=errand.description, prompt=errand.prompt))
+        task = _TASK.format(description=errand.description, prompt=errand.prompt)
+        return await agent.session.work_on(task, afresh=self._parent is not None and self._parent.is_afresh)
 
     async def _opened(self, errand: Errand, context: Given) -> _Agent:
         household, parent = self._household, self._parent
@@ -194,10 +197,13 @@ class SubAgents:
             parent.mode,
             await parent.system(),
             bus,
-            await parent.left(),
+            purse := await parent.purse(),
         )
-        agent = _Agent(await household.open(order), errand.description, context)
+        agent = _Agent(await household.open(order), errand.description, context, purse)
         self._agents[context.call_id] = agent
+        used = await agent.session.used()
+        share = Used({}, used.thread) if parent.is_afresh else used
+        purse.join(order.thread_id, context.thread_id, context.call_id, share)
         bus.subscribe(lambda _, event: self._tell(agent, event))
         return agent
 
@@ -228,9 +234,15 @@ class SubAgents:
 
     async def _ended(self, call_id: str, agent: _Agent, rest: Rest) -> Told:
         thread_id = agent.session.thread_id
-        metadata = {"usage": await agent.session.spent(), "sub_agent": {"thread_id": thread_id}}
+        used = await agent.session.used()
+        metadata = {"usage": used.thread, "sub_agent": {"thread_id": thread_id}}
+        if used.turn != used.thread:
+            metadata["turn_usage"] = used.turn
+        if rest.status == "limit" and rest.is_shared:
+            raise await self._given_up(call_id, Failed("limit", rest.error or "", rest.budget))
         if rest.status not in ("done", "limit", "stopped"):
             raise await self._given_up(call_id, Failed(rest.status, rest.error or "the sub-agent was broken off"))
+        agent.purse.leave(thread_id)
         del self._agents[call_id]
         await agent.session.close()
         if rest.status == "done":

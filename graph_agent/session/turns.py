@@ -10,8 +10,9 @@ from graph_agent.events import SessionOpened, TurnStarted
 from graph_agent.graph.history import printable
 from graph_agent.session.api import Rest
 from graph_agent.session.branching import found_earlier
-from graph_agent.session.drive import Drive, outcome_of
+from graph_agent.session.drive import Drive
 from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.resting import outcome_of
 from graph_agent.session.run import Position
 
 __all__ = ["Turns"]
@@ -70,6 +71,7 @@ class Turns:
         self._refuse_open_questions()
         position = await self.parts.run.position()
         if not position.at_rest:
+            self.drive.go_beyond_limit()
             self.parts.bus.publish(TurnStarted())
             return await self.drive.run(self.parts.run.go_on)
         if outcome_of(position.values) in ("limit", "stopped"):
@@ -77,15 +79,18 @@ class Turns:
             return await self._begin({})
         return await self.drive.rest("done", position.values)
 
-    async def work_on(self, text: str) -> Rest:
+    async def work_on(self, text: str, *, afresh: bool) -> Rest:
         """See `Session.work_on`."""
         position = await self.parts.run.position()
         if not position.exists:
             return await self.send(text)
         if position.at_rest:
+            if afresh and (position.values.get("turn") or {}).get("shared"):
+                return await self.continue_turn()
             return await self.drive.rest(outcome_of(position.values), position.values)
         rest = await self.start()
-        return await self.continue_turn() if rest.status == "broken_off" else rest
+        goes_on = rest.status == "broken_off" or (afresh and rest.is_shared)
+        return await self.continue_turn() if goes_on else rest
 
     async def _send(self, position: Position, text: str, message_id: str | None) -> Rest:
         messages: list[Any] = [] if position.exists else [SystemMessage(self.parts.instructions())]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from langchain_core.messages import AIMessage
 
+from graph_agent.app.metering import budget_of
 from graph_agent.app.wiring import Store, open_store, session_parts
 from graph_agent.config.load import load_settings
 from graph_agent.events import Event, EventBus
@@ -127,5 +128,8 @@ class Family:
         depth = await store.threads.depth(thread_id)
         bus = EventBus()
         bus.subscribe(lambda _, event: self.events.append(event))
-        thread = Thread(thread_id, self.workspace, self.mode, "tester", max_steps, checkpoint, depth=depth)
+        budget = budget_of(settings)
+        thread = Thread(
+            thread_id, self.workspace, self.mode, "tester", max_steps, checkpoint, budget=budget, depth=depth
+        )
         return await Session.open(thread, await session_parts(thread, settings, self.model, store, bus))

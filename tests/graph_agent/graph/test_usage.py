@@ -1,5 +1,5 @@
 from graph_agent.calls import ToolCallInfo
-from graph_agent.graph.usage import spent_by
+from graph_agent.graph.usage import spent_by, spent_of_turn
 
 
 def _call(usage: object) -> ToolCallInfo:
@@ -19,3 +19,11 @@ def test_what_calls_spent_is_added_up_and_anything_else_there_is_passed_over() -
 
     assert spent_by(calls, {}) == {"total_tokens": 5, "requests": 3}
     assert spent_by([], {}) == {}
+
+
+def test_of_the_turn_counts_what_a_call_used_since_a_person_let_it_go_on() -> None:
+    usage, of_turn = {"total_tokens": 5, "requests": 3}, {"total_tokens": 2, "requests": 1}
+    call = _call(usage)
+    call["metadata"]["turn_usage"] = of_turn
+
+    assert (spent_of_turn([call], {}), spent_by([call], {})) == (of_turn, usage)

@@ -1,6 +1,6 @@
 from typing import Any
 
-from graph_agent.ports.spending import UNLIMITED, Budget, summed, told_usage
+from graph_agent.ports.spending import Budget, summed, told_usage
 
 _REQUEST = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120, "requests": 1}
 
@@ -66,13 +66,3 @@ def test_only_limits_on_costs_need_prices() -> None:
     budgets = [Budget(), Budget(max_tokens=1, max_thread_tokens=1), Budget(max_cost=1), Budget(max_thread_cost=1)]
 
     assert [budget.limits_cost for budget in budgets] == [False, False, True, True]
-
-
-def test_what_is_left_of_a_budget_is_the_least_that_turn_and_thread_leave_and_never_below_nothing() -> None:
-    budget = Budget(max_tokens=100, max_cost=2.0, max_thread_tokens=150)
-
-    left = budget.left({"total_tokens": 30, "cost": 0.5}, {"total_tokens": 140, "cost": 9.0})
-    used_up = budget.left({"total_tokens": 101}, {"total_tokens": 101})
-
-    assert left == Budget(max_thread_tokens=10, max_thread_cost=1.5)
-    assert (used_up.max_thread_tokens, UNLIMITED.left(None, None)) == (0, UNLIMITED)

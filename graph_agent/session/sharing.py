@@ -1,0 +1,38 @@
+"""What a state tells of its use, for a budget that a thread shares with its sub-agents. Reads values only."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from graph_agent.calls import FINAL
+from graph_agent.graph.usage import spent_by, spent_of_turn
+from graph_agent.ports.purse import Purse, Used
+from graph_agent.ports.spending import summed
+
+__all__ = ["begin", "used_in"]
+
+
+def used_in(values: Mapping[str, Any]) -> Used:
+    """What turn and thread used, calls among it that have ended and that the model has not been told of."""
+    turn = (values.get("turn") or {}).get("usage")
+    ended = [call for call in _newest(values).values() if call["status"] in FINAL]
+    return Used(summed(turn, spent_of_turn(ended, {})), summed(values.get("usage"), spent_by(ended, {})))
+
+
+def begin(purse: Purse, thread_id: str, values: Mapping[str, Any], afresh: str) -> None:
+    """Let the purse of a thread know where its turn stands; `afresh` as in `Life`."""
+    turn = values.get("turn") or {}
+    ended = [call for call in _newest(values).values() if call["status"] in FINAL]
+    below = int(turn.get("below", 0)) + int(spent_of_turn(ended, {}).get("requests", 0))
+    still_open = {call_id for call_id, call in _newest(values).items() if call["status"] not in FINAL}
+    used = used_in(values)
+    if afresh not in ("", turn.get("afresh")):
+        purse.begin(thread_id, Used({}, used.thread), 0, still_open)
+    else:
+        purse.begin(thread_id, used, int(turn.get("steps", 0)) + below, still_open)
+
+
+def _newest(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The calls whose results the model has not been told yet."""
+    messages = values.get("messages") or []
+    asked = {call["id"] for call in messages[-1].tool_calls} if messages and messages[-1].type == "ai" else set()
+    return {call_id: call for call_id, call in (values.get("calls") or {}).items() if call_id in asked}
