@@ -21,7 +21,7 @@ def test_what_all_of_them_used_is_added_up_with_what_is_asked_for_at_this_moment
     purse.answered("a")
 
     assert asking == (1_013, 1_103, 6)
-    assert (purse.used().turn, purse.steps) == ({"total_tokens": 13, "requests": 4}, 5)
+    assert (purse.used().turn, purse.steps) == ({"total_tokens": 13, "requests": 5}, 5)
 
 
 def test_who_has_ended_counts_until_a_state_above_tells_it_and_then_no_more() -> None:
