@@ -133,7 +133,7 @@ class OpenAIModel:
             # The exception itself goes no further: it holds the request, and with it the key.
             return diagnose(error, self._place)
 
-    async def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+    async def _body(self, request: ModelRequest, dialect: Dialect) -> bytes:
         if dialect.calls_functions:
             messages: Sequence[BaseMessage] = request.messages
             if dialect.sees and has_images(messages):

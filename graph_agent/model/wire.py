@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 from langchain_openai import ChatOpenAI
+from pydantic import PrivateAttr
 
 from graph_agent.config.model_settings import ModelSettings
 from graph_agent.errors import ConfigError
-from graph_agent.model.arguments import repaired
 from graph_agent.model.dialect import Dialect
+from graph_agent.model.encoded import EncodedMessages, encoded
 from graph_agent.model.events import payloads_of
 from graph_agent.model.failures import BrokenReply, NotAnApi
 
@@ -27,29 +28,36 @@ __all__ = ["Wire", "open_wire"]
 _NO_KEY = "none"
 """Sent where no key is set: the client insists on one, local servers do not look at it."""
 
+_AS_IT_ARRIVES: Any = {
+    "headers": {"Content-Type": "application/json", "X-Stainless-Raw-Response": "stream"},
+    "security": {"bearer_auth": True},
+}
+"""Options of a request whose answer the client hands on unread, as its `with_streaming_response` does."""
+
 
 class Wire(ChatOpenAI):
     """The client of one endpoint and model."""
 
+    _encoded: EncodedMessages | None = PrivateAttr(default=None)
+
     def request_body(
         self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], dialect: Dialect
-    ) -> dict[str, Any]:
+    ) -> bytes:
         """What is sent: histories of the same messages give the same bytes each time."""
         options: dict[str, Any] = {"stream": dialect.streams}
         if dialect.streams and dialect.counts_streams:
             options["stream_options"] = {"include_usage": True}
         if tools:
             options["tools"] = list(tools)
-        body = self._get_request_payload(list(messages), **options)
-        for message, sent in zip(messages, body["messages"], strict=True):
-            if not dialect.takes_null:
-                sent["content"] = sent.get("content") or ""
-            if message.type == "ai":
-                _send_back(message.response_metadata, sent, dialect)
-        cleaned: dict[str, Any] = _encodable(body)
-        return cleaned
+        payload = self._get_request_payload([], **options)
+        extra = payload.pop("extra_body", None) or {}
+        around = {key: value for key, value in payload.items() if key != "messages"} | extra
+        if "messages" in around:
+            return encoded(around)
+        self._encoded = self._encoded or EncodedMessages(self._as_sent)
+        return encoded(around)[:-1] + b',"messages":' + self._encoded.of(messages, dialect) + b"}"
 
-    async def payloads(self, body: dict[str, Any]) -> AsyncGenerator[str, None]:
+    async def payloads(self, body: bytes) -> AsyncGenerator[str, None]:
         """The data of each event of a stream, or the one body of an answer that is not streamed.
 
         Raises:
@@ -57,23 +65,32 @@ class Wire(ChatOpenAI):
             BrokenReply: the connection broke while the answer arrived.
             NotAnApi: a web page answered.
         """
-        # As `extra_body`, which the client merges in as it is: given as arguments, it would walk every message of
-        # the history against its type declarations, which for a long thread costs more than all else together.
-        known = {"model": body["model"], "stream": body["stream"], "messages": []}
-        extra = {
-            **{key: value for key, value in body.items() if key != "extra_body"},
-            **(body.get("extra_body") or {}),
-        }
-        async with self.async_client.with_streaming_response.create(**known, extra_body=extra) as response:
+        # Not `chat.completions.create`: it would walk every message of the history against its type declarations
+        # and write all of them out anew, which for a long thread costs more than all else together.
+        response = await self.root_async_client.post(
+            "/chat/completions", cast_to=openai.AsyncAPIResponse[object], content=body, options=_AS_IT_ARRIVES
+        )
+        try:
             content_type = str(response.headers.get("content-type", "")).lower()
             if "text/html" in content_type:
                 raise NotAnApi("it answered with a web page")
             async for payload in payloads_of(_blocks(response), is_json="json" in content_type):
                 yield payload
+        finally:
+            await response.close()
 
     async def close(self) -> None:
         """End the connections that are kept for the next request."""
         await self.root_async_client.close()
+
+    def _as_sent(self, messages: "Sequence[BaseMessage]", dialect: Dialect) -> list[dict[str, Any]]:
+        converted: list[dict[str, Any]] = self._get_request_payload(list(messages))["messages"]
+        for message, sent in zip(messages, converted, strict=True):
+            if not dialect.takes_null:
+                sent["content"] = sent.get("content") or ""
+            if message.type == "ai":
+                _send_back(message.response_metadata, sent, dialect)
+        return converted
 
 
 def open_wire(model: ModelSettings, name: str) -> Wire:
@@ -153,15 +170,3 @@ async def _blocks(response: Any) -> AsyncIterator[bytes]:
         broken = error
     if broken is not None:
         raise BrokenReply(f"{type(broken).__name__}: {broken}") from broken
-
-
-def _encodable(value: Any) -> Any:
-    match value:
-        case str():
-            return repaired(value)
-        case list() | tuple():
-            return [_encodable(item) for item in value]
-        case dict():
-            return {key: _encodable(item) for key, item in value.items()}
-        case _:
-            return value
