@@ -8,7 +8,7 @@ everything.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from graph_agent.calls import SHORTENED
 from graph_agent.errors import ContextOverflow, ModelError, StorageError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from graph_agent.graph.state import AgentState
 
-__all__ = ["Compaction", "Smaller"]
+__all__ = ["Compaction", "Smaller", "Weighed"]
 
 MOST_IN_A_ROW = 2
 """Compactions without a reply in between."""
@@ -41,6 +41,22 @@ _EXCERPT = 1_200
 """Characters of a result of the newest step that is shortened all the same, at its beginning and at its end."""
 
 _Way = Literal["references", "summary", "outline"]
+
+
+class Weighed(NamedTuple):
+    """A request, and the window that it should fit."""
+
+    size: Size
+    window: Window
+
+    def is_hopeless(self, done: int) -> bool:
+        """Whether it is too long whatever is done, after so many compactions since the last reply.
+
+        An estimate can be wrong: where nothing was compacted, only by much, and never against a window that nobody
+        told. The model itself says then.
+        """
+        most = self.window.tokens if done else _BY_MUCH * self.window.tokens
+        return self.window.source != "assumed" and self.size.total > most
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +80,9 @@ class Compaction:
     blobs: Blobs | None = None
     """Where results are kept that are shortened; without it they are only summed up."""
     meter: Meter = UNPRICED
-    known: Known = field(default_factory=dict)
+    known: Known = field(default_factory=Known)
 
-    async def weigh(self, state: "AgentState", request: ModelRequest) -> tuple[Size, Window]:
+    async def weigh(self, state: "AgentState", request: ModelRequest) -> "Weighed":
         """The next request, and the window it should fit."""
         context = state.get("context") or {}
         size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), self.known)
@@ -75,7 +91,7 @@ class Compaction:
         if learned is not None and learned.tokens < window.tokens:
             # What the model itself refused is more than anybody says; the room for a reply was taken off there.
             window = replace(window, tokens=learned.tokens, reserve=0)
-        return size, window
+        return Weighed(size, window)
 
     def relearned(self, state: "AgentState", taken: int) -> dict[str, Any] | None:
         """The state's `context` after a request of so many tokens was answered; None: it stays as it is."""
@@ -84,27 +100,19 @@ class Compaction:
         after = learned and learned.after_reply(taken)
         return None if after is None or after == learned else {**context, "learned": after.as_state()}
 
-    async def before(self, state: "AgentState", thread_id: str, request: ModelRequest, done: int) -> Smaller | None:
+    async def before(
+        self, state: "AgentState", thread_id: str, request: ModelRequest, weighed: "Weighed", done: int
+    ) -> Smaller | None:
         """What makes a request fit that would not, or None: it fits, or nothing more can be done.
 
         `done` is how many compactions there were since the last reply.
         """
-        size, window = await self.weigh(state, request)
+        size, window = weighed
         allowed = allowance_of(size, window)
         if size.estimated <= allowed.limit or done >= MOST_IN_A_ROW:
             return None
         work = _Work(state, thread_id, request, size, window)
         return await self._compact(work, allowed.goal // (done + 1), is_deep=done > 0)
-
-    async def is_hopeless(self, state: "AgentState", request: ModelRequest, done: int) -> Window | None:
-        """The window that a request is too long for whatever is done; None where the model may be asked.
-
-        An estimate can be wrong: where nothing was compacted, only by much, and never against a window that nobody
-        told. The model itself says then.
-        """
-        size, window = await self.weigh(state, request)
-        most = window.tokens if done else _BY_MUCH * window.tokens
-        return window if window.source != "assumed" and size.total > most else None
 
     async def after(
         self, state: "AgentState", thread_id: str, request: ModelRequest, overflow: ContextOverflow

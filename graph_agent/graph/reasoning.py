@@ -105,14 +105,15 @@ class Reasoning:
     ) -> Step | None:
         """The step to take instead of a request that would be too long."""
         done = int(turn.get("compactions", 0))
-        smaller = await self.compaction.before(state, here.thread_id, request, done)
+        weighed = await self.compaction.weigh(state, request)
+        smaller = await self.compaction.before(state, here.thread_id, request, weighed, done)
         if smaller is not None:
             return Step("compacted", _smaller(state, {**turn, "compactions": done + 1}, smaller))
-        window = await self.compaction.is_hopeless(state, request, done)
-        if window is None:
+        if not weighed.is_hopeless(done):
             return None
+        tokens = weighed.window.tokens
         why = (
-            f"even compacted, the conversation is longer than the {window.tokens:,} tokens that the model takes: "
+            f"even compacted, the conversation is longer than the {tokens:,} tokens that the model takes: "
             "choose a larger model, raise context_window under [model] if it takes more, or start a new thread"
         )
         return Step("limit", {"turn": {**turn, "outcome": "limit", "why": why}})

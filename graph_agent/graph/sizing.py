@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.ports.tokens import Known, estimate_declaration_tokens, known_message_tokens
+from graph_agent.ports.tokens import Known
 from graph_agent.ports.window import Window
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def size_of(
             before it has been compacted since.
         known: estimates from earlier requests; those of this one are added.
     """
-    remembered: Known = {} if known is None else known
-    costs = [known_message_tokens(message, remembered) for message in messages]
+    remembered = known or Known()
+    costs = [*map(remembered.message_tokens, messages)]
     leading = next((at for at, message in enumerate(messages) if message.type != "system"), len(messages))
-    size = Size(sum(map(estimate_declaration_tokens, tools)) + sum(costs[:leading]), tuple(costs[leading:]))
+    size = Size(remembered.declarations_tokens(tools) + sum(costs[:leading]), tuple(costs[leading:]))
     for position in range(len(messages) - 1, -1, -1):
         if messages[position].id == uncounted and uncounted:
             return size

@@ -39,23 +39,21 @@ class Wire(ChatOpenAI):
     """The client of one endpoint and model."""
 
     _encoded: EncodedMessages | None = PrivateAttr(default=None)
+    _around: "tuple[Sequence[Mapping[str, Any]], Dialect, dict[str, Any], bytes] | None" = PrivateAttr(default=None)
+    """What is beside the messages of the last request, as value and as bytes, for these tools and this dialect."""
 
     def request_body(
         self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], dialect: Dialect
     ) -> bytes:
         """What is sent: histories of the same messages give the same bytes each time."""
-        options: dict[str, Any] = {"stream": dialect.streams}
-        if dialect.streams and dialect.counts_streams:
-            options["stream_options"] = {"include_usage": True}
-        if tools:
-            options["tools"] = list(tools)
-        payload = self._get_request_payload([], **options)
-        extra = payload.pop("extra_body", None) or {}
-        around = {key: value for key, value in payload.items() if key != "messages"} | extra
+        if self._around is None or self._around[0] is not tools or self._around[1] != dialect:
+            around = self._beside_messages(tools, dialect)
+            self._around = (tools, dialect, around, encoded(around))
+        _, _, around, written = self._around
         if "messages" in around:
-            return encoded(around)
+            return written
         self._encoded = self._encoded or EncodedMessages(self._as_sent)
-        return encoded(around)[:-1] + b',"messages":' + self._encoded.of(messages, dialect) + b"}"
+        return written[:-1] + b',"messages":' + self._encoded.of(messages, dialect) + b"}"
 
     async def payloads(self, body: bytes) -> AsyncGenerator[str, None]:
         """The data of each event of a stream, or the one body of an answer that is not streamed.
@@ -82,6 +80,16 @@ class Wire(ChatOpenAI):
     async def close(self) -> None:
         """End the connections that are kept for the next request."""
         await self.root_async_client.close()
+
+    def _beside_messages(self, tools: Sequence[Mapping[str, Any]], dialect: Dialect) -> dict[str, Any]:
+        options: dict[str, Any] = {"stream": dialect.streams}
+        if dialect.streams and dialect.counts_streams:
+            options["stream_options"] = {"include_usage": True}
+        if tools:
+            options["tools"] = list(tools)
+        payload = self._get_request_payload([], **options)
+        extra = payload.pop("extra_body", None) or {}
+        return {key: value for key, value in payload.items() if key != "messages"} | extra
 
     def _as_sent(self, messages: "Sequence[BaseMessage]", dialect: Dialect) -> list[dict[str, Any]]:
         converted: list[dict[str, Any]] = self._get_request_payload(list(messages))["messages"]

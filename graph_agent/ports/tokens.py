@@ -20,11 +20,8 @@ __all__ = [
     "estimate_message_tokens",
     "estimate_request_tokens",
     "estimate_tokens",
-    "known_message_tokens",
 ]
 
-Known = dict[tuple[str, int], int]
-"""Estimates by id and length: a message is weighed once, however often it is sent."""
 _MOST_KNOWN: Final = 4_000
 
 _WEIGHTS: Final = (
@@ -72,30 +69,51 @@ def estimate_message_tokens(message: "BaseMessage") -> int:
     return total
 
 
-def known_message_tokens(message: "BaseMessage", known: Known) -> int:
-    """The same, weighed at the first request that it is part of; `known` takes it for the next ones."""
-    if message.id is None or not isinstance(message.content, str):
-        return estimate_message_tokens(message)
-    key = (message.id, len(message.content))
-    if key not in known:
-        if len(known) >= _MOST_KNOWN:
-            known.clear()
-        known[key] = estimate_message_tokens(message)
-    return known[key]
-
-
 def estimate_declaration_tokens(declaration: Mapping[str, Any]) -> int:
     """About how many tokens one function declaration is."""
     return estimate_tokens(json.dumps(declaration, ensure_ascii=False, default=str))
 
 
+class Known:
+    """Estimates from earlier requests: what is part of many requests is weighed once."""
+
+    def __init__(self) -> None:
+        self._messages: dict[tuple[str, int], int] = {}
+        """By id and length: a message may be shortened under its id."""
+        self._declarations: dict[int, tuple[Mapping[str, Any], int]] = {}
+        """By identity of the declaration, which is held so that no other one can get it."""
+
+    def message_tokens(self, message: "BaseMessage") -> int:
+        """What `estimate_message_tokens` says of it."""
+        if message.id is None or not isinstance(message.content, str):
+            return estimate_message_tokens(message)
+        key = (message.id, len(message.content))
+        tokens = self._messages.get(key)
+        if tokens is None:
+            if len(self._messages) >= _MOST_KNOWN:
+                self._messages.clear()
+            tokens = self._messages[key] = estimate_message_tokens(message)
+        return tokens
+
+    def declarations_tokens(self, declarations: Iterable[Mapping[str, Any]]) -> int:
+        """What `estimate_declaration_tokens` says of all of them."""
+        return sum(map(self._declaration_tokens, declarations))
+
+    def _declaration_tokens(self, declaration: Mapping[str, Any]) -> int:
+        known = self._declarations.get(id(declaration))
+        if known is None:
+            if len(self._declarations) >= _MOST_KNOWN:
+                self._declarations.clear()
+            known = self._declarations[id(declaration)] = (declaration, estimate_declaration_tokens(declaration))
+        return known[1]
+
+
 def estimate_request_tokens(
     messages: "Iterable[BaseMessage]", tools: Iterable[Mapping[str, Any]] = (), known: Known | None = None
 ) -> int:
-    """About how many tokens a whole request is; messages that are `known` are not weighed again."""
-    remembered: Known = {} if known is None else known
-    talk = sum(known_message_tokens(message, remembered) for message in messages)
-    return talk + sum(map(estimate_declaration_tokens, tools))
+    """About how many tokens a whole request is; what is `known` is not weighed again."""
+    remembered = known or Known()
+    return sum(map(remembered.message_tokens, messages)) + remembered.declarations_tokens(tools)
 
 
 def _blocks(content: "str | Sequence[str | Mapping[str, Any]]") -> "Sequence[str | Mapping[str, Any]]":

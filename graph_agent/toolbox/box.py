@@ -58,17 +58,23 @@ class GraphToolbox:
         self._around = Surroundings(Setting(workspace.resolve(), policy, tuple(roots)), ports, limits or Limits())
         self._judging = Judging(self._around, ports.grants)
         self._computed: dict[str, dict[str, Any]] = {}
+        self._declared: dict[tuple[str, ...], Sequence[Mapping[str, Any]]] = {}
+        """By mode and names of loaded tools: what is sent with each request is the same object each time."""
         registry.listen(self._forget)
 
     async def prepare(self) -> None:
         """Let the tools compute their descriptions; until then, and for later tools, the declared ones hold."""
         now = await self._registry.function_declarations()
         self._computed = {item["function"]["name"]: item for item in now}
+        self._declared.clear()
 
     def declarations(self, mode: str, loaded: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
         """See the port; tools that a bare deny rule takes away are not offered."""
-        hidden = hidden_names(self._registry, self._policy.rules.deny)
-        return declared(self._registry, mode, hidden, loaded, self._computed)
+        key = (mode, *loaded)
+        if key not in self._declared:
+            hidden = hidden_names(self._registry, self._policy.rules.deny)
+            self._declared[key] = declared(self._registry, mode, hidden, loaded, self._computed)
+        return self._declared[key]
 
     async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
         """See the port."""
@@ -178,3 +184,4 @@ class GraphToolbox:
 
     def _forget(self, change: RegistryChange) -> None:
         self._computed.pop(change.name, None)
+        self._declared.clear()

@@ -43,7 +43,7 @@ class _Forgetful(ScriptedModel):
     def __init__(self, *replies: AIMessage) -> None:
         super().__init__(*replies)
         self.sizes: list[tuple[int, int]] = []
-        self._known: Known = {}
+        self._known = Known()
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         said = await super().reply(request, on_delta)

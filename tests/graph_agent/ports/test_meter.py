@@ -4,11 +4,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from graph_agent.ports import ModelRequest
 from graph_agent.ports.meter import UNPRICED, Meter, Rate
+from graph_agent.ports.tokens import Known
 
 if TYPE_CHECKING:
     from langchain_core.messages.ai import UsageMetadata
-
-    from graph_agent.ports.tokens import Known
 
 _REQUEST = ModelRequest([HumanMessage("hello " * 100)], ())
 _METER = Meter({"m": Rate(input=2, output=10, cached_input=0.5), "m @ there": Rate(input=4, output=20)}, "EUR")
@@ -72,12 +71,11 @@ def test_what_a_request_surely_takes_is_half_of_what_it_is_estimated_at() -> Non
 
 
 def test_a_long_conversation_is_not_weighed_again_for_each_request() -> None:
-    known: Known = {}
-    request = ModelRequest([HumanMessage("one two three", id="h")], ())
+    known = Known()
+    wide, narrow = (ModelRequest([HumanMessage(text * 100, id="h")], ()) for text in ("漢", "a"))
 
-    first = UNPRICED.least(request, "m", known)
-    known[("h", 13)] = 1_000
+    first = UNPRICED.least(wide, "m", known)
 
-    assert first == UNPRICED.least(request, "m")
-    assert UNPRICED.least(request, "m", known)[0] == 500
-    assert UNPRICED.usage_of(request, AIMessage(""), "m", known)["input_tokens"] == 1_000
+    assert UNPRICED.least(narrow, "m") != first
+    assert UNPRICED.least(narrow, "m", known) == first
+    assert UNPRICED.usage_of(narrow, AIMessage(""), "m", known)["input_tokens"] == 2 * first[0]

@@ -5,6 +5,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.ports.tokens import (
+    Known,
     estimate_declaration_tokens,
     estimate_message_tokens,
     estimate_request_tokens,
@@ -62,3 +63,13 @@ def test_a_request_costs_the_sum_of_its_messages_and_declarations() -> None:
     assert estimate_request_tokens(messages, [tool]) == (
         sum(map(estimate_message_tokens, messages)) + estimate_declaration_tokens(tool)
     )
+
+
+def test_a_declaration_is_weighed_once_for_as_long_as_it_is_the_same_one() -> None:
+    known, tool = Known(), {"function": {"name": "ls", "description": "lists"}}
+    once = known.declarations_tokens([tool])
+
+    tool["function"]["description"] = "lists " * 100
+
+    assert known.declarations_tokens([tool]) == once
+    assert known.declarations_tokens([dict(tool)]) == estimate_declaration_tokens(tool) > once
