@@ -1,18 +1,79 @@
-"""A terminal coding agent whose every tool call is a durable record."""
+"""A terminal coding agent whose every tool call is a durable record.
+
+Offers `open_session` to programs that embed it, and loads what stands behind it only once it is called.
+"""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["open_session"]
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Generator, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from graph_agent.events import EventBus
+    from graph_agent.session.session import Session
+
+__all__ = ["Opening", "open_session"]
 
 # The graph framework reads this once, when it is first imported; without it a crafted checkpoint runs code.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 
 
-def __getattr__(name: str) -> Any:
-    """Offer `open_session` without loading the graph for those who only read."""
-    if name == "open_session":
-        from graph_agent.app.opening import open_session  # noqa: PLC0415 - the point of this function
+class Opening:
+    """A session that is still to be opened: await it, or enter it with `async with`, which also closes it."""
 
-        return open_session
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __init__(self, coming: "Coroutine[Any, Any, Session]") -> None:
+        self._coming = coming
+        self._session: Session | None = None
+
+    def __await__(self) -> "Generator[Any, None, Session]":
+        return self._coming.__await__()
+
+    async def __aenter__(self) -> "Session":
+        self._session = await self._coming
+        return self._session
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+def open_session(
+    *,
+    workspace: "Path | str",
+    thread_id: str | None = None,
+    flags: "Mapping[str, Any] | None" = None,
+    bus: "EventBus | None" = None,
+) -> Opening:
+    """Open a thread in this process: `async with open_session(workspace="project") as session`.
+
+    Without `async with`, `session = await open_session(...)` holds the thread until `await session.close()`.
+
+    Args:
+        workspace: the folder the thread works in; an existing thread moves there.
+        thread_id: the whole id of the thread to go on with; a new one where it is None or unknown.
+        flags: what the command line's options would say: `add_dirs`, `db`, `mode`, `model`, `max_steps`,
+            `max_tokens`, `max_cost`, `no_stream`, `trust`, and `checkpoint_id`, to go on from there as a new
+            branch. The rest comes from environment and config files.
+        bus: where the session's events go.
+
+    Raises:
+        ConfigError: a setting is wrong.
+        ThreadHeld: another process holds the thread.
+        StorageError: the database cannot be used.
+        UsageError: the workspace is no folder, or no model is named and the endpoint has not exactly one.
+    """
+    return Opening(_opened(workspace, thread_id, flags, bus))
+
+
+async def _opened(
+    workspace: "Path | str", thread_id: str | None, flags: "Mapping[str, Any] | None", bus: "EventBus | None"
+) -> "Session":
+    from pathlib import Path  # noqa: PLC0415 - as below
+
+    from graph_agent.app import opening  # noqa: PLC0415 - those who only read never load the graph
+
+    return await opening.open_session(workspace=Path(workspace), thread_id=thread_id, flags=flags, bus=bus)

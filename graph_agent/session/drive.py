@@ -138,9 +138,12 @@ class Drive:
 
         The turn may have been stopped meanwhile: then nothing is open and the last rest stands.
         """
-        if not self.open and self._last is not None:
-            return self._last
-        return await self.run(self._answer)
+        return self.settled or await self.run(self._answer)
+
+    @property
+    def settled(self) -> Rest | None:
+        """The last rest of this session, where nothing is open any more."""
+        return None if self.open else self._last
 
     async def wind_up(self) -> None:
         """End a turn whose model request is all that is open, without sending it."""

@@ -245,8 +245,12 @@ class Session:
         return await (await self.answers_to(question)).end_processes(question)
 
     async def proceed(self) -> Rest:
-        """Go on when every open question has an answer; else return at once with what is still open."""
-        return await self._drive.answer()
+        """Go on when every open question has an answer; else return at once with what is still open.
+
+        In a session that has done nothing yet this is `start`.
+        """
+        is_untouched = not self._drive.open and self._drive.settled is None
+        return await (self.start() if is_untouched else self._drive.answer())
 
     async def answered_elsewhere(self) -> dict[str, Answer]:
         """Standing answers to open questions that others gave, by call id."""

@@ -47,6 +47,19 @@ async def test_no_call_of_a_message_runs_before_every_question_of_it_has_an_answ
     ]
 
 
+async def test_going_on_where_nothing_was_begun_tells_how_the_thread_stands(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a")))
+    async with stage.life() as session:
+        fresh = await session.proceed()
+        await session.send("go")
+    async with stage.life() as session:
+        asked = await session.proceed()
+
+    assert (fresh.status, fresh.questions) == ("done", ())
+    assert (asked.status, asked_about(asked)) == ("awaiting_approval", ["w"])
+    assert stage.toolbox.ran == []
+
+
 async def test_neighbouring_reads_run_at_once_and_everything_else_alone_in_the_models_order(stage: Stage) -> None:
     stage.model = ScriptedModel(
         calls(("r1", "read_a"), ("r2", "read_b"), ("f", "fail_a"), ("r3", "read_c")), text("done")
