@@ -1,26 +1,9 @@
-"""The exit codes of the command line, and which one a rest of the graph ends with."""
+"""Which exit code a rest of the graph ends with."""
 
-from enum import IntEnum
-
+from graph_agent.cli.codes import Exit
 from graph_agent.session.api import Rest, RestStatus
 
 __all__ = ["Exit", "exit_for"]
-
-
-class Exit(IntEnum):
-    """What scripts may rely on."""
-
-    DONE = 0
-    FAILED = 1
-    USAGE = 2
-    APPROVALS_OPEN = 3
-    RECOVERY_OPEN = 4
-    LIMIT = 5
-    MODEL = 6
-    HELD = 7
-    HANGUP = 129
-    INTERRUPTED = 130
-    TERMINATED = 143
 
 
 _BY_STATUS: dict[RestStatus, Exit] = {

@@ -46,6 +46,10 @@ class PlainCommand(TyperCommand):
         """The first sentence, whole."""
         return super().get_short_help_str(max(limit, _ANY_LENGTH))
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Examples of the command."""
+        _write_examples(ctx.command_path, formatter)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer does, but complaints say what is wrong and not which library found it."""
         try:
@@ -61,6 +65,14 @@ class ResumingCommand(PlainCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The parser knows no option with a value that may be left out: the empty ID is put in for it."""
         return super().parse_args(ctx, [part for number in range(len(args)) for part in _with_id(args, number)])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Examples, and what the exit code says."""
+        from graph_agent.cli.examples import exit_codes
+
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes"):
+            formatter.write_text(exit_codes())
 
 
 class StartingCommand(PlainCommand):
@@ -93,10 +105,21 @@ class PlainGroup(TyperGroup):
 class RootGroup(PlainGroup):
     """The program itself, whose options about completion may stand without the name of a shell."""
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Examples to begin with."""
+        _write_examples(ctx.command_path, formatter)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As for `ResumingCommand`: an empty name is put in for the one that was left out."""
         bare = [name for name in ("--install-completion", "--show-completion") if args[:2] == [name]]
         return super().parse_args(ctx, [*bare, ""] if bare else args)
+
+
+def _write_examples(path: str, formatter: Any) -> None:
+    from graph_agent.cli.examples import examples_of
+
+    if lines := examples_of(path):
+        formatter.write("\nExamples:\n" + "".join(f"  {line}\n" for line in lines))
 
 
 def _with_id(args: list[str], number: int) -> list[str]:

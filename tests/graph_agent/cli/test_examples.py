@@ -1,0 +1,61 @@
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from graph_agent.cli.codes import MEANING, Exit
+from graph_agent.cli.examples import EXAMPLES, examples_of, exit_codes
+from graph_agent.cli.main import app
+from tests.architecture.checkout import ROOT
+
+PROGRAM = typer.main.get_command(app)
+
+
+def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    inner = getattr(command, "commands", {})
+    if not inner or not path:
+        yield " ".join(path)
+    for name, one in inner.items():
+        yield from _paths(one, (*path, name))
+
+
+def _context(words: list[str]) -> Any:
+    """What the words are understood as; whatever is wrong with them is raised, and nothing runs."""
+    command, context, path = PROGRAM, None, ["graph-agent"]
+    while inner := getattr(command, "commands", {}):
+        if not words or words[0].startswith("-"):
+            break
+        name, words = words[0], words[1:]
+        context = command.context_class(command, parent=context, info_name=path[-1])
+        command = inner[name]
+        path.append(name)
+    return command.make_context(path[-1], list(words), parent=context)
+
+
+def test_every_command_has_examples_and_every_example_its_command() -> None:
+    assert sorted(EXAMPLES) == sorted(_paths(PROGRAM))
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path])
+def test_an_example_can_be_typed_as_it_stands(path: str) -> None:
+    for line in EXAMPLES[path]:
+        program, *words = shlex.split(re.split(r" [<>] ", line)[0])
+
+        context = _context(words)
+
+        assert (program, context.command_path) == ("graph-agent", f"graph-agent {path}")
+
+
+def test_a_command_without_examples_has_none_to_show() -> None:
+    assert (examples_of("graph-agent"), examples_of("program unknown")) == (EXAMPLES[""], ())
+
+
+def test_every_exit_code_has_its_meaning_in_help_and_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert set(MEANING) == set(Exit)
+    assert [code for code in Exit if f"{code.value} {MEANING[code]}" not in exit_codes()] == []
+    assert [code.value for code in Exit if not re.search(rf"\b{code.value} [a-zCS]", readme)] == []
