@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from graph_agent.cli.options import AsJson
+from graph_agent.cli.options import AsJson, Database
 from graph_agent.cli.plain import PlainCommand, PlainGroup
 
 __all__ = ["config_app"]
@@ -21,11 +21,11 @@ _Key = Annotated[str, typer.Argument(metavar="KEY", help="Dotted, such as model.
 
 
 @config_app.command("show", cls=PlainCommand)
-def show_command(as_json: AsJson = False) -> None:
+def show_command(db: Database = None, as_json: AsJson = False) -> None:
     """Show every setting, its value and where it comes from; keys and other secrets stay hidden."""
     from graph_agent.cli.views.settings import show_settings
 
-    show_settings(as_json=as_json)
+    show_settings(db, as_json=as_json)
 
 
 @config_app.command("path", cls=PlainCommand)
@@ -73,8 +73,8 @@ def trust_command(
 
 
 @config_app.command("explain", cls=PlainCommand)
-def explain_command(key: _Key, as_json: AsJson = False) -> None:
+def explain_command(key: _Key, db: Database = None, as_json: AsJson = False) -> None:
     """Show what each layer says about a key, which one won, and what values it takes."""
     from graph_agent.cli.views.settings import explain_setting
 
-    explain_setting(key, as_json=as_json)
+    explain_setting(key, db, as_json=as_json)

@@ -4,12 +4,8 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Database"]
+__all__ = ["DATABASE_HELP", "AsJson", "Database"]
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        "--db", metavar="FILE", help="The database; else GRAPH_AGENT_DB, else the one in the data folder."
-    ),
-]
+DATABASE_HELP = "The database; else GRAPH_AGENT_DB, else the one in the data folder."
+Database = Annotated[str | None, typer.Option("--db", metavar="FILE", help=DATABASE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]

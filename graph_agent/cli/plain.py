@@ -4,11 +4,16 @@ Typer checks every value with a validation library that takes longer to load tha
 A text needs no checking, and a flag has none to do; parameters of other types are left to Typer.
 """
 
-from typing import Any
+import os
+from functools import cache
+from typing import Annotated, Any
 
-from typer import BadParameter
+from typer import BadParameter, Option, Typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
+from typer.main import get_command
+
+from graph_agent.cli.options import DATABASE_HELP
 
 __all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "RootGroup", "StartingCommand"]
 
@@ -39,8 +44,10 @@ class PlainCommand(TyperCommand):
     """A command; pass as `cls` to `Typer.command`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, texts and flags among them made plain."""
-        return [_plain(parameter) for parameter in super().get_params(ctx)]
+        """The parameters, texts and flags among them made plain; `--db` is one of every command."""
+        *own, last = [_plain(parameter) for parameter in super().get_params(ctx)]
+        is_there = any(parameter.name == "db" for parameter in own)
+        return [*own, last] if is_there else [*own, _database_option(), last]
 
     def get_short_help_str(self, limit: int = _ANY_LENGTH) -> str:
         """The first sentence, whole."""
@@ -125,6 +132,29 @@ def _write_examples(path: str, formatter: Any) -> None:
 def _with_id(args: list[str], number: int) -> list[str]:
     is_bare = args[number] == "--resume" and (number + 1 == len(args) or args[number + 1].startswith("-"))
     return [args[number], ""] if is_bare else [args[number]]
+
+
+def _name(db: str | None) -> str | None:
+    if db:
+        os.environ["GRAPH_AGENT_DB"] = db
+    return db
+
+
+_Database = Annotated[str | None, Option("--db", metavar="FILE", help=DATABASE_HELP, callback=_name)]
+
+
+@cache
+def _database_option() -> Any:
+    """`--db` for a command that itself opens no database: what it loads finds this one."""
+    program = Typer(add_completion=False)
+
+    @program.command()
+    def _(db: _Database = None) -> None:
+        pass
+
+    option = _plain(get_command(program).params[0])
+    option.expose_value = False
+    return option
 
 
 def _plain(parameter: Any) -> Any:

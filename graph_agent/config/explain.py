@@ -57,25 +57,29 @@ class Explanation:
     """Strongest first. What a project adds to a list or table of the user's joins it, and both speak."""
 
 
-def explain_all(env: Mapping[str, str], project: Project | None = None) -> tuple[Explanation, ...]:
-    """Every setting of this process, the database last.
+def explain_all(
+    env: Mapping[str, str], project: Project | None = None, database: str | None = None
+) -> tuple[Explanation, ...]:
+    """Every setting of this process, the database last; `database` is that of a flag.
 
     Raises:
         ConfigError: a value is wrong or a key unknown.
     """
     load_settings(env, project=project)
     layers = read_layers(env, {}, project)
-    return (*(_explained(key, layers, _places(env, project)) for key in known_keys()), _database(env))
+    return (*(_explained(key, layers, _places(env, project)) for key in known_keys()), _database(env, database))
 
 
-def explain(key: str, env: Mapping[str, str], project: Project | None = None) -> Explanation:
+def explain(
+    key: str, env: Mapping[str, str], project: Project | None = None, database: str | None = None
+) -> Explanation:
     """One setting.
 
     Raises:
         UsageError: there is no such key.
         ConfigError: a value is wrong or a key unknown.
     """
-    for found in explain_all(env, project):
+    for found in explain_all(env, project, database):
         if found.key == key:
             return found
     raise UsageError(f"there is no setting {key!r}. {meant_key(key)}")
@@ -146,17 +150,19 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _database(env: Mapping[str, str]) -> Explanation:
-    named = env.get("GRAPH_AGENT_DB")
-    value = str(database_path(env))
+def _database(env: Mapping[str, str], flag: str | None) -> Explanation:
+    own = str(database_path({**env, "GRAPH_AGENT_DB": ""}))
+    places = {"flag": (FLAGS[DATABASE], flag), "env": ("GRAPH_AGENT_DB", env.get("GRAPH_AGENT_DB"))}
     said = (
-        Said("flag", FLAGS[DATABASE], None, speaks=False),
-        Said("env", "GRAPH_AGENT_DB", value if named else None, speaks=bool(named)),
-        Said("default", "", str(database_path({**env, "GRAPH_AGENT_DB": ""})), speaks=True),
+        *(
+            Said(layer, place, str(database_path({}, named)) if named else None, speaks=bool(named))
+            for layer, (place, named) in places.items()
+        ),
+        Said("default", "", own, speaks=True),
     )
-    layer, origin = ("env", "GRAPH_AGENT_DB") if named else ("default", "")
+    winner = next(one for one in said if one.speaks)
     description = Settings.model_fields[DATABASE].description or ""
-    return Explanation(DATABASE, value, layer, origin, description, "a file", said)
+    return Explanation(DATABASE, winner.value, winner.layer, winner.place, description, "a file", said)
 
 
 def _field(key: str) -> "FieldInfo":

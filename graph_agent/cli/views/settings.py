@@ -18,14 +18,14 @@ from graph_agent.config.paths import database_path, memory_file
 __all__ = ["change_setting", "explain_setting", "show_paths", "show_settings"]
 
 
-def show_settings(*, as_json: bool) -> None:
+def show_settings(database: str | None = None, *, as_json: bool) -> None:
     """Print every setting.
 
     Raises:
         ConfigError: one is wrong.
     """
     project = project_here()
-    settings = explain_all(os.environ, project)
+    settings = explain_all(os.environ, project, database)
     if as_json:
         told = [_setting_json(setting) for setting in settings]
         print_json({"settings": told, "project": project_json(project)})
@@ -65,14 +65,14 @@ def change_setting(key: str, value: str, *, as_json: bool) -> None:
         print_lines([escape(f"but {setting.origin} goes before it: {key} is {_text(setting.value)}")])
 
 
-def explain_setting(key: str, *, as_json: bool) -> None:
+def explain_setting(key: str, database: str | None = None, *, as_json: bool) -> None:
     """Print one setting with what each layer says.
 
     Raises:
         UsageError: there is no such key.
         ConfigError: a setting is wrong.
     """
-    setting = explain(key, os.environ, project_here())
+    setting = explain(key, os.environ, project_here(), database)
     if as_json:
         layers = [{**asdict(one), "wins": one.layer == setting.layer} for one in setting.layers]
         print_json({**_setting_json(setting), "layers": layers})

@@ -84,3 +84,19 @@ def test_the_places_of_the_files_are_told(home: Path, capsys: pytest.CaptureFixt
         "memory": str(home / "CONTEXT.md"),
         "database": str(home / "data" / "graph-agent.db"),
     }
+
+
+def test_a_database_of_the_flag_goes_before_that_of_the_environment_and_both_are_shown(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_DB", str(home / "env.db"))
+    explain_setting("database", str(home / "flag.db"), as_json=True)
+    told = json.loads(capsys.readouterr().out)
+
+    said = {one["layer"]: one["value"] for one in told["layers"]}
+    assert (told["value"], told["layer"], told["origin"]) == (str(home / "flag.db"), "flag", "--db")
+    assert said == {
+        "flag": str(home / "flag.db"),
+        "env": str(home / "env.db"),
+        "default": str(home / "data" / "graph-agent.db"),
+    }
