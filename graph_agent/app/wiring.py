@@ -29,8 +29,9 @@ from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus, Warned
 from graph_agent.graph.build import Parts, build_graph
-from graph_agent.ports import SystemClock
+from graph_agent.ports import SystemClock, Toolbox
 from graph_agent.ports.hooks import NO_HOOKS, Hooks
+from graph_agent.ports.mentions import NO_MENTIONS, Mentions
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.run import GraphRun
 from graph_agent.store.barrier import SqliteBarrier
@@ -47,6 +48,7 @@ from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.shells import SqliteShells
 from graph_agent.store.threads import ThreadTable
 from graph_agent.toolbox.hooks import CommandHooks
+from graph_agent.toolbox.mentions import FileMentions
 from graph_agent.toolbox.restoring import RestorableFiles
 from graph_agent.toolbox.shells import Shells
 from tools.sandbox import Sandbox
@@ -159,8 +161,8 @@ async def session_parts(
         bus=bus,
         close=partial(_close, servers, model, database),
         sub_agents=sub_agents,
-        # A sub-agent's turn is a part of its parent's.
         hooks=parts.hooks if thread.depth == 0 else NO_HOOKS,
+        mentions=_mentions(settings, thread, parts.toolbox),
     )
 
 
@@ -176,6 +178,12 @@ async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
     if sandbox is not None:
         await asyncio.to_thread(sandbox.sweep)
     return sandbox
+
+
+def _mentions(settings: Settings, thread: Thread, toolbox: Toolbox) -> Mentions:
+    """Sub-agents are told what a model wrote, and the offline language knows its words alone."""
+    is_spoken_to = thread.depth == 0 and choose_model(settings).kind != "offline"
+    return FileMentions(toolbox, thread.workspace, thread.roots) if is_spoken_to else NO_MENTIONS
 
 
 def _hooks(settings: Settings, workspace: Path, bus: EventBus) -> Hooks:

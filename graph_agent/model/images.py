@@ -26,16 +26,18 @@ def has_images(messages: "Sequence[BaseMessage]") -> bool:
 def with_images(messages: "Sequence[BaseMessage]", load: LoadImage) -> "list[BaseMessage]":
     """The history with the images that results refer to, after the last result of each batch.
 
-    They come as a message of the user: as part of a tool's message most endpoints refuse them.
+    They come as a message of the user: as part of a tool's message most endpoints refuse them. Those that a message
+    of the user names stand in it.
     """
     shown: list[BaseMessage] = []
     waiting: list[Mapping[str, Any]] = []
     left_out = max(sum(len(_references(message)) for message in messages) - _MOST, 0)
     for position, message in enumerate(messages):
-        shown.append(message)
         references = _references(message)
-        waiting += references[left_out:]
+        wanted = references[left_out:]
         left_out = max(left_out - len(references), 0)
+        shown.append(_with_own(message, wanted, load) if message.type == "human" else message)
+        waiting += wanted if message.type == "tool" else []
         is_last = position + 1 == len(messages) or messages[position + 1].type != "tool"
         if is_last and waiting:
             shown += _told(waiting, load)
@@ -44,8 +46,13 @@ def with_images(messages: "Sequence[BaseMessage]", load: LoadImage) -> "list[Bas
 
 
 def _references(message: "BaseMessage") -> list[Mapping[str, Any]]:
-    images = message.additional_kwargs.get("images") if message.type == "tool" else None
+    images = message.additional_kwargs.get("images") if message.type in ("tool", "human") else None
     return [one for one in images or () if isinstance(one, Mapping) and "blob" in one]
+
+
+def _with_own(message: "BaseMessage", references: Sequence[Mapping[str, Any]], load: LoadImage) -> "BaseMessage":
+    parts = [_part(one, data) for one in references if (data := load(str(one["blob"]))) is not None]
+    return HumanMessage([{"type": "text", "text": message.text}, *parts]) if parts else message
 
 
 def _told(references: Sequence[Mapping[str, Any]], load: LoadImage) -> "Iterator[BaseMessage]":

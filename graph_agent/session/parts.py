@@ -20,6 +20,7 @@ from graph_agent.ports import (
     no_walls,
 )
 from graph_agent.ports.hooks import NO_HOOKS, Hooks
+from graph_agent.ports.mentions import NO_MENTIONS, Mentions
 from graph_agent.ports.purse import Purse
 from graph_agent.ports.shells import KeptShells, NoShells
 from graph_agent.ports.spending import UNLIMITED, Budget
@@ -82,4 +83,6 @@ class SessionParts:
     sub_agents: SubAgents = field(default_factory=SubAgents)
     """Those that work for this thread."""
     hooks: Hooks = NO_HOOKS
-    """What the user wants done when a turn has ended."""
+    """What the user wants done when a turn has ended; that of a sub-agent is a part of its parent's."""
+    mentions: Mentions = NO_MENTIONS
+    """Reads the files that a message names."""

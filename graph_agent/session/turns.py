@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.errors import UsageError
-from graph_agent.events import SessionOpened, TurnStarted
+from graph_agent.events import SessionOpened, TurnStarted, Warned
 from graph_agent.graph.history import printable
 from graph_agent.session.api import Rest
 from graph_agent.session.branching import found_earlier
@@ -94,8 +94,12 @@ class Turns:
 
     async def _send(self, position: Position, text: str, message_id: str | None) -> Rest:
         messages: list[Any] = [] if position.exists else [SystemMessage(self.parts.instructions())]
-        messages.append(HumanMessage(printable(text), id=message_id))
+        said = await self.parts.mentions.told(printable(text), self.drive.scope)
+        images = {"images": list(said.images)} if said.images else {}
+        messages.append(HumanMessage(printable(said.text), id=message_id, additional_kwargs=images))
         self.parts.bus.publish(TurnStarted(text))
+        for note in said.notes:
+            self.parts.bus.publish(Warned(note))
         return await self._begin({"messages": messages})
 
     async def ready(self) -> Position:

@@ -44,3 +44,12 @@ def test_only_the_newest_images_are_sent() -> None:
 
     sent = [part for message in shown if message.type == "human" for part in message.content[1:]]
     assert sent == [_image(b"A")] * 5 + [_image(b"B")] * 15
+
+
+def test_an_image_that_a_message_of_the_user_names_stands_in_it() -> None:
+    images = [{"blob": "blob:a", "media_type": "image/png"}, {"blob": "blob:gone"}]
+    said = HumanMessage("look", additional_kwargs={"images": images})
+
+    shown = with_images([said, AIMessage("seen")], _STORE.get)
+
+    assert shown == [HumanMessage([{"type": "text", "text": "look"}, _image(b"A")]), AIMessage("seen")]
