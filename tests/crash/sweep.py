@@ -29,6 +29,9 @@ _LIVES = 12
 """Lives after which a trial that has not finished counts as stuck."""
 
 
+_SOON = 40
+"""Crash points within which every second kill but the far ones comes."""
+
 _AT_ONCE = 4
 """Trials at the same time; a life mostly waits for the disk."""
 
@@ -88,15 +91,20 @@ def trial(scene: Scene, plans: list[Plan], folder: Path, tally: Tally, labels: l
 
 
 def plans_for(kills: int, points: list[tuple[Scene, int]], seed: int) -> Iterator[tuple[Scene, list[Plan]]]:
-    """Each point once, or a sample of them; then double kills and random times until there are enough."""
+    """Each point once, or a sample of them; then double kills and random times until there are enough.
+
+    A second kill comes soon after the first, or anywhere in what a whole life passes.
+    """
     chance = random.Random(seed)
+    whole = Counter(scene.name for scene, _ in points)
     order = chance.sample(points, min(kills, len(points)))
     yield from ((scene, [Plan(kill_at=point)]) for scene, point in order)
     left = kills - len(order)
     while left > 0:
         scene, point = chance.choice(points)
         if chance.random() < 0.5:
-            yield scene, [Plan(kill_at=point), Plan(kill_at=chance.randint(1, 40))]
+            reach = chance.choice((_SOON, whole[scene.name]))
+            yield scene, [Plan(kill_at=point), Plan(kill_at=chance.randint(1, reach))]
             left -= 2
         else:
             yield scene, [Plan(kill_after_s=chance.uniform(0.0, 0.4))]

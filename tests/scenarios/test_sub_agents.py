@@ -1,9 +1,12 @@
 import os
+import signal
 from pathlib import Path
+
+import pytest
 
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
 from tests.fakes.pty_program import PtyProgram
-from tests.scenarios.command import Command
+from tests.scenarios.command import Command, until
 
 _TASK = TC("p1", "new_task", {"prompt": "append a", "description": "keep the log"})
 _SCRIPT = [_TASK, TC("c1", "bash", {"command": "sleep 0.7; echo a >> log.txt"}), TXT("it is kept"), TXT("all done")]
@@ -58,3 +61,83 @@ def test_in_mode_auto_nobody_judges_for_a_sub_agent_since_its_task_is_in_no_word
 
     [waiting] = told["pending_approvals"]
     assert (asked, waiting["tool_name"], len(server.bodies)) == (3, "write_file", 2)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_cut_while_a_sub_agent_works_its_call_ends_in_order_and_the_parent_goes_on_once(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    work = {"command": "echo a >> log.txt; sleep 1.5; echo b >> log.txt"}
+    script = [_TASK, TC("c1", "bash", work), TXT("then"), TXT("at last")]
+    with FakeOpenAI(script, strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        process = command.start("run", "go", "--thread", "t", "--mode", "bypassPermissions")
+        until((command.workspace / "log.txt").exists)
+        process.send_signal(number)
+        ended = process.wait(timeout=30)
+        cut = {call["tool_name"]: call["status"] for call in command.json("calls")["calls"]}
+        written = (command.workspace / "log.txt").read_text()
+        end, last = command.run_json("--resume", "t")
+        threads = [thread["status"] for thread in command.json("threads", "list")["threads"]]
+
+    # A person who stops it gives up what runs; a signal lets it end, and the rest waits for the next life.
+    is_stopped = number is signal.SIGINT
+    assert (ended, written) == (code, "a\n" if is_stopped else "a\nb\n")
+    assert cut == (
+        {"new_task": "cancelled", "bash": "cancelled"}
+        if is_stopped
+        else {"new_task": "interrupted", "bash": "success"}
+    )
+    assert (end, last["answer"], threads) == (0, "then" if is_stopped else "at last", ["at_rest", "at_rest"])
+    assert ((command.workspace / "log.txt").read_text(), server.faults) == (written, [])
+
+
+def test_esc_in_the_chat_stops_a_sub_agent_at_work_and_a_hang_up_leaves_the_next_to_be_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    slow = TC("c1", "bash", {"command": "echo a >> log.txt; sleep 30"})
+    quick = TC("c2", "bash", {"command": "echo b >> log.txt; sleep 1.5; echo c >> log.txt"})
+    script = [_TASK, slow, TC("p2", "new_task", {"prompt": "more"}), quick, TXT("noted"), TXT("at last")]
+    with FakeOpenAI(script, strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        arguments = ["-m", "graph_agent", "chat", "go", "--thread", "t", "--mode", "bypassPermissions"]
+        chat = PtyProgram(arguments, command.workspace, {**os.environ, **command.env})
+        log = command.workspace / "log.txt"
+        until(log.exists)
+        chat.types("\x1b")
+        chat.sees("Stopped.")
+        chat.sees("> ")
+        chat.enters("and now?")
+        until(lambda: "b" in log.read_text())
+        chat.signals(signal.SIGHUP)
+        ended = chat.ends()
+        cut = [(call["tool_name"], call["status"]) for call in command.json("calls")["calls"]]
+        end, last = command.run_json("--resume", "t")
+
+    assert (ended, "graph-agent resume t" in chat.output) == (129, True)
+    assert sorted(cut) == [
+        ("bash", "cancelled"),
+        ("bash", "success"),
+        ("new_task", "cancelled"),
+        ("new_task", "interrupted"),
+    ]
+    assert (end, last["answer"], log.read_text(), server.faults) == (0, "at last", "a\nb\nc\n", [])
+
+
+def test_killed_in_a_call_two_sub_agents_deep_it_is_decided_from_the_top_and_goes_on_once(tmp_path: Path) -> None:
+    deeper = TC("p2", "new_task", {"prompt": "append a", "description": "write it"})
+    work = TC("c1", "bash", {"command": "echo a >> log.txt; sleep 30"})
+    script = [_TASK, deeper, work, TXT("written"), TXT("it is kept"), TXT("all done")]
+    with FakeOpenAI(script, strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        process = command.start("run", "go", "--thread", "t", "--mode", "bypassPermissions")
+        until((command.workspace / "log.txt").exists)
+        command.kill(process)
+        asked, told = command.run_json("--resume", "t")
+        [broken_off] = told["interrupted_calls"]
+        decided = command("recover", "t", "--done", broken_off["call_id"], "--result", "it was appended")
+        ended, last = command.run_json("--resume", "t")
+
+    assert (asked, broken_off["tool_name"], decided.returncode, ended) == (4, "bash", 0, 0)
+    assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
+    assert (len(server.bodies), server.faults) == (6, [])

@@ -184,3 +184,32 @@ async def test_what_broke_off_in_a_sub_agent_is_decided_with_its_parent(tmp_path
         {PARENT},
     )
     assert (rest.status, rest.answer, family.read("log.txt")) == ("done", "done", "a\n")
+
+
+async def test_what_a_sub_agent_of_a_sub_agent_asks_is_asked_at_the_top_through_a_new_life(tmp_path: Path) -> None:
+    deeper = calls(("c1", "new_task", {"prompt": "BETA", "description": "second"}))
+    model = TaskModel(
+        {
+            "ALPHA": [deeper, calls(_append("a")), text("alpha")],
+            "BETA": [calls(_append("b")), text("beta")],
+            "go": [_TASK, text("done")],
+        }
+    )
+    family = Family(tmp_path, model)
+
+    async with family.life() as session:
+        first = await session.send("go")
+    with Reader.open(family.database) as reader:
+        listed = (reader.thread(PARENT).pending_approvals, [view.thread_id for view in reader.approvals()])
+        owner = reader.owner(listed[1][0])
+    async with family.life() as session:
+        second = await session.start()
+        await session.decide(second.questions[0].question, "approve")
+        third = await session.proceed()
+        await session.decide(third.questions[0].question, "approve")
+        rest = await session.proceed()
+
+    assert asked(first) == asked(second) == [("first > second", "bash")]
+    assert (listed, owner) == ((1, [second.questions[0].thread_id]), PARENT)
+    assert (asked(third), rest.answer, family.read("log.txt")) == ([("first", "bash")], "done", "b\na\n")
+    assert (model.count("ALPHA"), model.count("BETA"), model.count("go")) == (3, 2, 2)
