@@ -19,7 +19,7 @@ from graph_agent.session.api import Rest
 
 __all__ = ["Turning"]
 
-_TICK_SECONDS = 0.25
+_TICK_SECONDS = 0.1
 _Rested = TypeVar("_Rested", Rest, Rest | None)
 
 
@@ -60,7 +60,7 @@ class Turning:
                 stopping.append(asyncio.create_task(session.stop()))
 
         with signals_caught(stop, signal.SIGINT):
-            async with self._terminal.watched(stop, keep):
+            async with self._terminal.watched(stop, keep, self._story.typed, self._story.hide):
                 while not running.done():
                     await asyncio.wait({running}, timeout=_TICK_SECONDS)
                     self._story.tick()

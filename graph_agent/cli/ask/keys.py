@@ -72,11 +72,13 @@ class TurnKeys:
         source: Input,
         on_stop: Callable[[], None],
         on_line: Callable[[str], bool],
+        on_typed: Callable[[str], None],
         on_suspend: Callable[[], None],
     ) -> None:
         self._source = source
         self._on_stop = on_stop
         self._on_line = on_line
+        self._on_typed = on_typed
         self._on_suspend = on_suspend
         self._kept: list[KeyPress] = []
         self._flushing: asyncio.TimerHandle | None = None
@@ -116,6 +118,8 @@ class TurnKeys:
                 self._kept.clear()
             else:
                 self._kept.append(press)
+        if keys:
+            self._on_typed(_line_of(self._kept))
 
 
 def _line_of(keys: list[KeyPress]) -> str:

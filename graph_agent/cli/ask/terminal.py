@@ -139,13 +139,23 @@ class Terminal:
 
     @contextlib.asynccontextmanager
     async def watched(
-        self, on_stop: Callable[[], None], on_line: Callable[[str], bool] = lambda _: False
+        self,
+        on_stop: Callable[[], None],
+        on_line: Callable[[str], bool] = lambda _: False,
+        on_typed: Callable[[str], None] = lambda _: None,
+        on_suspend: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[None]:
         """Read keys while a turn runs: Esc and Ctrl-C call `on_stop`, Enter offers the line to `on_line`.
 
-        Whatever nobody takes waits for the next message.
+        Whatever nobody takes waits for the next message; `on_typed` is told the line as it stands. Before the job
+        is stopped by Ctrl-Z, `on_suspend` may tidy the screen.
         """
-        with TurnKeys(self._input, on_stop, on_line, self._suspend).watched():
+
+        def suspend() -> None:
+            on_suspend()
+            self._suspend()
+
+        with TurnKeys(self._input, on_stop, on_line, on_typed, suspend).watched():
             yield
 
     @contextlib.contextmanager

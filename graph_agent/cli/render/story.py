@@ -1,5 +1,6 @@
 """Tells a turn as it happens: streamed text, calls with status and time, diffs. A subscriber, and nothing more."""
 
+import time
 from typing import assert_never
 
 from rich.console import Console
@@ -7,10 +8,11 @@ from rich.text import Text
 
 from graph_agent.cli.checklist import checklist
 from graph_agent.cli.compacted import compacted_line
-from graph_agent.cli.escape import escape
+from graph_agent.cli.render.area import Area
 from graph_agent.cli.render.arriving import ArrivingCalls
 from graph_agent.cli.render.diff import diff_lines
 from graph_agent.cli.render.lines import block, folded, marked
+from graph_agent.cli.render.markdown import Markdown
 from graph_agent.cli.render.running import RunningCalls
 from graph_agent.cli.shell_line import shell_line
 from graph_agent.events import (
@@ -45,19 +47,27 @@ _MARKS = {
 _SHOWN_LINES = 8
 _MODEL = "the model"
 """Stands among the ids of running calls for the request that has no answer yet."""
+_DRAWING_SECONDS = 0.03
+"""Between two drawings of text that arrives: faster than that nobody reads."""
+_TYPED_STYLE = "cyan"
 
 
 class Story:
-    """Writes to the console; knows what is on the current line, so that streamed text and lines do not mix."""
+    """Writes what is finished to the console, and draws what is not in place below it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._running = RunningCalls(console)
+        self._area = Area(console)
+        self._running = RunningCalls()
         self._arriving = ArrivingCalls(self._running)
         self._displays: dict[str, str] = {}
         self._answered: set[str] = set()
-        self._is_mid_line = False
+        self._text: Markdown | None = None
+        """What the model is saying."""
+        self._kind = ""
         self._has_streamed = False
+        self._typed = ""
+        self._drawn_at = 0.0
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
@@ -91,24 +101,48 @@ class Story:
 
     def tick(self) -> None:
         """Let the time of running calls move."""
-        self._running.draw()
+        self._draw()
 
     def rest(self) -> None:
         """The graph rests: nothing runs any more, and others may print."""
+        self._end_text()
         self._arriving.forget()
         self._running.forget()
-        self._end_line()
+        self._typed = ""
+        self._area.clear()
+
+    def typed(self, line: str) -> None:
+        """What stands in the line that is typed meanwhile."""
+        self._typed = line
+        self._draw()
+
+    def hide(self) -> None:
+        """Somebody else writes to the terminal for a while."""
+        self._area.clear()
 
     def line(self, text: Text) -> None:
         """Print one line of our own."""
-        self._end_line()
-        self._console.print(text, overflow="fold")
+        self.lines(list(text.wrap(self._console, self._console.width, overflow="fold")))
 
     def lines(self, lines: list[Text]) -> None:
         """Print lines that are folded already."""
-        self._end_line()
-        for line in lines:
-            self._console.print(line, soft_wrap=True)
+        self._area.print(lines, self._unfinished())
+
+    def _unfinished(self) -> list[Text]:
+        """Text that arrives, what runs, and what is typed for later."""
+        if not self._area.is_drawn:
+            return []
+        text = [] if self._text is None else self._text.tail()
+        typed = [Text.assemble(("> ", _TYPED_STYLE), marked(self._typed))] if self._typed else []
+        return [*text, *self._running.lines(self._console.width), *typed]
+
+    def _draw(self) -> None:
+        self._area.draw(self._unfinished())
+        self._drawn_at = time.monotonic()
+
+    def _draw_soon(self) -> None:
+        if time.monotonic() - self._drawn_at >= _DRAWING_SECONDS:
+            self._draw()
 
     def _tell_call(self, event: CallArrived | CallPlanned | CallStarted | CallProgressed | CallEnded) -> None:
         match event:
@@ -126,13 +160,15 @@ class Story:
                 assert_never(event)
 
     def _arrive(self, event: CallArrived) -> None:
-        if self._running.is_drawn:
-            self._end_line()
+        if self._area.is_drawn:
+            self._end_text()
             self._arriving.add(event)
+            self._draw_soon()
 
     def _tell_news(self, event: Warned | ShellEnded | ShellKept) -> None:
         if isinstance(event, Warned):
-            self._arriving.forget()  # It may say that the reply begins anew.
+            self._end_text()  # It may say that the reply begins anew.
+            self._arriving.forget()
         text = event.text if isinstance(event, Warned) else shell_line(event)
         self.line(Text.assemble(("! ", "yellow"), marked(text)))
         if isinstance(event, Warned) and event.wait_s:
@@ -140,28 +176,36 @@ class Story:
 
     def _stream(self, event: TextArrived) -> None:
         self._arriving.forget()
-        text = escape(event.text.replace("\r\n", "\n"), multiline=True)
-        self._running.clear()
-        self._console.print(Text(text, "dim" if event.kind == "reasoning" else ""), end="", soft_wrap=True)
+        if self._text is None or self._kind != event.kind:
+            self._end_text()
+            self._text, self._kind = Markdown(self._console, "dim" if event.kind == "reasoning" else ""), event.kind
         self._has_streamed = self._has_streamed or event.kind == "text"
-        self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
+        if finished := self._text.add(event.text):
+            self.lines(finished)
+        else:
+            self._draw_soon()
 
     def _end_reply(self, event: ModelReplied) -> None:
         self._arriving.forget()
         if event.text and not self._has_streamed:
             self._stream(TextArrived(event.text))
         self._has_streamed = False
-        self._end_line()
+        self._end_text()
+
+    def _end_text(self) -> None:
+        if self._text is not None:
+            text, self._text = self._text, None
+            self.lines(text.end())
 
     def _start(self, event: CallStarted) -> None:
         self._displays[event.call_id] = event.display or event.tool_name
         attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
         label = self._label(event.call_id, event.tool_name) + attempt
-        self._end_line()
         # Where a live line shows what runs, a line that stays would say the same thing a second time.
-        if not self._running.is_drawn:
+        if not self._area.is_drawn:
             self.line(Text.assemble(("● ", "cyan"), marked(label)))
         self._running.begin(event.call_id, label)
+        self._draw()
 
     def _end(self, event: CallEnded) -> None:
         took = self._running.end(event.call_id)
@@ -189,7 +233,8 @@ class Story:
                     piece for line in checklist(plan) for piece in folded(Text(line), self._console.width, "  ")
                 ]
             case {"answer": str(answer)}:
-                return [piece for line in answer.split("\n") for piece in folded(marked(line), self._console.width)]
+                told = Markdown(self._console)
+                return [*told.add(answer), *told.end()]
         output = event.output.rstrip("\n").split("\n") if event.output.strip() else []
         shown = block("\n".join(output[-_SHOWN_LINES:]), self._console.width, style="dim") if output else []
         hidden = len(output) - _SHOWN_LINES
@@ -203,8 +248,3 @@ class Story:
         if not about or about == tool_name:
             return tool_name
         return about if about.lower().startswith(tool_name.lower()) else f"{tool_name} {about}"
-
-    def _end_line(self) -> None:
-        if self._is_mid_line:
-            self._console.print()
-            self._is_mid_line = False

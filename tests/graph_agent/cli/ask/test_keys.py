@@ -29,16 +29,16 @@ async def test_ctrl_z_at_a_prompt_stops_the_job_and_keeps_the_line(
 
 
 async def test_ctrl_z_while_a_turn_runs_stops_the_job_and_keeps_what_is_typed(keys: PipeInput) -> None:
-    told: list[str] = []
+    told, typed = list[str](), list[str]()
 
     def take(line: str) -> bool:
         told.append(line)
         return True
 
-    turn = TurnKeys(keys, lambda: told.append("stop"), take, lambda: told.append("stopped"))
+    turn = TurnKeys(keys, lambda: told.append("stop"), take, typed.append, lambda: told.append("stopped"))
 
     with turn.watched():
         keys.send_text("ne\x1axt\r")
         await asyncio.sleep(0.05)
 
-    assert told == ["stopped", "next"]
+    assert (told, typed) == (["stopped", "next"], [""])

@@ -8,6 +8,7 @@ from rich.console import Console
 from graph_agent.cli.render.arriving import readable
 from graph_agent.cli.render.story import Story
 from graph_agent.events import CallArrived, CallPlanned, Event, ModelReplied, TextArrived, Warned
+from tests.fakes.screen import Screen
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,12 @@ def _drawn(*events: Event) -> str:
     return stream.getvalue()
 
 
+def _seen(drawn: str) -> list[str]:
+    screen = Screen(70, 25)
+    screen.feed(drawn)
+    return screen.lines
+
+
 def test_a_call_that_streams_in_is_shown_live_until_the_reply_is_whole() -> None:
     arriving = [
         CallArrived(0, "write_file", '{"file_path": "a.txt", '),
@@ -51,9 +58,8 @@ def test_a_call_that_streams_in_is_shown_live_until_the_reply_is_whole() -> None
     drawn = _drawn(TextArrived("I write."), *arriving)
     ended = _drawn(*arriving, ModelReplied("", ("c1",)), CallPlanned({"call_id": "c1", "tool_name": "write_file"}))
 
-    assert "I write.\n" in drawn
-    assert "… write_file (arriving)  0 s  file_path: a.txt, content: he" in drawn
-    assert ended.endswith("\x1b[1A\x1b[2K")
+    assert _seen(drawn) == ["I write.", "  … write_file (arriving)  0 s  file_path: a.txt, content: he"]
+    assert _seen(ended) == []
 
 
 def test_a_reply_that_begins_anew_forgets_what_had_arrived() -> None:

@@ -1,8 +1,11 @@
 import io
 import re
 
+import pytest
 from rich.console import Console
+from rich.text import Text
 
+from graph_agent.cli.render.markdown import Markdown
 from graph_agent.cli.render.story import Story
 from graph_agent.events import (
     CallAnswered,
@@ -15,6 +18,7 @@ from graph_agent.events import (
     TextArrived,
     Warned,
 )
+from tests.fakes.screen import Screen
 
 
 def _told(*events: Event) -> str:
@@ -86,6 +90,95 @@ def test_on_a_terminal_a_start_is_seen_in_the_live_line_alone() -> None:
     story.rest()
 
     assert ("● " in drawn, "… bash ls (attempt 2)  0 s" in drawn) == (False, True)
+
+
+class _Seen:
+    """A story on a terminal of this size, and what is seen there."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self._stream = io.StringIO()
+        console = Console(file=self._stream, width=columns, height=rows, force_terminal=True, color_system=None)
+        self.story = Story(console)
+        self.screen = Screen(columns, rows)
+        self.written = 0
+
+    def tells(self, event: Event) -> None:
+        self.story(1, event)
+        self.story.tick()
+        self.looks()
+
+    def looks(self) -> list[str]:
+        written = self._stream.getvalue()
+        self._stream.seek(0)
+        self._stream.truncate()
+        self.written += len(written)
+        self.screen.feed(written)
+        return self.screen.lines
+
+
+_ANSWER = f"""# A title
+Some **bold** words that are folded where the screen is narrow, 日本語のテキストも折り返されます 🎉🎉🎉.
+
+{"".join(f"- item {number} with `code`{chr(10)}" for number in range(14))}
+```python
+{"".join(f"line({number})  # of code{chr(10)}" for number in range(14))}```
+| a | b |
+|---|---|
+| 1 | 日本語 |
+
+The end."""
+
+
+@pytest.mark.parametrize("columns", [40, 120])
+@pytest.mark.parametrize("size", [3, 400])
+def test_an_answer_longer_than_the_screen_is_streamed_once_and_whole(columns: int, size: int) -> None:
+    seen = _Seen(columns, 10)
+    scrolled = list[str]()
+
+    for start in range(0, len(_ANSWER), size):
+        seen.tells(TextArrived(_ANSWER[start : start + size]))
+        assert seen.screen.scrolled[: len(scrolled)] == scrolled
+        scrolled = seen.screen.scrolled
+    seen.tells(ModelReplied(_ANSWER))
+    seen.story.rest()
+
+    told = Markdown(Console(width=columns, color_system=None))
+    assert seen.looks() == [line.plain.rstrip() for line in (*told.add(_ANSWER), *told.end())]
+
+
+def test_streaming_a_line_writes_hardly_more_than_the_line() -> None:
+    seen, sentence = _Seen(200, 10), "word " * 30
+
+    for word in sentence.split(" "):
+        seen.tells(TextArrived(f"{word} "))
+
+    assert seen.written < 2 * len(sentence)
+
+
+def test_while_text_arrives_what_runs_and_what_is_typed_stand_below_it() -> None:
+    seen = _Seen(40, 10)
+    seen.tells(CallStarted("c1", "bash", "ls"))
+    seen.tells(TextArrived("first\nsec"))
+    seen.story.typed("for later")
+    both = seen.looks()
+    seen.story.line(Text("news"))
+    seen.tells(TextArrived("ond"))
+    with_news = seen.looks()
+    seen.story.rest()
+
+    assert both == ["first", "sec", "  … bash ls  0 s", "> for later"]
+    assert with_news == ["first", "news", "second", "  … bash ls  0 s", "> for later"]
+    assert seen.looks() == ["first", "news", "second"]
+
+
+def test_when_the_model_is_asked_again_its_first_words_stay_apart_from_the_next() -> None:
+    seen = _Seen(60, 10)
+
+    for event in (TextArrived("half a "), Warned("The connection broke."), TextArrived("a whole answer")):
+        seen.tells(event)
+    seen.tells(ModelReplied("a whole answer"))
+
+    assert seen.looks() == ["half a", "! The connection broke.", "a whole answer"]
 
 
 def test_a_call_that_ended_badly_says_why_in_one_line() -> None:

@@ -1,0 +1,43 @@
+"""What a person sees: a terminal emulator that reads what a program wrote, with all that has scrolled away."""
+
+import pyte
+from pyte import modes
+
+__all__ = ["Screen"]
+
+_SCROLLED = 20_000
+
+
+class Screen:
+    """A terminal of this size. It does not fold written lines anew when its width changes."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self._screen = pyte.HistoryScreen(columns, rows, history=_SCROLLED)
+        # A pseudo-terminal makes both of a line feed; what comes from a string has to be read that way.
+        self._screen.set_mode(modes.LNM)
+        self._stream = pyte.Stream(self._screen)
+
+    def feed(self, text: str) -> None:
+        self._stream.feed(text)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._screen.resize(rows, columns)
+
+    @property
+    def scrolled(self) -> list[str]:
+        """The lines above the screen."""
+        columns = self._screen.columns
+        return ["".join(row[x].data for x in range(columns)).rstrip() for row in self._screen.history.top]
+
+    @property
+    def lines(self) -> list[str]:
+        """Every line from the first on, without the blanks at its end and without the empty rows below the last."""
+        lines = [*self.scrolled, *(line.rstrip() for line in self._screen.display)]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Column and row on the screen, from 0 on."""
+        return self._screen.cursor.x, self._screen.cursor.y

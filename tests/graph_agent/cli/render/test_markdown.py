@@ -1,0 +1,106 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from graph_agent.cli.render.markdown import Markdown
+
+_PIECES = st.sampled_from(
+    [
+        "# ",
+        "- ",
+        "1. ",
+        "> ",
+        "```",
+        "```py\n",
+        "~~~",
+        "|",
+        "|-|-|",
+        "**",
+        "`",
+        "\n",
+        "\n\n",
+        "    ",
+        "word ",
+        "日本",
+        "🎉",
+    ]
+)
+
+
+def _shown(text: str, width: int = 40) -> list[str]:
+    told = Markdown(Console(width=width))
+    return [line.plain for line in (*told.add(text), *told.end())]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("# Title #\n## Next\n#no heading", ["Title", "Next", "#no heading"]),
+        ("a\nb\n\nc", ["a", "b", "", "c"]),
+        ("* one\n  - two\n    3. three", ["• one", "  • two", "    3. three"]),
+        ("- [ ] open\n- [x] done", ["• [ ] open", "• [x] done"]),
+        ("> said\n---\n***", ["│ said", "─" * 40, "─" * 40]),
+        ("```python\nx = [1]  # **no mark**\n\n```\nafter", ["  python", "  x = [1]  # **no mark**", "", "after"]),
+        ("````\n```\n````\nafter", ["  ```", "after"]),
+        ("- item\n  ```\n  code\n    more\n  ```", ["• item", "    code", "      more"]),
+        ("    literal *args, **kwargs", ["    literal *args, **kwargs"]),
+        ("- item\n\n    with **more**", ["• item", "", "    with more"]),
+        ("a | b\nno table", ["a | b", "no table"]),
+        ("|a|b|\n|-|-|\n|1|2|\nafter", ["a   b", "─────", "1   2", "after"]),
+        ("a\tb \x1b[2J \u202e", ["a   b \\x1b[2J \\u202e"]),
+        ("one\r\ntwo", ["one", "two"]),
+    ],
+)
+def test_each_kind_of_line_has_its_look(text: str, lines: list[str]) -> None:
+    assert [line.rstrip() for line in _shown(text)] == lines
+
+
+def test_a_long_item_goes_on_below_its_first_word() -> None:
+    assert _shown("10. one two three four\n日本語日本語日本語日本語", 14) == [
+        "10. one two",
+        "    three four",
+        "日本語日本語日",
+        "本語日本語",
+    ]
+
+
+def test_a_line_is_finished_as_soon_as_nothing_can_change_it() -> None:
+    told = Markdown(Console(width=40))
+
+    steps = [
+        ([line.plain for line in told.add(piece)], [line.plain for line in told.tail()])
+        for piece in ("one *tw", "o*\n```\nco", "de\n```\n|a|", "b|\n|-|-|\n", "|1|", "2|\nend")
+    ]
+
+    assert steps == [
+        ([], ["one *tw"]),
+        (["one two"], ["  co"]),
+        (["  code"], ["|a|"]),
+        ([], ["a   b", "─────"]),
+        ([], ["a   b", "─────", "1"]),
+        ([], ["a   b", "─────", "1   2", "end"]),
+    ]
+
+
+@given(st.lists(st.one_of(_PIECES, st.text(max_size=6)), max_size=40), st.integers(10, 60))
+def test_in_whatever_pieces_a_text_comes_its_lines_are_the_same_and_fit(pieces: list[str], width: int) -> None:
+    told = Markdown(Console(width=width))
+    shown = []
+    for piece in pieces:
+        shown += told.add(piece)
+        told.tail()
+    shown += told.end()
+
+    assert [line.plain for line in shown] == _shown("".join(pieces), width)
+    assert all(line.cell_len <= width for line in shown)
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1).map(lambda word: f" {word} "))
+def test_no_word_is_lost_between_marks(word: str) -> None:
+    table = f"|{word}|x|\n|-|-|\n|{word}|x|"
+    text = f"# {word}\n- {word}\n> {word}\n```\n{word}\n```\n{table}\n**{word.strip()}** `{word}`"
+
+    shown = "".join("".join(_shown(text, 80)).split())
+
+    assert shown.count(word.strip()) >= 8
