@@ -7,7 +7,7 @@ from policy.matching import covers, hidden_tools, named_paths
 from policy.proposing import Proposal, propose
 from policy.protected import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
 from policy.reaching import reach_of
-from policy.reading import may_read
+from policy.reading import hides_files, may_read
 from policy.reserved import is_reserved
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
 from policy.rules import ARGUMENT_ALIASES, BadRule, Rule, Rules, parse_rule, parse_rules, tool_named
@@ -40,6 +40,7 @@ __all__ = [
     "Verdict",
     "covers",
     "hidden_tools",
+    "hides_files",
     "is_protected",
     "is_reserved",
     "judge",

@@ -3,10 +3,15 @@
 from pathlib import PurePath
 
 from policy.facts import CallFacts, PathFact, PolicySettings
-from policy.matching import touches
+from policy.matching import covers_tool, touches
 from policy.rules import Rules
 
-__all__ = ["may_read"]
+__all__ = ["hides_files", "may_read"]
+
+
+def hides_files(rules: Rules) -> bool:
+    """Whether any rule could hide a file; where none does, nobody need ask about each."""
+    return any(rule.pattern is not None and covers_tool(rule, "read_file") for rule in rules.deny)
 
 
 def may_read(path: PurePath, *, workspace: PurePath, rules: Rules, home: PurePath | None = None) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "ShellOutput",
     "SubAgentStep",
     "ToolContext",
+    "any_path",
 ]
 
 
@@ -153,7 +154,8 @@ def _no_host(_: str) -> HostLeave:
     return HostLeave()
 
 
-def _any_path(_: Path) -> bool:
+def any_path(_: Path) -> bool:
+    """Nothing is withheld."""
     return True
 
 
@@ -189,7 +191,7 @@ class ToolContext:
     progress: Callable[[Progress], None] = _ignore
     cancellation: threading.Event = field(default_factory=threading.Event)
     """Set when the call is being stopped; for work in threads, which cannot be cancelled."""
-    may_read: Callable[[Path], bool] = _any_path
+    may_read: Callable[[Path], bool] = any_path
     """Whether a tool that searches may show what a resolved path is called and holds."""
     host_leave: Callable[[str], HostLeave] = _no_host
     """What the rules say to a host, written as they name it: with its port where that is not the usual one."""
@@ -197,6 +199,11 @@ class ToolContext:
     """The resolved paths this call was judged by; None where nobody judged it."""
     seen: Mapping[str, Any] | None = None
     """What the preview that was consented to had seen; see `Preview.seen`."""
+
+    @property
+    def hides_files(self) -> bool:
+        """Whether `may_read` has to be asked at all: of many files that takes long."""
+        return self.may_read is not any_path
 
     def resolve(self, given: str) -> ResolvedPath:
         """Where a path of the arguments leads; a tool opens what this returns and nothing else.

@@ -36,6 +36,10 @@ class GlobPattern:
             raise BadGlob("The pattern is empty; write one such as **/*.py.")
         alternatives = [_relative(one) for one in _expanded(text)]
         self._patterns = [re.compile(_as_regex(one), re.DOTALL) for one in alternatives]
+        # What is wanted at any depth is told by the name alone.
+        deep = [one.removeprefix("**/") for one in alternatives if one.startswith("**/")]
+        is_anywhere = len(deep) == len(alternatives) and not any("/" in one or "**" in one for one in deep)
+        self._anywhere = re.compile("|".join(map(_part, deep)), re.DOTALL) if is_anywhere else None
         parts = {part for one in alternatives for part in one.split("/") if part}
         self._literal = {_unescaped(part) for part in parts if not _WILD.search(part)}
         self._dotted = [re.compile(_part(part), re.DOTALL) for part in parts if part.startswith(".")]
@@ -43,6 +47,13 @@ class GlobPattern:
     def matches(self, path: str) -> bool:
         """Whether a path relative to the folder of the search matches as a whole."""
         return any(one.fullmatch(path) for one in self._patterns)
+
+    def among(self, prefix: str, names: list[str]) -> list[str]:
+        """Of the names in a folder, given by its relative path with a slash at its end, those that match."""
+        if self._anywhere is not None:
+            fits = self._anywhere.fullmatch
+            return [name for name in names if fits(name)]
+        return [name for name in names if self.matches(prefix + name)]
 
     def names(self, entry: str) -> bool:
         """Whether a part of the pattern is this very name, or speaks of dot files and matches it."""

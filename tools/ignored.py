@@ -1,10 +1,12 @@
 """Which entries of a folder listings leave out: hidden ones, and what the repository's ignore files name."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
+
+from tools.suspicion import NONE, Suspicion
 
 __all__ = ["IgnoreRules", "is_hidden"]
 
@@ -21,7 +23,9 @@ class IgnoreRules:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._lines: dict[Path, list[str]] = {}
         self._specs: dict[Path, GitIgnoreSpec] = {}
+        self._suspicions: dict[Path, Suspicion] = {}
 
     def ignores(self, path: Path, *, is_folder: bool) -> bool:
         """Whether the nearest ignore file that speaks about the path ignores it; outside the root none does."""
@@ -34,6 +38,20 @@ class IgnoreRules:
                 return verdict
         return False
 
+    def suspects(self, folder: Path, names: Sequence[str]) -> list[str]:
+        """Of the names in a folder those that `ignores` may be true of, told without asking it for each.
+
+        Holds where no folder above is one that a pattern speaks of and `ignores` nevertheless lets pass.
+        """
+        return self._suspicion(folder).among(names)
+
+    def _suspicion(self, folder: Path) -> Suspicion:
+        if folder not in self._suspicions:
+            is_outside = not folder.is_relative_to(self._root)
+            above = NONE if is_outside or folder == self._root else self._suspicion(folder.parent)
+            self._suspicions[folder] = NONE if is_outside else above.joined_by(self._lines_in(folder))
+        return self._suspicions[folder]
+
     def _folders_above(self, path: Path) -> Iterable[Path]:
         for folder in path.parents:
             yield folder
@@ -42,8 +60,13 @@ class IgnoreRules:
 
     def _spec(self, folder: Path) -> GitIgnoreSpec:
         if folder not in self._specs:
-            self._specs[folder] = GitIgnoreSpec.from_lines(_lines(folder / ".gitignore"))
+            self._specs[folder] = GitIgnoreSpec.from_lines(self._lines_in(folder))
         return self._specs[folder]
+
+    def _lines_in(self, folder: Path) -> list[str]:
+        if folder not in self._lines:
+            self._lines[folder] = _lines(folder / ".gitignore")
+        return self._lines[folder]
 
 
 def _lines(path: Path) -> list[str]:

@@ -3,43 +3,90 @@
 Links are named, never followed. What is in the files is not looked at here.
 """
 
+import heapq
 import os
-import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from tools.context import FilesSearched, ToolContext
-from tools.ignored import IgnoreRules, is_hidden
+from tools.ignored import IgnoreRules
 from tools.kinds import ToolErrorType
 from tools.paths import PathRefused, ResolvedPath, open_directory
 
-__all__ = ["FoundFile", "Walk", "require_searchable", "shown_name", "stop_if_cancelled", "walk"]
+__all__ = [
+    "FoundFile",
+    "FoundFolder",
+    "Interest",
+    "Walk",
+    "newest_first",
+    "require_searchable",
+    "shown_name",
+    "stop_if_cancelled",
+    "walk",
+]
 
 _NEVER_SEARCHED = ("/proc", "/sys", "/dev")
 _PROGRESS_EVERY = 1_000
 
 
 class FoundFile(NamedTuple):
-    """A file or link below the folder."""
+    """A file or link below the folder; as plain tuples in a set order they sort newest first."""
 
+    age: int
+    """Negative time of the last change; 0 where nobody looked."""
     relative: str
-    path: Path
-    modified_ns: int = 0
-    is_regular: bool = True
+    path: str
+
+
+class FoundFolder(NamedTuple):
+    """What was found directly in one folder."""
+
+    path: str
+    prefix: str
+    """The folder relative to where the search began, with a slash; empty there."""
+    regular: list[str]
+    """Names of files."""
+    others: list[str]
+    """Names of links, pipes and the like."""
+
+    def files(self, called: Collection[str] | None = None) -> Iterator[FoundFile]:
+        """The regular ones, all or those called so."""
+        if called is not None and not called:
+            return
+        start = self.path.rstrip("/")
+        for name in self.regular:
+            if called is None or name in called:
+                yield FoundFile(0, f"{self.prefix}{name}", f"{start}/{name}")
+
+
+class Interest(NamedTuple):
+    """What a search is for."""
+
+    among: Callable[[str, list[str]], list[str]]
+    """Of a folder's relative prefix and names, the names that are wanted."""
+    names: Callable[[str], bool]
+    """Whether a name that is usually left out is asked for."""
+    is_dated: bool = False
+    """Whether the files themselves are wanted, each with its age."""
 
 
 @dataclass
 class Walk:
-    """What was found, newest first, and how much was left out."""
+    """What was found, and how much was left out."""
 
-    files: list[FoundFile] = field(default_factory=list)
+    folders: list[FoundFolder] = field(default_factory=list)
+    dated: list[FoundFile] = field(default_factory=list)
     hidden: int = 0
     ignored: int = 0
     unreadable: int = 0
     withheld: int = 0
     seen: int = 0
+
+    def newest(self, count: int) -> list[FoundFile]:
+        """The newest of those that were dated."""
+        return heapq.nsmallest(count, self.dated)
 
     def notes(self) -> list[str]:
         """One sentence about what was left out, if anything was."""
@@ -56,8 +103,7 @@ class Walk:
 @dataclass(frozen=True)
 class _Search:
     context: ToolContext
-    wanted: Callable[[str], bool]
-    named: Callable[[str], bool]
+    interest: Interest
     found: Walk
 
 
@@ -65,25 +111,35 @@ class _Level(NamedTuple):
     folder: Path
     prefix: str
     rules: IgnoreRules
+    is_suspect: bool
+    """Whether a pattern speaks of this folder or one above it, so that each name below has to be judged."""
 
 
-def walk(
-    root: ResolvedPath, context: ToolContext, *, wanted: Callable[[str], bool], named: Callable[[str], bool]
-) -> Walk:
-    """The files below a folder whose relative path is wanted; `named` says which left-out names are asked for.
+class _Listing(NamedTuple):
+    regular: list[str]
+    folders: list[str]
+    others: list[str]
+
+
+def walk(root: ResolvedPath, context: ToolContext, interest: Interest) -> Walk:
+    """The files below a folder.
 
     Raises:
         PathRefused: the folder is missing, no folder, may not be listed or never searched; or the call is stopped.
     """
     require_searchable(root)
-    search = _Search(context, wanted, named, Walk())
+    search = _Search(context, interest, Walk())
     with open_directory(root.path.parent) as parent:
         if not _enter(root.path.name or ".", parent, _first_level(root.path, context.workspace), search):
             raise PathRefused(
                 ToolErrorType.PERMISSION, f"The folder {root.given!r} may not be listed by this user."
             )
-    search.found.files.sort(key=lambda file: (-file.modified_ns, file.relative))
     return search.found
+
+
+def newest_first(files: Sequence[FoundFile]) -> list[FoundFile]:
+    """The files with their age; what is gone by now counts as old and is found missing by whoever opens it."""
+    return sorted(file._replace(age=_age_or_none(file.path)) for file in files)
 
 
 def require_searchable(root: ResolvedPath) -> None:
@@ -120,9 +176,12 @@ def _escaped(code: int) -> str:
 
 def _first_level(folder: Path, workspace: Path) -> _Level:
     rules = IgnoreRules(workspace)
-    within = (part for part in (folder, *folder.parents) if part.is_relative_to(workspace))
+    within = [part for part in (folder, *folder.parents) if part.is_relative_to(workspace) and part != workspace]
     is_named = any(rules.ignores(part, is_folder=True) for part in within)
-    return _Level(folder, "", IgnoreRules(folder) if is_named or not folder.is_relative_to(workspace) else rules)
+    if is_named or not folder.is_relative_to(workspace):
+        return _Level(folder, "", IgnoreRules(folder), is_suspect=False)
+    is_suspect = any(rules.suspects(part.parent, [part.name]) for part in within)
+    return _Level(folder, "", rules, is_suspect)
 
 
 def _enter(name: str, parent: int, level: _Level, search: _Search) -> bool:
@@ -131,46 +190,95 @@ def _enter(name: str, parent: int, level: _Level, search: _Search) -> bool:
     except OSError:
         return False
     try:
-        with os.scandir(fd) as found:
-            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
-        for entry, is_folder in entries:
-            _look_at(entry, fd, is_folder, level, search)
+        _look_into(fd, _listed(fd), level, search)
     finally:
         os.close(fd)
     return True
 
 
-def _look_at(name: str, parent: int, is_folder: bool, level: _Level, search: _Search) -> None:
+def _listed(fd: int) -> _Listing:
+    listing = _Listing([], [], [])
+    with os.scandir(fd) as found:
+        for entry in found:
+            if entry.is_file(follow_symlinks=False):
+                listing.regular.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False):
+                listing.folders.append(entry.name)
+            else:
+                listing.others.append(entry.name)
+    return listing
+
+
+def _look_into(fd: int, listing: _Listing, level: _Level, search: _Search) -> None:
     stop_if_cancelled(search.context)
-    path, relative, found = level.folder / name, level.prefix + name, search.found
-    is_named = search.named(name)
-    if is_hidden(name) and not is_named:
-        found.hidden += 1
-        return
-    is_ignored = level.rules.ignores(path, is_folder=is_folder)
-    if is_ignored and not is_named:
-        found.ignored += 1
-        return
-    if is_folder:
-        rules = IgnoreRules(path) if is_ignored else level.rules
-        if not _enter(name, parent, _Level(path, f"{relative}/", rules), search):
+    regular, _ = _kept(listing.regular, level, search, is_folder=False)
+    others, _ = _kept(listing.others, level, search, is_folder=False)
+    _count(len(regular) + len(others), search)
+    here = FoundFolder(
+        str(level.folder), level.prefix, _wanted(regular, level, search), _wanted(others, level, search)
+    )
+    search.found.folders.append(here)
+    if search.interest.is_dated:
+        _date(here, fd, search.found)
+    folders, named = _kept(listing.folders, level, search, is_folder=True)
+    suspects = {*level.rules.suspects(level.folder, folders)}
+    for name in folders:
+        path, prefix = level.folder / name, f"{level.prefix}{name}/"
+        below = _Level(path, prefix, level.rules, level.is_suspect or name in suspects)
+        if name in named:
+            below = _Level(path, prefix, IgnoreRules(path), is_suspect=False)
+        if not _enter(name, fd, below, search):
+            search.found.unreadable += 1
+
+
+def _kept(names: list[str], level: _Level, search: _Search, *, is_folder: bool) -> tuple[list[str], set[str]]:
+    """The names that are not left out; and those of them that are ignored, but asked for."""
+    is_named, found = search.interest.names, search.found
+    shown = [name for name in names if name[0] != "." or is_named(name)]
+    found.hidden += len(names) - len(shown)
+    suspects = shown if level.is_suspect else level.rules.suspects(level.folder, shown)
+    ignored = {name for name in suspects if level.rules.ignores(level.folder / name, is_folder=is_folder)}
+    if not ignored:
+        return shown, ignored
+    named = {name for name in ignored if is_named(name)}
+    found.ignored += len(ignored) - len(named)
+    return [name for name in shown if name not in ignored or name in named], named
+
+
+def _count(files: int, search: _Search) -> None:
+    before = search.found.seen
+    search.found.seen += files
+    if search.found.seen // _PROGRESS_EVERY > before // _PROGRESS_EVERY:
+        search.context.progress(FilesSearched(search.found.seen))
+
+
+def _wanted(names: list[str], level: _Level, search: _Search) -> list[str]:
+    wanted = search.interest.among(level.prefix, names)
+    if not search.context.hides_files:
+        return wanted
+    # Where a link leads counts too: its own name may be an innocent one.
+    shown = [name for name in wanted if search.context.may_read(Path(os.path.realpath(level.folder / name)))]
+    search.found.withheld += len(wanted) - len(shown)
+    return shown
+
+
+def _date(folder: FoundFolder, fd: int, found: Walk) -> None:
+    start, prefix, keep = folder.path.rstrip("/"), folder.prefix, found.dated.append
+    for name in (*folder.regular, *folder.others):
+        try:
+            age = _age(name, fd)
+        except OSError:
             found.unreadable += 1
-        return
-    found.seen += 1
-    if found.seen % _PROGRESS_EVERY == 0:
-        search.context.progress(FilesSearched(found.seen))
-    if search.wanted(relative):
-        _keep(name, parent, FoundFile(relative, path), search)
+            continue
+        keep(FoundFile(age, prefix + name, f"{start}/{name}"))
 
 
-def _keep(name: str, parent: int, file: FoundFile, search: _Search) -> None:
-    if not search.context.may_read(Path(os.path.realpath(file.path))):
-        search.found.withheld += 1
-        return
+def _age_or_none(path: str) -> int:
     try:
-        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        return _age(path, None)
     except OSError:
-        search.found.unreadable += 1
-        return
-    found = file._replace(modified_ns=status.st_mtime_ns, is_regular=stat.S_ISREG(status.st_mode))
-    search.found.files.append(found)
+        return 0
+
+
+def _age(path: str, folder: int | None) -> int:
+    return -os.stat(path, dir_fd=folder, follow_symlinks=False).st_mtime_ns

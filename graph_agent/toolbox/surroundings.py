@@ -9,8 +9,8 @@ from graph_agent.toolbox.adapters import RecordedProcesses, StoredBlobs, progres
 from graph_agent.toolbox.hosts import host_leave
 from graph_agent.toolbox.places import Setting, other_names
 from graph_agent.toolbox.world import ToolboxPorts
-from policy import may_read
-from tools.context import Limits, Progress, ToolContext
+from policy import hides_files, may_read
+from tools.context import Limits, Progress, ToolContext, any_path
 
 __all__ = ["Surroundings"]
 
@@ -48,7 +48,7 @@ class Surroundings:
             processes=RecordedProcesses(self._ports.record_process),
             progress=lambda progress: self._report(call["call_id"], progress),
             sandbox=None if call.get("outside_sandbox") else self._ports.sandbox,
-            may_read=self._may_read,
+            may_read=self._may_read if hides_files(self.setting.policy.rules) else any_path,
             host_leave=lambda host: host_leave(host, scope, self.setting),
             seen=(call.get("preview") or {}).get("seen"),
         )

@@ -2,7 +2,7 @@ from pathlib import PurePath
 
 import pytest
 
-from policy import may_read, parse_rules
+from policy import hides_files, may_read, parse_rules
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,11 @@ def test_a_denied_path_is_hidden_from_searches(deny: list[str], path: str, expec
     rules = parse_rules(deny=deny)
 
     assert may_read(PurePath(path), workspace=PurePath("/ws"), rules=rules, home=PurePath("/home/u")) is expected
+
+
+@pytest.mark.parametrize(
+    ("deny", "expected"),
+    [([], False), (["read_file"], False), (["write_file(**)"], False), (["bash(ls:*)", "read(a)"], True)],
+)
+def test_only_a_deny_of_reading_paths_can_hide_files(deny: list[str], expected: bool) -> None:
+    assert hides_files(parse_rules(deny=deny)) is expected

@@ -1,5 +1,6 @@
 """Finding files by name: a pattern over the paths below a folder, newest first."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ from tools.base import (
 from tools.blocking import in_thread
 from tools.globbing import BadGlob, GlobPattern, anchored, literal_start
 from tools.paths import PathRefused
-from tools.walking import Walk, shown_name, walk
+from tools.walking import Interest, Walk, shown_name, walk
 
 __all__ = ["GlobArgs", "GlobTool"]
 
@@ -76,18 +77,18 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
         return failure(ToolErrorType.NOT_FOUND, f"{place.folder!r} does not exist; look with ls what is there.")
     if not root.path.is_dir():
         return failure(ToolErrorType.VALIDATION, f"{place.folder!r} is no folder; give the folder to search in.")
-    found = walk(root, context, wanted=wanted.matches, named=wanted.names)
+    found = walk(root, context, Interest(wanted.among, wanted.names, is_dated=True))
     # Shown as the other tools take them: relative to the workspace where that is possible.
     inside = root.path.is_relative_to(context.workspace)
     shown = [
-        shown_name(str(file.path.relative_to(context.workspace) if inside else file.path))
-        for file in found.files[:_MAX_FILES]
+        shown_name(os.path.relpath(file.path, context.workspace) if inside else file.path)
+        for file in found.newest(_MAX_FILES)
     ]
     return _told(shown, found, pattern)
 
 
 def _told(shown: list[str], found: Walk, pattern: str) -> ToolResult:
-    total = len(found.files)
+    total = len(found.dated)
     cut = [f"the newest {len(shown)} of {total} files; narrow the pattern"] if total > len(shown) else []
     notes = "; ".join([*cut, *found.notes()])
     body = "\n".join(shown) or f"No file matches {pattern!r}."

@@ -21,15 +21,26 @@ from tools.base import (
     failure,
 )
 from tools.blocking import in_thread
+from tools.file_ops.certain import certain
 from tools.file_ops.grep_report import GrepReport, OutputMode
 from tools.file_ops.matching import LineSearch, split_lines
-from tools.file_ops.narrowing import certain_text, holding
+from tools.file_ops.narrowing import holding
 from tools.files import read_all
 from tools.globbing import BadGlob, GlobPattern
 from tools.paths import PathRefused, ResolvedPath, open_regular
 from tools.patterns import BadPattern, compiled
 from tools.text import decode, is_binary
-from tools.walking import FoundFile, Walk, require_searchable, shown_name, stop_if_cancelled, walk
+from tools.walking import (
+    FoundFile,
+    FoundFolder,
+    Interest,
+    Walk,
+    newest_first,
+    require_searchable,
+    shown_name,
+    stop_if_cancelled,
+    walk,
+)
 
 __all__ = ["GrepArgs", "GrepTool"]
 
@@ -106,7 +117,7 @@ def _search(pattern: str, *, is_literal: bool, is_multiline: bool) -> LineSearch
     if not pattern:
         raise BadPattern("The pattern is empty; write what to look for.")
     expression = compiled(re.escape(pattern) if is_literal else pattern, dot_matches_newline=is_multiline)
-    return LineSearch(expression, certain_text(pattern, is_literal=is_literal), is_multiline)
+    return LineSearch(expression, certain(pattern, is_literal=is_literal), is_multiline)
 
 
 def _grep(
@@ -115,13 +126,13 @@ def _grep(
     root = context.resolve(path)
     require_searchable(root)
     found = _one_file(root, context) if root.path.is_file() else _below(root, wanted, context)
-    regular = [file for file in found.files if file.is_regular]
-    for count, file in enumerate(holding(search.certain, regular, context), 1):
+    files = newest_first(holding(search.certain, found, context, is_all=wanted is None))
+    for count, file in enumerate(files, 1):
         stop_if_cancelled(context)
         if count % _PROGRESS_EVERY == 0:
             context.progress(FilesSearched(count))
         _look_into(file, search, found, report, context)
-    return report.told(found, len(regular))
+    return report.told(found, sum(len(folder.regular) for folder in found.folders))
 
 
 def _below(root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext) -> Walk:
@@ -131,20 +142,20 @@ def _below(root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext)
         # Neither file nor folder: refused with what it is.
         with open_regular(root):
             pass
-    if wanted is None:
-        return walk(root, context, wanted=lambda _: True, named=lambda _: False)
-    return walk(root, context, wanted=wanted.matches, named=wanted.names)
+    everything = Interest(lambda _, names: names, lambda _: False)
+    return walk(root, context, everything if wanted is None else Interest(wanted.among, wanted.names))
 
 
 def _one_file(root: ResolvedPath, context: ToolContext) -> Walk:
     if not context.may_read(root.path):
         return Walk(withheld=1)
-    return Walk(files=[FoundFile(root.path.name, root.path)])
+    return Walk(folders=[FoundFolder(str(root.path.parent), "", [root.path.name], [])])
 
 
 def _look_into(file: FoundFile, search: LineSearch, found: Walk, report: GrepReport, context: ToolContext) -> None:
+    path = Path(file.path)
     try:
-        with open_regular(ResolvedPath(file.relative, file.path, inside=True, reaches_process=False)) as fd:
+        with open_regular(ResolvedPath(file.relative, path, inside=True, reaches_process=False)) as fd:
             if os.fstat(fd).st_size > context.limits.file_bytes:
                 report.too_large += 1
                 return
@@ -152,7 +163,7 @@ def _look_into(file: FoundFile, search: LineSearch, found: Walk, report: GrepRep
     except (PathRefused, OSError):
         found.unreadable += 1
         return
-    name = shown_name(_relative(file.path, context.workspace))
+    name = shown_name(_relative(path, context.workspace))
     if is_binary(data):
         report.add_binary(name, bool(search.hits([data.decode("latin-1")])))
         return

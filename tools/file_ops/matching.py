@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
+from tools.file_ops.certain import Certain
 from tools.patterns import BadPattern, Compiled
 
 __all__ = ["Hit", "LineSearch", "split_lines"]
@@ -25,8 +26,7 @@ class LineSearch:
     """One pattern for many texts, and the time it has left for all of them."""
 
     pattern: Compiled
-    certain: str
-    """A text that every match holds; "" where none is known."""
+    certain: Certain
     is_multiline: bool
     _deadline: float = field(default_factory=lambda: time.monotonic() + _SECONDS)
 
@@ -47,7 +47,7 @@ class LineSearch:
     def _by_line(self, lines: list[str]) -> list[Hit]:
         found = []
         for number, line in enumerate(lines):
-            if self.certain and self.certain not in line:
+            if not self.certain.may_be_in(line):
                 continue
             match = self.pattern.search(line, timeout=self._left(), concurrent=len(line) > _LONG_LINE)
             if match:
@@ -56,7 +56,7 @@ class LineSearch:
 
     def _across(self, lines: list[str]) -> list[Hit]:
         text = "\n".join(lines)
-        if self.certain and self.certain not in text:
+        if not self.certain.may_be_in(text):
             return []
         found, line, passed = [], 0, 0
         for match in self.pattern.finditer(text, timeout=self._left(), concurrent=True):

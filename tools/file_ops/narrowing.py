@@ -1,29 +1,33 @@
-"""Leaving out files that cannot match, with ripgrep: those that lack a text which every match must hold.
+"""Leaving out files that cannot match, with ripgrep: those that lack the texts of which every match holds one.
 
 Only an accelerator: what it keeps is searched by the same code that searches without it, so a missing, old or
 failing ripgrep changes no result.
 """
 
 import os
-import re
 import subprocess
 import sysconfig
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from tools.context import ToolContext
+from tools.file_ops.certain import Certain
 from tools.programs import find_program
-from tools.walking import FoundFile, stop_if_cancelled
+from tools.walking import FoundFile, Walk, stop_if_cancelled
 
-__all__ = ["certain_text", "holding", "ripgrep"]
+__all__ = ["holding", "ripgrep"]
 
 _WORTH_A_PROCESS = 100
-_FILES_AT_ONCE = 500
-_TOKEN = re.compile(r"\\(?:.|$)|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
-_PLAIN = re.compile(r"[A-Za-z0-9_ \-=/<>:;,\"'!@%&]")
-_NOT_JUDGED = re.compile(r"\||\(\?|\\[a-zA-Z0-9](?<![wWsSdDbBntrAzZ])")
-"""Alternatives, flags and groups of every kind, and escapes that stand for other characters."""
-_FLAGS = ("--no-config", "--no-messages", "--files-with-matches", "--null", "--text", "--fixed-strings")
+_CHARS_AT_ONCE = 500_000
+"""Of arguments to one process; systems take a million at least."""
+_FLAGS = (
+    "--no-config", "--files-with-matches", "--null", "--text", "--fixed-strings",
+    "--no-messages", "--no-ignore", "--hidden", "--max-depth=1",
+)  # fmt: skip
+_FOUND, _NOTHING, _TROUBLE = 0, 1, 2
 
 
 def ripgrep() -> str | None:
@@ -32,54 +36,61 @@ def ripgrep() -> str | None:
     return str(own) if own.is_file() else find_program("rg")
 
 
-def certain_text(pattern: str, *, is_literal: bool) -> str:
-    """The longest plain ASCII text that every match holds as far as a cautious look can tell; "" where none is."""
-    if is_literal:
-        return max(re.findall(r"[ -~]+", pattern), key=len, default="")
-    if _NOT_JUDGED.search(pattern):
-        return ""
-    return max(_runs(pattern), key=len)
+def holding(what: Certain, found: Walk, context: ToolContext, *, is_all: bool) -> list[FoundFile]:
+    """The regular files that hold one of the texts, or all of them where that cannot be told cheaply.
 
-
-def _runs(pattern: str) -> list[str]:
-    runs, depth = [""], 0
-    for piece in _TOKEN.findall(pattern):
-        depth += {"(": 1, ")": -1}.get(piece, 0)
-        if piece in ("?", "*", "{"):
-            # What stands before it may be absent.
-            runs[-1] = runs[-1][:-1]
-        if depth == 0 and _PLAIN.fullmatch(piece):
-            runs[-1] += piece
-        else:
-            runs.append("")
-        if piece == "{":
-            depth += 1
-        if piece == "}":
-            depth -= 1
-    return runs
-
-
-def holding(text: str, files: Sequence[FoundFile], context: ToolContext) -> Sequence[FoundFile]:
-    """The files that hold the text, or all of them where that cannot be told cheaply."""
+    `is_all` says that all files of the folders are wanted, so that the program is given the folders alone.
+    """
     program = ripgrep()
-    if program is None or not text or len(files) < _WORTH_A_PROCESS:
-        return files
-    kept: set[str] = set()
-    for start in range(0, len(files), _FILES_AT_ONCE):
-        paths = [str(file.path) for file in files[start : start + _FILES_AT_ONCE]]
-        names = _named_by(program, text, paths, context)
-        if names is None:
-            return files
-        kept |= names
-    return [file for file in files if str(file.path) in kept]
+    if program is None or not what.texts or sum(len(folder.regular) for folder in found.folders) < _WORTH_A_PROCESS:
+        return list(_files(found))
+    places = (folder.path for folder in found.folders) if is_all else (file.path for file in _files(found))
+    kept: dict[str, set[str]] = defaultdict(set)
+    for some in _in_portions(places):
+        named = _named_by(program, what, some, context)
+        if named is None:
+            return list(_files(found))
+        for path in chain(named.files, _closed(found) if named.is_troubled else ()):
+            folder, _, name = path.rpartition("/")
+            kept[folder].add(name)
+    return [file for one in found.folders for file in one.files(kept.get(one.path.rstrip("/"), frozenset()))]
 
 
-def _named_by(program: str, text: str, paths: list[str], context: ToolContext) -> set[str] | None:
-    command = [program, *_FLAGS, "-e", text, "--", *paths]
+def _files(found: Walk) -> Iterator[FoundFile]:
+    return chain.from_iterable(folder.files() for folder in found.folders)
+
+
+class _Named(NamedTuple):
+    files: set[str]
+    is_troubled: bool
+    """Whether something could not be read."""
+
+
+def _in_portions(places: Iterable[str]) -> Iterator[list[str]]:
+    portion: list[str] = []
+    chars = 0
+    for place in places:
+        if portion and chars + len(place) > _CHARS_AT_ONCE:
+            yield portion
+            portion, chars = [], 0
+        portion.append(place)
+        chars += len(place) + 10
+    if portion:
+        yield portion
+
+
+def _closed(found: Walk) -> set[str]:
+    """Files that the search itself has to find unreadable, so that they are counted."""
+    return {file.path for file in _files(found) if not os.access(file.path, os.R_OK)}
+
+
+def _named_by(program: str, what: Certain, places: list[str], context: ToolContext) -> _Named | None:
+    texts = [argument for text in what.texts for argument in ("-e", text)]
+    case = ["--ignore-case"] if what.ignores_case else []
     try:
         running = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={"PATH": os.defpath}, start_new_session=True,
+            [program, *_FLAGS, *case, *texts, "--", *places], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, env={"PATH": os.defpath}, start_new_session=True,
         )  # fmt: skip
     except OSError:
         return None
@@ -88,8 +99,10 @@ def _named_by(program: str, text: str, paths: list[str], context: ToolContext) -
             output = _finished(running, context)
         finally:
             running.kill()
-    # 2 tells of a file that could not be read: such a file must be counted by the search itself.
-    return {os.fsdecode(name) for name in output.split(b"\0") if name} if running.returncode in (0, 1) else None
+    if running.returncode not in (_FOUND, _NOTHING, _TROUBLE):
+        return None
+    files = {os.fsdecode(name) for name in output.split(b"\0") if name}
+    return _Named(files, running.returncode == _TROUBLE)
 
 
 def _finished(running: subprocess.Popen[bytes], context: ToolContext) -> bytes:

@@ -1,31 +1,62 @@
+import os
+from pathlib import Path
+
 import pytest
 
-from tools.file_ops.narrowing import certain_text
+from tests.fakes.tool_ports import ToolSurroundings
+from tools.file_ops.grep import GrepTool
+
+_MANY = 150
+_TEXT = "a line\nthe needle\n"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        ("hello", "hello"),
-        (r"def \w+_name\(", "_name"),
-        ("colou?r", "colo"),
-        ("ab*c", "a"),
-        ("ab+", "ab"),
-        ("a{0,2}bc", "bc"),
-        ("(maybe)?sure", "sure"),
-        ("[abc]def", "def"),
-        ("one|two", ""),
-        ("(?i)hit", ""),
-        (r"\x41bc", ""),
-        (r"\u0041bc", ""),
-        (r"(a)\1b", ""),
-        (r"\p{L}abc", ""),
-        ("é", ""),
-    ],
-)
-def test_only_what_every_match_must_hold_is_taken_for_certain(pattern: str, text: str) -> None:
-    assert certain_text(pattern, is_literal=False) == text
+@pytest.fixture
+def around(tmp_path: Path) -> ToolSurroundings:
+    around = ToolSurroundings(tmp_path)
+    for number in range(_MANY):
+        folder = around.workspace / f"-d{number % 7}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"plain{number}.txt").write_text("a line\n")
+    return around
 
 
-def test_the_longest_line_of_ascii_in_a_literal_is_certain() -> None:
-    assert certain_text("é(x|y)\nlonger than that", is_literal=True) == "longer than that"
+async def _grep(around: ToolSurroundings, pattern: str, include: str | None = None) -> list[str]:
+    tool = GrepTool(workspace=around.workspace)
+    found = await tool.execute(
+        pattern=pattern, output_mode="files_with_matches", tool_context=around.context(), include=include
+    )
+    return sorted(found.output.splitlines())
+
+
+@pytest.mark.parametrize("pattern", ["needle", "need(le|ing)$", "(?i)NEEDLE", "absent|needle", r"\bneedl\S"])
+async def test_among_many_files_those_are_found_that_match_and_no_left_out_ones(
+    around: ToolSurroundings, pattern: str
+) -> None:
+    for name in ("-d1/one.txt", "-d2/a b\n.txt", ".hidden/three.txt", "made/four.txt", "-d3/.five"):
+        path = around.workspace / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(_TEXT)
+    (around.workspace / ".gitignore").write_text("made/\n")
+    (around.workspace / "-d4" / "wide.txt").write_bytes(b"\xff\xfe" + "the needle\n".encode("utf-16-le"))
+
+    assert await _grep(around, pattern) == [
+        "-d1/one.txt", "-d2/a b\\x0a.txt", "-d4/wide.txt", "[left out: 3 hidden, 1 git-ignored]",
+    ]  # fmt: skip
+
+
+async def test_an_include_narrows_many_files_too(around: ToolSurroundings) -> None:
+    for number in range(_MANY):
+        (around.workspace / f"more{number}.md").write_text("a line\n")
+    (around.workspace / "more5.md").write_text(_TEXT)
+    (around.workspace / "-d1" / "one.txt").write_text(_TEXT)
+
+    assert await _grep(around, "needle", include="*.md") == ["more5.md"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser reads everything")
+async def test_a_file_that_may_not_be_read_is_counted_among_many(around: ToolSurroundings) -> None:
+    (around.workspace / "closed.txt").write_text(_TEXT)
+    (around.workspace / "closed.txt").chmod(0)
+    (around.workspace / "open.txt").write_text(_TEXT)
+
+    assert await _grep(around, "needle") == ["[left out: 1 unreadable]", "open.txt"]
