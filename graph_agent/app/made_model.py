@@ -12,6 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall, message_chunk_to_message
 
 from graph_agent.errors import ConfigError, ModelError
+from graph_agent.model.noting import noted_messages
 from graph_agent.model.only import OnlyModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
@@ -54,7 +55,7 @@ class MadeModel(OnlyModel):
     async def _ask(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         asked: Any = self._chat.bind_tools([dict(tool) for tool in request.tools]) if request.tools else self._chat
         whole: AIMessageChunk | None = None
-        async for piece in asked.astream(list(request.messages)):
+        async for piece in asked.astream(list(noted_messages(request))):
             if text := str(piece.text):
                 on_delta(Delta("text", text))
             whole = piece if whole is None else whole + piece

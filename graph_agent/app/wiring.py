@@ -134,12 +134,12 @@ async def session_parts(
 ) -> SessionParts:
     """The parts of one thread's session; closing them closes servers, model and database. See `graph_parts`."""
     servers = servers or _no_more(settings, thread.workspace, bus)
-    database, clock = store.database, store.clock
-    sandbox = await _swept_sandbox(settings, thread)
+    database, clock, sandbox = store.database, store.clock, await _swept_sandbox(settings, thread)
     join = partial(_joined, settings, model, store)
     sub_agents = sub_agents_of(House(thread, store.threads, store.journal, servers, join), settings)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
-    saver, parts = CheckpointSaver(database), _at_depth(parts, thread.depth)
+    shells = _shells(settings, store, bus, servers)
+    saver, parts = CheckpointSaver(database), replace(_at_depth(parts, thread.depth), shells=shells)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),
@@ -155,7 +155,7 @@ async def session_parts(
         is_imported=store.threads.is_imported,
         tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
         instructions=parts.instructions,
-        shells=_shells(settings, store, bus, servers),
+        shells=shells,
         walls=partial(walls_of, sandbox),
         clock=clock,
         bus=bus,

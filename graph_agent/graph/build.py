@@ -1,7 +1,7 @@
 """The compiled graph: the nodes, joined by the edge table. Of the two, only this file knows the framework."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import END as GRAPH_END
@@ -25,6 +25,7 @@ from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Journal, Toolbox
 from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.ports.hooks import NO_HOOKS, Hooks
 from graph_agent.ports.meter import UNPRICED, Meter
+from graph_agent.ports.shells import NoShells, ShellNews
 from graph_agent.ports.window import WindowOf, assumed_window
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Parts:
     """Whether the model judges calls in mode auto; else they ask."""
     keeps_ids: bool = True
     """See `Reasoning`."""
+    shells: ShellNews = field(default_factory=NoShells)
+    """Tells which background shells ended."""
     hooks: Hooks = NO_HOOKS
     """What the user wants done around calls."""
 
@@ -85,6 +88,7 @@ def build_graph(
             parts.meter,
             parts.early,
             judge,
+            parts.shells,
             parts.keeps_ids,
         ),
         "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),

@@ -5,7 +5,7 @@ Where the request would be too long, a step of this node makes the conversation 
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,10 +18,12 @@ from graph_agent.graph.budgets import drawn, passed
 from graph_agent.graph.compaction import Compaction, Smaller
 from graph_agent.graph.history import printable, require_valid
 from graph_agent.graph.life import Here, Life, Step, scope_of
+from graph_agent.graph.news import news_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
 from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.ports.meter import UNPRICED, Meter
 from graph_agent.ports.purse import Used
+from graph_agent.ports.shells import NoShells, ShellNews
 from graph_agent.ports.spending import UNLIMITED, summed
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class Reasoning:
     early: EarlyReads = NOTHING_EARLY
     judge: Judge | None = None
     """Judges calls in mode auto; without one they all ask."""
+    shells: ShellNews = field(default_factory=NoShells)
     keeps_ids: bool = True
     """Whether a call may keep the id that the model gave it; a sub-agent's may not, as its parent is asked about
     them beside its own."""
@@ -122,7 +125,8 @@ class Reasoning:
         step = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(step))
         try:
-            reply = await self._reply(request, scope)
+            news = await news_of(self.shells, state, scope.thread_id)
+            reply = await self._reply(replace(request, note=news.note), scope)
         except ContextOverflow as overflow:
             if turn.get("overflowed"):
                 raise
@@ -146,6 +150,7 @@ class Reasoning:
                 **({"verdicts": dict(judged.verdicts)} if judged.verdicts else {}),
             },
             "usage": summed(state.get("usage"), spent),
+            **news.update,
         }
         if (context := self.compaction.relearned(state, int(usage.get("input_tokens", 0)))) is not None:
             update["context"] = context

@@ -31,6 +31,8 @@ class AgentState(TypedDict, total=False):
     """The plan of the work: `{content, status}` of each step."""
     loaded_tools: Annotated[list[str], merge_names]
     """Tools that the model searched for, in that order: they are declared from then on."""
+    told_shells: Annotated[list[str], merge_names]
+    """Background shells whose end the model was told of unasked."""
     context: dict[str, Any]
     """Of the live window: `counted_from`, the newest message at its last compaction; `learned`, how many tokens
     which model takes, where it refused more."""

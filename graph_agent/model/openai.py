@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import openai
@@ -23,14 +23,12 @@ from graph_agent.model.failures import PASSING, Failure, ReplyFailed, Unavailabl
 from graph_agent.model.images import LoadImage, has_images, with_images
 from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import place_of
+from graph_agent.model.noting import noted_messages
 from graph_agent.model.patience import MOST_TRIES, Patience
 from graph_agent.model.prompt_form import Rendering, in_prompt_form
 from graph_agent.model.windows import limit_in
 from graph_agent.model.wire import Wire, open_wire
 from graph_agent.ports import Delta, ModelRequest, OnDelta
-
-if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
 
 __all__ = ["OpenAIModel", "Surroundings", "as_json", "no_image"]
 
@@ -134,12 +132,12 @@ class OpenAIModel:
             return diagnose(error, self._place)
 
     async def _body(self, request: ModelRequest, dialect: Dialect) -> bytes:
+        messages = noted_messages(request)
         if dialect.calls_functions:
-            messages: Sequence[BaseMessage] = request.messages
             if dialect.sees and has_images(messages):
                 messages = await asyncio.to_thread(with_images, messages, self._around.image)
             return self._wire.request_body(messages, request.tools, dialect)
-        messages = in_prompt_form(request.messages, request.tools, self._around.rendered)
+        messages = in_prompt_form(messages, request.tools, self._around.rendered)
         return self._wire.request_body(messages, (), dialect)
 
     async def _known(self) -> Dialect:

@@ -36,6 +36,8 @@ class ModelRequest:
     messages: "Sequence[BaseMessage]"
     tools: Sequence[Mapping[str, Any]]
     """OpenAI function declarations: `{"type": "function", "function": {name, description, parameters}}`."""
+    note: str = ""
+    """News that stands in no message: the model is told it once, behind the newest one."""
 
     @property
     def tool_names(self) -> frozenset[str]:

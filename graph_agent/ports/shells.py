@@ -1,11 +1,12 @@
 """What is kept of background shells, so that a later process knows of them; and what a session asks of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from graph_agent.ports.journal import JournalRow
 
-__all__ = ["KeptShells", "NewShell", "NoShells", "ShellEnding", "ShellRecord", "ShellRecords"]
+__all__ = ["KeptShells", "NewShell", "NoShells", "ShellEnding", "ShellNews", "ShellRecord", "ShellRecords"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,14 @@ class ShellRecords(Protocol):
         ...
 
 
+class ShellNews(Protocol):
+    """What became of a thread's background shells while the model looked elsewhere."""
+
+    async def ended(self, thread_id: str) -> Mapping[str, str]:
+        """Each that ended without a call having told the model so: its id, and how it ended in a sentence."""
+        ...
+
+
 class KeptShells(Protocol):
     """The background shells of a session, as the session sees them."""
 
@@ -99,3 +108,7 @@ class NoShells:
 
     async def close(self) -> None:
         """There is nothing."""
+
+    async def ended(self, thread_id: str) -> Mapping[str, str]:  # noqa: ARG002 - port
+        """There is nothing."""
+        return {}

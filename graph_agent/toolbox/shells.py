@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +36,7 @@ _AT_ONCE_S = 0.2
 
 
 class Shells:
-    """Implements the tools' `BackgroundShells` and the session's `KeptShells`."""
+    """Implements the tools' `BackgroundShells`, the session's `KeptShells` and the model's `ShellNews`."""
 
     def __init__(
         self,
@@ -53,6 +53,8 @@ class Shells:
         self._keeps = keeps
         self._limits = limits or Limits()
         self._going: dict[int, GoingOn] = {}
+        self._seen: set[int] = set()
+        """Those that calls of this life have told the model the end of."""
 
     async def start(self, run: Run) -> ShellView:
         """See `BackgroundShells.start`."""
@@ -71,14 +73,14 @@ class Shells:
         child.release()
         self._watch(number, new, shell)
         await shell.settle(_AT_ONCE_S)
-        return await self._view(await self._record(number))
+        return self._told(await self._view(await self._record(number)))
 
     async def read(self, context: ToolContext, shell_id: str) -> Output | None:
         """See `BackgroundShells.read`."""
         record = await self._of_thread(context, shell_id)
         if record is None:
             return None
-        view = await self._view(record)
+        view = self._told(await self._view(record))
         start = record.read_from if record.read_by == context.call_id else record.read_until
         path = self._spool(record)
         end = await in_thread(complete_end, path, start) if view.is_running else max(start, view.output_bytes)
@@ -87,7 +89,7 @@ class Shells:
 
     async def all(self, context: ToolContext) -> list[ShellView]:
         """See `BackgroundShells.all`."""
-        return [await self._view(record) for record in await self._records.of_thread(context.thread_id)]
+        return [self._told(await self._view(record)) for record in await self._records.of_thread(context.thread_id)]
 
     async def end(self, context: ToolContext, shell_id: str) -> ShellView | None:
         """See `BackgroundShells.end`."""
@@ -103,6 +105,27 @@ class Shells:
         number = _number(shell_id)
         record = None if number is None else await self._records.get(number)
         return None if record is None else await self._view(record)
+
+    async def ended(self, thread_id: str) -> Mapping[str, str]:
+        """See `ShellNews.ended`."""
+        found = await self._records.of_thread(thread_id)
+        return {
+            _id(record.number): f"{ending_in_words(record.ending, record.shell.command)}  $ {record.shell.command}"
+            for record in found
+            if record.ending is not None
+            and record.ending.why != "kill"
+            and record.number not in self._seen
+            and not await in_thread(self._was_read, record)
+        }
+
+    def _told(self, view: ShellView) -> ShellView:
+        if not view.is_running and (number := _number(view.shell_id)) is not None:
+            self._seen.add(number)
+        return view
+
+    def _was_read(self, record: ShellRecord) -> bool:
+        """Whether a call has read all that it wrote, and so its end."""
+        return bool(record.read_by) and record.read_until >= _size(self._spool(record))
 
     async def take_up(self, thread_id: str) -> None:
         """See `KeptShells.take_up`."""

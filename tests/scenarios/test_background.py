@@ -142,3 +142,32 @@ def test_a_terminated_run_takes_its_shells_with_it(tmp_path: Path) -> None:
         code = process.wait(timeout=20)
 
     assert (code, running_with(mark)) == (143, [])
+
+
+def test_the_model_is_told_once_of_a_shell_that_ended_while_it_looked_elsewhere(tmp_path: Path) -> None:
+    waits = ("c2", "bash", {"command": "until test -e ended; do sleep 0.05; done; sleep 0.3"})
+    replies = [
+        TCS(_start("c1", "sleep 0.5; touch ended; exit 3"), _start("c3", "sleep 61.9110")),
+        TCS(waits),
+        TCS(("c4", "todo_read", {})),
+        TXT("done"),
+        TXT("well"),
+        TXT("again"),
+    ]
+    with FakeOpenAI(replies, strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        for prompt in ("go", "and now?", "and then?"):
+            _run(command, prompt, "--thread", "t1")
+
+    newest = [str(body["messages"][-1]["content"]) for body in server.bodies]
+    told = [[line for line in text.splitlines() if line.startswith("- sh")] for text in newest]
+    assert [[line.split("  ")[0].split(",")[0] for line in lines] for lines in told] == [
+        [],
+        [],
+        ["- sh1: exit code 3"],
+        [],
+        ["- sh2: ended with the session that started it $ sleep 61.9110"],
+        [],
+    ]
+    assert (newest[4].startswith("and now?\n\n[From the program"), server.faults) == (True, [])
+    assert "From the program" not in str(server.bodies[5]["messages"])

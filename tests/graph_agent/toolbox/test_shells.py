@@ -247,3 +247,27 @@ async def test_a_sandbox_that_cannot_be_set_up_is_told_and_nothing_ran(tmp_path:
         assert result.error is not None
         assert "could not be set up, and the command did not run: no namespaces here" in result.error
         assert not (life.around.workspace / "ran").exists()
+
+
+async def test_an_end_that_no_call_has_told_is_news_for_the_model(life: Background) -> None:
+    await life.start("sleep 0.4; echo out; exit 7")
+    await life.start("no-such-thing")
+    await life.start(_SLEEPS)
+    await life.start(_SLEEPS)
+    await life.kill("sh4")
+    assert await until(
+        lambda: any(event.shell_id == "sh1" for event in life.events if isinstance(event, ShellEnded))
+    )
+
+    told = await life.shells.ended("t1")
+    await life.output("sh1")
+    after = await life.shells.ended("t1")
+    await life.shells.close()
+    later = life.next_life()
+
+    words = "exit code 7, that of the last command; earlier ones may have failed"
+    assert (told, after) == ({"sh1": f"{words}  $ sleep 0.4; echo out; exit 7"}, {})
+    ended = await later.shells.ended("t1")
+    assert {name: how for name, how in ended.items() if name != "sh2"} == {
+        "sh3": f"ended with the session that started it  $ {_SLEEPS}"
+    }
