@@ -1,0 +1,89 @@
+"""The how-tos of the docs, typed as they stand."""
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from graph_agent.cli.main import app
+from graph_agent.errors import ConfigError
+from tests.architecture.checkout import ROOT
+from tests.scenarios.command import Command, until
+from tests.scenarios.pages import Follower, steps_of
+
+ROW = re.compile(r"^\| `(\w+)` `(\{.*\})` \| (allow|ask|deny) \|$", re.MULTILINE)
+TOML = re.compile(r"^```toml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def said(done: "subprocess.CompletedProcess[str]") -> str:
+    """What a person sees: news, and then the answer."""
+    return done.stderr + done.stdout
+
+
+def test_recovery_after_a_crash_goes_as_its_page_shows(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+
+    def type_in(line: str) -> str:
+        words = shlex.split(line)
+        if "kill" not in words:
+            return said(command(*words[1:]))
+        agent = subprocess.Popen(
+            command.argv(*words[1 : words.index("&")]),
+            cwd=command.workspace,
+            env=command.env,
+            stderr=subprocess.PIPE,
+        )
+        until(lambda: any(one.stat().st_size for one in (tmp_path / "home").rglob("*.out")))
+        agent.send_signal(signal.SIGKILL)
+        agent.communicate()
+        return ""
+
+    shown, came = Follower(type_in).follow(steps_of(page("recovery.md")))
+
+    assert came == shown
+
+
+@pytest.fixture
+def ruled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the user's own config; the page's files lie in the current one."""
+    for name in ("secrets/key", "docs/a.md", "src/a.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def test_the_rules_of_the_page_decide_as_its_table_says(ruled: Path) -> None:
+    (ruled / "config.toml").write_text(TOML.findall(page("rules.md"))[0])
+    rows = ROW.findall(page("rules.md"))
+
+    answers = [CliRunner().invoke(app, ["policy", "check", tool, given, "--json"]) for tool, given, _ in rows]
+
+    assert len(rows) == 13
+    decided = [json.loads(answer.stdout)["decision"] for answer in answers]
+    assert [(tool, given, decision) for (tool, given, _), decision in zip(rows, decided, strict=True)] == rows
+
+
+def test_a_rule_of_the_page_proves_itself_and_one_that_does_not_is_named(ruled: Path) -> None:
+    proven = TOML.findall(page("rules.md"))[1]
+    wrong = proven.replace('match = ["git commit -m x"]', 'match = ["git stash"]')
+
+    outcomes = []
+    for text in (proven, wrong):
+        (ruled / "config.toml").write_text(text)
+        outcomes.append(CliRunner().invoke(app, ["policy", "show"]))
+
+    assert outcomes[0].exit_code == 0
+    assert isinstance(outcomes[1].exception, ConfigError)
+    assert "git stash" in str(outcomes[1].exception)
