@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.errors import ModelError
-from graph_agent.graph.history import printable
+from graph_agent.graph.history import printable, words_of
 from graph_agent.graph.shrinking import is_summary
 from graph_agent.ports import ChatModel, ModelRequest, Plan, Scope, Toolbox
 from graph_agent.ports.meter import UNPRICED, Meter
@@ -121,7 +121,7 @@ def _key_of(plan: Plan) -> str:
 
 
 def _said(messages: "Sequence[AnyMessage]") -> list[str]:
-    own = [str(message.text) for message in messages if message.type == "human" and not is_summary(message)]
+    own = [words_of(message) for message in messages if message.type == "human" and not is_summary(message)]
     return own[-_REQUESTS:]
 
 

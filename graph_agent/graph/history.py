@@ -10,7 +10,13 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import AnyMessage
 
-__all__ = ["PAUSED", "newest_calls", "printable", "require_valid", "tool_message_text"]
+__all__ = ["PAUSED", "TYPED", "newest_calls", "printable", "require_valid", "tool_message_text", "words_of"]
+
+TYPED = "typed"
+"""Key in the `additional_kwargs` of a message of the user: how many of its characters are their own words.
+
+The files that they name stand behind those.
+"""
 
 
 def require_valid(messages: "Sequence[AnyMessage]") -> None:
@@ -41,6 +47,12 @@ def _require_sound(position: int, call_ids: list[str], seen: set[str], *, has_te
         raise InvalidHistory(f"message {position} has neither text nor calls")
     if len({*call_ids}) < len(call_ids) or not seen.isdisjoint(call_ids):
         raise InvalidHistory(f"message {position} repeats a call id among {call_ids}")
+
+
+def words_of(message: "AnyMessage") -> str:
+    """The user's own words in a message of theirs, without the files that it brought."""
+    typed = message.additional_kwargs.get(TYPED)
+    return message.text[:typed] if isinstance(typed, int) else message.text
 
 
 def newest_calls(messages: "Sequence[AnyMessage]") -> "list[tuple[str, str, dict[str, object], str]]":

@@ -12,7 +12,7 @@ from uuid import uuid4
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.calls import REPLACES
-from graph_agent.graph.history import printable
+from graph_agent.graph.history import printable, words_of
 from graph_agent.graph.shrinking import is_summary
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def requests_in(messages: "Sequence[AnyMessage]") -> tuple[str, ...]:
         if is_summary(message):
             asked.extend(map(str, message.response_metadata.get(_REQUESTS) or ()))
         elif message.type == "human":
-            asked.append(_cut(message.text, _REQUEST_CHARS))
+            asked.append(_cut(words_of(message), _REQUEST_CHARS))
     # The first says what it is all about.
     return tuple(asked if len(asked) <= _MOST_REQUESTS else [asked[0], *asked[1 - _MOST_REQUESTS :]])
 

@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.errors import UsageError
 from graph_agent.events import SessionOpened, TurnStarted, Warned
-from graph_agent.graph.history import printable
+from graph_agent.graph.history import TYPED, printable
 from graph_agent.session.api import Rest
 from graph_agent.session.branching import found_earlier
 from graph_agent.session.drive import Drive
@@ -94,9 +94,12 @@ class Turns:
 
     async def _send(self, position: Position, text: str, message_id: str | None) -> Rest:
         messages: list[Any] = [] if position.exists else [SystemMessage(self.parts.instructions())]
-        said = await self.parts.mentions.told(printable(text), self.drive.scope)
-        images = {"images": list(said.images)} if said.images else {}
-        messages.append(HumanMessage(printable(said.text), id=message_id, additional_kwargs=images))
+        words = printable(text)
+        said = await self.parts.mentions.told(words, self.drive.scope)
+        brought: dict[str, Any] = {"images": list(said.images)} if said.images else {}
+        if said.text != words:
+            brought[TYPED] = len(words)
+        messages.append(HumanMessage(printable(said.text), id=message_id, additional_kwargs=brought))
         self.parts.bus.publish(TurnStarted(text))
         for note in said.notes:
             self.parts.bus.publish(Warned(note))
