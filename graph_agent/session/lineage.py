@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from graph_agent.calls import FINAL
 from graph_agent.ports import Done, Journal
+from graph_agent.ports.descent import child_id
 from graph_agent.session.branching import open_calls
 from graph_agent.session.parts import SessionParts
 from graph_agent.session.run import Position
-from graph_agent.session.subagent import child_id
 
 __all__ = ["Since", "attempts_undone", "since"]
 

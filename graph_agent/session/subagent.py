@@ -1,6 +1,5 @@
 """What sub-agents are made of: whose they are, who opens them, and what of each its parent may use. Shapes only."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,7 +9,7 @@ from graph_agent.ports import Always, Answer, Proposal, Question
 from graph_agent.ports.purse import Purse, Used
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 
-__all__ = ["Answers", "Errand", "Failed", "Given", "Household", "Order", "Parent", "SubAgent", "Told", "child_id"]
+__all__ = ["Answers", "Errand", "Failed", "Given", "Household", "Order", "Parent", "SubAgent", "Told"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +170,3 @@ class Failed:
     error: str
     budget: str = ""
     """Of a limit that it shares with its parent: the setting."""
-
-
-def child_id(parent_thread: str, call_id: str, undone: int) -> str:
-    """The id of a sub-agent's thread: every life finds it; a call that runs again after a rewind gets another."""
-    text = "\0".join((parent_thread, call_id, str(undone)))
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -12,6 +12,7 @@ from typing import Any
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import CallStarted, Event, EventBus, StepStarted, Warned
 from graph_agent.ports import Answer, Question
+from graph_agent.ports.descent import child_id
 from graph_agent.ports.purse import Purse, Used
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 from graph_agent.session.subagent import (
@@ -24,7 +25,6 @@ from graph_agent.session.subagent import (
     Parent,
     SubAgent,
     Told,
-    child_id,
 )
 
 __all__ = ["SubAgents"]

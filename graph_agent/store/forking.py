@@ -2,7 +2,7 @@
 
 Everything up to the checkpoint is copied: its line of checkpoints, what the conversation shows there, every row of
 the journal about a call in it. Answers come along as history only: none stands in the new thread, so what is open
-is asked again. Contents in blobs are named by both.
+is asked again. Contents in blobs are named by both. The sub-agents of these calls are copied as they stand now.
 """
 
 import json
@@ -10,6 +10,7 @@ import sqlite3
 from typing import Any, NamedTuple
 
 from graph_agent.errors import UnknownId, UsageError
+from graph_agent.ports.descent import moved_child
 from graph_agent.store.jsontext import json_text
 from graph_agent.store.listing import timestamp
 from graph_agent.store.projections import Projections
@@ -90,6 +91,13 @@ UPDATE threads SET updated_at = :at, turns = (SELECT count(*) FROM transcript WH
 """,
 )
 
+_CHILDREN = f"""
+SELECT thread_id, parent_call, checkpoint_id, (SELECT coalesce(max(attempt), 0) FROM journal j
+    WHERE j.thread_id = c.parent_thread AND j.call_id = c.parent_call)
+FROM threads c WHERE parent_thread = :source AND parent_call IN ({_CALLS}) AND checkpoint_id IS NOT NULL
+"""  # noqa: S608 - names only
+_ADOPT = "UPDATE threads SET parent_thread = ?, parent_call = ? WHERE thread_id = ?"
+
 
 class Fork(NamedTuple):
     """What is to be made of what."""
@@ -123,6 +131,12 @@ def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Project
     named["calls"] = json_text(_calls(connection, fork.target))
     for statement in _FACTS:
         connection.execute(statement, named)
+    children = connection.execute(_CHILDREN, named).fetchall()
+    for child, call_id, head, attempts in children:
+        target = moved_child(child, call_id, attempts, (fork.source, fork.target))
+        if target is not None:
+            fork_thread(connection, Fork(child, head, target, fork.at), projections)
+            connection.execute(_ADOPT, (fork.target, call_id, target))
 
 
 def _require_free(connection: sqlite3.Connection, thread_id: str) -> None:

@@ -173,7 +173,8 @@ class _Life:
     def _somewhere(self, what: str) -> str:
         """Some checkpoint of the thread; the log says that it is gone back to, and what had begun by then."""
         with sqlite3.connect(self._world.database) as connection:
-            places = connection.execute("SELECT checkpoint_id FROM checkpoints WHERE checkpoint_ns = ''").fetchall()
+            of = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
+            places = connection.execute(of, (THREAD,)).fetchall()
             begun = connection.execute("SELECT call_id, attempt FROM journal").fetchall()
         connection.close()
         place: str = random.choice(places)[0]

@@ -184,6 +184,14 @@ SUB_AGENTS = Scene(
 )
 """Two work at once, and each asks."""
 
+REWOUND_FAMILY = Scene(
+    "sub-agents rewound with their parent",
+    (((_READ,),), ((_TASK, _TASK), (_WRITE,))),
+    task=((_WRITE, _BASH), (_READ,)),
+    rewinds=True,
+)
+"""What they wrote goes back as well."""
+
 SCENES: tuple[Scene, ...] = (
     Scene(
         "approve, auto and reject in one message",
@@ -215,6 +223,7 @@ SCENES: tuple[Scene, ...] = (
     *SMALL_EFFECTS,
     COMPACTED,
     SUB_AGENTS,
+    REWOUND_FAMILY,
 )
 
 

@@ -14,10 +14,10 @@ from graph_agent.config.load import load_settings
 from graph_agent.events import Event, EventBus
 from graph_agent.inspect import Reader
 from graph_agent.ports import ModelRequest, OnDelta
+from graph_agent.ports.descent import child_id
 from graph_agent.session.api import Rest
 from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
-from graph_agent.session.subagent import child_id
 from tests.fakes.scripted_model import text
 
 __all__ = ["PARENT", "Family", "TaskModel", "asked"]
