@@ -27,7 +27,6 @@ TESTED_THROUGH = {
     "graph_agent/session/evidence.py": COMMANDS,
     "graph_agent/session/run.py": TURNS,
     "graph_agent/session/session.py": TURNS,
-    "graph_agent/session/subagent.py": "tests/graph_agent/session/test_subagents.py",
     "graph_agent/session/turns.py": TURNS,
     "tools/file_ops/grep_report.py": "tests/tools/file_ops/test_grep.py",
     "tools/walking.py": "tests/tools/file_ops/test_glob.py",
