@@ -29,9 +29,10 @@ def main() -> int:
     """Run the command line; returns its exit code."""
     _leave_workspace()
     if sys.argv[1:] == ["--version"]:  # answered before the command line is loaded: scripts ask for it often
-        from graph_agent.cli.version import tell_version  # noqa: PLC0415 - only now is the path safe
+        from graph_agent.cli.boundary import guarded  # noqa: PLC0415 - only now is the path safe
+        from graph_agent.cli.version import tell_version  # noqa: PLC0415 - as above
 
-        return tell_version()
+        return guarded(tell_version)
     import signal  # noqa: PLC0415 - as above
 
     # While modules are loaded nothing is at stake, and an exception would pass through code that is not ours.

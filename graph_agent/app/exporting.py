@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from graph_agent.app.secrets import known_secrets
@@ -25,4 +25,5 @@ def exported(database: Path, text: str, here: str | None) -> Iterator[Iterator[s
     with Reader.open(database) as reader:
         thread_id = reader.resolve(text, here, ("thread", "checkpoint")).thread_id
         blobs, secrets = FileBlobs(blob_dir(database)), known_secrets(os.environ)
-        yield reader.export(thread_id, blobs.get, secrets)
+        with closing(reader.export(thread_id, blobs.get, secrets)) as lines:
+            yield lines

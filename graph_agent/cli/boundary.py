@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from graph_agent.cli.escape import escape
 from graph_agent.errors import AgentError
@@ -42,6 +42,7 @@ def _run(command: Callable[[], object]) -> int:
         return leaving.code if isinstance(leaving.code, int) else _FAILED * (leaving.code is not None)
     except AgentError as failure:
         _tell(escape(str(failure), multiline=True))
+        _tell_debugged(failure)
         return failure.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -49,7 +50,7 @@ def _run(command: Callable[[], object]) -> int:
         return _FAILED
     except Exception as bug:  # noqa: BLE001 - the boundary of the command line: a user never sees a traceback
         if isinstance(bug, OSError) and bug.errno == errno.ENOSPC:
-            _tell("there is no space left to write to: make room, and see with `graph-agent calls` what was done")
+            _tell_full()
         else:
             _tell_bug(bug)
         return _FAILED
@@ -87,22 +88,51 @@ def _tell_bug(bug: Exception) -> None:
     _tell(escape(f"unexpected {type(bug).__name__}: {said}; this is a fault of graph-agent, {where}"))
 
 
+def _tell_full() -> None:
+    """Where it is the output itself that takes no more, its last flush tells that."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return
+    _tell(
+        "there is no space left on the disk, or where the output goes: make room; `graph-agent calls` shows what was done"
+    )
+
+
+def _tell_debugged(failure: AgentError) -> None:
+    if os.environ.get("GRAPH_AGENT_DEBUG"):
+        from graph_agent.cli.logs import debugged
+
+        _tell(escape(debugged(failure)))
+
+
 def _tell(safe: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(f"graph-agent: {safe}\n")
 
 
 def _flushed(code: int) -> int:
-    """Flush stdout now: a reader that has gone must not become a complaint while Python shuts down."""
+    """Flush the streams now: one that takes no more must not become a complaint while Python shuts down."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return code or _FAILED
+        _drop(sys.stdout)
+        code = code or _FAILED
     except (OSError, ValueError) as failure:
         _tell(escape(f"the output could not be written: {failure}"))
-        return code or _FAILED
+        _drop(sys.stdout)
+        code = code or _FAILED
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _drop(sys.stderr)
     return code
+
+
+def _drop(stream: TextIO) -> None:
+    """Let what the stream still holds go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _keep(code: int) -> None:

@@ -10,13 +10,15 @@ from pathlib import Path
 from graph_agent.config.paths import data_dir
 from graph_agent.config.private import make_private_folder
 
-__all__ = ["log_privately", "log_traceback"]
+__all__ = ["debugged", "log_privately", "log_traceback"]
 
 _LIMIT_BYTES = 1_000_000
 
 
 def log_privately() -> None:
-    """Send what is logged, by us or by a library, to the log file instead of the terminal."""
+    """Send what is logged, by us or by a library, to the log file instead of the terminal: all with `--debug`."""
+    if os.environ.get("GRAPH_AGENT_DEBUG"):
+        logging.getLogger().setLevel(logging.DEBUG)
     logging.getLogger().addHandler(_PrivateFile(_log_file()))
 
 
@@ -28,7 +30,7 @@ def log_traceback(error: BaseException) -> Path | None:
         logging.ERROR,
         __file__,
         0,
-        "unexpected error",
+        f"{type(error).__name__}",
         None,
         (type(error), error, error.__traceback__),
     )
@@ -40,6 +42,13 @@ def log_traceback(error: BaseException) -> Path | None:
     except OSError:
         return None
     return path
+
+
+def debugged(failure: BaseException) -> str:
+    """With `--debug` writes the traceback of a failure down, and says where it is; empty without."""
+    if not os.environ.get("GRAPH_AGENT_DEBUG"):
+        return ""
+    return f"its traceback is in {log_traceback(failure) or 'no file: the log cannot be written'}"
 
 
 def _log_file() -> Path:

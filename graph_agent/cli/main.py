@@ -24,6 +24,7 @@ from graph_agent.cli.inspect import inspect_command
 from graph_agent.cli.mcp import mcp_app
 from graph_agent.cli.memory import memory_app
 from graph_agent.cli.model import model_app
+from graph_agent.cli.options import DEBUG_HELP
 from graph_agent.cli.plain import PlainCommand, ResumingCommand, RootGroup
 from graph_agent.cli.policy import policy_app
 from graph_agent.cli.recover import recover_command
@@ -87,6 +88,7 @@ def main() -> int:
 def root(
     context: typer.Context,
     show_version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help=DEBUG_HELP)] = False,
     install_completion: Annotated[
         str | None,
         typer.Option(
@@ -103,6 +105,8 @@ def root(
     ] = None,
 ) -> None:
     """A terminal coding agent you can kill: every tool call is a durable record."""
+    if debug:
+        os.environ["GRAPH_AGENT_DEBUG"] = "1"
     if show_version:
         raise typer.Exit(tell_version())
     if install_completion is not None or show_completion is not None:

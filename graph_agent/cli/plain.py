@@ -13,7 +13,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from graph_agent.cli.options import DATABASE_HELP
+from graph_agent.cli.options import DATABASE_HELP, DEBUG_HELP
 
 __all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "RootGroup", "StartingCommand"]
 
@@ -44,10 +44,10 @@ class PlainCommand(TyperCommand):
     """A command; pass as `cls` to `Typer.command`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, texts and flags among them made plain; `--db` is one of every command."""
+        """The parameters, texts and flags among them made plain; `--db` and `--debug` are of every command."""
         *own, last = [_plain(parameter) for parameter in super().get_params(ctx)]
-        is_there = any(parameter.name == "db" for parameter in own)
-        return [*own, last] if is_there else [*own, _database_option(), last]
+        names = {parameter.name for parameter in own}
+        return [*own, *(option for option in _everywhere() if option.name not in names), last]
 
     def get_short_help_str(self, limit: int = _ANY_LENGTH) -> str:
         """The first sentence, whole."""
@@ -143,18 +143,28 @@ def _name(db: str | None) -> str | None:
 _Database = Annotated[str | None, Option("--db", metavar="FILE", help=DATABASE_HELP, callback=_name)]
 
 
+def _debug(*, debug: bool) -> bool:
+    if debug:
+        os.environ["GRAPH_AGENT_DEBUG"] = "1"
+    return debug
+
+
+_Debug = Annotated[bool, Option("--debug", help=DEBUG_HELP, callback=_debug, hidden=True)]
+
+
 @cache
-def _database_option() -> Any:
-    """`--db` for a command that itself opens no database: what it loads finds this one."""
+def _everywhere() -> tuple[Any, ...]:
+    """`--db` for commands that open no database themselves: what they load finds this one. And `--debug`."""
     program = Typer(add_completion=False)
 
     @program.command()
-    def _(db: _Database = None) -> None:
+    def _(db: _Database = None, debug: _Debug = False) -> None:
         pass
 
-    option = _plain(get_command(program).params[0])
-    option.expose_value = False
-    return option
+    options = tuple(map(_plain, get_command(program).params[:2]))
+    for option in options:
+        option.expose_value = False
+    return options
 
 
 def _plain(parameter: Any) -> Any:

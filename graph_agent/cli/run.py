@@ -14,6 +14,7 @@ from graph_agent.cli.conversation import Conversation, Opener
 from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit, exit_for
 from graph_agent.cli.left_open import left_open, shared_ids
+from graph_agent.cli.logs import debugged
 from graph_agent.cli.news import News
 from graph_agent.cli.own_stdout import own_stdout
 from graph_agent.cli.report import failure_report, rest_report, resume_lines, waiting_lines
@@ -148,6 +149,8 @@ class _Run:
     def _failed(self, failure: AgentError) -> int:
         status = {Exit.MODEL: "model_error", Exit.HELD: "held"}.get(Exit(failure.exit_code), "failed")
         self._news.tell(f"graph-agent: {failure}")
+        if told := debugged(failure):
+            self._news.tell(told)
         self._print(failure_report(status, str(failure), self._thread_id), "")
         self._tell_resume()
         return failure.exit_code

@@ -8,7 +8,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -41,7 +41,7 @@ _BY_KEY = {"pruned": "checkpoint_id", "rewinds": "id"}
 
 def export_thread(
     database: ReadOnlyDatabase, thread_id: str, blob: Callable[[str], bytes], secrets: Sequence[str] = ()
-) -> Iterator[str]:
+) -> Generator[str, None, None]:
     """The lines of the file, made as they are taken; all rows are as they stood when the first was.
 
     Args:

@@ -3,7 +3,7 @@
 Plain and synchronous, standard library and a msgpack decoder only. Shares only the file format with the graph.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -163,7 +163,9 @@ class Reader:
         """Messages of all threads that hold every word of the text, newest first; looked for as they are taken."""
         return read_hits(self._database, text)
 
-    def export(self, thread_id: str, blob: Callable[[str], bytes], secrets: Sequence[str] = ()) -> Iterator[str]:
+    def export(
+        self, thread_id: str, blob: Callable[[str], bytes], secrets: Sequence[str] = ()
+    ) -> Generator[str, None, None]:
         """The lines of a file that holds the thread whole; see `export_thread`.
 
         Raises:

@@ -1,5 +1,6 @@
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from graph_agent.cli.boundary import guarded
 from graph_agent.errors import ThreadHeld, UsageError
+from tests.scenarios.command import Command
 
 _ROOT = Path(__file__).parents[3]
 
@@ -21,6 +23,14 @@ def _own_signals() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(scope="module")
+def exportable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a thread that can be exported."""
+    command = Command(tmp_path_factory.mktemp("exportable"))
+    command("run", "list", "--thread", "shop")
+    return command.folder / "home"
 
 
 def _program(body: str, folder: Path) -> subprocess.Popen[str]:
@@ -120,6 +130,45 @@ def test_a_full_device_is_named_as_what_it_is(tmp_path: Path) -> None:
     out, err = ended.communicate()
 
     assert (ended.returncode, out, "no space left" in err, "unexpected" in err) == (1, "", True, False)
+
+
+@pytest.mark.parametrize("command", [["--version"], ["--help"], ["config", "path"], ["threads", "export", "shop"]])
+@pytest.mark.parametrize(("place", "told"), [(">/dev/full", "o space left"), (">&-", ""), ("2>/dev/full", "")])
+def test_an_output_that_takes_nothing_is_told_in_one_line_and_ends_with_1(
+    exportable: Path, command: list[str], place: str, told: str
+) -> None:
+    words = shlex.join([sys.executable, "-m", "graph_agent", *command])
+
+    ended = subprocess.run(
+        ["sh", "-c", f"exec {words} {place}"],
+        cwd=_ROOT,
+        env={**os.environ, "GRAPH_AGENT_HOME": str(exportable)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1) if told else (0, 0)
+    assert told in ended.stderr
+
+
+@pytest.mark.parametrize("words", [["--debug", "inspect", "nothing"], ["inspect", "nothing", "--debug"]])
+def test_with_debug_the_traceback_of_a_failure_is_in_the_private_log_and_its_place_is_told(
+    tmp_path: Path, words: list[str]
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "graph_agent", *words],
+        cwd=_ROOT,
+        env={**os.environ, "GRAPH_AGENT_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    log = tmp_path / "data" / "logs" / "graph-agent.log"
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
+    assert ended.stderr.endswith(f"its traceback is in {log}\n")
+    assert "NothingYet" in log.read_text()
 
 
 def test_a_termination_ends_with_143(tmp_path: Path) -> None:
