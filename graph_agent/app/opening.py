@@ -15,6 +15,7 @@ from graph_agent.app.plugins import full_registry
 from graph_agent.app.project import notices, project_at
 from graph_agent.app.roots import roots_of, wished_roots
 from graph_agent.app.servers import SessionServers
+from graph_agent.app.tooling import policy_of
 from graph_agent.app.wiring import Store, open_store, session_parts
 from graph_agent.config.load import load_settings
 from graph_agent.config.profiles import with_model
@@ -66,6 +67,7 @@ async def open_session(
     folder = await asyncio.to_thread(existing_folder, workspace)
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
     settings = load_settings(os.environ, flags=_as_settings(given), project=project)
+    policy_of(settings)  # A wrong rule is told before there is a thread.
     async with AsyncExitStack() as opened:
         bus = bus or EventBus()
         session = await _open(_wish(folder, thread_id, given), settings, bus, opened)

@@ -95,7 +95,8 @@ def _tell_full() -> None:
     except OSError:
         return
     _tell(
-        "there is no space left on the disk, or where the output goes: make room; `graph-agent calls` shows what was done"
+        "there is no space left on the disk, or where the output goes: make room; "
+        "`graph-agent calls` shows what was done"
     )
 
 

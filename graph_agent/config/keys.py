@@ -22,8 +22,10 @@ def known_keys() -> tuple[str, ...]:
 
 def meant_key(key: str) -> str:
     """A sentence for somebody who wrote a key that does not exist."""
+    if any(known.startswith(f"{key}.") for known in known_keys()):
+        return f"It is a table: write a line [{key}], and its keys below that."
     close = difflib.get_close_matches(key, known_keys(), n=1) or _with_that_last_word(key)
-    return f"Did you mean {close[0]!r}?" if close else f"Known keys: {', '.join(known_keys())}."
+    return f"Did you mean {close[0]!r}?" if close else "`graph-agent config show` lists all there are."
 
 
 def _with_that_last_word(key: str) -> list[str]:

@@ -3,18 +3,17 @@
 A project says something only as far as the user trusted its folder, and never more than `tightening` lets through.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from graph_agent.config.found import Found, flattened
+from graph_agent.config.found import Found
 from graph_agent.config.keys import known_keys, meant_key
 from graph_agent.config.paths import config_dir
 from graph_agent.config.plain import plain_text
 from graph_agent.config.project import Project
-from graph_agent.config.tightening import Ignored, project_settings
+from graph_agent.config.tightening import Ignored, project_settings, read_tables
 from graph_agent.errors import ConfigError
 
 __all__ = ["ENVIRONMENT", "FLAGS", "Layer", "config_file", "read_layers", "refuse_bypass"]
@@ -97,12 +96,12 @@ def refuse_bypass(mode: Found | None) -> None:
 
 def _from_file(path: Path) -> dict[str, Found]:
     try:
-        tables = tomllib.loads(plain_text(path))
+        text = plain_text(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read as TOML: {error}. Correct it or move it away.") from error
-    found = {key: Found(value, str(path)) for key, value in flattened(tables)}
+    found = {key: Found(value, str(path)) for key, value in read_tables(text, str(path)).items()}
     for key in found:
         if key not in known_keys():
             raise ConfigError(f"{path}: unknown key {key!r}. {meant_key(key)}")

@@ -81,7 +81,7 @@ def _with_profile(settings: Settings, names: Sequence[Any]) -> Settings:
 def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:
     first = error.errors(include_url=False)[0]
     place = [str(part) for part in first["loc"]]
-    said = f"{first['msg'].removeprefix('Value error, ')}."
+    said = f"{_in_toml(first['msg'].removeprefix('Value error, '))}."
     if place[0] in found and len(place) > 1:
         # A table of the user's own names: what stands beside the wrong value is not shown, it may be a secret.
         return f"{found[place[0]].origin}: {'.'.join(place)}: {said}"
@@ -89,6 +89,11 @@ def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:
     item = found.get(key, Found(first["input"], "settings"))
     shown = "(hidden)" if key in SECRET_KEYS else repr(_without_user(item.value))
     return f"{item.origin}: {key} = {shown}: {said}"
+
+
+def _in_toml(message: str) -> str:
+    """The message in the words of a config file, which knows lists and tables."""
+    return message.replace("a valid tuple", "a list").replace("a valid dictionary", "a table")
 
 
 def _without_user(value: Any) -> Any:

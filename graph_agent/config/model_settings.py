@@ -1,10 +1,10 @@
 """How one model is reached and asked: table `[model]`, and each `[models.NAME]`. Values only."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
 __all__ = ["OPENAI_BASE_URL", "HeaderValue", "HttpUrl", "ModelSettings", "Price", "Section", "is_http_url"]
 
@@ -51,6 +51,15 @@ class Section(BaseModel):
     """Settings that belong together: frozen, and with no field that is not known."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_boolean_as_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        kinds = {field.annotation, *get_args(field.annotation)}
+        if isinstance(value, bool) and kinds & {int, float} and bool not in kinds:
+            raise ValueError("Input should be a number, not true or false")
+        return value
 
 
 class ModelSettings(Section):

@@ -8,7 +8,7 @@ __all__ = ["plain_text"]
 
 
 def plain_text(path: Path, *, errors: str = "strict") -> str:
-    """The text of a file.
+    """The text of a file, without the mark that some editors begin it with.
 
     Raises:
         OSError: it cannot be read, or is no plain file.
@@ -16,4 +16,4 @@ def plain_text(path: Path, *, errors: str = "strict") -> str:
     """
     if kind := odd_kind(path):
         raise OSError(f"it is {kind}, not a file")
-    return path.read_text(encoding="utf-8", errors=errors)
+    return path.read_text(encoding="utf-8", errors=errors).removeprefix("\ufeff")

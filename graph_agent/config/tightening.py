@@ -14,7 +14,16 @@ from graph_agent.config.project import NOT_TRUSTED, Project
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError
 
-__all__ = ["ADDED", "Ignored", "ProjectSettings", "item_key", "origins_of_items", "project_settings", "together"]
+__all__ = [
+    "ADDED",
+    "Ignored",
+    "ProjectSettings",
+    "item_key",
+    "origins_of_items",
+    "project_settings",
+    "read_tables",
+    "together",
+]
 
 ADDED = (
     *("policy.allow", "policy.ask", "policy.deny", "mcp_servers", "tools"),
@@ -88,7 +97,7 @@ def project_settings(project: Project, standing: Mapping[str, Found]) -> Project
         return ProjectSettings()
     place = str(project.config_path)
     try:
-        said = _tables(project.config.text, place)
+        said = read_tables(project.config.text, place)
     except ConfigError:
         if project.counts:
             raise
@@ -119,9 +128,14 @@ def item_key(key: str, item: Any) -> str:
     return f"{key}.{name}"
 
 
-def _tables(text: str, place: str) -> dict[str, Any]:
+def read_tables(text: str, place: str) -> dict[str, Any]:
+    """The values of a config file, by dotted key.
+
+    Raises:
+        ConfigError: it is no TOML.
+    """
     try:
-        return dict(flattened(tomllib.loads(text)))
+        return dict(flattened(tomllib.loads(text.removeprefix("\ufeff"))))
     except (ValueError, RecursionError) as error:
         why = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
         raise ConfigError(f"{place} cannot be read as TOML: {why}. Correct it or move it away.") from error

@@ -116,6 +116,16 @@ def test_a_refusal_after_a_kill_at_the_question_is_the_same(set_up: SetUp) -> No
     assert ("refused" in refused, "not now" in refused, bench.server.faults) == (True, True, [])
 
 
+def test_a_rule_that_is_none_is_told_before_there_is_a_thread(set_up: SetUp) -> None:
+    bench = set_up(TXT("ok"))
+    bench.configure('[policy]\nallow = ["bash("]\n')
+
+    ran = bench.ask("go", "--output", "json")
+
+    assert (ran.code, json.loads(ran.out)["status"], "'bash(' is no rule" in ran.err) == (2, "failed", True)
+    assert bench.command.json("threads", "list") == {"threads": []}
+
+
 def test_in_dont_ask_mode_the_model_is_told_that_nobody_could_be_asked(set_up: SetUp) -> None:
     bench = set_up(
         TCS(

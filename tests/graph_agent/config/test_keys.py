@@ -18,5 +18,9 @@ def test_a_key_written_wrong_is_recognised(written: str, meant: str) -> None:
     assert meant_key(written) == f"Did you mean {meant!r}?"
 
 
-def test_a_key_like_none_is_answered_with_all() -> None:
-    assert meant_key("zzz") == f"Known keys: {', '.join(known_keys())}."
+def test_a_key_like_none_is_answered_with_where_all_are_listed() -> None:
+    assert meant_key("zzz") == "`graph-agent config show` lists all there are."
+
+
+def test_a_table_written_as_a_key_is_told_as_one() -> None:
+    assert meant_key("model") == "It is a table: write a line [model], and its keys below that."

@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 
-from graph_agent.config.keys import known_keys
 from graph_agent.config.load import load_settings
 from graph_agent.config.settings import ModelSettings, PolicySettings, Settings
 from graph_agent.errors import ConfigError
@@ -96,6 +95,29 @@ def test_a_wrong_value_is_named_with_its_file_key_value_and_what_is_expected(tmp
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("max_steps = true", "max_steps = True: Input should be a number, not true or false."),
+        ("[policy]\nallow = 'bash'", "policy.allow = 'bash': Input should be a list."),
+        ("[model]\nheaders = 'x'", "model.headers = (hidden): Input should be a table."),
+        ("x = " + "[" * 5000, "cannot be read as TOML: it is nested too deeply. Correct it or move it away."),
+    ],
+)
+def test_a_value_of_another_type_is_told_in_the_words_of_the_file(tmp_path: Path, text: str, said: str) -> None:
+    write_config(tmp_path, text)
+
+    assert complaint({"GRAPH_AGENT_HOME": str(tmp_path)}).endswith(said)
+
+
+def test_the_mark_that_some_editors_begin_a_file_with_is_no_part_of_it(tmp_path: Path) -> None:
+    write_config(tmp_path, "\ufeffmax_steps = 3\r\nmode = 'plan'\r\n")
+
+    settings = load_settings({"GRAPH_AGENT_HOME": str(tmp_path)})
+
+    assert (settings.max_steps, settings.mode) == (3, "plan")
+
+
 def test_a_wrong_value_is_named_with_its_variable(tmp_path: Path) -> None:
     env = {"GRAPH_AGENT_HOME": str(tmp_path), "OPENAI_BASE_URL": "localhost:8080"}
 
@@ -116,8 +138,9 @@ def test_a_wrong_value_is_named_with_its_flag(tmp_path: Path) -> None:
     [
         ("[model]\nbaseurl = 'x'\n", "unknown key 'model.baseurl'. Did you mean 'model.base_url'?"),
         ("base_url = 'x'\n", "unknown key 'base_url'. Did you mean 'model.base_url'?"),
+        ("policy = 'x'\n", "unknown key 'policy'. It is a table: write a line [policy], and its keys below that."),
         ("[policy]\nalow = []\n", "unknown key 'policy.alow'. Did you mean 'policy.allow'?"),
-        ("zzz = 1\n", "unknown key 'zzz'. Known keys: " + ", ".join(known_keys()) + "."),
+        ("zzz = 1\n", "unknown key 'zzz'. `graph-agent config show` lists all there are."),
     ],
 )
 def test_an_unknown_key_is_an_error_with_a_near_match(tmp_path: Path, text: str, near: str) -> None:
