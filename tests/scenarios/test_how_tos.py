@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import shlex
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from tests.scenarios.command import Command, until
 from tests.scenarios.pages import Follower, steps_of
 
 ROW = re.compile(r"^\| `(\w+)` `(\{.*\})` \| (allow|ask|deny) \|$", re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 TOML = re.compile(r"^```toml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -48,6 +50,22 @@ def test_recovery_after_a_crash_goes_as_its_page_shows(tmp_path: Path) -> None:
         return ""
 
     shown, came = Follower(type_in).follow(steps_of(page("recovery.md")))
+
+    assert came == shown
+
+
+def test_a_thread_of_another_program_is_read_as_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [program] = PYTHON.findall(page("other-graphs.md"))
+    (tmp_path / "report.py").write_text(program)
+    runpy.run_path("report.py")
+
+    def type_in(line: str) -> str:
+        return CliRunner().invoke(app, shlex.split(line)[1:], env={"COLUMNS": "100"}).output
+
+    shown, came = Follower(type_in).follow(steps_of(page("other-graphs.md")))
 
     assert came == shown
 
