@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from graph_agent.ports.thread_file import FORMAT, TABLES, VERSION, Column
+from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, Column
 
 __all__ = ["schema"]
 
@@ -34,7 +34,7 @@ def schema() -> str:
         **_closed(
             {
                 "format": {"const": FORMAT},
-                "version": {"const": VERSION},
+                "version": {"enum": [ALONE, VERSION]},
                 "thread_id": {"type": "string", "minLength": 1},
                 "rows": {"type": "array", "items": {"oneOf": rows}},
                 "blobs": {"type": "array", "items": content},
@@ -46,7 +46,9 @@ def schema() -> str:
 
 
 def _row(table: str, columns: Sequence[Column]) -> dict[str, Any]:
-    return {"title": table, **_closed({"table": {"const": table}, **{one.name: _value(one) for one in columns}})}
+    row = _closed({"table": {"const": table}, **{one.name: _value(one) for one in columns}})
+    row["properties"][SUB_AGENT] = {"type": "string", "minLength": 1}
+    return {"title": table, **row}
 
 
 def _value(column: Column) -> dict[str, Any]:

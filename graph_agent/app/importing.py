@@ -56,7 +56,7 @@ async def import_thread(database: Path, source: str, *, as_id: str | None = None
 
         def store_rows(connection: sqlite3.Connection) -> None:
             rows = (part for part in _parts(file) if isinstance(part, Row))
-            import_rows(connection, thread_id, rows, blobs, loads)
+            import_rows(connection, (exported_as, thread_id), rows, blobs, loads)
 
         async with await Database.open(database) as opened:
             await opened.run(lambda connection: require_free(connection, thread_id))

@@ -1,4 +1,6 @@
-"""Writes a thread out as JSON, whole: every row, and every content that a row names. Reads only, at one moment.
+"""Writes a thread out as JSON, whole, with its sub-agents: every row, and every content that a row names.
+
+Reads only, at one moment.
 
 Secrets do not go out: each is replaced by stars of its length, wherever it stands, so that nothing around it moves.
 A content that held one gets another name, and the rows name it so.
@@ -15,7 +17,7 @@ from typing import Any
 
 from graph_agent.errors import DamagedDatabase, StorageError, UsageError
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.ports.thread_file import FORMAT, TABLES, VERSION, Column, Seal, Unfit, written
+from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, Column, Seal, Unfit, written
 
 __all__ = ["export_thread"]
 
@@ -64,29 +66,36 @@ def export_thread(
                 f"a rewind of thread {thread_id!r} was broken off; `graph-agent resume {thread_id}` finishes it, "
                 "then it can be exported"
             )
-        page = _Page(thread_id, _Hidden(secrets, blob))
+        below = [child for (child,) in database.rows(_BELOW, (thread_id,))]
+        page = _Page(thread_id, VERSION if below else ALONE, _Hidden(secrets, blob))
         yield from page.begin()
-        for table, columns in TABLES.items():
-            if table in tables:
-                names = ", ".join(_INSTEAD.get((table, column.name), column.name) for column in columns)
-                order = _BY_KEY.get(table) or _ORDERS.get(table, "rowid")
-                rows = database.stream(
-                    f"SELECT {names} FROM {table} WHERE thread_id = ? ORDER BY {order}",  # noqa: S608 - names of our own
-                    (thread_id,),
-                )
-                with closing(rows):
-                    yield from map(partial(page.row, table, columns), rows)
+        for member in ("", *below):
+            for table in (table for table in TABLES if table in tables):
+                with closing(_rows(database, table, member or thread_id)) as rows:
+                    yield from map(partial(page.row, table, member), rows)
         yield from page.end()
 
 
+def _rows(database: ReadOnlyDatabase, table: str, thread_id: str) -> Generator[tuple[Any, ...]]:
+    names = ", ".join(_INSTEAD.get((table, column.name), column.name) for column in TABLES[table])
+    order = _BY_KEY.get(table) or _ORDERS.get(table, "rowid")
+    return database.stream(
+        f"SELECT {names} FROM {table} WHERE thread_id = ? ORDER BY {order}",  # noqa: S608 - names of our own
+        (thread_id,),
+    )
+
+
+_BELOW = """WITH RECURSIVE family(id, depth) AS (SELECT ?, 0 UNION SELECT c.thread_id, depth + 1 FROM threads c
+    JOIN family ON c.parent_thread = family.id WHERE c.parent_call IS NOT NULL AND depth < 100)
+    SELECT id FROM family JOIN threads t ON t.thread_id = id WHERE depth > 0 ORDER BY depth, t.rowid"""
 _BROKEN_OFF = "SELECT 1 FROM rewinds WHERE thread_id = ? AND status NOT IN ('done', 'undone')"
 
 
 class _Page:
     """The file while it is written: what stands on a line of its own, and what ends the line before it."""
 
-    def __init__(self, thread_id: str, hidden: "_Hidden") -> None:
-        self._top = {"format": FORMAT, "version": VERSION, "thread_id": thread_id}
+    def __init__(self, thread_id: str, version: int, hidden: "_Hidden") -> None:
+        self._top = {"format": FORMAT, "version": version, "thread_id": thread_id}
         self._hidden = hidden
         self._seal = Seal()
         self._named: dict[str, None] = {}
@@ -96,7 +105,8 @@ class _Page:
         self._seal.add(self._top)
         yield f'{_json(self._top)[:-1]},"rows":['
 
-    def row(self, table: str, columns: Sequence[Column], row: Sequence[Any]) -> str:
+    def row(self, table: str, sub_agent: str, row: Sequence[Any]) -> str:
+        columns: Sequence[Column] = TABLES[table]
         try:
             values = {
                 column.name: written(column, self._hidden.value(stored))
@@ -109,7 +119,8 @@ class _Page:
         self._named |= self._hidden.take_named()
         comma = "," if self._rows else ""
         self._rows += 1
-        return comma + self._part({"table": table, **values})
+        of = {SUB_AGENT: sub_agent} if sub_agent else {}
+        return comma + self._part({"table": table, **of, **values})
 
     def end(self) -> Iterator[str]:
         yield '],"blobs":['

@@ -13,11 +13,27 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["FORMAT", "KINDS", "TABLES", "VERSION", "Column", "Seal", "Unfit", "written", "wrote"]
+__all__ = [
+    "ALONE",
+    "FORMAT",
+    "KINDS",
+    "SUB_AGENT",
+    "TABLES",
+    "VERSION",
+    "Column",
+    "Seal",
+    "Unfit",
+    "written",
+    "wrote",
+]
 
 FORMAT = "graph-agent thread"
-VERSION = 1
+VERSION = 2
 """Raised when an older program could no longer read what is written."""
+ALONE = 1
+"""Version of a file without sub-agents, which older programs read."""
+SUB_AGENT = "sub_agent"
+"""Key in a row of a sub-agent below the thread: the id of its own thread there. Parents come first."""
 
 Kind = Literal["text", "number", "bytes", "json", "json bytes"]
 KINDS: Mapping[str, str] = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from graph_agent.errors import UsageError
-from graph_agent.ports.thread_file import FORMAT, TABLES, VERSION, Seal, Unfit, wrote
+from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, Seal, Unfit, wrote
 
 __all__ = ["Content", "Row", "Top", "read_parts", "unfit"]
 
@@ -29,6 +29,8 @@ class Row:
 
     table: str
     values: dict[str, Any]
+    sub_agent: str = ""
+    """Thread of the sub-agent that it is about, there; empty for the thread itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def _top(value: dict[str, Any]) -> Top:
     if type(version) is int and version > VERSION:
         raise unfit(f"it has version {version}, and this program knows {VERSION}; update graph-agent")
     thread_id = value.get("thread_id")
-    if version != VERSION or not isinstance(thread_id, str) or not thread_id.strip():
+    if version not in (ALONE, VERSION) or not isinstance(thread_id, str) or not thread_id.strip():
         raise unfit("it does not say which version or which thread it is")
     return Top(thread_id)
 
@@ -91,10 +93,12 @@ def _row(value: Any) -> Row:
     columns = TABLES.get(table) if isinstance(table, str) else None
     if table is None or columns is None:
         raise unfit(f"there is no table {table!r}")
-    if value.keys() != {"table", *(column.name for column in columns)}:
+    sub_agent = value.get(SUB_AGENT, "")
+    names = value.keys() - {SUB_AGENT}
+    if names != {"table", *(column.name for column in columns)} or not isinstance(sub_agent, str):
         raise unfit(f"a row of {table} has other values than such a row has")
     try:
-        return Row(table, {column.name: wrote(column, value[column.name]) for column in columns})
+        return Row(table, {column.name: wrote(column, value[column.name]) for column in columns}, sub_agent)
     except (Unfit, RecursionError) as error:
         raise unfit(f"in a row of {table}, {error}") from error
 

@@ -1,4 +1,6 @@
-"""Takes an exported thread in: all of its rows in one transaction, once what they name is stored. Trusts no row.
+"""Takes an exported thread in, with its sub-agents: all rows in one transaction, once what they name is stored.
+
+Trusts no row.
 
 Permissions do not travel. No answer of a file stands, no permissive mode, nothing that was allowed "always"; and
 its checkpoints are noted as imported, so that a call which was open in one is judged and asked about anew.
@@ -7,11 +9,13 @@ its checkpoints are noted as imported, so that a call which was open in one is j
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, NamedTuple, get_args
 
 from graph_agent.calls import STATUSES
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
+from graph_agent.ports.descent import moved_child
 from graph_agent.ports.thread_file import TABLES
 from graph_agent.store.deltas import Loads
 from graph_agent.store.file_reading import Row, unfit
@@ -68,21 +72,85 @@ def require_free(connection: sqlite3.Connection, thread_id: str) -> None:
 
 
 def import_rows(
-    connection: sqlite3.Connection, thread_id: str, rows: Iterable[Row], blobs: Blobs, loads: Loads
+    connection: sqlite3.Connection,
+    ids: tuple[str, str],
+    rows: Iterable[Row],
+    blobs: Blobs,
+    loads: Loads,
 ) -> None:
-    """Store the rows under an id, within the transaction of the caller, who undoes it when this raises.
+    """Store the rows, within the transaction of the caller, who undoes it when this raises.
+
+    Args:
+        ids: of the thread where the file comes from, and here; those of sub-agents follow from it.
 
     Raises:
-        UsageError: the id is taken, or a row is none that this program writes.
+        UsageError: an id is taken, or a row is none that this program writes.
     """
+    exported_as, thread_id = ids
     require_free(connection, thread_id)
-    numbers: dict[int, int] = {}
+    family, numbers = _Family({exported_as: thread_id}), dict[int, int]()
     for row in rows:
         _require_sound(row, blobs, loads)
+        member = family.placed(connection, row) if row.sub_agent else row
         try:
-            _insert(connection, thread_id, row, numbers)
+            _insert(connection, family.here[row.sub_agent or exported_as], member, numbers)
         except sqlite3.IntegrityError as error:
             raise unfit(f"two rows of {row.table} exclude each other ({error})") from error
+    for member_id in family.here.values():
+        _complete(connection, member_id, loads)
+    family.rename_in_rewinds(connection, thread_id)
+
+
+_MOST_ATTEMPTS = 10_000
+"""Attempts at a call for a sub-agent that are looked through; no person has said retry more often."""
+
+
+class _Family(NamedTuple):
+    """The threads of a file."""
+
+    here: dict[str, str]
+    """Their ids here, by those there."""
+
+    def placed(self, connection: sqlite3.Connection, row: Row) -> Row:
+        """The row of a sub-agent as it belongs here; the one that names its thread comes first.
+
+        Raises:
+            UsageError: it is not below the thread, or not the sub-agent of its call, or its id is taken.
+        """
+        if row.sub_agent in self.here and row.table != "threads":
+            return row
+        there, call_id = row.values.get("parent_thread"), row.values.get("parent_call")
+        if row.sub_agent in self.here or there not in self.here or not isinstance(call_id, str):
+            raise unfit("a row is of a sub-agent that is none of this thread")
+        parent = self.here[there]
+        newest = "SELECT coalesce(max(attempt), 0) FROM journal WHERE thread_id = ? AND call_id = ?"
+        attempts = min(connection.execute(newest, (parent, call_id)).fetchone()[0], _MOST_ATTEMPTS)
+        moved = moved_child(row.sub_agent, call_id, attempts, (there, parent))
+        if moved is None:
+            raise unfit(f"a sub-agent in it is none of call {call_id!r}")
+        require_free(connection, moved)
+        self.here[row.sub_agent] = moved
+        return replace(row, values={**row.values, "parent_thread": parent})
+
+    def rename_in_rewinds(self, connection: sqlite3.Connection, thread_id: str) -> None:
+        """Let rewinds of the thread speak of these sub-agents by their ids here, and of no others.
+
+        Raises:
+            UsageError: one speaks of another thread.
+        """
+        rows = connection.execute("SELECT id, plan FROM rewinds WHERE thread_id = ?", (thread_id,)).fetchall()
+        for number, text in rows:
+            plan = json.loads(text)
+            along = plan.get("sub_agents", [])
+            if any(child not in self.here for child, *_ in along):
+                raise unfit("a rewind in it is about a thread that is not in it")
+            if along:
+                plan["sub_agents"] = [[self.here[child], *rest] for child, *rest in along]
+                connection.execute("UPDATE rewinds SET plan = ? WHERE id = ?", (json_text(plan), number))
+
+
+def _complete(connection: sqlite3.Connection, thread_id: str, loads: Loads) -> None:
+    """What follows from the rows of a thread, once all are there."""
     threads, checkpoints, has_head = connection.execute(_HEAD, {"id": thread_id}).fetchone()
     if threads != 1 or bool(checkpoints) != bool(has_head):
         raise unfit("its newest checkpoint is not in it")

@@ -1,18 +1,24 @@
-"""A thread with sub-agents that is forked: before, in and after their lives, and what becomes of both."""
+"""A thread with sub-agents that is forked or carried elsewhere, before, in and after their lives."""
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from docs._generate.thread_schema import schema
 from graph_agent.app.changes import changes_of
 from graph_agent.app.deleting import delete
 from graph_agent.app.forking import fork
+from graph_agent.app.importing import import_thread
 from graph_agent.app.pruning import PruneOrder, prune
 from graph_agent.app.rewinding import Order, rewind
+from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Reader
 from graph_agent.session.api import Rest
 from graph_agent.session.session import Session
 from tests.fakes.scripted_model import calls, text
+from tests.fakes.thread_files import export, reseal
 from tests.scenarios.family import PARENT, Family, TaskModel, asked
 
 _COPY = "copy"
@@ -115,3 +121,99 @@ async def test_deleted_or_pruned_a_copy_takes_its_own_along_and_no_others(family
 
     assert (len(pruned.threads), len(deleted.threads)) == (3, 3)
     assert (_kin(family, PARENT), before) == (before, before)
+
+
+async def _carried(family: Family, folder: Path, as_id: str | None = None) -> tuple[Family, str]:
+    """The parent with its sub-agents in another database, in the same workspace; and the file."""
+    written = export(family.database, PARENT)
+    file = folder / "thread.json"
+    file.write_text(written)
+    there = Family(folder, family.model)
+    await import_thread(there.database, str(file), as_id=as_id)
+    return there, written
+
+
+async def test_exported_and_imported_a_family_is_the_same_and_another_id_gives_them_ids_of_their_own(
+    family: Family, tmp_path: Path
+) -> None:
+    async with family.life() as session:
+        await session.send("go")
+        await _to_the_end(session, await session.send("work"))
+    folders = [tmp_path / name for name in ("same", "other")]
+    for folder in folders:
+        folder.mkdir()
+
+    same, written = await _carried(family, folders[0])
+    other, _ = await _carried(family, folders[1], _COPY)
+
+    document = json.loads(written)
+    jsonschema.validate(document, json.loads(schema()))
+    assert (document["version"], export(same.database, PARENT) == written) == (2, True)
+    assert (_kin(same, PARENT), len(_kin(other, _COPY))) == (_kin(family, PARENT), 3)
+    assert family.child("c1", _COPY) in _kin(other, _COPY)
+    assert [file.path for file in changes_of(other.database, _COPY, None).files] == ["a.txt"]
+
+
+@pytest.mark.parametrize("as_id", [None, _COPY])
+async def test_imported_while_a_sub_agent_waits_it_asks_there_and_goes_on_where_it_stood(
+    family: Family, tmp_path: Path, as_id: str | None
+) -> None:
+    async with family.life() as session:
+        await session.send("go")
+        asking = await session.send("work")
+        await session.decide(asking.questions[0].question, "approve")
+        deep = await session.proceed()
+    (tmp_path / "there").mkdir()
+    there, _ = await _carried(family, tmp_path / "there", as_id)
+
+    async with there.life(as_id or PARENT) as session:
+        again = await session.start()
+        rest = await _to_the_end(session, again)
+
+    assert asked(again) == asked(deep) == [("first > second", "bash")]
+    assert (rest.status, there.read("log.txt"), there.read("a.txt")) == ("done", "b\na\n", "")
+
+
+async def test_a_rewind_of_a_family_can_be_taken_back_where_it_was_imported(family: Family, tmp_path: Path) -> None:
+    async with family.life() as session:
+        start = (await session.send("go")).checkpoint_id
+        await _to_the_end(session, await session.send("work"))
+    await rewind(family.database, Order(start), lambda _: True)
+    (tmp_path / "there").mkdir()
+    there, _ = await _carried(family, tmp_path / "there", _COPY)
+
+    gone = family.read("a.txt")
+    done = await rewind(there.database, Order(_COPY, is_undo=True), lambda _: True)
+
+    assert (gone, done.is_done, family.read("a.txt")) == ("", True, "a.txt\n")
+    assert there.child("c1", _COPY) in [one.thread_id for one in done.survey.rewind.sub_agents]
+
+
+@pytest.mark.parametrize("way", ["rewind", "parent", "call", "row"])
+async def test_a_file_cannot_speak_of_threads_that_are_not_its_own(
+    family: Family, tmp_path: Path, way: str
+) -> None:
+    async with family.life() as session:
+        start = (await session.send("go")).checkpoint_id
+        await _to_the_end(session, await session.send("work"))
+    await rewind(family.database, Order(start), lambda _: True)
+    document = json.loads(export(family.database, PARENT))
+    rows = document["rows"]
+    child = next(row for row in rows if row["table"] == "threads" and "sub_agent" in row)
+    match way:
+        case "rewind":
+            plan = next(row for row in rows if row["table"] == "rewinds")["plan"]
+            plan["sub_agents"][0][0] = "somebody else's"
+        case "parent":
+            child["parent_thread"] = "somebody else's"
+        case "call":
+            child["parent_call"] = "another"
+        case _:
+            next(row for row in rows if row["table"] == "journal")["sub_agent"] = "somebody else's"
+    file = tmp_path / "crafted.json"
+    file.write_text(reseal(document))
+
+    with pytest.raises(UsageError, match="this is no thread that can be imported"):
+        await import_thread(tmp_path / "there", str(file))
+    with pytest.raises((NothingYet, UnknownId)), Reader.open(tmp_path / "there") as reader:
+        reader.thread(PARENT)

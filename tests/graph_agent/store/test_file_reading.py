@@ -76,7 +76,7 @@ def test_a_file_in_which_anything_was_changed_is_refused(place: int) -> None:
         ('{"rows": [' + "9" * 5000 + "]}", "not JSON"),
         ("{7: 1}", "no name"),
         (json.dumps(whole(format="other")), "its format is 'other'"),
-        (json.dumps(whole(version=2)), "version 2, and this program knows 1; update"),
+        (json.dumps(whole(version=3)), "version 3, and this program knows 2; update"),
         (json.dumps(whole(version="1")), "which version"),
         (json.dumps(whole(thread_id=" ")), "which thread"),
         (json.dumps(whole(thread_id=None)), "which thread"),

@@ -34,7 +34,8 @@ async def take_in(database: Database, text: str, blobs: FileBlobs, thread_id: st
     with file.open() as opened:
         parts = (part for part in read_parts(opened) if isinstance(part, Row))
         loads = StrictSerializer().loads_typed
-        await database.write(lambda connection: import_rows(connection, thread_id, parts, blobs, loads))
+        ids = ("thread-1", thread_id)
+        await database.write(lambda connection: import_rows(connection, ids, parts, blobs, loads))
 
 
 def changed(text: str, table: str, **values: Any) -> str:
