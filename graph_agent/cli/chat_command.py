@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.completion import ThreadedCompleter
 
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
-from graph_agent.cli.commands_of_chat import completions
+from graph_agent.cli.chat_offers import ChatOffers
 from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit
 from graph_agent.cli.opening import Target, aim, open_target
@@ -37,19 +37,20 @@ def open_chat(target: Target, message: str | None) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the chat needs a terminal for input and output; without one use `graph-agent run`")
     sys.stdout.write(f"graph-agent in {escape(str(target.workspace))}, /help lists the commands\n")
-    terminal = Terminal(_history(), WordCompleter(completions(), sentence=True))
+    offers = ChatOffers(target.workspace, database_path(os.environ, target.flags.get("db")))
+    terminal = Terminal(_history(), ThreadedCompleter(offers))
     with terminal.held():
-        return asyncio.run(_chat(terminal, target, message))
+        return asyncio.run(_chat(terminal, offers, target, message))
 
 
-async def _chat(terminal: Terminal, target: Target, message: str | None) -> int:
+async def _chat(terminal: Terminal, offers: ChatOffers, target: Target, message: str | None) -> int:
     """The prompt of a new thread is there before anything heavy is loaded, unless its folder is to be trusted."""
     if may_say_something(target.workspace) and not await _trust_settled(terminal, target):
         return Exit.DONE
     is_new = message is None and not target.exists
     first = asyncio.create_task(terminal.message()) if is_new else None
     await asyncio.sleep(0)
-    chat = await asyncio.to_thread(_built, terminal, target, message)
+    chat = await asyncio.to_thread(_built, terminal, offers, target, message)
     return await chat.run(first)
 
 
@@ -63,7 +64,7 @@ async def _trust_settled(terminal: Terminal, target: Target) -> bool:
     return True
 
 
-def _built(terminal: Terminal, target: Target, message: str | None) -> "Chat":
+def _built(terminal: Terminal, offers: ChatOffers, target: Target, message: str | None) -> "Chat":
     chat = importlib.import_module("graph_agent.cli.chat")
     setting = importlib.import_module("graph_agent.cli.setting")
     screen = importlib.import_module("graph_agent.cli.render.screen")
@@ -72,7 +73,9 @@ def _built(terminal: Terminal, target: Target, message: str | None) -> "Chat":
 
     def visit(target: Target) -> "Visit":
         chosen = replace(target, flags={**target.flags, "may_choose_model": True})
-        made: Visit = setting.Visit(lambda bus: open_target(chosen, seen.on(bus)), target.exists, target.last_life)
+        made: Visit = setting.Visit(
+            lambda bus: open_target(chosen, seen.on(offers.on(bus))), target.exists, target.last_life
+        )
         return made
 
     begins = setting.Setting(

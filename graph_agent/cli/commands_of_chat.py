@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "MODES", "Command", "completions"]
+__all__ = ["COMMANDS", "MODES", "Command"]
 
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
@@ -41,8 +41,3 @@ COMMANDS: dict[str, Command] = {
     "retry": Command("/retry", "ask the model again after an error, a limit or a stop"),
     "quit": Command("/quit", "leave; the thread can be resumed"),
 }
-
-
-def completions() -> list[str]:
-    """What Tab offers after a slash."""
-    return [*(f"/{name}" for name in COMMANDS), *(f"/mode {mode}" for mode in MODES)]

@@ -1,0 +1,93 @@
+"""The names of the workspace's files that a person may mean by what was typed of one. Reads folders, no file.
+
+What is hidden or git-ignored is left out, as in listings, until it is typed. A large tree is looked through as far
+as there is time for it; the folder that was typed is always looked at.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.context import ToolContext
+from tools.ignored import IgnoreRules, is_hidden
+from tools.paths import PathRefused, resolve
+from tools.walking import walk
+
+__all__ = ["FileNames"]
+
+_MOST = 30
+_SECONDS = 0.4
+"""So long the tree is looked through; whoever waits for the names types on meanwhile."""
+_FRESH_SECONDS = 5.0
+
+
+class _Enough(Exception):
+    """There was time for no more."""
+
+
+class FileNames:
+    """The names in one workspace; those of the whole tree are kept for some seconds."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace.resolve()
+        self._tree: list[str] = []
+        self._seen_at: float | None = None
+
+    def like(self, typed: str) -> list[str]:
+        """What may be meant, the likeliest first; folders end with a slash."""
+        typed = typed.removeprefix("./")
+        beside = list(self._beside(typed))
+        wanted = typed.lower()
+        if not wanted or typed.startswith(("/", "~", "../")):
+            return beside[:_MOST]
+        names = [name for name in self._names() if wanted in name.lower() and name != typed]
+        ranked = sorted(names, key=lambda name: (_rank(name.lower(), wanted), len(name), name))
+        return list(dict.fromkeys((*beside, *ranked)))[:_MOST]
+
+    def _beside(self, typed: str) -> Iterator[str]:
+        """What stands in the folder that was typed and begins as the rest of it."""
+        folder, slash, start = typed.rpartition("/")
+        place = Path(folder + slash or ".").expanduser()
+        path = place if place.is_absolute() else self._workspace / place
+        rules = IgnoreRules(self._workspace)
+        try:
+            with os.scandir(path) as found:
+                entries = sorted((one.name, one.is_dir()) for one in found if one.name.startswith(start))
+        except OSError:
+            return
+        for name, is_folder in entries:
+            is_left_out = is_hidden(name) or rules.ignores(path / name, is_folder=is_folder)
+            if not is_left_out or (start and start[0] == name[0]):
+                yield f"{folder}{slash}{name}{'/' if is_folder else ''}"
+
+    def _names(self) -> list[str]:
+        if self._seen_at is None or time.monotonic() - self._seen_at > _FRESH_SECONDS:
+            self._tree = _tree(self._workspace)
+            self._seen_at = time.monotonic()
+        return self._tree
+
+
+def _tree(workspace: Path) -> list[str]:
+    """Files and folders below, as far as there was time."""
+    until = time.monotonic() + _SECONDS
+    files: list[str] = []
+
+    def take(name: str) -> bool:
+        if time.monotonic() > until:
+            raise _Enough
+        files.append(name)
+        return False
+
+    with contextlib.suppress(_Enough, PathRefused, OSError):
+        walk(resolve(".", workspace=workspace), ToolContext(workspace), wanted=take, named=lambda _: False)
+    folders = {f"{folder}/" for name in files if (folder := name.rpartition("/")[0])}
+    return [*folders, *files]
+
+
+def _rank(name: str, wanted: str) -> int:
+    last = name.rstrip("/").rpartition("/")[2]
+    if name.startswith(wanted):
+        return 0
+    return 1 if last.startswith(wanted) else 2 if wanted in last else 3
