@@ -13,7 +13,7 @@ from pathlib import Path
 from tools.context import ToolContext
 from tools.ignored import IgnoreRules, is_hidden
 from tools.paths import PathRefused, resolve
-from tools.walking import walk
+from tools.walking import Interest, walk
 
 __all__ = ["FileNames"]
 
@@ -74,14 +74,14 @@ def _tree(workspace: Path) -> list[str]:
     until = time.monotonic() + _SECONDS
     files: list[str] = []
 
-    def take(name: str) -> bool:
+    def take(prefix: str, names: list[str]) -> list[str]:
         if time.monotonic() > until:
             raise _Enough
-        files.append(name)
-        return False
+        files.extend(f"{prefix}{name}" for name in names)
+        return []
 
     with contextlib.suppress(_Enough, PathRefused, OSError):
-        walk(resolve(".", workspace=workspace), ToolContext(workspace), wanted=take, named=lambda _: False)
+        walk(resolve(".", workspace=workspace), ToolContext(workspace), Interest(take, lambda _: False))
     folders = {f"{folder}/" for name in files if (folder := name.rpartition("/")[0])}
     return [*folders, *files]
 
