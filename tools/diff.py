@@ -16,7 +16,7 @@ _CONTEXT = 3
 
 def diff_of(path: str, before: str | None, after: str, *, digests: tuple[str | None, str]) -> DiffResult:
     """The change from before to after; `before` is None for a new file."""
-    if before is not None and max(before.count("\n"), after.count("\n")) >= _FINE_LINES:
+    if before is not None and (_is_long(before) or _is_long(after)):
         body = _coarse(_window(before, after))
     else:
         body = list(difflib.unified_diff(_lines(before or ""), _lines(after), n=_CONTEXT, lineterm="\n"))[2:]
@@ -25,6 +25,11 @@ def diff_of(path: str, before: str | None, after: str, *, digests: tuple[str | N
     added = sum(line.startswith("+") for line in body)
     removed = sum(line.startswith("-") for line in body)
     return DiffResult(path, digests[0], digests[1], text, added, removed)
+
+
+def _is_long(text: str) -> bool:
+    # Of a very long text its beginning tells.
+    return text.count("\n", 0, 100 * _FINE_LINES) >= _FINE_LINES or text.count("\n") >= _FINE_LINES
 
 
 def _lines(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from tools.kinds import ToolErrorType
@@ -123,11 +124,16 @@ _ACCESS_NOFOLLOW = os.access in os.supports_follow_symlinks and os.access in os.
 
 def _require_unchanged(before: Snapshot, max_bytes: int) -> None:
     now = look(before.resolved, max_bytes)
-    if now.as_seen() != before.as_seen():
+    if now.data != before.data or _identity(now) != _identity(before):
         raise PathRefused(
             ToolErrorType.EXECUTION,
             f"{before.resolved.given!r} was changed by someone else at this very moment; read it again.",
         )
+
+
+def _identity(file: Snapshot) -> tuple[Path, int | None, int | None]:
+    status = file.status
+    return file.resolved.path, status and status.st_dev, status and status.st_ino
 
 
 def _write_beside(before: Snapshot, data: bytes, parent: int, temp: tuple[str, int]) -> None:

@@ -72,10 +72,13 @@ def _decoded(data: bytes, encoding: str) -> str | None:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         return None
-    return text if text.encode(encoding, "surrogatepass") == data else None
+    # UTF-8 has one spelling for each text; the wide encodings take what they would write otherwise.
+    return text if encoding == "utf-8" or text.encode(encoding, "surrogatepass") == data else None
 
 
 def _majority(text: str) -> str | None:
+    if "\r" not in text:
+        return "\n" if "\n" in text else None
     pairs = text.count("\r\n")
     counts = {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
     newline = max(counts, key=lambda ending: counts[ending])

@@ -48,9 +48,9 @@ class FileChange:
         return {"diff": self.diff.as_json()}
 
 
-def planned(before: Snapshot, old: str | None, after: bytes) -> FileChange:
-    """The change from what was looked at, whose text is `old`, to these bytes."""
-    new, _ = decode(after)
+def planned(before: Snapshot, old: str | None, after: bytes, new: str | None = None) -> FileChange:
+    """The change from what was looked at, whose text is `old`, to these bytes, with `new` as their text if known."""
+    new = decode(after)[0] if new is None else new
     digests = (before.sha256, digest(after))
     return FileChange(before, after, diff_of(str(before.resolved.path), old, new, digests=digests))
 

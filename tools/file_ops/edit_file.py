@@ -172,7 +172,7 @@ def _plan(args: Mapping[str, Any], context: ToolContext) -> _Plan:
             raise PathRefused(ToolErrorType.VALIDATION, f"{which}: {why}") from why
         text, count = done.text, count + done.count
         remarks += [done.remark] if done.remark else []
-    change = planned(before, old, encoded(file_path, text, form))
+    change = planned(before, old, encoded(file_path, text, form), text)
     return _Plan(change, count, tuple(dict.fromkeys(remarks)))
 
 
