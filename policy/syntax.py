@@ -71,7 +71,8 @@ class _Walker:
         if isinstance(node, list):
             for item in node:
                 self.visit(item)
-        elif isinstance(node, dict):
+        elif isinstance(node, dict) and "Line" not in node:
+            # What has a line is a place in the text, of which there are more than of all else.
             self._visit_node(node, stdin)
 
     def _visit_node(self, node: Node, stdin: str) -> None:

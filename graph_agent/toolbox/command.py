@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -40,10 +41,33 @@ def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> Command
         if target.working_directory
         else cwd
     )
-    text = read_shell(target.text, parse_bash) if target.is_bash else unread(target.text, _NO_BASH)
+    text = _read(target.text) if target.is_bash else unread(target.text, _NO_BASH)
     redirects = tuple(_redirect(path, start, setting) for path in text.written)
     mentions = dict.fromkeys(_mentions(text, start, setting))
     return CommandFacts(text, redirects, tuple(mentions), start)
+
+
+def _read(text: str) -> ShellText:
+    try:
+        return _known(text)
+    except _NotUnderstood as not_understood:
+        return not_understood.text
+
+
+class _NotUnderstood(Exception):
+    """Keeps what could not be read out of what is remembered: the parser may have been slow, or missing."""
+
+    def __init__(self, text: ShellText) -> None:
+        super().__init__()
+        self.text = text
+
+
+@lru_cache(maxsize=256)
+def _known(text: str) -> ShellText:
+    read = read_shell(text, parse_bash)
+    if not read.is_read:
+        raise _NotUnderstood(read)
+    return read
 
 
 def _redirect(path: str, start: Path, setting: Setting) -> PathFact:
