@@ -49,7 +49,7 @@ class FileChange:
 
 
 def planned(before: Snapshot, old: str | None, after: bytes, new: str | None = None) -> FileChange:
-    """The change from what was looked at, whose text is `old`, to these bytes, with `new` as their text if known."""
+    """The change from what was looked at, whose text is `old`, to these bytes; `new` is their text, if known."""
     new = decode(after)[0] if new is None else new
     digests = (before.sha256, digest(after))
     return FileChange(before, after, diff_of(str(before.resolved.path), old, new, digests=digests))
