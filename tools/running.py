@@ -4,8 +4,10 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from tools.aside import Aside
 from tools.base import BaseTool
 from tools.coercion import as_keywords, parse_arguments
 from tools.context import ToolContext
@@ -34,8 +36,11 @@ async def execute(
     context: ToolContext,
     *,
     passing: tuple[type[Exception], ...] = (),
+    aside: Aside | None = None,
 ) -> ToolResult:
     """Run the tool. Whatever it raises of its own, except what is `passing`, becomes an error result.
+
+    A tool that is not trusted to leave the loop alone is run `aside`.
 
     Raises:
         BadArguments: the arguments are unusable.
@@ -44,12 +49,13 @@ async def execute(
     # A tool whose schema has an argument `context` gets its surroundings under the other name.
     keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
     if _declares(keyword, tool.execute):
-        keywords[keyword] = context
+        keywords[keyword] = aside.context(context) if aside else context
     # Ctrl-C, and the end of a coroutine that nobody awaits any more, cannot be told from the tool's own.
     stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit, *passing)
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
-            return _required(await tool.execute(**keywords))
+            run = partial(tool.execute, **keywords)
+            return _required(await (aside.run(run) if aside else run()))
     except stops:
         context.cancellation.set()
         raise
@@ -61,11 +67,17 @@ async def execute(
     except BaseException as error:  # noqa: BLE001 - the one boundary between a tool's bugs and the run
         context.cancellation.set()
         if isinstance(error, TimeoutError) and limit.expired():
-            return failure(
-                ToolErrorType.TIMEOUT,
-                f"{tool.name} was stopped after {tool.timeout_s:g} seconds; ask for less at once.",
-            )
+            return _late(tool, goes_on=aside is not None and aside.goes_on)
         return _broken(tool, error)
+
+
+def _late(tool: BaseTool, *, goes_on: bool) -> ToolResult:
+    limit = f"after {tool.timeout_s:g} seconds"
+    if goes_on:
+        told = f"{tool.name} was told to stop {limit} and did not; it goes on, and what it still does is not known."
+    else:
+        told = f"{tool.name} was stopped {limit}; ask for less at once."
+    return failure(ToolErrorType.TIMEOUT, told)
 
 
 def _broken(tool: BaseTool, error: BaseException) -> ToolResult:

@@ -18,6 +18,7 @@ from graph_agent.toolbox.surroundings import Surroundings
 from graph_agent.toolbox.values import as_outcome, reconciled
 from graph_agent.toolbox.world import ToolboxPorts
 from policy import PolicySettings
+from tools.aside import Aside
 from tools.base import BaseTool, InterruptedCall, Limits, ToolContext, ToolErrorType, failure
 from tools.blocking import in_thread
 from tools.coercion import BadArguments
@@ -124,7 +125,8 @@ class GraphToolbox:
         if tool is None:
             return as_outcome(_UNSURE)
         try:
-            result = await execute(tool, call["arguments"], context, passing=(ControlFlow,))
+            aside = Aside() if self._origin(judged) == "plugin" else None
+            result = await execute(tool, call["arguments"], context, passing=(ControlFlow,), aside=aside)
         except BadArguments as error:
             return as_outcome(failure(ToolErrorType.VALIDATION, str(error)))
         return as_outcome(await self._shaped(tool, hidden(result, self._ports.scrub), scope))

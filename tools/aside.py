@@ -1,0 +1,157 @@
+"""Runs the coroutines of tools of others beside the program's own loop, which one that blocks would halt.
+
+All of a process share one further loop, so that what a plug-in keeps between its calls stays usable. A loop that is
+found blocked is left behind with what blocks it, and the next call gets another.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from tools.context import FileStates, ProcessLedger, Progress, ToolContext
+
+__all__ = ["Aside"]
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_GRACE_S = 1.0
+"""What a call gets to end that was told to; one that blocks does not even hear it."""
+
+
+class Aside:
+    """One call run aside."""
+
+    def __init__(self) -> None:
+        self.goes_on = False
+        """Whether it was told to stop and did not: then it goes on, and so may its effects."""
+
+    async def run(self, make: Callable[[], Awaitable[T]]) -> T:
+        """What the coroutine returns or raises; cancelled, it is cancelled there, and waited for a little."""
+        other = _HOME.loop()
+        here, over = asyncio.get_running_loop(), asyncio.Event()
+        end = _End[T]()
+
+        async def work() -> None:
+            with end:
+                end.result = await make()
+            _told(here, over.set)
+
+        tasks: list[asyncio.Task[None]] = []
+        _told(other, lambda: tasks.append(other.create_task(work())))
+        try:
+            await over.wait()
+        except asyncio.CancelledError:
+            _told(other, lambda: [task.cancel() for task in tasks])
+            await self._last_moment(over, other)
+            raise
+        return end.value()
+
+    async def _last_moment(self, over: asyncio.Event, other: asyncio.AbstractEventLoop) -> None:
+        waiting = asyncio.ensure_future(over.wait())
+        await asyncio.wait({waiting}, timeout=_GRACE_S)
+        if not waiting.done():
+            waiting.cancel()
+            self.goes_on = True
+            _log.warning("a tool does not stop; it is left behind")
+            _HOME.leave(other)
+
+    def context(self, context: ToolContext) -> ToolContext:
+        """The surroundings of the call as they can be used from there."""
+        here = asyncio.get_running_loop()
+
+        def progress(news: Progress) -> None:
+            _told(here, lambda: context.progress(news))
+
+        states = _FarStates(here, context.file_states)
+        ledger = None if context.processes is None else _FarLedger(here, context.processes)
+        return replace(context, progress=progress, file_states=states, processes=ledger)
+
+
+class _End(Generic[T]):
+    """How a coroutine ended, carried from one loop to the other: SystemExit, raised there, would end it for all."""
+
+    def __init__(self) -> None:
+        self.result: T | None = None
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        """What follows is carried."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self.error = error
+        return True
+
+    def value(self) -> T:
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]  # without an error there is one, and it may be None
+
+
+class _Home:
+    """The loop they share, in a thread that the end of the process does not wait for."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=_live, args=(self._loop,), name="tools of others", daemon=True).start()
+        return self._loop
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is loop:
+            self._loop = None
+            loop.call_soon_threadsafe(loop.stop)
+
+
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    # It was left behind, with calls perhaps that only waited for their turn.
+    if left := asyncio.all_tasks(loop):
+        loop.run_until_complete(asyncio.wait(left))
+    loop.close()
+
+
+_HOME = _Home()
+
+
+@dataclass(frozen=True)
+class _FarStates:
+    here: asyncio.AbstractEventLoop
+    states: FileStates
+
+    async def get(self, thread_id: str, path: str) -> str | None:
+        return await _over(self.here, self.states.get(thread_id, path))
+
+    async def set(self, thread_id: str, path: str, sha256: str) -> None:
+        await _over(self.here, self.states.set(thread_id, path, sha256))
+
+
+@dataclass(frozen=True)
+class _FarLedger:
+    here: asyncio.AbstractEventLoop
+    ledger: ProcessLedger
+
+    async def record(self, context: ToolContext, group: int, start_time: str) -> None:
+        await _over(self.here, self.ledger.record(context, group, start_time))
+
+
+async def _over(there: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, there))
+
+
+def _told(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
+    """Have it happen in the loop, unless that is over: nobody waits for it then."""
+    try:
+        loop.call_soon_threadsafe(news)
+    except RuntimeError:
+        _log.debug("a tool had news after the end")
