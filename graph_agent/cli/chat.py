@@ -264,7 +264,7 @@ class Chat:
 
     def _status(self) -> str:
         session = self._session
-        return "" if session is None else status_text(session, self._sandbox, self._used)
+        return "" if session is None else status_text(session, self._sandbox, self._used, self._console.width)
 
     def _left(self) -> int:
         if self._code is not Exit.DONE:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.screen import clipped, text_width
 from graph_agent.cli.views.usage import short_usage, usage_text
 from graph_agent.session.api import Rest
 
@@ -14,6 +15,7 @@ FAILED = ("model_error", "failed", "broken_off")
 """Rests after which nothing is sent by itself."""
 
 _WHOLE_ID = 20
+_BETWEEN = " · "
 _HINTS = {
     "model_error": "The model did not answer; /retry asks it again.",
     "broken_off": "The last turn was broken off before the model answered; /retry asks it again.",
@@ -46,9 +48,20 @@ def rest_lines(rest: Rest, *, was_asked: bool = False) -> Iterator[Told]:
         yield Told(f"{count} {'request' if count == 1 else 'requests'}, {usage_text(rest.usage)}", "dim")
 
 
-def status_text(session: Conversation, sandbox: str, usage: Mapping[str, Any]) -> str:
-    """The line below the prompt."""
+def status_text(session: Conversation, sandbox: str, usage: Mapping[str, Any], width: int = 1000) -> str:
+    """The line below the prompt; where it is too wide it loses what matters least, never the thread."""
     # The whole id does not fit beside the model, and what is cut off is the end that the tables show.
     thread = session.thread_id if len(session.thread_id) <= _WHOLE_ID else f"…{session.thread_id[-8:]}"
-    used = (short_usage(usage),) if usage.get("total_tokens") else ()
-    return escape(" · ".join((session.model_label, f"mode {session.mode}", sandbox, *used, f"thread {thread}")))
+    used = short_usage(usage).split(_BETWEEN) if usage.get("total_tokens") else []
+    model, _, _ = session.model_label.partition(" @ ")
+    mode = f"mode {session.mode}"
+    ways = (
+        (session.model_label, mode, sandbox, *used, f"thread {thread}"),
+        (model, mode, sandbox, *used, thread),
+        (model, session.mode, sandbox, *used[:1], thread),
+        (model, session.mode, *used[:1], thread),
+        (session.mode, *used[:1], thread),
+        (session.mode, thread),
+    )
+    lines = [escape(_BETWEEN.join(filter(None, way))) for way in ways]
+    return next((line for line in lines if text_width(line) <= width), clipped(thread, width))

@@ -21,13 +21,21 @@ class Screen:
         self._stream.feed(text)
 
     def resize(self, columns: int, rows: int) -> None:
-        self._screen.resize(rows, columns)
+        """As terminals do it: what has no room above the cursor scrolls away, and nothing of it is lost."""
+        screen, row = self._screen, self._screen.cursor.y
+        for _ in range(row - (rows - 1)):
+            screen.cursor.y = screen.lines - 1
+            screen.index()
+        for gone in range(rows, screen.lines):
+            screen.buffer.pop(gone, None)
+        screen.cursor.y, screen.lines = min(row, rows - 1), rows
+        screen.resize(rows, columns)
 
     @property
     def scrolled(self) -> list[str]:
         """The lines above the screen."""
-        columns = self._screen.columns
-        return ["".join(row[x].data for x in range(columns)).rstrip() for row in self._screen.history.top]
+        rows = self._screen.history.top
+        return ["".join(row[x].data for x in range(max(row, default=-1) + 1)).rstrip() for row in rows]
 
     @property
     def lines(self) -> list[str]:

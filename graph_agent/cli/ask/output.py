@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.utils import is_dumb_terminal
+
+from graph_agent.cli.plainness import moves_cursor
 
 __all__ = ["paste_in_brackets", "paste_plainly", "prompt_output"]
 
@@ -40,7 +41,7 @@ def paste_plainly() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _paste_mode(inside: str, after: str) -> Iterator[None]:
-    if is_dumb_terminal():
+    if not moves_cursor():
         yield
         return
     sys.stdout.write(inside)

@@ -12,24 +12,20 @@ import sys
 import termios
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.input.typeahead import clear_typeahead
-from prompt_toolkit.output.plain_text import PlainTextOutput
-from prompt_toolkit.utils import is_dumb_terminal
 
-from graph_agent.cli.ask.keys import Interrupted, Left, TurnKeys, answer_keys, message_keys
-from graph_agent.cli.ask.output import paste_in_brackets, paste_plainly, prompt_output
+from graph_agent.cli.ask.drawn_line import DrawnLine
+from graph_agent.cli.ask.keys import Interrupted, Left, TurnKeys
+from graph_agent.cli.ask.output import paste_in_brackets, paste_plainly
+from graph_agent.cli.ask.plain_line import PlainLine
+from graph_agent.cli.plainness import is_plain
 
-__all__ = ["Interrupted", "Left", "Status", "Terminal"]
-
-_PROMPT_STYLE = "ansicyan"
-"""A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
+__all__ = ["Interrupted", "Left", "Line", "Status", "Terminal"]
 
 
 class Status:
@@ -47,6 +43,23 @@ class Status:
         return self._tell()
 
 
+class Line(Protocol):
+    """How a line is typed and shown."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether one is being typed."""
+        ...
+
+    async def message(self) -> str: ...
+
+    async def answer(self, prompt: str) -> str: ...
+
+    def above(self, show: Callable[[], None]) -> None:
+        """Print something while a line is typed; the line goes on below it."""
+        ...
+
+
 class Terminal:
     """One real terminal, for the life of a chat."""
 
@@ -55,15 +68,12 @@ class Terminal:
     ) -> None:
         self._input = source or create_input(sys.stdin)
         self.status = Status()
-        self._messages = self._prompt_session(
-            history=FileHistory(str(history)) if history else None,
-            completer=completer,
-            complete_while_typing=False,
-            enable_open_in_editor=True,
-            key_bindings=message_keys(self._suspend),
+        kept = FileHistory(str(history)) if history else None
+        self._line: Line = (
+            PlainLine(self._input, self._suspend, kept)
+            if is_plain()
+            else DrawnLine(self._input, self._suspend, kept, completer, self.status)
         )
-        self._answers = self._prompt_session(key_bindings=answer_keys(self._suspend))
-        self._unshown: list[Callable[[], None]] = []
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -79,17 +89,9 @@ class Terminal:
             Left: Ctrl-D on an empty line.
         """
         with contextlib.suppress(Interrupted):
-            return await self._message()
+            return await self._line.message()
         sys.stdout.write("Ctrl-C again leaves; the thread can be resumed.\n")
-        return await self._message()
-
-    async def _message(self) -> str:
-        toolbar = None if is_dumb_terminal() else self.status
-        try:
-            text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=toolbar)
-            return text
-        finally:
-            self._show_all()
+        return await self._line.message()
 
     async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None:
         """Read one line; None as soon as `gone` comes true: then the question is not open any more.
@@ -97,7 +99,7 @@ class Terminal:
         Raises:
             Interrupted, Left: Ctrl-C, Ctrl-D.
         """
-        reading = asyncio.create_task(self._answers.prompt_async([(_PROMPT_STYLE, prompt)]))
+        reading = asyncio.create_task(self._line.answer(prompt))
         waited: set[asyncio.Future[Any]] = {reading}
         if gone is not None:
             waited.add(asyncio.ensure_future(gone))
@@ -108,28 +110,16 @@ class Terminal:
             for task in waited:
                 task.cancel()
             await asyncio.gather(*waited, return_exceptions=True)
-            self._show_all()
 
     def show(self, show: Callable[[], None]) -> None:
         """Print something, above a line that is being typed where there is one.
 
         Nothing that is typed meanwhile is lost: the keyboard stays as it is while the line is drawn anew.
         """
-        self._unshown.append(show)
-        typing = next((one.app for one in (self._messages, self._answers) if one.app.is_running), None)
-        if typing is None:
-            self._show_all()
+        if self._line.is_read:
+            self._line.above(show)
         else:
-            typing.invalidate()
-
-    def _show_above(self, typing: Application[str]) -> None:
-        if self._unshown:
-            typing.renderer.erase()
-            self._show_all()
-
-    def _show_all(self) -> None:
-        while self._unshown:
-            self._unshown.pop(0)()
+            show()
 
     def drop_typed_ahead(self) -> None:
         """Forget every key typed until now: it cannot be an answer to what is only shown next."""
@@ -168,14 +158,3 @@ class Terminal:
         """Stop this job until the shell takes it up again; commands that run go on."""
         with self.given_away():
             os.kill(0, signal.SIGTSTP)
-
-    def _prompt_session(self, **options: Any) -> PromptSession[str]:
-        exceptions = {"interrupt_exception": Interrupted, "eof_exception": Left}
-        options = {"input": self._input, **exceptions, **options}
-        if is_dumb_terminal():
-            # It is served only where no output is named, and the usual one would send escapes at once.
-            with create_app_session(output=PlainTextOutput(sys.stdout)):
-                return PromptSession(**options)
-        session: PromptSession[str] = PromptSession(output=prompt_output(), **options)
-        session.app.before_render += self._show_above
-        return session

@@ -38,7 +38,7 @@ class Area:
     @property
     def is_drawn(self) -> bool:
         """Whether lines in place are seen on this console."""
-        return self._console.is_terminal and not self._console.is_dumb_terminal
+        return self._console.is_interactive
 
     def print(self, lines: Sequence[Text], below: Sequence[Text] = ()) -> None:
         """Write lines that stay, and below them these in place."""

@@ -49,6 +49,7 @@ _MODEL = "the model"
 """Stands among the ids of running calls for the request that has no answer yet."""
 _DRAWING_SECONDS = 0.03
 """Between two drawings of text that arrives: faster than that nobody reads."""
+_PLAIN_SECONDS = 15.0
 _TYPED_STYLE = "cyan"
 
 
@@ -100,8 +101,12 @@ class Story:
                 assert_never(event)
 
     def tick(self) -> None:
-        """Let the time of running calls move."""
-        self._draw()
+        """Let the time of running calls move; where nothing is drawn in place, say now and then that they run."""
+        if self._area.is_drawn:
+            self._draw()
+        elif time.monotonic() - self._drawn_at >= _PLAIN_SECONDS:
+            self._drawn_at = time.monotonic()
+            self.lines(self._running.lines(self._console.width))
 
     def rest(self) -> None:
         """The graph rests: nothing runs any more, and others may print."""
@@ -205,7 +210,7 @@ class Story:
         if not self._area.is_drawn:
             self.line(Text.assemble(("● ", "cyan"), marked(label)))
         self._running.begin(event.call_id, label)
-        self._draw()
+        self._draw()  # Where nothing is drawn, its time counts from here.
 
     def _end(self, event: CallEnded) -> None:
         took = self._running.end(event.call_id)

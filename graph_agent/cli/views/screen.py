@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from graph_agent.cli.plainness import is_plain
+
 __all__ = [
     "clipped",
     "colored",
@@ -79,8 +81,8 @@ def speaks_unicode() -> bool:
 
 
 def takes_sequences() -> bool:
-    """Whether stdout is a terminal whose cursor can be moved."""
-    return os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+    """Whether stdout is a terminal whose cursor can be moved, and may be."""
+    return not is_plain() and sys.stdout.isatty()
 
 
 def text_width(text: str) -> int:

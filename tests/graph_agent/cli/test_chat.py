@@ -1,3 +1,4 @@
+import re
 import signal
 import time
 from pathlib import Path
@@ -326,6 +327,18 @@ def test_a_dumb_terminal_gets_no_escape_byte(tmp_path: Path) -> None:
     chat.types(_CTRL_D)
 
     assert (chat.ends(), "\x1b" in chat.output) == (0, False)
+
+
+def test_plain_mode_draws_nothing_anew_and_says_all_the_same(tmp_path: Path) -> None:
+    chat = _chat("short", tmp_path, GRAPH_AGENT_PLAIN="1")
+
+    chat.enters("gox\x7f")
+    chat.sees("bash sleep 60")
+    chat.sees("exit code 3")
+    chat.types(_CTRL_D)
+
+    moves = re.findall(r"\x1b\[[0-9;]*[A-HJKSTf]|\r(?!\n)", chat.output)
+    assert (chat.ends(), moves, chat.log()) == (0, [], [["start"], ["send", "go"]])
 
 
 def test_no_color_leaves_out_every_colour(tmp_path: Path) -> None:

@@ -43,3 +43,16 @@ def test_the_status_line_says_tokens_and_cost_once_there_are_any(tmp_path: Path)
     assert status_text(session, "no sandbox", _USED) == (
         "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread thread-1"
     )
+
+
+def test_a_narrow_status_line_loses_what_matters_least_and_never_the_thread(tmp_path: Path) -> None:
+    session = ScriptedSession(EventBus(), tmp_path)
+
+    assert [status_text(session, "no sandbox", _USED, width) for width in (83, 70, 60, 40, 30, 5)] == [
+        "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread-1",
+        "scripted model · default · no sandbox · 12.3k tokens · thread-1",
+        "scripted model · default · 12.3k tokens · thread-1",
+        "default · 12.3k tokens · thread-1",
+        "default · thread-1",
+        "thre…",
+    ]

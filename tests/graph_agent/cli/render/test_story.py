@@ -1,5 +1,6 @@
 import io
 import re
+import time
 
 import pytest
 from rich.console import Console
@@ -169,6 +170,20 @@ def test_while_text_arrives_what_runs_and_what_is_typed_stand_below_it() -> None
     assert both == ["first", "sec", "  … bash ls  0 s", "> for later"]
     assert with_news == ["first", "news", "second", "  … bash ls  0 s", "> for later"]
     assert seen.looks() == ["first", "news", "second"]
+
+
+def test_where_nothing_is_drawn_in_place_a_long_call_is_heard_of_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream, began = io.StringIO(), time.monotonic()
+    story = Story(Console(file=stream, width=60))
+
+    story(1, CallStarted("c1", "bash", "make"))
+    for passed in (5, 16, 20, 40):
+        monkeypatch.setattr("time.monotonic", lambda passed=passed: began + passed)
+        story.tick()
+
+    assert stream.getvalue().splitlines() == ["● bash make", "  … bash make  16 s", "  … bash make  40 s"]
 
 
 def test_when_the_model_is_asked_again_its_first_words_stay_apart_from_the_next() -> None:

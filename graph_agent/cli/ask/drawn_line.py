@@ -1,0 +1,97 @@
+"""A line of input as terminals can draw it: edited in place, completed, with a line of status below it."""
+
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.history import History
+from prompt_toolkit.input import Input
+
+from graph_agent.cli.ask.keys import Interrupted, Left, answer_keys, message_keys
+from graph_agent.cli.ask.output import prompt_output
+
+__all__ = ["DrawnLine"]
+
+_PROMPT_STYLE = "ansicyan"
+"""A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
+_ROOM_TO_TYPE = 8
+
+
+class DrawnLine:
+    """The one line that is typed at a time."""
+
+    def __init__(
+        self,
+        source: Input,
+        suspend: Callable[[], None],
+        history: History | None,
+        completer: Completer | None,
+        status: Callable[[], str],
+    ) -> None:
+        self._source = source
+        self._status = status
+        self._messages = self._prompt_session(
+            history=history,
+            completer=completer,
+            complete_while_typing=False,
+            enable_open_in_editor=True,
+            key_bindings=message_keys(suspend),
+        )
+        self._answers = self._prompt_session(key_bindings=answer_keys(suspend))
+        self._unshown: list[Callable[[], None]] = []
+
+    @property
+    def is_read(self) -> bool:
+        """Whether a line is being typed."""
+        return self._typing is not None
+
+    async def message(self) -> str:
+        """Read a message; raises Interrupted or Left."""
+        try:
+            text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=self._status)
+            return text
+        finally:
+            self._show_all()
+
+    async def answer(self, prompt: str) -> str:
+        """Read an answer; raises Interrupted or Left. A prompt wider than the screen is folded between words."""
+        width = self._answers.output.get_size().columns - _ROOM_TO_TYPE
+        folded = "\n".join(textwrap.wrap(prompt.rstrip(), max(width, _ROOM_TO_TYPE)))
+        try:
+            text: str = await self._answers.prompt_async([(_PROMPT_STYLE, f"{folded} ")])
+            return text
+        finally:
+            self._show_all()
+
+    def above(self, show: Callable[[], None]) -> None:
+        """Print something before the line is drawn the next time, which is at once; the keyboard stays as it is."""
+        self._unshown.append(show)
+        if self._typing is not None:
+            self._typing.invalidate()
+
+    @property
+    def _typing(self) -> Application[str] | None:
+        return next((one.app for one in (self._messages, self._answers) if one.app.is_running), None)
+
+    def _show_above(self, typing: Application[str]) -> None:
+        if self._unshown:
+            typing.renderer.erase()
+            self._show_all()
+
+    def _show_all(self) -> None:
+        while self._unshown:
+            self._unshown.pop(0)()
+
+    def _prompt_session(self, **options: Any) -> PromptSession[str]:
+        session: PromptSession[str] = PromptSession(
+            input=self._source,
+            output=prompt_output(),
+            interrupt_exception=Interrupted,
+            eof_exception=Left,
+            **options,
+        )
+        session.app.before_render += self._show_above
+        return session

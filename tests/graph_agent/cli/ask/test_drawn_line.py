@@ -1,0 +1,31 @@
+from collections.abc import Iterator
+
+import pytest
+from prompt_toolkit.input import PipeInput, create_pipe_input
+
+from graph_agent.cli.ask.choices import ALL, APPROVAL, OUTSIDE, choice_line
+from graph_agent.cli.ask.drawn_line import DrawnLine
+from tests.fakes.screen import Screen
+
+
+@pytest.fixture
+def keys() -> Iterator[PipeInput]:
+    with create_pipe_input() as source:
+        yield source
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+async def test_the_choices_of_a_question_are_folded_between_words(
+    keys: PipeInput, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setattr("os.get_terminal_size", lambda _: (columns, 24))
+    line = DrawnLine(keys, lambda: None, None, None, lambda: "")
+    keys.send_text("y\r")
+
+    answer = await line.answer(choice_line((*APPROVAL, OUTSIDE, ALL)))
+
+    screen = Screen(columns, 24)
+    screen.feed(capfd.readouterr().out)
+    choices = choice_line((*APPROVAL, OUTSIDE, ALL))
+    assert (answer, " ".join(screen.lines).split()) == ("y", [*choices.split(), "y"])
+    assert all(word in choices.split() for line in screen.lines for word in line.split()[:-1])
