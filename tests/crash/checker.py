@@ -76,7 +76,7 @@ class _Account:
             for call_id, write in decode(kind, value).items()
             if call_id != NEW_MESSAGE
         ]
-        within = "SELECT thread_id, parent_thread FROM threads WHERE parent_call IS NOT NULL"
+        within = "SELECT thread_id, parent_thread, parent_call FROM threads WHERE parent_call IS NOT NULL"
         self.children = connection.execute(within).fetchall()
         self.granted = connection.execute("SELECT call_id, rules FROM grants").fetchall()
         connection.close()
@@ -275,9 +275,15 @@ class _Account:
         wrong = []
         with Reader.open(self.world.database) as reader:
             for thread in reader.threads():
+                # Those that work for a call of another branch are no part of what this one used.
+                shown = {
+                    call["id"]
+                    for entry in reader.transcript(thread.thread_id)
+                    for call in entry.body.get("tool_calls") or ()
+                }
                 family = [
                     thread.thread_id,
-                    *(child for child, parent in self.children if parent == thread.thread_id),
+                    *(child for child, of, call in self.children if of == thread.thread_id and call in shown),
                 ]
                 replies = sum(entry.role == "assistant" for one in family for entry in reader.transcript(one))
                 counted = (thread.usage or {}).get("requests", 0)

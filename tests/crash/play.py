@@ -184,13 +184,14 @@ SUB_AGENTS = Scene(
 )
 """Two work at once, and each asks."""
 
-REWOUND_FAMILY = Scene(
-    "sub-agents rewound with their parent",
-    (((_READ,),), ((_TASK, _TASK), (_WRITE,))),
-    task=((_WRITE, _BASH), (_READ,)),
-    rewinds=True,
+_FAMILY_TURNS = (((_READ,),), ((_TASK, _TASK), (_WRITE,)))
+_OF_EACH = ((_WRITE, _BASH), (_READ,))
+FAMILIES = (
+    Scene("sub-agents rewound with their parent", _FAMILY_TURNS, task=_OF_EACH, rewinds=True),
+    Scene("sub-agents forked with their parent", _FAMILY_TURNS, task=_OF_EACH, forks=True),
+    Scene("sub-agents left behind by an earlier checkpoint", _FAMILY_TURNS, task=_OF_EACH, goes_back=True),
 )
-"""What they wrote goes back as well."""
+"""What becomes of sub-agents when their parent stands elsewhere."""
 
 SCENES: tuple[Scene, ...] = (
     Scene(
@@ -223,7 +224,7 @@ SCENES: tuple[Scene, ...] = (
     *SMALL_EFFECTS,
     COMPACTED,
     SUB_AGENTS,
-    REWOUND_FAMILY,
+    *FAMILIES,
 )
 
 
