@@ -17,6 +17,7 @@ from graph_agent.inspect.outcomes import read_outcome
 __all__ = [
     "OPEN",
     "OPEN_BY_THREAD",
+    "WORKS_FOR_NOBODY",
     "approval_answer",
     "evidence_of",
     "load_json",
@@ -27,10 +28,13 @@ __all__ = [
 ]
 
 # A sub-agent whose call has ended, or lies on a branch that its parent came away from, works for nobody.
-_WORKS_FOR_NOBODY = """EXISTS (SELECT 1 FROM threads c JOIN ledger p
-    ON p.thread_id = c.parent_thread AND p.call_id = c.parent_call WHERE c.thread_id = l.thread_id
+WORKS_FOR_NOBODY = """EXISTS (SELECT 1 FROM threads c JOIN ledger p
+    ON p.thread_id = c.parent_thread AND p.call_id = c.parent_call WHERE c.thread_id = {of}.thread_id
     AND (p.left_behind OR p.status IN ('success', 'error', 'cancelled')))"""
-OPEN = f"l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.left_behind AND NOT {_WORKS_FOR_NOBODY}"
+OPEN = (
+    "l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.left_behind "
+    f"AND NOT {WORKS_FOR_NOBODY.format(of='l')}"
+)
 """Condition for `read_calls` that the partial index on open calls serves."""
 
 # Of each call: the rows of the journal, oldest first, where they matter; and the answers nobody superseded.

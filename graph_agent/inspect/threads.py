@@ -7,7 +7,7 @@ from typing import Any, get_args
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.effective import ThreadStatus, thread_status
 from graph_agent.inspect.holder import Lease
-from graph_agent.inspect.ledger import OPEN_BY_THREAD, load_json, views_of
+from graph_agent.inspect.ledger import OPEN_BY_THREAD, WORKS_FOR_NOBODY, load_json, views_of
 from graph_agent.inspect.lives import Lives
 
 __all__ = ["FAMILY", "ThreadSummary", "most_urgent", "read_threads", "with_sub_agents"]
@@ -34,7 +34,8 @@ _SELECT = f"""WITH open AS MATERIALIZED ({OPEN_BY_THREAD})
     SELECT {", ".join(f"t.{name}" for name in _STORED)},
     (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL AND NOT EXISTS (
         SELECT 1 FROM transcript m WHERE m.thread_id = i.thread_id AND m.message_id = 'inbox-' || i.id)),
-    t.next_nodes = '[]', CASE WHEN t.next_nodes = '[]' OR open.calls IS NOT NULL THEN 0 ELSE EXISTS (
+    t.next_nodes = '[]' OR {WORKS_FOR_NOBODY.format(of="t")},
+    CASE WHEN t.next_nodes = '[]' OR open.calls IS NOT NULL THEN 0 ELSE EXISTS (
         SELECT 1 FROM writes w WHERE w.thread_id = t.thread_id AND w.checkpoint_ns = ''
         AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls, t.usage
     FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
