@@ -1,11 +1,20 @@
 import re
+import shlex
+from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
 from docs._generate.pages import PAGES
+from graph_agent.cli.main import app
 from tests.architecture.checkout import ROOT, expect_none
+from tests.fakes.typed_words import understood
 
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 SPOKEN_COMMAND = re.compile(r"`graph-agent ((?:[a-z]+ ?)+)")
+BLOCK = re.compile(r"^```(sh|console|text|toml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LISTED_COMMAND = re.compile(r"^## graph-agent (.+)$", re.MULTILINE)
 
 
@@ -33,6 +42,60 @@ def test_the_docs_speak_only_of_commands_that_exist() -> None:
     texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in written_pages() if page not in PAGES}
 
     expect_none(f"{page}: {words}" for page, text in texts.items() for words in unknown_commands(text, commands))
+
+
+def blocks(text: str, *kinds: str) -> list[str]:
+    return [body for kind, body in BLOCK.findall(text) if kind in kinds]
+
+
+def typed_lines(text: str) -> Iterator[list[str]]:
+    """The words after `graph-agent` in each line of a page that types it."""
+    typed = [line for block in blocks(text, "sh") for line in block.splitlines()]
+    shown = [line for block in blocks(text, "console", "text") for line in block.splitlines()]
+    for line in [*typed, *(line[2:] for line in shown if line.startswith("$ "))]:
+        if match := re.match(r"graph-agent (.*)", line):
+            words = shlex.shlex(match[1], posix=True, punctuation_chars=True)
+            words.whitespace_split = True
+            # Up to a pipe, a file or another command.
+            yield list(takewhile(lambda word: not set(word) <= set("();<>|&"), words))
+
+
+def not_understood(text: str) -> Iterator[str]:
+    for words in typed_lines(text):
+        try:
+            understood(list(words))
+        except Exception as wrong:  # noqa: BLE001 - whatever is wrong with it
+            yield f"graph-agent {shlex.join(words)}: {wrong}"
+
+
+def test_every_command_line_of_the_docs_can_be_typed() -> None:
+    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in written_pages()}
+
+    assert sum(len(list(typed_lines(text))) for text in texts.values()) > 30
+    expect_none(f"{page}: {line}" for page, text in texts.items() for line in not_understood(text))
+
+
+def test_every_block_of_settings_in_the_docs_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
+    texts = [(page, text) for page in written_pages() for text in blocks((ROOT / page).read_text("utf-8"), "toml")]
+
+    refused = []
+    for page, text in texts:
+        (tmp_path / "config.toml").write_text(text, encoding="utf-8")
+        if failure := CliRunner().invoke(app, ["config", "show"]).exception:
+            refused.append(f"{page}: {failure}")
+
+    assert len(texts) > 8
+    expect_none(refused)
+
+
+def test_a_line_with_an_option_that_does_not_exist_is_noticed() -> None:
+    text = "```console\n$ graph-agent calls --flying | head\n$ graph-agent calls shop > calls.txt\n```\n"
+
+    [line] = not_understood(text)
+
+    assert line.startswith("graph-agent calls --flying: ")
 
 
 def test_a_dead_link_is_noticed_from_the_page_it_stands_on(tmp_path: Path) -> None:

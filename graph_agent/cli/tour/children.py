@@ -112,6 +112,8 @@ class Children:
     @staticmethod
     def _require(arguments: tuple[str, ...], code: int, wanted: int) -> None:
         if code != wanted:
+            print_lines([""])
+            sys.stdout.flush()  # Where the reader of this program has gone, that is why, and nothing to tell.
             raise _unexpected(arguments, f"ended with {code}, and {wanted} was expected")
 
 

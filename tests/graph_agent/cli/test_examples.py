@@ -4,14 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer
 
 from graph_agent.cli.codes import MEANING, Exit
 from graph_agent.cli.examples import EXAMPLES, examples_of, exit_codes
-from graph_agent.cli.main import app
 from tests.architecture.checkout import ROOT
-
-PROGRAM = typer.main.get_command(app)
+from tests.fakes.typed_words import PROGRAM, understood
 
 
 def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -20,19 +17,6 @@ def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
         yield " ".join(path)
     for name, one in inner.items():
         yield from _paths(one, (*path, name))
-
-
-def _context(words: list[str]) -> Any:
-    """What the words are understood as; whatever is wrong with them is raised, and nothing runs."""
-    command, context, path = PROGRAM, None, ["graph-agent"]
-    while inner := getattr(command, "commands", {}):
-        if not words or words[0].startswith("-"):
-            break
-        name, words = words[0], words[1:]
-        context = command.context_class(command, parent=context, info_name=path[-1])
-        command = inner[name]
-        path.append(name)
-    return command.make_context(path[-1], list(words), parent=context)
 
 
 def test_every_command_has_examples_and_every_example_its_command() -> None:
@@ -44,7 +28,7 @@ def test_an_example_can_be_typed_as_it_stands(path: str) -> None:
     for line in EXAMPLES[path]:
         program, *words = shlex.split(re.split(r" [<>] ", line)[0])
 
-        context = _context(words)
+        context = understood(words)
 
         assert (program, context.command_path) == ("graph-agent", f"graph-agent {path}")
 

@@ -115,6 +115,21 @@ def test_a_person_answers_and_may_leave_in_the_middle_of_it(tmp_path: Path) -> N
     assert processes_in(tmp_path) == []
 
 
+def test_a_reader_that_goes_away_ends_it_without_a_word(tmp_path: Path) -> None:
+    reads_one_line = f"{sys.executable} -m graph_agent demo | head -1"
+    done = subprocess.run(
+        ["sh", "-c", reads_one_line],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+
+    assert done.stderr == b""
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_signal_while_a_command_runs_ends_that_too(tmp_path: Path) -> None:
     demo = subprocess.Popen(
         [sys.executable, *DEMO, "--yes"], cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True
