@@ -18,6 +18,7 @@ from graph_agent.ports import Blobs, FileStates, Grants, Journal
 from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
+from graph_agent.toolbox.adapters import Told
 from graph_agent.toolbox.early import ReadingToolbox
 from graph_agent.toolbox.examples import Examples, hold_examples
 from graph_agent.toolbox.offering import add_tool_search
@@ -84,8 +85,8 @@ async def open_toolbox(
         ConfigError: a rule cannot be read.
     """
 
-    def on_progress(call_id: str, kind: str, text: str) -> None:
-        bus.publish(CallProgressed(call_id, kind, text))
+    def on_progress(call_id: str, told: Told) -> None:
+        bus.publish(CallProgressed(call_id, *told))
 
     ports = ToolboxPorts(
         storage.blobs,

@@ -153,10 +153,13 @@ class CallProgressed:
 
     call_id: str
     kind: str
-    """shell_output, bytes_fetched, files_searched, message."""
+    """shell_output, bytes_fetched, files_searched, mcp_progress, sub_agent_step."""
     text: str = ""
-    done: int | None = None
-    total: int | None = None
+    """What a running command wrote, as it wrote it; of the others what the numbers say, in words."""
+    done: float | None = None
+    """Bytes, files, steps of a sub-agent, or whatever a server counts."""
+    total: float | None = None
+    """How many there will be, where that is known."""
     type: Literal["call_progressed"] = "call_progressed"
 
 

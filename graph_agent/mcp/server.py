@@ -4,6 +4,7 @@ A call that was under way when the server went away is not made again: what it d
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -34,6 +35,8 @@ _LIVES = 2
 """How often a server is started: it may crash once."""
 _LAST_WORDS_S = 0.2
 _SAID_CHARS = 1_000
+_CALM_S = 1.0
+"""What passes at least between two looks at its list: some say that it changed whenever they are asked for it."""
 _RELISTED_S = 30.0
 """How long a server that says its tools changed may take to list them."""
 
@@ -88,6 +91,7 @@ class RunningServer:
         self._signals = Signals()
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
+        self._listed: list[Tool] = []
         self._is_over = False
         self.failure = ""
         """Why it runs no more; empty while it starts or runs."""
@@ -176,6 +180,8 @@ class RunningServer:
                     if signals.changed.is_set() and not signals.lost.is_set():
                         signals.changed.clear()
                         await self._list_again(conversation)
+                        with contextlib.suppress(TimeoutError):
+                            await asyncio.wait_for(signals.lost.wait(), _CALM_S)
         except Exception as error:  # noqa: BLE001 - the boundary to servers, which fail in every way there is
             _log.warning(
                 "the MCP server %s failed", self.name, exc_info=not isinstance(error, CannotReach | NoAnswer)
@@ -192,8 +198,10 @@ class RunningServer:
         except (TimeoutError, McpError, _Lost, ValueError):
             _log.warning("the MCP server %s did not list its tools anew", self.name, exc_info=True)
             return
-        self._tell("running", self._on_tools(self, tools))
-        await self._settle(conversation)
+        if tools != self._listed:
+            self._listed = tools
+            self._tell("running", self._on_tools(self, tools))
+            await self._settle(conversation)
 
     async def _greeted(self, open_now: AsyncExitStack, signals: Signals) -> Conversation:
         limit = self.server.startup_timeout
@@ -205,6 +213,7 @@ class RunningServer:
             raise NoAnswer(
                 f"it did not answer within {limit:g} s (setting mcp_servers.{self.name}.startup_timeout)"
             ) from error
+        self._listed = tools
         self._tell("running", self._on_tools(self, tools))
         await self._settle(conversation)
         return conversation

@@ -1,7 +1,9 @@
 """The session's ports in the narrow shapes that tools know."""
 
+import math
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import NamedTuple, assert_never
 
 from graph_agent.config.scrub import Scrub
 from graph_agent.errors import StorageError
@@ -16,7 +18,7 @@ from tools.base import (
     ToolContext,
 )
 
-__all__ = ["RecordProcess", "RecordedProcesses", "StoredBlobs", "progress_in_words"]
+__all__ = ["RecordProcess", "RecordedProcesses", "StoredBlobs", "Told", "progress_in_words"]
 
 RecordProcess = Callable[[str, str, int, int, str], Awaitable[None]]
 """Thread, call, attempt, process group, start time; durable when it returns."""
@@ -59,16 +61,41 @@ class RecordedProcesses:
         await self._record_process(context.thread_id, context.call_id, context.attempt, group, start_time)
 
 
-def progress_in_words(progress: Progress) -> tuple[str, str]:
-    """Kind and text, as the event about a running call carries them."""
+class Told(NamedTuple):
+    """Progress as the event about a running call carries it."""
+
+    kind: str
+    text: str
+    """In words, what the numbers say included."""
+    done: float | None = None
+    total: float | None = None
+
+
+def progress_in_words(progress: Progress) -> Told:
+    """What is told of it, in words and where there are any in numbers."""
     match progress:
         case ShellOutput(text):
-            return "shell_output", text
+            return Told("shell_output", text)
         case BytesFetched(done, total):
-            return "bytes_fetched", f"{done} of {total} bytes" if total else f"{done} bytes"
+            words = f"{done} of {total} bytes{_percent(done, total)}" if total else f"{done} bytes"
+            return Told("bytes_fetched", words, done, total or None)
         case FilesSearched(count):
-            return "files_searched", f"{count} files"
+            return Told("files_searched", f"{count} files", count)
         case McpProgress(done, total, message):
-            return "message", message or (f"{done:g} of {total:g}" if total else f"{done:g}")
+            done, total = _finite(done) or 0, _finite(total)
+            counted = f"{done:g} of {total:g}{_percent(done, total)}" if total else f"{done:g}"
+            words = f"{message}  {counted}" if message and total else message or counted
+            return Told("mcp_progress", words, done, total)
         case SubAgentStep(step, text):
-            return "message", f"step {step}: {text}" if step else text
+            return Told("sub_agent_step", f"step {step}: {text}" if step else text, step or None)
+        case _:
+            assert_never(progress)
+
+
+def _percent(done: float, total: float) -> str:
+    return f" ({100 * done / total:.0f} %)" if 0 <= done <= total else ""
+
+
+def _finite(number: float | None) -> float | None:
+    """A server may tell what is no number; JSON has no word for it."""
+    return number if number is not None and math.isfinite(number) else None

@@ -15,6 +15,7 @@ from typing import Any
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Delta, FileStates, Outcome, Plan, Scope
+from graph_agent.toolbox.adapters import Told
 from graph_agent.toolbox.boundary import guarded
 from graph_agent.toolbox.box import GraphToolbox
 from graph_agent.toolbox.world import ToolboxPorts
@@ -67,9 +68,9 @@ class ReadingToolbox(GraphToolbox):
     """Implements `graph_agent.ports.Toolbox` and `EarlyReads`."""
 
     def __init__(self, *args: Any, ports: ToolboxPorts, workspace: Path, **options: Any) -> None:
-        def on_progress(call_id: str, kind: str, text: str) -> None:
+        def on_progress(call_id: str, told: Told) -> None:
             if _noted.get() is None:
-                ports.on_progress(call_id, kind, text)
+                ports.on_progress(call_id, told)
 
         held = replace(ports, file_states=_HeldStates(ports.file_states), on_progress=on_progress)
         super().__init__(*args, ports=held, workspace=workspace, **options)

@@ -54,8 +54,8 @@ class Surroundings:
         )
 
     def _report(self, call_id: str, progress: Progress) -> None:
-        kind, text = progress_in_words(progress)
-        self._ports.on_progress(call_id, kind, self._ports.scrub(text))
+        told = progress_in_words(progress)
+        self._ports.on_progress(call_id, told._replace(text=self._ports.scrub(told.text)))
 
     def _may_read(self, path: Path) -> bool:
         policy, workspace = self.setting.policy, self.setting.workspace

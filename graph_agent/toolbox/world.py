@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from graph_agent.config.scrub import Scrub
 from graph_agent.ports import Blobs, FileStates, Grants
-from graph_agent.toolbox.adapters import RecordProcess
+from graph_agent.toolbox.adapters import RecordProcess, Told
 from graph_agent.toolbox.granting import NoGrants
 from tools.sandbox import Sandbox
 
 __all__ = ["ToolboxPorts"]
 
 
-def _silent(call_id: str, kind: str, text: str) -> None: ...
+def _silent(call_id: str, told: Told) -> None: ...
 
 
 async def _at_once() -> None: ...
@@ -25,8 +25,8 @@ class ToolboxPorts:
     blobs: Blobs
     file_states: FileStates
     record_process: RecordProcess
-    on_progress: Callable[[str, str, str], None] = _silent
-    """Call id, kind (`shell_output`, `bytes_fetched`, `files_searched`, `message`), text."""
+    on_progress: Callable[[str, Told], None] = _silent
+    """Call id, and what is told of its progress."""
     grants: Grants = field(default_factory=NoGrants)
     scrub: Scrub = field(default_factory=Scrub)
     """Hides what must not be kept."""

@@ -1,6 +1,7 @@
 """A server without the SDK that lists what no SDK would: schemas of every kind, long names, pages.
 
-`python mcp_odd.py [--wait S] [--without-tools]` answers each call with its tool and the arguments it was sent.
+`python mcp_odd.py [--wait S] [--without-tools] [--restless]` answers each call with its tool and the
+arguments it was sent.
 """
 
 import json
@@ -110,6 +111,10 @@ def _serve() -> None:
             error = {"error": {"code": -32000, "message": "no such customer"}}
             answer = {"id": request["id"], **(error if refuses else {"result": _answer(request)})}
             _sent(answer)
+            if request["method"] == "tools/list" and "--restless" in sys.argv:
+                sys.stderr.write("listed\n")
+                sys.stderr.flush()
+                _sent({"method": "notifications/tools/list_changed"})
 
 
 if __name__ == "__main__":

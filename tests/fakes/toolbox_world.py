@@ -7,6 +7,7 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import StaleOwner
 from graph_agent.ports import Outcome, Plan, Scope
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
+from graph_agent.toolbox.adapters import Told
 from graph_agent.toolbox.early import ReadingToolbox
 from policy import PolicySettings, parse_rules
 from tests.fakes.tool_ports import ToolSurroundings
@@ -68,8 +69,8 @@ class World:
             raise StaleOwner(f"{call_id} belongs to another life since {started}, group {group}")
         self.processes.append((thread_id, call_id, attempt))
 
-    def _report(self, call_id: str, kind: str, text: str) -> None:
-        self.progress.append((call_id, kind, text))
+    def _report(self, call_id: str, told: Told) -> None:
+        self.progress.append((call_id, told.kind, told.text))
 
 
 def call_of(tool: str, arguments: dict[str, Any]) -> ToolCallInfo:

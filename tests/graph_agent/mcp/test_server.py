@@ -1,4 +1,6 @@
+import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,3 +163,20 @@ async def test_what_a_server_writes_on_the_side_goes_to_its_file_and_not_to_the_
 
     assert capfd.readouterr() == ("", "")
     assert "what servers say on the side" in (tmp_path / "mcp-demo.log").read_text()
+
+
+async def test_a_server_that_says_at_each_listing_that_its_tools_changed_is_asked_now_and_then_only(
+    tmp_path: Path,
+) -> None:
+    harbour, heard = Harbour(tmp_path), list[ServerState]()
+    around = replace(harbour.around, heard=heard.append)
+    fleet = Fleet({"restless": odd("--restless")}, harbour.registry, around)
+    fleet.start()
+    await fleet.settled()
+    await asyncio.sleep(1.5)
+    result = await fleet.running[0].call("now", {}, _ignore)
+    await fleet.close()
+
+    pages = (tmp_path / "mcp-restless.log").read_text().count("listed")
+    assert (result.isError, pages <= 4 * 3) == (False, True)
+    assert [now.state for now in heard] == ["starting", "running"]

@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,19 @@ from tools.base import BytesFetched, FilesSearched, McpProgress, Progress, Shell
 @pytest.mark.parametrize(
     ("progress", "words"),
     [
-        (ShellOutput("x\n"), ("shell_output", "x\n")),
-        (BytesFetched(5, 10), ("bytes_fetched", "5 of 10 bytes")),
-        (BytesFetched(5), ("bytes_fetched", "5 bytes")),
-        (FilesSearched(3), ("files_searched", "3 files")),
-        (McpProgress(1, 4), ("message", "1 of 4")),
-        (McpProgress(1, message="half"), ("message", "half")),
-        (SubAgentStep(2, "reads"), ("message", "step 2: reads")),
+        (ShellOutput("x\n"), ("shell_output", "x\n", None, None)),
+        (BytesFetched(5, 10), ("bytes_fetched", "5 of 10 bytes (50 %)", 5, 10)),
+        (BytesFetched(15, 10), ("bytes_fetched", "15 of 10 bytes", 15, 10)),
+        (BytesFetched(5), ("bytes_fetched", "5 bytes", 5, None)),
+        (FilesSearched(3), ("files_searched", "3 files", 3, None)),
+        (McpProgress(1, 4), ("mcp_progress", "1 of 4 (25 %)", 1, 4)),
+        (McpProgress(1, 4, "half"), ("mcp_progress", "half  1 of 4 (25 %)", 1, 4)),
+        (McpProgress(math.nan, math.inf), ("mcp_progress", "0", 0, None)),
+        (McpProgress(1, message="half"), ("mcp_progress", "half", 1, None)),
+        (SubAgentStep(2, "reads"), ("sub_agent_step", "step 2: reads", 2, None)),
     ],
 )
-def test_every_progress_has_words(progress: Progress, words: tuple[str, str]) -> None:
+def test_every_progress_has_words(progress: Progress, words: tuple[str, str, float | None, float | None]) -> None:
     assert progress_in_words(progress) == words
 
 
