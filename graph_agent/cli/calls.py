@@ -18,7 +18,7 @@ def calls_command(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the ledger: every call with its status, risk, time and attempt."""
+    """Show the ledger: every call with its status, risk, time and attempt. A call that is named is shown whole."""
     from graph_agent.cli.views.calls import list_calls
     from graph_agent.cli.views.place import database_of
 

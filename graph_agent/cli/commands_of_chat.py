@@ -23,7 +23,7 @@ COMMANDS: dict[str, Command] = {
     "threads": Command("/threads", "list every thread"),
     "resume": Command("/resume ID", "leave this thread and go on with another"),
     "clear": Command("/clear", "leave this thread and begin a new one"),
-    "calls": Command("/calls", "show every call of this thread with its status"),
+    "calls": Command("/calls [ID]", "show every call of this thread with its status, or one of them whole"),
     "inspect": Command("/inspect [PATH]", "show the state of the graph, or one piece of it"),
     "history": Command("/history", "list the checkpoints of this thread"),
     "diff": Command("/diff [A [B]]", "show what this thread changed on disk; or from checkpoint A to B, or to now"),

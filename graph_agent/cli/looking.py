@@ -37,7 +37,7 @@ class Look:
         """The view of this name, to be called away from the event loop; it prints."""
         views: dict[str, Callable[[], None]] = {
             "threads": partial(list_threads, self.database, as_json=False),
-            "calls": partial(list_calls, self.database, self.thread_id, status=None, tool=None, as_json=False),
+            "calls": partial(self._calls, argument),
             "history": partial(show_history, self.database, self.thread_id, None, as_json=False),
             "diff": partial(self._diff, argument),
             "graph": self._graph,
@@ -52,6 +52,10 @@ class Look:
             "inspect": partial(self._inspect, argument),
         }
         return views[name]
+
+    def _calls(self, call: str) -> None:
+        which = f"{self.thread_id}:{call}" if call else self.thread_id
+        list_calls(self.database, which, status=None, tool=None, as_json=False)
 
     def _inspect(self, path: str) -> None:
         inspect_state(self.database, self.thread_id, None, path=path or None, as_json=False, full=False)

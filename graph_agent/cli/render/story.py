@@ -45,6 +45,8 @@ _MARKS = {
     "interrupted": ("!", "red"),
 }
 _SHOWN_LINES = 8
+_WHOLE_ID, _SHORT_ID = 12, 8
+"""A longer id than the one is named by its end, which is what the tables show and commands take."""
 _MODEL = "the model"
 """Stands among the ids of running calls for the request that has no answer yet."""
 _DRAWING_SECONDS = 0.03
@@ -243,9 +245,8 @@ class Story:
         output = event.output.rstrip("\n").split("\n") if event.output.strip() else []
         shown = block("\n".join(output[-_SHOWN_LINES:]), self._console.width, style="dim") if output else []
         hidden = len(output) - _SHOWN_LINES
-        more = (
-            [Text(f"  … {hidden} more lines, whole in /calls and `graph-agent calls`", "dim")] if hidden > 0 else []
-        )
+        name = event.call_id if len(event.call_id) <= _WHOLE_ID else event.call_id[-_SHORT_ID:]
+        more = [Text(f"  … {hidden} more lines; /calls {name} shows them", "dim")] if hidden > 0 else []
         return [*more, *shown]
 
     def _label(self, call_id: str, tool_name: str, display: str = "") -> str:

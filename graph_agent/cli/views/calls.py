@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.calls import STATUSES
+from graph_agent.cli.views.call import whole_call
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
 from graph_agent.cli.views.table import short_ids, table
 from graph_agent.errors import NothingYet, UsageError
@@ -19,10 +20,12 @@ class _Ledger:
     calls: Sequence[CallView] = ()
     shared: frozenset[str] = frozenset()
     workspaces: Mapping[str, str] = field(default_factory=dict)
+    named: CallView | None = None
+    """The one call that was asked for."""
 
 
 def list_calls(database: Path, text: str | None, *, status: str | None, tool: str | None, as_json: bool) -> None:
-    """Print the calls of one thread, or of all.
+    """Print the calls of one thread, or of all; a single call that was named is shown whole.
 
     Raises:
         UsageError: there is no such status.
@@ -40,6 +43,8 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
         print_json({"calls": [call_json(view) for view in calls]})
     elif calls:
         print_lines(call_table(calls, ledger.shared, workspaces=ledger.workspaces))
+        if ledger.named is not None:
+            print_lines(whole_call(ledger.named))
     else:
         print_lines(["No calls." if status is None and tool is None else "No such calls."])
 
@@ -99,7 +104,8 @@ def _read(database: Path, text: str | None) -> _Ledger:
                 return _Ledger(reader.calls(), shared, {one.thread_id: one.workspace for one in reader.threads()})
             target = reader.resolve(text)
             if target.kind == "call":
-                return _Ledger([reader.call(target.thread_id, target.id)], shared)
+                named = reader.call(target.thread_id, target.id)
+                return _Ledger([named], shared, named=named)
             return _Ledger(reader.calls(target.thread_id), shared)
     except NothingYet:
         if text is not None:

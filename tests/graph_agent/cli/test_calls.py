@@ -18,6 +18,18 @@ def test_calls_are_records_with_their_thread_and_can_be_filtered(rows: Rows) -> 
     assert [call["call_id"] for call in json_of(rows, "calls", "call_b")["calls"]] == ["call_b"]
 
 
+def test_a_call_that_is_named_is_shown_whole(rows: Rows) -> None:
+    rows.thread()
+    rows.call(record_of("success", result="".join(f"line {number}\n" for number in range(30))))
+    rows.call(record_of("success", "call_b"))
+
+    whole = run("calls", "call_a", "--db", str(rows.path)).stdout.splitlines()
+    table = run("calls", "t1", "--db", str(rows.path)).stdout.splitlines()
+
+    assert whole[2:] == ["  command: make", "  result:", *(f"  │ line {number}" for number in range(30))]
+    assert len(table) == 3
+
+
 def test_an_answer_that_waits_to_be_taken_in_is_told_with_its_call(rows: Rows) -> None:
     rows.thread(next_nodes=("human_approval",))
     rows.call(record_of("interrupted"))

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.looking import Look
-from tests.fakes.scripted_model import ScriptedModel, text
+from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage
 
 
@@ -26,6 +26,17 @@ async def test_each_look_shows_the_thread_it_was_made_for(
     assert shown["todo"] == "There is no plan yet.\n"
     look.view("inspect", "messages.2.content")()
     assert "hello" in capsys.readouterr().out
+
+
+async def test_a_call_of_this_thread_is_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(calls(("call_1", "look")), text("hello")))
+    async with stage.life() as session:
+        await session.start()
+        await session.send("hi")
+
+    Look(stage.database, THREAD, "default").view("calls", "call_1")()
+
+    assert capsys.readouterr().out.splitlines()[2:] == ["  error: there is no tool 'look'"]
 
 
 async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

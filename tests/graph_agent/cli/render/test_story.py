@@ -52,7 +52,7 @@ def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> No
     assert told.splitlines() == [
         "● bash seq 11 (attempt 2)",
         "✓ bash seq 11  success N s",
-        "  … 3 more lines, whole in /calls and `graph-agent calls`",
+        "  … 3 more lines; /calls c1 shows them",
         *(f"  │ line {number}" for number in range(4, 12)),
     ]
 
