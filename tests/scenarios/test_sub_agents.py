@@ -141,3 +141,18 @@ def test_killed_in_a_call_two_sub_agents_deep_it_is_decided_from_the_top_and_goe
     assert (asked, broken_off["tool_name"], decided.returncode, ended) == (4, "bash", 0, 0)
     assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
     assert (len(server.bodies), server.faults) == (6, [])
+
+
+def test_in_the_chat_a_budget_that_sub_agents_used_up_asks_whether_they_go_on_and_they_do(tmp_path: Path) -> None:
+    looks = [TC(f"l{number}", "ls", {}) for number in range(4)]
+    with FakeOpenAI([_TASK, *looks, TXT("noted"), TXT("all done")], strict=True) as server:
+        command = Command(tmp_path, server.base_url, settings="max_steps = 4\n")
+        chat = PtyProgram(["-m", "graph_agent", "chat", "go"], command.workspace, {**os.environ, **command.env})
+        chat.sees("Go on? [y]es [n]o > ")
+        asked = len(server.bodies)
+        chat.enters("y")
+        chat.sees("all done")
+        chat.types("\x04")
+        code = chat.ends()
+
+    assert (code, asked, len(server.bodies), server.faults) == (0, 4, 7, [])

@@ -29,7 +29,7 @@ async def _back(family: Family, place: str, *, is_undo: bool = False) -> Rewound
 async def _approved(session: Session, rest: Rest) -> Rest:
     while rest.questions:
         for item in rest.questions:
-            await session.decide(item.question, "approve")
+            await session.decide(item.question, "approve" if item.question.kind == "approval" else "retry")
         rest = await session.proceed()
     return rest
 
@@ -173,3 +173,42 @@ async def test_what_a_sub_agent_asked_that_a_rewind_or_another_branch_left_behin
 
     assert (len(waiting), rewound, elsewhere) == (1, ([], {"at_rest"}), [])
     assert [view.record["call_id"] for view in again] == [view.record["call_id"] for view in waiting]
+
+
+@pytest.mark.sweep
+async def test_rewound_to_any_checkpoint_and_back_a_family_is_where_it_was_and_from_there_it_plays_on(
+    tmp_path: Path,
+) -> None:
+    deeper = calls(("c1", "new_task", {"prompt": "BETA"}))
+    model = TaskModel(
+        {
+            "ALPHA": [calls(_write("a.txt", "child\n")), deeper, text("alpha")],
+            "BETA": [calls(_write("b.txt", "grandchild\n")), text("beta")],
+            "go": [_TASK, calls(_write("c.txt", "parent\n")), text("done")],
+        }
+    )
+    family = Family(tmp_path, model)
+    async with family.life() as session:
+        await _approved(session, await session.send("go"))
+    with Reader.open(family.database) as reader:
+        places = [entry.checkpoint_id for entry in reader.history(PARENT)]
+        threads = {thread.thread_id: (thread.status, thread.turns) for thread in reader.threads()}
+    after = _files(family)
+
+    for place in places:
+        await _back(family, place)
+        await _back(family, PARENT, is_undo=True)
+        with Reader.open(family.database) as reader:
+            assert {thread.thread_id: (thread.status, thread.turns) for thread in reader.threads()} == threads
+            assert (reader.approvals(), _files(family)) == ([], after)
+    seen = []
+    for place in places[1::4]:
+        await _back(family, place)
+        seen.append(_files(family))
+        async with family.life() as session:
+            rest = await session.start()
+            rest = await session.continue_turn() if rest.status == "broken_off" else rest
+            assert (await _approved(session, rest)).status == "done"
+        assert family.workspace.exists()
+
+    assert set(map(frozenset, seen)) > {frozenset()}
