@@ -47,6 +47,11 @@ class PtyProgram:
         """Wait until one of these appears; returns which."""
         return int(self._child.expect_exact(list(words)))
 
+    def types_at_once(self, keys: str) -> None:
+        """Without the moment that a person takes, for what is timed."""
+        self._child.delaybeforesend = None
+        self._child.send(keys)
+
     def types(self, keys: str) -> None:
         self._child.send(keys)
 
