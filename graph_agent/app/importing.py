@@ -74,7 +74,7 @@ def _opened(source: str) -> Iterator[TextIO]:
         raise UsageError(f"{source!r} is {kind}, not a file, and must be read more than once; - reads stdin")
     try:
         with (
-            tempfile.TemporaryFile("w+", encoding="utf-8")
+            tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape")
             if source == "-"
             else Path(source).open(encoding="utf-8") as file
         ):

@@ -62,7 +62,7 @@ class _Run:
     def __init__(self, order: RunOrder, opener: Opener) -> None:
         self._order = order
         self._opener = opener
-        self._bus = EventBus()
+        self._bus = EventBus(begins_with="started")
         self._news = News()
         self._write = own_stdout()
         self._thread_id = order.thread_id
@@ -147,6 +147,7 @@ class _Run:
         return code
 
     def _failed(self, failure: AgentError) -> int:
+        self._bus.release()
         status = {Exit.MODEL: "model_error", Exit.HELD: "held"}.get(Exit(failure.exit_code), "failed")
         self._news.tell(f"graph-agent: {failure}")
         if told := debugged(failure):

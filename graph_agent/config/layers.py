@@ -99,7 +99,11 @@ def _from_file(path: Path) -> dict[str, Found]:
         text = plain_text(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror or error}. Correct it or move it away."
+        ) from error
+    except ValueError as error:
         raise ConfigError(f"{path} cannot be read as TOML: {error}. Correct it or move it away.") from error
     found = {key: Found(value, str(path)) for key, value in read_tables(text, str(path)).items()}
     for key in found:

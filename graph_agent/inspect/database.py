@@ -71,11 +71,20 @@ class ReadOnlyDatabase:
     def stream(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Generator[tuple[Any, ...]]:
         """The rows of one SELECT one by one; what is not asked for is not computed. Fails as `rows` does."""
         try:
-            yield from self._connection.execute(sql, parameters)
+            yield from self._execute(sql, parameters)
         except sqlite3.ProgrammingError as error:
             raise InternalError(f"{self.path} was read after it was closed ({error})") from error
         except sqlite3.DatabaseError as error:
             raise _told(self.path, error) from error
+
+    def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql, parameters)
+        except UnicodeEncodeError:
+            # A name that is no UTF-8, as the shell may give it, is stored with question marks in its place.
+            if isinstance(parameters, Mapping):
+                return self._connection.execute(sql, {name: _storable(one) for name, one in parameters.items()})
+            return self._connection.execute(sql, [_storable(one) for one in parameters])
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
@@ -118,6 +127,10 @@ class ReadOnlyDatabase:
                 f"{self.path} is an SQLite file, but not one of graph-agent, nor one of LangGraph's SQLite saver "
                 "(which has the tables checkpoints and writes); name another with --db or GRAPH_AGENT_DB."
             )
+
+
+def _storable(value: Any) -> Any:
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
 
 def _require_whole(path: Path) -> None:

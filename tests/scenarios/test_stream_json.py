@@ -44,3 +44,11 @@ def test_a_line_that_is_not_described_does_not_fit_the_schema() -> None:
     faults = list(Draft202012Validator(_SCHEMA).iter_errors({"seq": 1, "type": "guessed"}))
 
     assert len(faults) == 1
+
+
+def test_what_is_told_while_the_session_opens_follows_its_first_event(tmp_path: Path) -> None:
+    settings = '[mcp_servers.demo]\ncommand = "true"\n'
+    with FakeOpenAI([TXT("hello")]) as server:
+        lines = lines_of(Command(tmp_path, server.base_url, settings=settings), "go")
+
+    assert [(line["seq"], line["type"]) for line in lines[:2]] == [(1, "started"), (2, "warned")]

@@ -82,7 +82,8 @@ def call_table(
     place_heading = ("WORKSPACE",) if has_places else ()
     headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", *place_heading, "ABOUT")
     threads = ("THREAD",) if has_threads else ()
-    return table((*threads, *headings), [row(view) for view in calls], place="WORKSPACE")
+    rows = [row(view) for view in calls]
+    return table((*threads, *headings), rows, place="WORKSPACE", leading=len(threads) + 2)
 
 
 def _columns(view: CallView) -> tuple[str, ...]:

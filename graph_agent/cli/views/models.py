@@ -19,6 +19,7 @@ from graph_agent.config.change import set_in_table, set_value
 from graph_agent.config.choice import choose_model, shown_url
 from graph_agent.config.profiles import model_named
 from graph_agent.config.settings import Settings
+from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from graph_agent.app.model_trial import Finding
@@ -60,11 +61,14 @@ def use_model(name: str, *, as_json: bool) -> None:
     """Write into the user's settings that this model answers from now on.
 
     Raises:
+        UsageError: no model can have this name.
         ConfigError: they cannot be read or written.
     """
     # Loaded with what speaks to models, which no look at threads waits for.
     from graph_agent.app.model_trial import settings_of
 
+    if not name.isprintable():
+        raise UsageError(f"{name!r} is no name of a model; `graph-agent model list` shows those there are")
     path = set_value("model.name", json.dumps(name), os.environ)
     settings = settings_of(Path.cwd(), None)
     reason = choose_model(settings).reason

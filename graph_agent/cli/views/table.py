@@ -13,16 +13,23 @@ _WHOLE = 20
 _TAIL = 8
 _LEAST_OF_PLACE = 10
 _LEAST_OF_LAST = 24
+_LEAST_TO_SAY = 8
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, place: str = "") -> Iterator[str]:
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, place: str = "", leading: int = 2
+) -> Iterator[str]:
     """Lines of a table; the last column is cut where the screen ends. A cell that is a status gets its colour.
 
-    Of the column headed `place`, which holds paths, only the ends are shown where the last one needs the room.
+    Of the column headed `place`, which holds paths, only the ends are shown where the last one needs the room. On a
+    screen that is too narrow for both, the columns before the last one go, but for the `leading` ones.
     """
     cells = [list(headings), *([escape(cell) for cell in row] for row in rows)]
-    widths = [max(text_width(row[column]) for row in cells) for column in range(len(headings))]
     room = line_width()
+    if room is not None:
+        cells = _without_lesser(cells, room, place, leading)
+        headings = cells[0]
+    widths = _widths(cells)
     if room is not None:
         left = room - sum(widths[:-1]) - _GAP * (len(widths) - 1)
         if place in headings:
@@ -38,6 +45,23 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, place: str 
         shown = clipped(last, widths[-1])
         parts.append(colored(shown, "heading" if number == 0 else last))
         yield (" " * _GAP).join(parts).rstrip()
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(text_width, column)) for column in zip(*cells, strict=True)]
+
+
+def _without_lesser(cells: list[list[str]], room: int, place: str, leading: int) -> list[list[str]]:
+    """The cells without as many columns before the last as leave it no room; the leading ones stay."""
+    widths = _widths(cells)
+    if place in cells[0]:
+        number = cells[0].index(place)
+        widths[number] = min(widths[number], _LEAST_OF_PLACE)
+    least = min(_LEAST_TO_SAY, widths[-1])
+    while len(widths) > leading + 1 and room - sum(width + _GAP for width in widths[:-1]) < least:
+        del widths[-2]
+    kept = len(widths) - 1
+    return [[*row[:kept], row[-1]] for row in cells]
 
 
 def labelled(pairs: Mapping[str, str]) -> Iterator[str]:

@@ -122,6 +122,14 @@ def test_what_is_not_there_is_named_on_stderr_alone_and_ends_with_2(command: Com
     assert (UNKNOWN in asked.stderr or "/nowhere" in asked.stderr, "Traceback" in asked.stderr) == (True, False)
 
 
+@pytest.mark.parametrize("line", ["threads show", "approvals approve", "threads search", "graph", "model use"])
+def test_a_name_that_is_no_utf_8_names_nothing_and_is_no_fault(command: Command, line: str) -> None:
+    asked = command(*line.split(), "\udcff\udcfe\udcfd\udcfc")
+
+    assert (asked.returncode in (0, 2), "unexpected" in asked.stderr) == (True, False)
+    assert "\\udcff" in asked.stdout + asked.stderr
+
+
 def test_every_command_that_names_something_is_in_the_table() -> None:
     naming = {path for path, one in COMMANDS.items() if any(p.param_type_name == "argument" for p in one.params)}
     free = {"chat", "threads search", "model use", "model show", "model test", "mcp add"}
