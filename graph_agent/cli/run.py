@@ -29,6 +29,7 @@ from graph_agent.events import (
     ShellKept,
     StepStarted,
     TurnStarted,
+    Warned,
     event_to_json,
 )
 from graph_agent.session.api import Rest
@@ -74,7 +75,7 @@ class _Run:
             case "text":
                 self._bus.subscribe(self._news)
             case "json":
-                self._bus.subscribe(self._tell_shells)
+                self._bus.subscribe(self._tell_beside)
 
     async def run(self) -> int:
         try:
@@ -180,9 +181,9 @@ class _Run:
         if self._order.output == "stream-json":
             self._print_line({"seq": number, **event_to_json(event)})
 
-    def _tell_shells(self, number: int, event: Event) -> None:
-        """What goes on or ended in the background is no part of the one object that is printed."""
-        if isinstance(event, ShellEnded | ShellKept):
+    def _tell_beside(self, number: int, event: Event) -> None:
+        """What is to be noted, and what goes on in the background, is no part of the one object that is printed."""
+        if isinstance(event, ShellEnded | ShellKept | Warned):
             self._news(number, event)
 
     def _print_line(self, values: Mapping[str, Any]) -> None:

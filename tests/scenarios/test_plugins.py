@@ -34,6 +34,7 @@ def test_the_tool_of_a_third_party_is_offered_judged_executed_and_told(tmp_path:
         (bench.home / "tools" / "broken.py").write_text("print('noise')\nimport nowhere\n")
 
         asked = bench.ask("go", "--output", "json", "--thread", "t")
+        assert "a plug-in is left out: " in asked.err
         done = bench.ask("--resume", "t", "--approve", "all")
 
         listed = bench.command.json("tools", "list")
