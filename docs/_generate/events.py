@@ -15,7 +15,9 @@ __all__ = ["page"]
 _INTRODUCTION = """\
 What happens in a run is told as events: frozen facts, numbered from 1 without gaps. The terminal is drawn
 from them, and `run --output stream-json` prints each as one line of JSON: `seq`, `type`, and the fields below;
-the last line has the type `result`. For programs: [events.schema.json](events.schema.json).
+the last line has the type `result`. Lines about a call also have its `state`: `WAIT` while it streams in and until
+it runs, `DOING`, then `SUCCESS` or `ERROR`. For programs: [events.schema.json](events.schema.json); in Python,
+`graph_agent.events.live.LiveCalls` puts the events of a call together to one value.
 """.splitlines()
 
 

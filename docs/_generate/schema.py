@@ -6,11 +6,13 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 
 from graph_agent.events import Event
+from graph_agent.events.live import LiveState
 from graph_agent.session.api import RestStatus
 
 __all__ = ["schema"]
 
 _NUMBER = {"type": "integer", "minimum": 1, "description": "1, 2, 3 ... without gaps"}
+_OF_CALLS = ("call_arrived", "call_planned", "call_started", "call_progressed", "call_ended")
 
 
 def schema() -> str:
@@ -27,6 +29,8 @@ def schema() -> str:
 
 def _numbered(kind: dict[str, Any]) -> dict[str, Any]:
     properties = {"seq": _NUMBER, **kind["properties"]}
+    if kind["properties"]["type"]["const"] in _OF_CALLS:
+        properties["state"] = {"enum": list(get_args(LiveState)), "description": "Where the call stands now."}
     return {**kind, "properties": properties, "required": sorted(properties), "additionalProperties": False}
 
 

@@ -32,6 +32,7 @@ from graph_agent.events import (
     Warned,
     event_to_json,
 )
+from graph_agent.events.live import LiveCalls
 from graph_agent.session.api import Rest
 
 __all__ = ["OutputFormat", "RunOrder", "run_headless"]
@@ -66,6 +67,7 @@ class _Run:
         self._bus = EventBus(begins_with="started")
         self._news = News()
         self._write = own_stdout()
+        self._calls = LiveCalls()
         self._thread_id = order.thread_id
         self._has_checkpoint = False
         self._steps = 0
@@ -179,7 +181,9 @@ class _Run:
         if isinstance(event, TurnStarted) or (isinstance(event, SessionOpened) and event.checkpoint_id):
             self._has_checkpoint = True
         if self._order.output == "stream-json":
-            self._print_line({"seq": number, **event_to_json(event)})
+            call = self._calls.take(event)
+            state = {} if call is None else {"state": call.state}
+            self._print_line({"seq": number, **event_to_json(event), **state})
 
     def _tell_beside(self, number: int, event: Event) -> None:
         """What is to be noted, and what goes on in the background, is no part of the one object that is printed."""

@@ -1,10 +1,9 @@
 """Calls that are still streaming in: the name, and what can be read of the arguments until now. Shown live only."""
 
 import re
-from dataclasses import dataclass
 
 from graph_agent.cli.render.running import RunningCalls
-from graph_agent.events import CallArrived
+from graph_agent.events.live import LiveCall
 
 __all__ = ["ArrivingCalls", "readable"]
 
@@ -37,33 +36,25 @@ def _unescaped(match: re.Match[str]) -> str:
     return " " if what in "nrtbf" else what
 
 
-@dataclass(slots=True)
-class _Arriving:
-    name: str
-    raw: str = ""
-
-
 class ArrivingCalls:
     """What arrives of one reply; its lines stand among those of the running calls and leave nothing behind."""
 
     def __init__(self, running: RunningCalls) -> None:
         self._running = running
-        self._calls: dict[int, _Arriving] = {}
+        self._names: dict[int, str] = {}
 
-    def add(self, event: CallArrived) -> None:
+    def show(self, index: int, call: LiveCall) -> None:
         """A piece of a call arrived."""
-        call = self._calls.setdefault(event.index, _Arriving(""))
-        call.raw += event.arguments_text
-        if event.tool_name != call.name:
-            call.name = event.tool_name
-            self._running.begin(_key(event.index), f"{call.name} (arriving)")
-        self._running.tell(_key(event.index), readable(call.raw[-_RAW_CHARS:]))
+        if self._names.get(index) != call.tool_name:
+            self._names[index] = call.tool_name
+            self._running.begin(_key(index), f"{call.tool_name} (arriving)")
+        self._running.tell(_key(index), readable(call.arguments_text[-_RAW_CHARS:]))
 
     def forget(self) -> None:
         """The reply is whole, void, or goes on with text."""
-        for index in self._calls:
+        for index in self._names:
             self._running.end(_key(index))
-        self._calls.clear()
+        self._names.clear()
 
 
 def _key(index: int) -> str:

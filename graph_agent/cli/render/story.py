@@ -35,6 +35,7 @@ from graph_agent.events import (
     TurnStarted,
     Warned,
 )
+from graph_agent.events.live import LiveCalls
 
 __all__ = ["Story"]
 
@@ -63,6 +64,7 @@ class Story:
         self._area = Area(console)
         self._running = RunningCalls()
         self._arriving = ArrivingCalls(self._running)
+        self._live = LiveCalls()
         self._displays: dict[str, str] = {}
         self._answered: set[str] = set()
         self._text: Markdown | None = None
@@ -74,6 +76,7 @@ class Story:
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
+        self._live.take(event)
         match event:
             case StepStarted():
                 self._running.wait(_MODEL, "waiting for the model")
@@ -169,7 +172,7 @@ class Story:
     def _arrive(self, event: CallArrived) -> None:
         if self._area.is_drawn:
             self._end_text()
-            self._arriving.add(event)
+            self._arriving.show(event.index, self._live.arriving(event.index))
             self._draw_soon()
 
     def _tell_news(self, event: Warned | ShellEnded | ShellKept) -> None:
