@@ -72,8 +72,12 @@ def open_session(
 async def _opened(
     workspace: "Path | str", thread_id: str | None, flags: "Mapping[str, Any] | None", bus: "EventBus | None"
 ) -> "Session":
-    from pathlib import Path  # noqa: PLC0415 - as below
+    # Who only reads never loads the graph; who opens a session waits a second for it, and the event loop does not.
+    from asyncio import to_thread  # noqa: PLC0415 - as above
+    from importlib import import_module  # noqa: PLC0415 - as above
+    from pathlib import Path  # noqa: PLC0415 - as above
 
-    from graph_agent.app import opening  # noqa: PLC0415 - those who only read never load the graph
+    await to_thread(import_module, "graph_agent.app.opening")
+    from graph_agent.app import opening  # noqa: PLC0415 - as above
 
     return await opening.open_session(workspace=Path(workspace), thread_id=thread_id, flags=flags, bus=bus)

@@ -1,5 +1,6 @@
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -9,12 +10,13 @@ from typer.testing import CliRunner
 
 from docs._generate.pages import PAGES
 from graph_agent.cli.main import app
-from tests.architecture.checkout import ROOT, expect_none
+from tests.architecture.checkout import ROOT, code_modules, expect_none
 from tests.fakes.typed_words import understood
 
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 SPOKEN_COMMAND = re.compile(r"`graph-agent ((?:[a-z]+ ?)+)")
 BLOCK = re.compile(r"^```(sh|console|text|toml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+CREATED = re.compile(r"CREATE TABLE (\w+)")
 LISTED_COMMAND = re.compile(r"^## graph-agent (.+)$", re.MULTILINE)
 
 
@@ -42,6 +44,19 @@ def test_the_docs_speak_only_of_commands_that_exist() -> None:
     texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in written_pages() if page not in PAGES}
 
     expect_none(f"{page}: {words}" for page, text in texts.items() for words in unknown_commands(text, commands))
+
+
+def test_the_page_about_the_house_names_every_floor_and_every_table() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [layers] = [one["layers"] for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
+    floors = [name.rpartition(".")[2] for layer in layers for name in layer.split(" | ")]
+    sources = [module.text for module in code_modules() if module.path.startswith("graph_agent/store/")]
+    tables = {name for source in sources for name in CREATED.findall(source)}
+
+    assert len(tables) > 15
+    expect_none(floor for floor in floors if not re.search(rf"^(.*[. |])?{floor}\b.*$", text, re.MULTILINE))
+    expect_none(sorted(table for table in tables if f"`{table}`" not in text))
 
 
 def blocks(text: str, *kinds: str) -> list[str]:
