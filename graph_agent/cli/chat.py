@@ -23,6 +23,7 @@ from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.escape import escape
 from graph_agent.cli.exits import Exit, exit_for
+from graph_agent.cli.own_programs import OwnPrograms
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
@@ -49,6 +50,7 @@ class Chat:
         self._story = Story(console)
         self._session: Conversation | None = None
         self._turning = Turning(terminal, self._story)
+        self._programs = OwnPrograms(terminal, console)
         self._ending: Exit | None = None
         self._code = Exit.DONE
         self._may_send_queued = True
@@ -134,7 +136,8 @@ class Chat:
         if session is None or not text.strip():
             return
         if is_command(text):
-            match await Slash(session, self._console, self._setting.database, self._setting.servers).run(text):
+            setting = self._setting
+            match await Slash(session, self._console, setting.database, self._programs, setting.servers).run(text):
                 case Elsewhere(thread=thread):
                     await self._move(session, thread)
                 case GoOn():
@@ -144,9 +147,9 @@ class Chat:
                 case Back(wish=wish):
                     await self._go_back(session, wish)
                 case Say(text=message):
-                    await self._work(session, session.send(message))
+                    await self._work(session, session.send(message, self._programs.take_shared()))
             return
-        await self._work(session, session.send(text))
+        await self._work(session, session.send(text, self._programs.take_shared()))
 
     async def _work(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> None:
         try:

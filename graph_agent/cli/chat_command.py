@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.utils import is_dumb_terminal
 
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
 from graph_agent.cli.chat_offers import ChatOffers
@@ -70,11 +71,12 @@ def _built(terminal: Terminal, offers: ChatOffers, target: Target, message: str 
     screen = importlib.import_module("graph_agent.cli.render.screen")
     importlib.import_module("graph_agent.cli.logs").log_privately()
     seen = importlib.import_module("graph_agent.cli.servers_seen").ServersSeen()
+    bell = importlib.import_module("graph_agent.cli.bell").Bell(lambda: _wants_bell(target.workspace))
 
     def visit(target: Target) -> "Visit":
         chosen = replace(target, flags={**target.flags, "may_choose_model": True})
         made: Visit = setting.Visit(
-            lambda bus: open_target(chosen, seen.on(offers.on(bus))), target.exists, target.last_life
+            lambda bus: open_target(chosen, bell.on(seen.on(offers.on(bus)))), target.exists, target.last_life
         )
         return made
 
@@ -88,6 +90,13 @@ def _built(terminal: Terminal, offers: ChatOffers, target: Target, message: str 
     )
     built: Chat = chat.Chat(visit(target), terminal, screen.make_console(), begins)
     return built
+
+
+def _wants_bell(workspace: Path) -> bool:
+    """Asked at a question or a turn's end; by then the settings have been read without fault."""
+    from graph_agent.app.project import settings_at
+
+    return not is_dumb_terminal() and settings_at(workspace).bell
 
 
 def _seen_from(target: Target, thread: str | None, left: "Conversation") -> Target:

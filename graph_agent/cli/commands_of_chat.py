@@ -29,6 +29,8 @@ COMMANDS: dict[str, Command] = {
     "diff": Command("/diff [A [B]]", "show what this thread changed on disk; or from checkpoint A to B, or to now"),
     "graph": Command("/graph", "draw the graph, where this thread stands in it and how it came there"),
     "export": Command("/export FILE", "write this thread to FILE: as a page (.html, .md) or whole (.json)"),
+    "edit": Command("/edit [TEXT]", "write a message in your editor ($VISUAL, $EDITOR) and send it"),
+    "share": Command("/share", "give the model what your last !COMMAND wrote, with your next message"),
     "todo": Command("/todo", "show the plan of the work"),
     "memory": Command("/memory", "show what is remembered for every thread"),
     "policy": Command("/policy [revoke ID]", "show the rules and what was allowed always, or take a grant back"),

@@ -66,8 +66,8 @@ class Conversation(Protocol):
         """Settle what an earlier life left; asks the model only where a turn was under way."""
         ...
 
-    async def send(self, text: str) -> Rest:
-        """Run a turn on new text."""
+    async def send(self, text: str, brings: str = "") -> Rest:
+        """Run a turn on new text, and what it brings that is not the user's own words."""
         ...
 
     async def queue(self, text: str) -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from graph_agent.cli.commands_of_chat import COMMANDS, MODES
 from graph_agent.cli.conversation import Conversation
+from graph_agent.cli.own_programs import OwnPrograms
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.servers_seen import ServersSeen
 from graph_agent.errors import AgentError
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
     from graph_agent.app.user_commands import UserCommands
 
 __all__ = ["Asked", "Back", "Compact", "Elsewhere", "GoOn", "Quit", "Say", "Slash", "is_command"]
+
+
+_KEYS = (
+    "!COMMAND runs a line in your shell; @FILE puts a file into a message; Tab completes.",
+    "Esc or Ctrl-C stops a turn; Alt-Enter, or \\ before Enter, breaks the line; Ctrl-X Ctrl-E opens an editor.",
+    "Ctrl-R finds what was typed before; Ctrl-D leaves, nothing is lost.",
+)
 
 
 class Quit(Exception):
@@ -82,8 +90,8 @@ def _asked_at_once(name: str, argument: str) -> Asked | None:
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is a command: one line that begins with a slash."""
-    return text.startswith("/") and "\n" not in text
+    """Whether a message is for the chat: one line that begins with a slash, or a shell line behind a `!`."""
+    return (text.startswith("/") and "\n" not in text) or text.startswith("!")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,7 @@ class Slash:
     session: Conversation
     console: Console
     database: Path
+    programs: OwnPrograms
     servers: ServersSeen = field(default_factory=ServersSeen)
 
     async def run(self, text: str) -> Asked | None:
@@ -101,6 +110,9 @@ class Slash:
         Raises:
             Quit: the command was to leave.
         """
+        if text.startswith("!"):
+            await self.programs.run(text[1:].strip(), self.session.workspace)
+            return None
         name, _, rest = text[1:].strip().partition(" ")
         argument = rest.strip()
         if name in ("quit", "exit"):
@@ -116,6 +128,8 @@ class Slash:
     async def _answered(self, name: str, argument: str) -> Asked | None:
         if name == "fork":
             return await self._fork(argument)
+        if name == "edit":
+            return await self._edit(argument)
         if name not in COMMANDS:
             return await self._own(name, argument)
         await self._show(name, argument)
@@ -125,6 +139,8 @@ class Slash:
         match name:
             case "help":
                 self._help(await self._own_commands())
+            case "share":
+                self.programs.share()
             case "mode":
                 self._mode(argument)
             case "model":
@@ -137,6 +153,14 @@ class Slash:
                 self._say("/rewind CHECKPOINT goes back to one of them, /rewind --undo takes that back", "dim")
             case _:
                 await asyncio.to_thread(self._view(name, argument))
+
+    async def _edit(self, beginning: str) -> Say | None:
+        message = (await self.programs.edited(beginning)).strip()
+        if not message:
+            self._say("the editor left nothing; nothing is sent", "yellow")
+            return None
+        self._say(message, "dim")
+        return Say(message)
 
     async def _own(self, name: str, argument: str) -> Say | None:
         """A command of the user's own; what is none is answered with the nearest that is."""
@@ -182,7 +206,8 @@ class Slash:
             self._say(f"  not of use, as their folder is not trusted: {named}", "yellow")
         if self.session.model_label == OFFLINE_LABEL:
             self._say("  help, without the slash, lists what the offline command mode understands.")
-        self._say("  Esc or Ctrl-C stops a turn; Alt-Enter breaks the line; Ctrl-D leaves, nothing is lost.", "dim")
+        for line in _KEYS:
+            self._say(f"  {line}", "dim")
 
     def _list(self, rows: Sequence[tuple[str, str]]) -> None:
         width = min(max(len(usage) for usage, _ in rows), max(self.console.width // 2, 10))

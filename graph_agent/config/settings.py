@@ -65,6 +65,8 @@ class Settings(Section):
     """Whether reads inside the workspace that no rule asks about begin while the model's reply still arrives."""
     sandbox_write: tuple[str, ...] = ()
     """Folders that commands in the sandbox may write besides the workspace, e.g. a package cache."""
+    bell: bool = False
+    """Whether the chat rings the bell when a question waits, and when a turn of 20 seconds or more ends."""
     background_shells: Literal["end", "keep"] = "end"
     """What becomes of background shells when the session ends: end them, or keep them for the next one."""
     max_steps: int = Field(default=200, ge=1)

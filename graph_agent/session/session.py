@@ -155,13 +155,15 @@ class Session:
         """
         return await self._turns.start()
 
-    async def send(self, text: str) -> Rest:
+    async def send(self, text: str, brings: str = "") -> Rest:
         """Start a turn with a message; it is on disk before the model is asked.
+
+        What it `brings` stands behind it and is not taken for the user's own words.
 
         Raises:
             UsageError: questions are open; they must be answered, or the turn stopped, first.
         """
-        return await self._turns.send(text)
+        return await self._turns.send(text, brings)
 
     async def queue(self, text: str) -> None:
         """Keep a message for when the thread is at rest; it may be shown as queued when this returns."""

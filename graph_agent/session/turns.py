@@ -47,9 +47,9 @@ class Turns:
         self.parts.bus.publish(TurnStarted())
         return await self.drive.run(self.parts.run.go_on)
 
-    async def send(self, text: str) -> Rest:
+    async def send(self, text: str, brings: str = "") -> Rest:
         """See `Session.send`."""
-        return await self._send(await self.ready(), text, None)
+        return await self._send(await self.ready(), text, None, brings)
 
     async def send_queued(self) -> Rest | None:
         """See `Session.send_queued`."""
@@ -92,14 +92,15 @@ class Turns:
         goes_on = rest.status == "broken_off" or (afresh and rest.is_shared)
         return await self.continue_turn() if goes_on else rest
 
-    async def _send(self, position: Position, text: str, message_id: str | None) -> Rest:
+    async def _send(self, position: Position, text: str, message_id: str | None, brings: str = "") -> Rest:
         messages: list[Any] = [] if position.exists else [SystemMessage(self.parts.instructions())]
         words = printable(text)
         said = await self.parts.mentions.told(words, self.drive.scope)
         brought: dict[str, Any] = {"images": list(said.images)} if said.images else {}
-        if said.text != words:
+        whole = printable(f"{said.text}\n\n{brings}" if brings else said.text)
+        if whole != words:
             brought[TYPED] = len(words)
-        messages.append(HumanMessage(printable(said.text), id=message_id, additional_kwargs=brought))
+        messages.append(HumanMessage(whole, id=message_id, additional_kwargs=brought))
         self.parts.bus.publish(TurnStarted(text))
         for note in said.notes:
             self.parts.bus.publish(Warned(note))

@@ -91,8 +91,8 @@ class ScriptedSession:
         self.bus.publish(SessionOpened(self.thread_id, "", str(self.workspace), self.model_label, self.mode))
         return rest() if self._opening is None else await self._play(self._opening)
 
-    async def send(self, text: str) -> Rest:
-        self._note("send", text)
+    async def send(self, text: str, brings: str = "") -> Rest:
+        self._note("send", *filter(None, (text, brings)))
         self.bus.publish(TurnStarted(text))
         return await self._play(self._turns.pop(0))
 

@@ -1,17 +1,21 @@
 """A line of input as terminals can draw it: edited in place, completed, with a line of status below it."""
 
+import asyncio
+import importlib
 import textwrap
 from collections.abc import Callable
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, in_terminal
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 
 from graph_agent.cli.ask.keys import Interrupted, Left, answer_keys, message_keys
-from graph_agent.cli.ask.output import prompt_output
+from graph_agent.cli.ask.output import paste_plainly, prompt_output
+from graph_agent.cli.escape import escape
 
 __all__ = ["DrawnLine"]
 
@@ -37,8 +41,7 @@ class DrawnLine:
             history=history,
             completer=completer,
             complete_while_typing=False,
-            enable_open_in_editor=True,
-            key_bindings=message_keys(suspend),
+            key_bindings=message_keys(suspend, self._edit),
         )
         self._answers = self._prompt_session(key_bindings=answer_keys(suspend))
         self._unshown: list[Callable[[], None]] = []
@@ -71,6 +74,20 @@ class DrawnLine:
         self._unshown.append(show)
         if self._typing is not None:
             self._typing.invalidate()
+
+    async def _edit(self, line: Buffer) -> None:
+        """Open what is typed in the person's editor."""
+        editing = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.ask.editing")
+        try:
+            async with in_terminal():
+                with paste_plainly():
+                    text: str = await editing.edited_text(line.text)
+        except editing.NotEdited as failure:
+            told = escape(str(failure))
+            self.above(lambda: print(told, flush=True))  # noqa: T201 - the screen is what a chat has
+            return
+        line.text = text.rstrip("\n")
+        line.cursor_position = len(line.text)
 
     @property
     def _typing(self) -> Application[str] | None:

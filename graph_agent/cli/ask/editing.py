@@ -1,4 +1,4 @@
-"""Lets a person change the arguments of a call in their own editor. Judges nothing: the session does."""
+"""Lets a person change the arguments of a call, or a message, in their own editor. Judges nothing."""
 
 import asyncio
 import json
@@ -15,11 +15,11 @@ from graph_agent.cli.exits import Exit
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.errors import AgentError
 
-__all__ = ["NotEdited", "edited_arguments"]
+__all__ = ["NotEdited", "edited_arguments", "edited_text"]
 
 
 class NotEdited(AgentError):
-    """The editor did not leave usable arguments behind; the message says why."""
+    """The editor did not leave anything usable behind; the message says why."""
 
 
 async def edited_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,11 +28,23 @@ async def edited_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         NotEdited: the editor could not be run or failed, or what it left is not a JSON object.
     """
+    return _parsed(await edited_text(_shown(arguments), "arguments.json"))
+
+
+async def edited_text(text: str, name: str = "message.md") -> str:
+    """Open a text in $VISUAL or $EDITOR, under this name, and read it back.
+
+    Raises:
+        NotEdited: the editor could not be run or failed, or what it left is no text.
+    """
     with tempfile.TemporaryDirectory(prefix="graph-agent-") as folder:
-        path = Path(folder) / "arguments.json"
-        path.write_text(_shown(arguments), encoding="utf-8")
+        path = Path(folder) / name
+        path.write_text(text, encoding="utf-8", errors="replace")
         await _edit(path)
-        return _read(path)
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise NotEdited(f"what the editor left cannot be read: {error}") from error
 
 
 def _shown(arguments: Mapping[str, Any]) -> str:
@@ -63,10 +75,10 @@ def _no_json(name: str) -> Never:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _parsed(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_json)
-    except (OSError, ValueError, RecursionError) as error:
+        value = json.loads(text, parse_constant=_no_json)
+    except (ValueError, RecursionError) as error:
         raise NotEdited(f"what the editor left is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise NotEdited(f"the arguments must be a JSON object, not {type(value).__name__}")

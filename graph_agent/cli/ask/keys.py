@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
@@ -23,9 +26,22 @@ class Left(Exception):
     """Ctrl-D at a prompt."""
 
 
-def message_keys(suspend: Callable[[], None]) -> KeyBindings:
+Edit = Callable[[Buffer], Coroutine[object, object, None]]
+"""Opens what is typed in an editor."""
+
+
+def message_keys(suspend: Callable[[], None], edit: Edit) -> KeyBindings:
     """The keys of the prompt for messages, beside those that edit the line."""
     keys = _prompt_keys(suspend)
+
+    @keys.add("c-x", "c-e")
+    def _open_editor(event: KeyPressEvent) -> None:
+        event.app.create_background_task(edit(event.current_buffer))
+
+    @keys.add("enter", filter=Condition(_goes_on))
+    def _go_on(event: KeyPressEvent) -> None:
+        event.current_buffer.delete_before_cursor()
+        event.current_buffer.insert_text("\n")
 
     @keys.add("escape", "enter")
     def _break_line(event: KeyPressEvent) -> None:
@@ -39,6 +55,12 @@ def message_keys(suspend: Callable[[], None]) -> KeyBindings:
             event.app.exit(exception=Interrupted, style="class:aborting")
 
     return keys
+
+
+def _goes_on() -> bool:
+    """Whether the line ends with a backslash, as in a shell."""
+    document = get_app().current_buffer.document
+    return document.text_before_cursor.endswith("\\") and not document.text_after_cursor
 
 
 def answer_keys(suspend: Callable[[], None]) -> KeyBindings:
@@ -114,6 +136,8 @@ class TurnKeys:
                 self._on_stop()
             elif press.key is Keys.ControlZ:
                 self._on_suspend()
+            elif press.key is Keys.Enter and self._kept and self._kept[-1].key == "\\":
+                self._kept[-1] = KeyPress(Keys.BracketedPaste, "\n")
             elif press.key is Keys.Enter and self._on_line(_line_of(self._kept)):
                 self._kept.clear()
             else:

@@ -86,6 +86,9 @@ class PlainLine:
 
     def _press(self, press: KeyPress, entered: "asyncio.Future[str]") -> None:
         match press.key:
+            case Keys.Enter | Keys.ControlJ if self._text.endswith("\\") and not self._is_answer:
+                self._text = self._text[:-1]
+                self._add("\n")
             case Keys.Enter | Keys.ControlJ if not self._is_escaped:
                 entered.set_result(self._text)
             case Keys.Enter | Keys.ControlJ:

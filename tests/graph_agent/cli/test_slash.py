@@ -2,9 +2,12 @@ import io
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.input import DummyInput
 from rich.console import Console
 
+from graph_agent.cli.ask.terminal import Terminal
 from graph_agent.cli.commands_of_chat import COMMANDS
+from graph_agent.cli.own_programs import OwnPrograms
 from graph_agent.cli.slash import Back, Elsewhere, GoOn, Quit, Say, Slash, is_command
 from graph_agent.events import EventBus
 from tests.fakes.database_rows import Rows
@@ -12,9 +15,10 @@ from tests.fakes.scripted_session import ScriptedSession
 
 
 @pytest.mark.parametrize(
-    ("text", "is_one"), [("/help", True), ("help", False), ("/a\nb", False), ("a /help", False), ("/", True)]
+    ("text", "is_one"),
+    [("/help", True), ("help", False), ("/a\nb", False), ("a /help", False), ("/", True), ("!ls\n", True)],
 )
-def test_a_command_is_one_line_that_begins_with_a_slash(text: str, is_one: bool) -> None:
+def test_a_command_is_one_line_behind_a_slash_or_all_behind_an_exclamation_mark(text: str, is_one: bool) -> None:
     assert is_command(text) == is_one
 
 
@@ -23,7 +27,8 @@ class _Talk:
         self.stream = io.StringIO()
         self.session = ScriptedSession(EventBus(), folder)
         console = Console(file=self.stream, width=120, markup=False, highlight=False)
-        self.slash = Slash(self.session, console, folder / "none.db")
+        programs = OwnPrograms(Terminal(None, source=DummyInput()), console)
+        self.slash = Slash(self.session, console, folder / "none.db", programs)
 
     async def says(self, text: str) -> str:
         await self.slash.run(text)
@@ -143,3 +148,30 @@ async def test_a_command_of_ones_own_is_listed_and_stands_for_a_message(
     assert said[1].startswith("/ship stands in ")
     assert "/review FILE  Read $1.\n" in listed
     assert "not of use, as their folder is not trusted: /ship\n" in listed
+
+
+async def test_a_shell_line_runs_in_the_workspace_and_is_shared_on_wish(tmp_path: Path) -> None:
+    talk = _Talk(tmp_path)
+    (tmp_path / "here").touch()
+
+    said = await talk.says("!ls")
+    await talk.slash.run("/share")
+
+    assert said.startswith("here\n")
+    assert "$ ls\nhere\n" in talk.slash.programs.take_shared()
+
+
+async def test_a_message_is_written_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = _Talk(tmp_path)
+    monkeypatch.setenv("VISUAL", "sed -i s/one/two/")
+
+    asked = await talk.slash.run("/edit one")
+    monkeypatch.setenv("VISUAL", "sed -i d")
+    emptied = await talk.slash.run("/edit one")
+    monkeypatch.setenv("VISUAL", "/no/such/editor")
+    missing = await talk.slash.run("/edit one")
+
+    lines = talk.stream.getvalue().splitlines()
+    assert (asked, emptied, missing) == (Say("two"), None, None)
+    assert lines[:2] == ["two", "the editor left nothing; nothing is sent"]
+    assert "'/no/such/editor' could not be started" in lines[2]

@@ -3,6 +3,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from prompt_toolkit import PromptSession
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
@@ -16,7 +17,35 @@ def keys() -> Iterator[PipeInput]:
         yield source
 
 
-@pytest.mark.parametrize("bindings", [message_keys, answer_keys])
+async def _no_editor(line: Buffer) -> None:
+    line.text = "edited"
+
+
+def _message_keys(suspend: Callable[[], None]) -> KeyBindings:
+    return message_keys(suspend, _no_editor)
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("one\\\rtwo\r", "one\ntwo"),
+        ("one\\\r\\\rtwo\r", "one\n\ntwo"),
+        ("a\\b\r", "a\\b"),
+        ("x\\\x1b[D\r", "x\\"),
+        ("one\x1b\rtwo\r", "one\ntwo"),
+    ],
+)
+async def test_a_backslash_before_enter_breaks_the_line_as_alt_enter_does(
+    keys: PipeInput, typed: str, message: str
+) -> None:
+    made = _message_keys(lambda: None)
+    prompt: PromptSession[str] = PromptSession(input=keys, output=DummyOutput(), key_bindings=made)
+    keys.send_text(typed)
+
+    assert await prompt.prompt_async() == message
+
+
+@pytest.mark.parametrize("bindings", [_message_keys, answer_keys])
 async def test_ctrl_z_at_a_prompt_stops_the_job_and_keeps_the_line(
     keys: PipeInput, bindings: Callable[[Callable[[], None]], KeyBindings]
 ) -> None:

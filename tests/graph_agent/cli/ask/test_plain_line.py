@@ -92,3 +92,9 @@ async def test_news_stand_between_the_line_as_it_was_and_as_it_goes_on(
 
     assert (await message, _seen(capsys)) == ("half whole", ["> half", "news", "> half whole"])
     assert not line.is_read
+
+
+async def test_a_backslash_before_enter_breaks_the_line_of_a_message(keys: PipeInput) -> None:
+    keys.send_text("one\\\rtwo\r")
+
+    assert await _line(keys).message() == "one\ntwo"

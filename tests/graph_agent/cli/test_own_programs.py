@@ -1,0 +1,143 @@
+import asyncio
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from rich.console import Console
+
+from graph_agent.cli.ask.editing import NotEdited
+from graph_agent.cli.ask.terminal import Terminal
+from graph_agent.cli.own_programs import OwnPrograms
+from tests.fakes.waiting import is_running, until
+
+
+class _Chat:
+    def __init__(self, keys: PipeInput, folder: Path) -> None:
+        self.keys = keys
+        self.folder = folder
+        self._stream = io.StringIO()
+        console = Console(file=self._stream, width=80, markup=False, highlight=False)
+        self.programs = OwnPrograms(Terminal(None, source=keys), console)
+
+    async def says(self, line: str) -> str:
+        """What is shown of a line, without the hint."""
+        await self.programs.run(line, self.folder)
+        return self.shown.replace(_HINT, "")
+
+    @property
+    def shown(self) -> str:
+        return self._stream.getvalue()
+
+
+_HINT = "/share gives this to the model with your next message\n"
+
+
+@pytest.fixture
+def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Chat]:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    with create_pipe_input() as keys:
+        yield _Chat(keys, tmp_path)
+
+
+async def test_a_line_runs_in_the_workspace_and_its_exit_code_is_told(chat: _Chat) -> None:
+    (chat.folder / "here").touch()
+
+    assert await chat.says("ls; echo err >&2; exit 3") == "here\nerr\n[exit code 3]\n"
+
+
+async def test_nothing_that_it_writes_is_obeyed_by_the_terminal(chat: _Chat) -> None:
+    garbage = r"\033[31mred\033[0m\033]0;title\007 10%%\r20%%\n\001\377\tx\342\200\256"
+
+    assert await chat.says(f"printf '{garbage}'") == "20%\n\\x01�    x\\u202e\n"
+
+
+async def test_a_line_without_end_is_shown_in_pieces_and_ended_by_ctrl_c_alone(chat: _Chat) -> None:
+    running = asyncio.create_task(chat.programs.run("echo $$ > pid; tr '\\0' x < /dev/zero", chat.folder))
+    assert await until(lambda: chat.shown.count("\n") > 3)
+    chat.keys.send_text("next\x03")
+    await running
+
+    assert chat.shown.replace(_HINT, "").endswith("[ended by signal 2]\n")
+    assert not is_running(int((chat.folder / "pid").read_text()))
+    chat.keys.send_text("\r")
+    assert await Terminal(None, source=chat.keys).message() == "next"
+
+
+async def test_one_that_does_not_listen_is_killed(chat: _Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph_agent.cli.own_programs._GRACE_S", 0.1)
+    running = asyncio.create_task(
+        chat.programs.run("trap '' INT; echo ready; while :; do sleep 0.05; done", chat.folder)
+    )
+    assert await until(lambda: "ready" in chat.shown)
+    chat.keys.send_text("\x03")
+    await running
+
+    assert "[ended by signal 9]\n" in chat.shown
+
+
+async def test_leaving_the_chat_ends_it(chat: _Chat) -> None:
+    running = asyncio.create_task(chat.programs.run("echo $$ > pid; echo ready; sleep 60", chat.folder))
+    assert await until(lambda: "ready" in chat.shown)
+    running.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not is_running(int((chat.folder / "pid").read_text()))
+
+
+async def test_what_it_leaves_running_goes_on_and_keeps_nobody_waiting(chat: _Chat) -> None:
+    assert await chat.says("sleep 1 & echo started") == "started\n"
+
+
+async def test_the_model_hears_of_it_only_when_it_is_shared_and_once(chat: _Chat) -> None:
+    await chat.says("echo '```'; false")
+    before = chat.programs.take_shared()
+    chat.programs.share()
+
+    shared = [chat.programs.take_shared(), chat.programs.take_shared()]
+
+    assert (before, shared) == (
+        "",
+        ["I ran this myself, in the workspace:\n````\n$ echo '```'; false\n```\n[exit code 1]\n````", ""],
+    )
+    assert chat.shown.endswith("your next message brings what this wrote: $ echo '```'; false\n")
+
+
+async def test_of_a_long_output_the_end_is_shared(chat: _Chat) -> None:
+    await chat.says("seq 20000")
+    chat.programs.share()
+
+    shared = chat.programs.take_shared()
+
+    assert ("characters left out]" in shared, shared.endswith("19999\n20000\n```"), len(shared) < 31_000) == (
+        True,
+        True,
+        True,
+    )
+
+
+async def test_without_a_line_there_is_nothing_to_run_or_share(chat: _Chat) -> None:
+    await chat.programs.run("", chat.folder)
+    chat.programs.share()
+
+    assert [line.split(":")[0] for line in chat.shown.splitlines()] == [
+        "!COMMAND runs a line in your shell; /share gives what it wrote to the model",
+        "there is nothing to share",
+    ]
+
+
+async def test_a_folder_that_is_gone_is_told(chat: _Chat) -> None:
+    await chat.programs.run("ls", chat.folder / "gone")
+
+    assert chat.shown == "it could not be started: No such file or directory\n"
+
+
+async def test_a_text_is_changed_in_the_persons_editor(chat: _Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "sed -i s/one/two/")
+
+    assert await chat.programs.edited("one\n") == "two\n"
+    monkeypatch.setenv("VISUAL", "/no/such/editor")
+    with pytest.raises(NotEdited, match="'/no/such/editor' could not be started"):
+        await chat.programs.edited("one")
