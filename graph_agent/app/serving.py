@@ -25,6 +25,7 @@ from graph_agent.config.load import load_settings
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
+from graph_agent.graph.edges import DECIDING
 from graph_agent.graph.life import Life
 from graph_agent.store.database import Database
 from graph_agent.store.lock import FlockThreadLock
@@ -40,7 +41,7 @@ WORKSPACE = "GRAPH_AGENT_WORKSPACE"
 async def checkpointer() -> AsyncIterator[CheckpointSaver]:
     """The server's checkpointer: its own keeps states in memory and writes them down now and then only."""
     async with await Database.open(await asyncio.to_thread(_database)) as database:
-        yield CheckpointSaver(database)
+        yield CheckpointSaver(database, DECIDING)
 
 
 async def graph() -> Any:

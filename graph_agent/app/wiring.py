@@ -29,6 +29,7 @@ from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus, Warned
 from graph_agent.graph.build import Parts, build_graph
+from graph_agent.graph.edges import DECIDING
 from graph_agent.ports import SystemClock, Toolbox
 from graph_agent.ports.hooks import NO_HOOKS, Hooks
 from graph_agent.ports.mentions import NO_MENTIONS, Mentions
@@ -139,7 +140,8 @@ async def session_parts(
     sub_agents = sub_agents_of(House(thread, store.threads, store.journal, servers, join), settings)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
     shells = _shells(settings, store, bus, servers)
-    saver, parts = CheckpointSaver(database), replace(_at_depth(parts, thread.depth), shells=shells)
+    saver = CheckpointSaver(database, DECIDING)
+    parts = replace(_at_depth(parts, thread.depth), shells=shells)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),

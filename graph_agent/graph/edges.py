@@ -6,12 +6,15 @@ where control goes next. Knows nothing of the graph framework.
 
 from typing import NamedTuple
 
-__all__ = ["EDGES", "END", "NODES", "START", "Edge", "target_of", "targets_of"]
+__all__ = ["DECIDING", "EDGES", "END", "NODES", "START", "Edge", "target_of", "targets_of"]
 
 START = "START"
 END = "END"
 
 NODES = ("reasoning", "tool_routing", "human_approval", "tool_execution", "observation")
+
+DECIDING = ("tool_routing", "observation")
+"""Nodes that go by the state alone, at once: they ask nobody, and nothing outside the program comes of them."""
 
 
 class Edge(NamedTuple):
@@ -42,6 +45,7 @@ EDGES: tuple[Edge, ...] = (
     Edge("human_approval", "answered", "tool_routing", "answers are written; routing decides what follows"),
     Edge("human_approval", "stopped", "tool_routing", "the turn was stopped: routing cancels what is open"),
     Edge("tool_execution", "ended", "tool_routing", "the batch is over, whatever became of its calls"),
+    Edge("tool_execution", "settled", "observation", "the last open call is final: nothing is left to route"),
     Edge("observation", "observed", "reasoning", "the model sees the results and goes on"),
     Edge("observation", "completed", END, "the model declared its work complete"),
     Edge("observation", "limit", END, "the turn has used up its steps, or went wrong too often in a row"),

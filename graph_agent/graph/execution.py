@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from graph_agent.calls import ToolCallInfo
+from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import Paused, StaleOwner
 from graph_agent.events import CallStarted, EventBus
 from graph_agent.graph.changes import change_of, ended_event, moved
@@ -39,7 +39,7 @@ class ToolExecution:
     hooks: Hooks = NO_HOOKS
 
     async def __call__(self, task: CallTask, life: Life, here: Here) -> Step:
-        """Outcome: ended.
+        """Outcomes: ended, settled.
 
         Raises:
             StaleOwner: another life took the call over while it ran; this run must write nothing more.
@@ -50,7 +50,9 @@ class ToolExecution:
         update: dict[str, Any] = {"calls": {call["call_id"]: change_of(call, after)}}
         told = after.get("metadata", {})
         update |= {channel: told[channel] for channel in _TOLD_TO_THE_STATE if told.get(channel) is not None}
-        return Step("ended", update)
+        # One of a batch never knows how the others ended: then routing sees to what is left.
+        is_settled = task.get("is_last", False) and after["status"] in FINAL
+        return Step("settled" if is_settled else "ended", update)
 
     async def _settle(self, task: CallTask, life: Life, here: Here) -> ToolCallInfo:
         call = task["call"]

@@ -207,14 +207,21 @@ def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:
 def _step(calls: _Calls, update: dict[str, Any], scope: Scope) -> Step:
     executing = [call for call in calls.values() if call["status"] == "executing"]
     if executing:
-        return Step("marked", update, tuple(_task(call, scope, len(calls)) for call in executing))
+        is_last = all(call["status"] in FINAL for call in calls.values() if call is not executing[0])
+        return Step("marked", update, tuple(_task(call, scope, len(calls), is_last) for call in executing))
     is_open = any(call["status"] in ("awaiting_approval", "interrupted") for call in calls.values())
     return Step("asked" if is_open else "settled", update)
 
 
-def _task(call: ToolCallInfo, scope: Scope, of_calls: int) -> dict[str, Any]:
-    todo = list(scope.todo) if call["tool_name"] == TODO_READER else []
-    return {"call": _task_view(call), "mode": scope.mode, "cwd": scope.cwd, "todo": todo, "of_calls": of_calls}
+def _task(call: ToolCallInfo, scope: Scope, of_calls: int, is_last: bool) -> dict[str, Any]:
+    return {
+        "call": _task_view(call),
+        "mode": scope.mode,
+        "cwd": scope.cwd,
+        "todo": list(scope.todo) if call["tool_name"] == TODO_READER else [],
+        "of_calls": of_calls,
+        "is_last": is_last,
+    }
 
 
 def _task_view(call: ToolCallInfo) -> ToolCallInfo:

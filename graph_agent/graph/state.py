@@ -48,3 +48,5 @@ class CallTask(TypedDict):
     """The plan where the call reads it, else empty: a task is stored with all it is given."""
     of_calls: int
     """How many calls the model's message has."""
+    is_last: bool
+    """Whether every other one of them is final."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from graph_agent.store.jsontext import json_text, storable
 
-__all__ = ["next_nodes", "outcome", "timestamp", "usage"]
+__all__ = ["next_nodes", "nodes_after", "outcome", "timestamp", "usage"]
 
 _BRANCH = "branch:to:"
 _START = "__start__"
@@ -35,11 +35,16 @@ def usage(checkpoint: Mapping[str, Any]) -> str:
 
 
 def next_nodes(checkpoint: Mapping[str, Any]) -> str:
-    """JSON list of the nodes that run next: those sent to, then those with a trigger they have not seen."""
+    """JSON list of the nodes that run next."""
+    return json_text(nodes_after(checkpoint))
+
+
+def nodes_after(checkpoint: Mapping[str, Any]) -> list[str]:
+    """The nodes that run next: those sent to, then those with a trigger they have not seen."""
     values = _part(checkpoint, "channel_values")
     sends = values.get(_SENDS) or []
     sent = [str(send.node) for send in sends if hasattr(send, "node")] if isinstance(sends, list | tuple) else []
-    return json_text([*dict.fromkeys(sent), *sorted(_triggered(checkpoint, values))])
+    return [*dict.fromkeys(sent), *sorted(_triggered(checkpoint, values))]
 
 
 def _triggered(checkpoint: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[str]:

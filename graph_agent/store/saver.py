@@ -7,8 +7,8 @@ framework's own SQLite savers.
 import json
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, NoReturn, cast
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -24,11 +24,12 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from graph_agent.errors import InternalError
+from graph_agent.store.asynchronous import AsynchronousOnly
 from graph_agent.store.cutting import Codec, Cut, cut_thread, is_worth_cutting
 from graph_agent.store.database import Database, give_back
 from graph_agent.store.deltas import delta_history
 from graph_agent.store.forking import Fork, fork_thread
+from graph_agent.store.listing import nodes_after
 from graph_agent.store.projections import Projections, StoredCheckpoint, forget
 from graph_agent.store.pruning import copy_checkpoints, delete_runs, keep_latest
 from graph_agent.store.rebuilding import rebuild_thread
@@ -61,13 +62,20 @@ ORDER BY task_path, task_id, idx
 """
 
 
-class CheckpointSaver(BaseCheckpointSaver[str]):
-    """The checkpointer of all threads of one database."""
+class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
+    """The checkpointer of all threads of one database.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: where they are.
+        deciding: nodes that only decide, at once, from the state. A checkpoint that only such nodes follow is not
+            synced by itself but by the next one: nothing is asked, run or sent in between.
+    """
+
+    def __init__(self, database: Database, deciding: Collection[str] = ()) -> None:
         self._serializer = StrictSerializer()
         super().__init__(serde=self._serializer)
         self._database = database
+        self._deciding = frozenset(deciding)
         self._projections = Projections(self._serializer.loads_typed, whole_value)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -120,7 +128,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
             if not namespace:
                 self._projections.fold(connection, stored)
 
-        await self._database.write(store)
+        await self._database.write(store, synced=not self._is_passed_at_once(checkpoint))
         return _config(thread_id, namespace, checkpoint["id"])
 
     async def aput_writes(
@@ -234,29 +242,9 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         number = int(str(current).split(".")[0]) if current else 0
         return f"{number + 1:09}.{random.randrange(16**6):06x}"  # noqa: S311 - tells branches apart, keeps no secret
 
-    def get_tuple(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
-        """Not offered: the database belongs to its own thread."""
-        raise _asynchronous_only("get_tuple")
-
-    def list(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
-        """Not offered."""
-        raise _asynchronous_only("list")
-
-    def put(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
-        """Not offered."""
-        raise _asynchronous_only("put")
-
-    def put_writes(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
-        """Not offered."""
-        raise _asynchronous_only("put_writes")
-
-    def delete_thread(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
-        """Not offered."""
-        raise _asynchronous_only("delete_thread")
-
-    def get_delta_channel_history(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
-        """Not offered."""
-        raise _asynchronous_only("get_delta_channel_history")
+    def _is_passed_at_once(self, checkpoint: Checkpoint) -> bool:
+        following = nodes_after(checkpoint)
+        return bool(following) and self._deciding.issuperset(following)
 
     def _codec(self) -> Codec:
         serializer = self._serializer
@@ -276,10 +264,6 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
             _config(thread_id, namespace, parent_id) if parent_id else None,
             writes,
         )
-
-
-def _asynchronous_only(method: str) -> InternalError:
-    return InternalError(f"checkpoints are read and written asynchronously only: use `a{method}` and `ainvoke`")
 
 
 def _key(config: RunnableConfig) -> tuple[str, str, str]:

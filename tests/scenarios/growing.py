@@ -61,6 +61,8 @@ class Growth:
     pages: list[int] = field(default_factory=list)
     rows: list[Mapping[str, int]] = field(default_factory=list)
     statements: list[int] = field(default_factory=list)
+    syncs: list[int] = field(default_factory=list)
+    """Transactions of each turn that waited for the disk."""
     requests: list[tuple[int, int]] = field(default_factory=list)
     """Messages and tokens of every model request."""
     cpu_s: list[float] = field(default_factory=list)
@@ -93,6 +95,7 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
             growth.cpu_s.append(time.process_time() - began)
             await database.run(partial(_trace, None))
             growth.statements.append(len(seen))
+            growth.syncs.append(seen.count("COMMIT") - seen.count("PRAGMA synchronous=NORMAL"))
             pages, rows = await database.run(_look)
             growth.pages.append(pages)
             growth.rows.append(rows)

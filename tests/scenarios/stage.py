@@ -8,6 +8,7 @@ from pathlib import Path
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import Event, EventBus
 from graph_agent.graph.build import Parts, build_graph
+from graph_agent.graph.edges import DECIDING
 from graph_agent.ports import SystemClock
 from graph_agent.ports.hooks import NO_HOOKS, Hooks
 from graph_agent.ports.meter import UNPRICED, Meter
@@ -88,7 +89,7 @@ class Stage:
                 judges=self.judges,
                 hooks=self.hooks,
             ),
-            CheckpointSaver(database),
+            CheckpointSaver(database, DECIDING),
         )
 
         async def head(thread_id: str) -> str:

@@ -61,6 +61,7 @@ LARGE = AIMessage(
     tool_calls=[{"id": "r", "name": "read_a", "args": {}}],
     usage_metadata={"input_tokens": 900, "output_tokens": 200, "total_tokens": 1_100},
 )
+READS = calls(("r", "read_a"), ("s", "read_a"))
 READ, WRITE = calls(("r", "read_a")), calls(("w", "write_a"))
 SCENARIOS: dict[tuple[str, str], Scenario] = {
     ("START", "input"): Scenario([text("hi")], say, "done"),
@@ -75,7 +76,8 @@ SCENARIOS: dict[tuple[str, str], Scenario] = {
     ("tool_routing", "settled"): Scenario([calls(("d", "deny_a")), text("done")], say, "done"),
     ("human_approval", "answered"): Scenario([WRITE, text("done")], approve_all, "done"),
     ("human_approval", "stopped"): Scenario([WRITE], say_then_stop, "stopped"),
-    ("tool_execution", "ended"): Scenario([READ, text("done")], say, "done"),
+    ("tool_execution", "ended"): Scenario([READS, text("done")], say, "done"),
+    ("tool_execution", "settled"): Scenario([READ, text("done")], say, "done"),
     ("observation", "observed"): Scenario([READ, text("done")], say, "done"),
     ("observation", "completed"): Scenario([calls(("c", "attempt_completion"))], say, "done"),
     ("observation", "limit"): Scenario([calls((f"r{n}", "read_a")) for n in range(9)], say, "limit"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.growing import RESULT, WINDOW, Growth, grow
+from tests.scenarios.growing import PER_TURN, RESULT, WINDOW, Growth, grow
 
 _STEPS, _KEEP_TURNS = 300, 20
 _TABLES = ("checkpoints", "writes", "transcript", "ledger", "journal")
@@ -44,6 +44,14 @@ def test_a_turn_takes_as_many_statements_late_as_early(growth: Growth) -> None:
     # Now and then the thread is pruned at rest or its window compacted, and what that takes is bounded too.
     assert min(growth.statements[50:]) <= growth.statements[4] + 2
     assert max(growth.statements) <= growth.statements[4] + 300
+
+
+def test_a_step_waits_for_the_disk_four_times(growth: Growth) -> None:
+    of_the_steps = 4 * PER_TURN
+    of_the_turn = growth.syncs[1] - of_the_steps
+
+    # Call marked, call claimed, call finished, results told; and what was typed, twice, and how the turn ended.
+    assert (growth.syncs[1:5], of_the_turn) == ([growth.syncs[1]] * 4, 3)
 
 
 def test_a_request_is_as_big_late_as_early(growth: Growth) -> None:

@@ -22,13 +22,12 @@ def test_each_checkpoint_names_the_nodes_that_made_it_what_they_changed_and_whic
         ("reasoning", ("messages", "turn", "usage"), ()),
         ("tool_routing", ("calls",), ("r",)),
         ("tool_execution", ("calls",), ("r",)),
-        ("tool_routing", (), ()),
         ("observation", ("messages",), ()),
         ("reasoning", ("messages", "turn", "usage"), ()),
     ]
     assert [entry.checkpoint_id for entry in entries if entry.is_head] == [head]
     assert [entry.parent_id for entry in entries] == [*(entry.checkpoint_id for entry in entries[1:]), None]
-    assert [entry.step for entry in entries] == list(range(6, -2, -1))
+    assert [entry.step for entry in entries] == list(range(5, -2, -1))
 
 
 def test_a_thread_nobody_knows_has_no_history(tmp_path: Path) -> None:

@@ -60,6 +60,23 @@ async def test_storing_a_checkpoint_that_changes_nothing_else_takes_five_stateme
     assert seen == ["BEGIN", "INSERT", "UPDATE", "SELECT", "COMMIT"]
 
 
+async def test_a_checkpoint_that_only_a_decision_follows_is_synced_by_the_next_one(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database, deciding=["observe"]))
+    level, synced = ["FULL"], []
+
+    def note(statement: str) -> None:
+        if statement.startswith("PRAGMA synchronous="):
+            level[0] = statement.rpartition("=")[2]
+        elif statement.startswith("\nINSERT INTO checkpoints"):
+            synced.append(level[0])
+
+    await database.run(lambda connection: connection.set_trace_callback(note))
+    await play_turn(graph, "t", "one")
+
+    # Those followed by: START, ask_model, ask_person, mark, run, observe, nothing.
+    assert synced == ["FULL", "FULL", "FULL", "FULL", "FULL", "NORMAL", "FULL"]
+
+
 async def test_statements_per_turn_do_not_grow_with_the_thread(database: Database) -> None:
     graph = compile_graph(CheckpointSaver(database))
     await play_turn(graph, "t", "1")
