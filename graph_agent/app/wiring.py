@@ -140,8 +140,7 @@ async def session_parts(
     sub_agents = sub_agents_of(House(thread, store.threads, store.journal, servers, join), settings)
     parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
     shells = _shells(settings, store, bus, servers)
-    saver = CheckpointSaver(database, DECIDING)
-    parts = replace(_at_depth(parts, thread.depth), shells=shells)
+    saver, parts = CheckpointSaver(database, DECIDING), replace(_at_depth(parts, thread.depth), shells=shells)
     return SessionParts(
         run=GraphRun(build_graph(parts, saver), thread.thread_id),
         models=NotedModels(model, store.threads, thread.thread_id),
