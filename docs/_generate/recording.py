@@ -28,7 +28,7 @@ _MOST_LINES = 600
 _LINE_HEIGHT = 24.4
 _ROOT = Path(__file__).parents[2]
 
-_CALL = r"call_[0-9a-f]{32}"
+_CALL = r"(?:call_|ai-)[0-9a-f]{32}"
 _CHECKPOINT = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ID = re.compile(rf"{_CALL}|{_CHECKPOINT}|\b[0-9a-f]{{8}}\b")
 _STEADY: tuple[tuple[str, str], ...] = (
@@ -38,6 +38,8 @@ _STEADY: tuple[tuple[str, str], ...] = (
     (r"\d+ s ago", "just now"),
     (r"success \d+\.\d s", "success 0.0 s"),
     (r"(kill -9|pid) \d+", r"\1 4100"),
+    (r'"by": "[0-9a-f]+', '"by": "4100'),
+    (r"call_[0-9a-f]+…", "call_…"),
     # Where no sandbox ends the command with its agent, these two tell and end it.
     (r"  still running: .*\n", ""),
     (r" --end-processes$", ""),
@@ -92,8 +94,8 @@ def _numbered() -> Callable[[re.Match[str]], str]:
     def stand_in(found: re.Match[str]) -> str:
         number = order.setdefault(found[0][-8:], len(order))
         digest = hashlib.sha256(str(number).encode()).hexdigest()
-        if found[0].startswith("call_"):
-            return f"call_{digest[8:32]}{digest[:8]}"
+        if found[0].startswith(("call_", "ai-")):
+            return f"{found[0][:-32]}{digest[8:32]}{digest[:8]}"
         return f"1f1ec000-0000-6000-8000-0000{digest[:8]}" if "-" in found[0] else digest[:8]
 
     return stand_in

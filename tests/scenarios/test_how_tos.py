@@ -4,6 +4,7 @@ import json
 import re
 import runpy
 import shlex
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -50,6 +51,17 @@ def test_recovery_after_a_crash_goes_as_its_page_shows(tmp_path: Path) -> None:
         return ""
 
     shown, came = Follower(type_in).follow(steps_of(page("recovery.md")))
+
+    assert came == shown
+
+
+def test_looking_into_a_thread_shows_what_its_page_shows(tmp_path: Path) -> None:
+    command = Command(tmp_path, extra_env={"COLUMNS": "100"})
+    shutil.copy(ROOT / "docs/sample/basket.txt", command.workspace)
+    for prompt in ("read basket.txt", "run python prices.py"):
+        command("run", "--thread", "shop", prompt)
+
+    shown, came = Follower(lambda line: said(command(*shlex.split(line)[1:]))).follow(steps_of(page("inspect.md")))
 
     assert came == shown
 
