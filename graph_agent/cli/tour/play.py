@@ -3,6 +3,8 @@
 import signal
 import sys
 
+import typer
+
 from graph_agent.cli.tour.children import Children
 from graph_agent.cli.tour.guide import Guide
 from graph_agent.cli.tour.place import Place, made_place
@@ -21,10 +23,16 @@ def play(*, is_asking: bool, is_kept: bool) -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Until here Ctrl-C ended the process at once.
     guide = Guide(is_asking=is_asking and sys.stdin.isatty() and sys.stdout.isatty())
-    with made_place(is_kept=is_kept) as place:
-        guide.say("graph-agent, killed and recovered: real commands, offline, on throwaway files. Their folder:")
-        print_lines([str(place.folder)])
-        _play_in(place, guide)
+    try:
+        with made_place(is_kept=is_kept) as place:
+            guide.say(
+                "graph-agent, killed and recovered: real commands, offline, on throwaway files. Their folder:"
+            )
+            print_lines([str(place.folder)])
+            _play_in(place, guide)
+    except (KeyboardInterrupt, typer.Exit):
+        guide.say(f"Left early; its files are {'still there' if is_kept else 'gone'}.")
+        raise
     if is_kept:
         guide.say("That was all. Its files are still there; to look on:")
         print_lines([f"GRAPH_AGENT_HOME={place.home} graph-agent inspect demo"])

@@ -109,6 +109,7 @@ def test_a_person_answers_and_may_leave_in_the_middle_of_it(tmp_path: Path) -> N
     demo.sees("$ kill -9 ")
     demo.sees("[Enter] goes on > ")
     demo.types("\x03")
+    demo.sees("Left early; its files are gone.")
 
     assert demo.ends() == 130
     assert list(tmp_path.iterdir()) == []
