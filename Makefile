@@ -11,7 +11,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format docs sweep bench server lock clean
+.PHONY: help run demo test check format docs sweep bench server lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -20,6 +20,9 @@ run: $(READY) ## open the chat on ./playground, a small sample workspace (WORKSP
 	@if [ "$(WORKSPACE)" = playground ] && [ ! -d playground ]; then cp -R docs/sample playground; fi
 	@# Leaving with open questions (3, 4) or by Ctrl-C (130) is an ordinary end of a chat.
 	@"$(PY)" -m graph_agent chat --workspace "$(WORKSPACE)" || case $$? in 3|4|130) ;; *) exit 1 ;; esac
+
+demo: $(READY) ## show a kill and its recovery in a minute, on throwaway files
+	@"$(PY)" -m graph_agent demo || case $$? in 130) ;; *) exit 1 ;; esac
 
 test: $(READY) ## run the test suite; the long sweeps are left out
 	@"$(PY)" -m pytest -q -m "not sweep" -n auto --maxprocesses 8 --dist worksteal
