@@ -22,6 +22,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Overwrite, Send
 
 from graph_agent.errors import DamagedDatabase, InternalError
+from graph_agent.store.bounded import Bounded
 from graph_agent.store.jsontext import storable
 
 __all__ = ["StrictSerializer", "snapshot_of", "whole_value"]
@@ -36,6 +37,8 @@ _MESSAGES: Mapping[tuple[str, str], type[BaseMessage]] = {
 _RECORDS: Mapping[tuple[str, str], type[Any]] = {
     (kind.__module__, kind.__name__): kind for kind in (Interrupt, Overwrite)
 }
+MOST_REMEMBERED = 4 * 1024 * 1024
+"""Bytes of the messages that were read last and are kept: more than a live window holds."""
 _PACK_OPTIONS = (
     ormsgpack.OPT_NON_STR_KEYS
     | ormsgpack.OPT_PASSTHROUGH_DATACLASS
@@ -51,6 +54,7 @@ class StrictSerializer(JsonPlusSerializer):
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=None)
+        self._read: Bounded[bytes, BaseMessage] = Bounded(MOST_REMEMBERED)
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> "StrictSerializer":  # noqa: ARG002 - the name is the framework's
         """Itself: a graph's schema never widens what may be read."""
@@ -81,7 +85,7 @@ class StrictSerializer(JsonPlusSerializer):
             case "bytes":
                 return content
             case "msgpack":
-                return _Reader().read(content)
+                return _Reader(self._read).read(content)
             case _:
                 raise DamagedDatabase(f"a stored value has the type {tag!r}, which this program never writes")
 
@@ -144,7 +148,8 @@ def _field_names(value: Any) -> Iterable[str]:
 class _Reader:
     """Unpacks one value. The unpacker hides what its hook raises, so the reader keeps the words itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: "Bounded[bytes, BaseMessage]") -> None:
+        self._known = known
         self._refusal = ""
 
     def read(self, content: bytes) -> Any:
@@ -157,13 +162,17 @@ class _Reader:
         return ormsgpack.unpackb(content, ext_hook=self._revive, option=ormsgpack.OPT_NON_STR_KEYS)
 
     def _revive(self, code: int, content: bytes) -> Any:
+        if code == _MESSAGE and (known := self._known.get(content)) is not None:
+            return known
         stored = self._unpack(content)
         if code == _SNAPSHOT:
             return _DeltaSnapshot(stored)
         module, name, payload = stored[:3]
         kind = (module, name)
         if code == _MESSAGE and kind in _MESSAGES:
-            return _MESSAGES[kind](**payload)
+            # The same bytes give the same object each time: nothing changes a message that stands in a history, and
+            # who has written one out or weighed it knows it again when the thread is read once more.
+            return self._known.put(content, _MESSAGES[kind](**payload), len(content))
         if code == _SEND and kind == (Send.__module__, Send.__name__):
             return Send(*payload[:2])
         if code == _FIELDS and kind in _RECORDS:

@@ -3,12 +3,12 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
@@ -44,10 +44,15 @@ class _Forgetful(ScriptedModel):
         super().__init__(*replies)
         self.sizes: list[tuple[int, int]] = []
         self._known = Known()
+        self.unknown: list[int] = []
+        self._last: Sequence[BaseMessage] = ()
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         said = await super().reply(request, on_delta)
         self.requests.clear()
+        known = {id(message) for message in self._last}
+        self.unknown.append(sum(id(message) not in known for message in request.messages[1:]))
+        self._last = request.messages
         self.sizes.append(
             (len(request.messages), estimate_request_tokens(request.messages, request.tools, self._known))
         )
@@ -65,6 +70,8 @@ class Growth:
     """Transactions of each turn that waited for the disk."""
     requests: list[tuple[int, int]] = field(default_factory=list)
     """Messages and tokens of every model request."""
+    unknown: list[int] = field(default_factory=list)
+    """Messages of every model request that were no part of the one before: what has to be written out anew."""
     cpu_s: list[float] = field(default_factory=list)
     """Processor time of each turn; the time on the wall depends on who else works on the machine."""
 
@@ -84,7 +91,7 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
     ]
     model = _Forgetful(*replies)
     stage = Stage(path, model, _FourKilobytes(), keep_turns=keep_turns, window=WINDOW)
-    growth = Growth(requests=model.sizes)
+    growth = Growth(requests=model.sizes, unknown=model.unknown)
     database = await Database.open(path)
     async with stage.life(database=database) as session:
         for _ in range(steps // PER_TURN):

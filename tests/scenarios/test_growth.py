@@ -64,6 +64,15 @@ def test_a_request_is_as_big_late_as_early(growth: Growth) -> None:
     assert max(tokens, late_tokens) <= WINDOW.ceiling
 
 
+def test_a_request_has_as_much_to_write_out_late_as_early(growth: Growth) -> None:
+    early, late = (sorted(part) for part in (growth.unknown[20:200], growth.unknown[200:]))
+
+    # A reply and its result; a turn begins with the messages of the one before read back, once.
+    assert (early[len(early) // 2], late[len(late) // 2]) == (2, 2)
+    assert late[len(late) * 9 // 10] <= 4 * PER_TURN
+    assert sum(late) / len(late) <= 1.5 * sum(early) / len(early)
+
+
 @pytest.mark.sweep
 @pytest.mark.timeout(900)
 async def test_after_a_thousand_steps_a_thread_takes_no_more_per_step_than_after_ten(tmp_path: Path) -> None:

@@ -108,3 +108,13 @@ def test_snapshots_and_overwrites_are_taken_out_of_their_wrapping_and_other_valu
     stored = [_DeltaSnapshot([1]), Overwrite([2]), [3], None]
 
     assert [whole_value(value) for value in stored] == [[1], [2], [3], None]
+
+
+def test_the_same_stored_message_is_the_same_object_each_time_and_a_changed_one_is_another() -> None:
+    serializer = StrictSerializer()
+    long, short = (serializer.dumps_typed([HumanMessage(text, id="m1")]) for text in ("long text", "short"))
+
+    (first,), (changed,), (again,) = (serializer.loads_typed(stored) for stored in (long, short, long))
+
+    assert first is again
+    assert (first.content, changed.content) == ("long text", "short")
