@@ -3,23 +3,18 @@
 from pathlib import Path
 
 from graph_agent.cli.views.messages import message_lines
-from graph_agent.inspect import Reader, TranscriptEntry
+from graph_agent.inspect import Reader
 
 __all__ = ["recent_lines"]
 
-_TURNS = 2
+_TURNS, _MESSAGES = 2, 200
 
 
 def recent_lines(database: Path, thread_id: str) -> list[str]:
     """The last turns with their tool results, as lines safe to print."""
     with Reader.open(database) as reader:
-        transcript = [entry for entry in reader.transcript(thread_id) if entry.role != "system"]
-    shown = _last_turns(transcript)
-    lines = [line for entry in shown for line in message_lines(entry.role, entry.body, full=False)]
-    hidden = len(transcript) - len(shown)
-    return [f"… {hidden} earlier messages: /inspect or `graph-agent threads show`", *lines] if hidden else lines
-
-
-def _last_turns(transcript: list[TranscriptEntry]) -> list[TranscriptEntry]:
-    starts = [number for number, entry in enumerate(transcript) if entry.role in ("user", "human")]
-    return transcript[starts[-_TURNS] :] if len(starts) >= _TURNS else transcript
+        recent = reader.recent(thread_id, _MESSAGES, turns=_TURNS)
+    lines = [line for entry in recent.entries for line in message_lines(entry.role, entry.body, full=False)]
+    if not recent.earlier:
+        return lines
+    return [f"… {recent.earlier} earlier messages: /inspect or `graph-agent threads show`", *lines]

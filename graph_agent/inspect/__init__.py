@@ -11,7 +11,7 @@ from graph_agent.inspect.search import Hit
 from graph_agent.inspect.state import CheckpointState, PendingWrite, Task
 from graph_agent.inspect.statistics import ToolStatistics
 from graph_agent.inspect.threads import ThreadSummary
-from graph_agent.inspect.transcript import TranscriptEntry
+from graph_agent.inspect.transcript import Recent, TranscriptEntry
 from graph_agent.inspect.visits import END, START, Visits
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Lease",
     "PendingWrite",
     "Reader",
+    "Recent",
     "StandingAnswer",
     "Target",
     "Task",

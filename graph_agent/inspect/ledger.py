@@ -53,6 +53,8 @@ _RECORD = """CASE WHEN NOT json_valid(l.record) OR l.status NOT IN ('success', '
     ELSE json_set(l.record, '$.result', (SELECT json_extract(j.outcome, '$.output') FROM journal j
         WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id AND j.outcome IS NOT NULL
         ORDER BY j.attempt DESC LIMIT 1)) || '' END"""
+_BRIEF = """CASE WHEN NOT json_valid(l.record) THEN l.record
+    ELSE json_remove(l.record, '$.result', '$.preview') || '' END"""
 _UNKNOWN: dict[str, Any] = {"call_id": "", "tool_name": "", "arguments": {}, "result": None, "error_msg": None}
 """What every reader relies on, for a record that was never stored whole."""
 
@@ -64,14 +66,21 @@ OPEN_BY_THREAD = f"""
 
 
 def read_calls(
-    database: ReadOnlyDatabase, lives: Lives, where: str = "1", parameters: Sequence[Any] = ()
+    database: ReadOnlyDatabase,
+    lives: Lives,
+    where: str = "1",
+    parameters: Sequence[Any] = (),
+    *,
+    brief: bool = False,
 ) -> list[CallView]:
     """The calls that fulfil a condition on `l` (ledger) and `t` (threads): newest thread first, then as asked.
 
-    A call left open on a branch that its thread came away from has `left_behind` in its record.
+    A call left open on a branch that its thread came away from has `left_behind` in its record. In brief a record
+    has neither result nor preview.
     """
+    record = _BRIEF if brief else _RECORD
     rows = database.rows(
-        f"""SELECT l.thread_id, t.next_nodes = '[]', l.left_behind, json_array(json_array(l.call_id, {_RECORD},
+        f"""SELECT l.thread_id, t.next_nodes = '[]', l.left_behind, json_array(json_array(l.call_id, {record},
             CASE WHEN {OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}))
         FROM ledger l JOIN threads t USING (thread_id)
         WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours

@@ -28,7 +28,7 @@ from graph_agent.inspect.shells import RunningShell, read_shells
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import FAMILY, ThreadSummary, most_urgent, read_threads, with_sub_agents
-from graph_agent.inspect.transcript import TranscriptEntry, entries_of, read_transcript
+from graph_agent.inspect.transcript import Recent, TranscriptEntry, entries_of, read_recent, read_transcript
 from graph_agent.inspect.visits import Visits, read_visits
 from graph_agent.ports import Done, Grant, JournalRow
 
@@ -137,11 +137,13 @@ class Reader:
         """The background shells that run now, of one thread or of all."""
         return read_shells(self._database, thread_id)
 
-    def calls(self, thread_id: str | None = None) -> list[CallView]:
-        """The ledger, of one thread or of all: newest thread first, in each as the model asked."""
-        if thread_id is None:
-            return read_calls(self._database, read_lives(self._database))
-        return read_calls(self._database, read_lives(self._database), "l.thread_id = ?", (thread_id,))
+    def calls(self, thread_id: str | None = None, *, brief: bool = False) -> list[CallView]:
+        """The ledger, of one thread or of all: newest thread first, in each as the model asked.
+
+        `brief` leaves out what fills memory and no list shows: results and previews.
+        """
+        where, parameters = ("1", ()) if thread_id is None else ("l.thread_id = ?", (thread_id,))
+        return read_calls(self._database, read_lives(self._database), where, parameters, brief=brief)
 
     def call(self, thread_id: str, call_id: str) -> CallView:
         """One call by its exact ids.
@@ -235,6 +237,13 @@ class Reader:
         if self.is_foreign:
             return entries_of(self.inspection(thread_id).state)
         return read_transcript(self._database, thread_id, all_branches=all_branches)
+
+    def recent(self, thread_id: str, most: int, *, turns: int | None = None) -> Recent:
+        """The end of that conversation; see `read_recent`."""
+        if self.is_foreign:
+            entries = entries_of(self.inspection(thread_id).state)
+            return Recent(entries[-most:], max(len(entries) - most, 0))
+        return read_recent(self._database, thread_id, most, turns=turns)
 
     def stored_threads(self) -> list[str]:
         """Every thread that has a checkpoint, also one that the list has lost; the last at work first."""

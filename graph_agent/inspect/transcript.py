@@ -8,7 +8,7 @@ from graph_agent.inspect.ledger import load_json
 from graph_agent.inspect.messages import is_message, role_of
 from graph_agent.inspect.state import CheckpointState
 
-__all__ = ["TranscriptEntry", "entries_of", "read_transcript"]
+__all__ = ["Recent", "TranscriptEntry", "entries_of", "read_recent", "read_transcript"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,38 @@ def read_transcript(
         TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
         for seq, branch, message_id, role, body, checkpoint_id, at in rows
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The end of a conversation."""
+
+    entries: list[TranscriptEntry]
+    earlier: int
+    """How many messages stand before it."""
+
+
+def read_recent(database: ReadOnlyDatabase, thread_id: str, most: int, *, turns: int | None = None) -> Recent:
+    """The newest messages of the head's conversation, in order: so many at most, or of so many turns at most.
+
+    However long the conversation is, only these are read; without the system's where turns are asked for.
+    """
+    kept = "role <> 'system'" if turns is not None else "1"
+    where = f"FROM transcript t WHERE thread_id = ?1 AND {_SHOWN} AND {kept}"
+    rows = database.rows(
+        f"""{_LINE} SELECT seq, branch, message_id, role, body, checkpoint_id, at {where}
+        ORDER BY seq DESC LIMIT ?2""",
+        (thread_id, most),
+    )
+    entries = [
+        TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
+        for seq, branch, message_id, role, body, checkpoint_id, at in rows
+    ]
+    starts = [number for number, entry in enumerate(entries, 1) if entry.role in ("user", "human")]
+    if turns is not None and len(starts) >= turns:
+        entries = entries[: starts[turns - 1]]
+    [(total,)] = database.rows(f"{_LINE} SELECT count(*) {where}", (thread_id,))
+    return Recent(entries[::-1], total - len(entries))
 
 
 def entries_of(state: CheckpointState) -> list[TranscriptEntry]:

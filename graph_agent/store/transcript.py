@@ -29,8 +29,9 @@ SELECT :thread_id, coalesce(max(seq), 0) + 1, (SELECT branch FROM threads WHERE 
     :message_id, :role, :body, :checkpoint_id, :at
 FROM transcript WHERE thread_id = :thread_id
 """
+# By the branches first, in each by the id: else a new message is sought among all that the thread ever held.
 _SHOWN = f"""
-{VISIBLE} SELECT max(t.seq) FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto
+{VISIBLE} SELECT max(t.seq) FROM line CROSS JOIN transcript t ON t.branch = line.branch AND t.seq <= line.upto
 WHERE t.thread_id = :thread_id AND t.message_id = :message_id
 """  # noqa: S608 - names only
 _REPLACE = f"UPDATE transcript SET body = :body WHERE thread_id = :thread_id AND seq = ({_SHOWN})"  # noqa: S608 - names only

@@ -21,6 +21,12 @@ SELECT thread_id, seq, body FROM transcript t
 WHERE t.role <> 'system' AND NOT EXISTS (SELECT 1 FROM searched s WHERE s.thread_id = t.thread_id AND s.seq = t.seq)
 """
 _MISSING_OF_ONE = f"{_MISSING} AND t.thread_id = :thread_id"
+# The usual case: what came since, found without going through all that the thread ever held.
+_NEW_OF_ONE = """
+SELECT thread_id, seq, body FROM transcript t
+WHERE t.role <> 'system' AND t.thread_id = :thread_id
+AND t.seq > (SELECT coalesce(max(s.seq), 0) FROM searched s WHERE s.thread_id = :thread_id)
+"""
 
 
 def has_word_index(connection: sqlite3.Connection) -> bool:
@@ -34,14 +40,16 @@ def index_words(connection: sqlite3.Connection, thread_id: str | None = None) ->
         return
     connection.execute(_CREATE)
     # First of all: the number of a row that is gone may be given again.
-    if not _take_out(connection):
-        thread_id = None
-    statement = _MISSING if thread_id is None else _MISSING_OF_ONE
+    changed = _take_out(connection)
+    if changed is None or thread_id is None:
+        statement, thread_id = _MISSING, None
+    else:
+        statement = _MISSING_OF_ONE if changed else _NEW_OF_ONE
     _add(connection, connection.execute(statement, {"thread_id": thread_id}).fetchall())
 
 
-def _take_out(connection: sqlite3.Connection) -> bool:
-    """Take out what is gone; False where the index did not hold it as it should, and was emptied instead."""
+def _take_out(connection: sqlite3.Connection) -> int | None:
+    """Take out what is gone, and count it; None where the index did not hold it as it should, and was emptied."""
     gone = connection.execute("SELECT id, body FROM unsearched").fetchall()
     try:
         # Without contents of its own the index is told what it once was given.
@@ -49,10 +57,10 @@ def _take_out(connection: sqlite3.Connection) -> bool:
     except sqlite3.DatabaseError:
         connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
         connection.execute("DELETE FROM searched")
-        return False
+        return None
     finally:
         connection.execute("DELETE FROM unsearched")
-    return True
+    return len(gone)
 
 
 def _add(connection: sqlite3.Connection, rows: Iterable[tuple[str, int, str]]) -> None:

@@ -33,7 +33,7 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
     """
     if status is not None and status not in STATUSES:
         raise UsageError(f"{status!r} is not a status of a call; use one of: {', '.join(STATUSES)}.")
-    ledger = _read(database, text)
+    ledger = _read(database, text, brief=not as_json)
     calls = [
         view
         for view in ledger.calls
@@ -97,17 +97,19 @@ def _columns(view: CallView) -> tuple[str, ...]:
     )
 
 
-def _read(database: Path, text: str | None) -> _Ledger:
+def _read(database: Path, text: str | None, *, brief: bool) -> _Ledger:
     try:
         with Reader.open(database) as reader:
             shared = reader.shared_call_ids()
             if text is None:
-                return _Ledger(reader.calls(), shared, {one.thread_id: one.workspace for one in reader.threads()})
+                return _Ledger(
+                    reader.calls(brief=brief), shared, {one.thread_id: one.workspace for one in reader.threads()}
+                )
             target = reader.resolve(text)
             if target.kind == "call":
                 named = reader.call(target.thread_id, target.id)
                 return _Ledger([named], shared, named=named)
-            return _Ledger(reader.calls(target.thread_id), shared)
+            return _Ledger(reader.calls(target.thread_id, brief=brief), shared)
     except NothingYet:
         if text is not None:
             raise

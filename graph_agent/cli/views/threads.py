@@ -16,7 +16,7 @@ from graph_agent.cli.views.screen import local_time, print_json, print_lines
 from graph_agent.cli.views.table import labelled, short_ids, table
 from graph_agent.cli.views.usage import usage_text
 from graph_agent.errors import NothingYet
-from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
+from graph_agent.inspect import CallView, Reader, Recent, ThreadSummary
 from graph_agent.ports.spending import told_usage
 
 __all__ = ["ThreadView", "list_threads", "show_thread", "thread_json"]
@@ -55,10 +55,11 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
     with reading(database) as reader:
         target = reader.resolve(text, workspace)
         thread = reader.thread(target.thread_id)
-        calls, shared = reader.calls(target.thread_id), reader.shared_call_ids()
+        calls, shared = reader.calls(target.thread_id, brief=not view.as_json), reader.shared_call_ids()
         roots = reader.roots(target.thread_id)
-        transcript = reader.transcript(target.thread_id, all_branches=view.all_branches)
+        said = _said(reader, thread, view)
     if view.as_json:
+        transcript = said.entries
         print_json(
             {
                 **thread_json(thread),
@@ -69,7 +70,14 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
             }
         )
     else:
-        print_lines(_thread_lines(thread, roots, (calls, shared), transcript, full=view.full))
+        print_lines(_thread_lines(thread, roots, (calls, shared), said, full=view.full))
+
+
+def _said(reader: Reader, thread: ThreadSummary, view: ThreadView) -> Recent:
+    """No more of the conversation than is shown: it may be long. Old threads' usage is counted from all of it."""
+    if view.as_json or view.full or view.all_branches or thread.usage is None:
+        return Recent(reader.transcript(thread.thread_id, all_branches=view.all_branches), 0)
+    return reader.recent(thread.thread_id, _LAST_MESSAGES)
 
 
 def thread_json(thread: ThreadSummary) -> dict[str, Any]:
@@ -133,12 +141,12 @@ def _thread_lines(
     thread: ThreadSummary,
     roots: tuple[str, ...],
     ledger: tuple[list[CallView], frozenset[str]],
-    transcript: list[TranscriptEntry],
+    said: Recent,
     *,
     full: bool,
 ) -> Iterator[str]:
     calls, shared = ledger
-    tokens = tokens_of(transcript)
+    tokens = tokens_of(said.entries)
     statuses = Counter(view.record["status"] for view in calls)
     yield from labelled(
         {
@@ -165,16 +173,17 @@ def _thread_lines(
     if open_calls:
         yield ""
         yield from call_table(open_calls, shared)
-    yield from _last_messages(transcript, full=full)
+    yield from _last_messages(said, full=full)
 
 
-def _last_messages(transcript: list[TranscriptEntry], *, full: bool) -> Iterator[str]:
-    left_out = 0 if full else max(len(transcript) - _LAST_MESSAGES, 0)
-    if transcript:
+def _last_messages(said: Recent, *, full: bool) -> Iterator[str]:
+    shown = said.entries if full else said.entries[-_LAST_MESSAGES:]
+    left_out = said.earlier + len(said.entries) - len(shown)
+    if shown:
         yield ""
     if left_out:
         yield f"… {left_out} earlier messages; --full shows them"
-    for entry in transcript[left_out:]:
+    for entry in shown:
         yield from message_lines(entry.role, entry.body, full=full)
 
 

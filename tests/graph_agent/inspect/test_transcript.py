@@ -1,5 +1,5 @@
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
+from graph_agent.inspect.transcript import TranscriptEntry, read_recent, read_transcript
 from tests.fakes.database_rows import START, Rows
 
 
@@ -33,3 +33,21 @@ def test_of_other_branches_only_what_the_head_rests_on_is_shown_unless_all_is_as
     database.close()
     assert shown == [1, 3, 5]
     assert everything == [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2)]
+
+
+def test_the_end_of_a_conversation_is_read_alone_and_what_stands_before_it_is_counted(rows: Rows) -> None:
+    rows.thread()
+    for role in ("system", "user", "assistant", "user", "tool", "assistant", "user", "assistant"):
+        rows.message(role, {"content": role})
+    database = ReadOnlyDatabase.open(rows.path)
+
+    found = [
+        read_recent(database, "t1", 3),
+        read_recent(database, "t1", 100, turns=2),
+        read_recent(database, "t1", 4, turns=2),
+        read_recent(database, "t1", 100, turns=9),
+    ]
+
+    database.close()
+    told = [([entry.seq for entry in recent.entries], recent.earlier) for recent in found]
+    assert told == [([6, 7, 8], 5), ([4, 5, 6, 7, 8], 2), ([5, 6, 7, 8], 3), ([2, 3, 4, 5, 6, 7, 8], 0)]

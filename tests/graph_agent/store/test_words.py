@@ -1,4 +1,5 @@
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,28 @@ def test_a_build_without_an_index_is_left_alone() -> None:
 
     assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
     connection.close()
+
+
+def _work(connection: sqlite3.Connection) -> int:
+    """Instructions of SQLite's machine for one more message and its words."""
+    counted: list[int] = []
+
+    def count() -> int:
+        counted.append(1)
+        return 0
+
+    connection.set_progress_handler(count, 1)
+    fold_messages(connection, _PLACE, [HumanMessage("one more")])
+    index_words(connection, "t")
+    connection.set_progress_handler(None, 0)
+    return len(counted)
+
+
+async def test_one_more_message_is_as_much_work_after_a_thousand_as_after_fifty(thread: Database) -> None:
+    counts = []
+    for start, end in ((0, 50), (50, 1000)):
+        await say(thread, *(HumanMessage("some words", id=f"m{number}") for number in range(start, end)))
+        await thread.write(partial(index_words, thread_id="t"))
+        counts.append(await thread.write(_work))
+
+    assert counts[1] <= 1.1 * counts[0]
