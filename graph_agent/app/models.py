@@ -13,9 +13,6 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.config.profiles import with_model
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ModelError, StorageError
-from graph_agent.model.local import LocalModel
-from graph_agent.model.local_runtime import LOCAL_CONTEXT, shared_runtime
-from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import ChatModel, Models
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.threads import ThreadTable
@@ -48,14 +45,16 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
     """
     choice = choose_model(settings)
     if choice.kind == "offline":
+        from graph_agent.model.offline import OfflineModel  # noqa: PLC0415 - no model waits for the others
+
         return OfflineModel(choice.obstacle)
     if settings.model.factory is not None:
-        from graph_agent.app.made_model import MadeModel  # noqa: PLC0415 - as below
+        from graph_agent.app.made_model import MadeModel  # noqa: PLC0415 - as above
 
         return MadeModel(settings.model.factory)
     if choice.kind == "local":
         return _local(settings.model)
-    from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - offline mode must not wait for it
+    from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - as above
 
     image = partial(_image, FileBlobs(blob_dir(settings.database)))
     tries = {} if most_tries is None else {"most_tries": most_tries}
@@ -78,6 +77,9 @@ def _image(blobs: FileBlobs, reference: str) -> bytes | None:
 
 
 def _local(model: ModelSettings) -> OpenedModel:
+    from graph_agent.model.local import LocalModel  # noqa: PLC0415 - as above
+    from graph_agent.model.local_runtime import LOCAL_CONTEXT, shared_runtime  # noqa: PLC0415 - as above
+
     assert model.local is not None  # noqa: S101 - it was chosen
     path, context = model.local.expanduser(), model.context_window or LOCAL_CONTEXT
     runtime = shared_runtime(path, context)

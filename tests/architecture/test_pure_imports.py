@@ -95,3 +95,12 @@ def test_a_module_that_prints_or_writes_is_noticed(
 
     assert (loaded.printed, loaded.left_behind) == (printed, left_behind)
     assert "loud" in loaded.modules
+
+
+def test_a_session_is_opened_without_the_models_that_answer_within_this_process(tmp_path: Path) -> None:
+    loaded = load(["graph_agent.app.opening"], tmp_path)
+
+    # Which model it will be the settings say; patterns of two languages are not compiled for an endpoint.
+    assert not [
+        name for name in loaded.modules if name.startswith(("graph_agent.model.offline", "graph_agent.model.local"))
+    ]
