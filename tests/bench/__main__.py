@@ -6,6 +6,7 @@ python -m tests.bench [--only NAME]... [--quick] [--page]
 import argparse
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,17 +35,24 @@ def _main() -> None:
     options = _options()
     chosen = [row for row in _ROWS if not options.only or row.name in options.only]
     figures: dict[str, list[Figure]] = {}
+    failed: list[str] = []
     sys.stdout.write(heading())
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         ground = Ground(Path(folder).resolve(), options.quick)
         for row in chosen:
-            for figure in row.measure(ground):
-                figures.setdefault(row.name, []).append(figure)
-                sys.stdout.write(as_line(figure))
-                sys.stdout.flush()
+            try:
+                for figure in row.measure(ground):
+                    figures.setdefault(row.name, []).append(figure)
+                    sys.stdout.write(as_line(figure))
+                    sys.stdout.flush()
+            except Exception:  # noqa: BLE001 - one row that cannot be measured must not cost all the others
+                failed.append(row.name)
+                sys.stdout.write(f"{row.name} could not be measured:\n{traceback.format_exc(limit=-3)}\n")
     write_json(_RESULTS, figures)
     if options.page:
         put_into_page(_PAGE, [figure for measured in figures.values() for figure in measured])
+    if failed:
+        sys.exit(f"not measured: {', '.join(failed)}; the others are in {_RESULTS}")
     sys.stdout.write(f"written to {_RESULTS}{f' and {_PAGE}' if options.page else ''}\n")
 
 

@@ -26,7 +26,11 @@ _BETWEEN_KEYS_S = 0.04
 def _against_import(*arguments: str, imports: str, target: float) -> Callable[[Ground], Iterator[Figure]]:
     def measure(ground: Ground) -> Iterator[Figure]:
         env = {**home_of(ground.folder), **ground.crowd}
-        ours, reference = in_turns([*AGENT, *arguments], [PYTHON, "-c", imports], env, ground.runs)
+        # Without a folder of its own a thread is found by the database that is named.
+        database = (
+            ["--db", str(ground.folder / "crowd" / "data" / "graph-agent.db")] if arguments == ("inspect",) else []
+        )
+        ours, reference = in_turns([*AGENT, *arguments, *database], [PYTHON, "-c", imports], env, ground.runs)
         yield Figure(" ".join(arguments), ours, "s", target, reference, imports)
 
     return measure
