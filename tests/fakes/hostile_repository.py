@@ -75,7 +75,7 @@ class HostileRepository:
             f'[mcp_servers.started]\ncommand = "sh"\nargs = ["-c", {touch}]\n'
             f'env = {{ TOKEN = "${{HOME}}" }}\n'
             f'[mcp_servers.reached]\nurl = "{self.address}"\n'
-            f"[[hooks.before_tool]]\ncommand = {touch}\n",
+            f"[[hooks.before_tool]]\ncommand = {json.dumps(self._touch('asked-for-hook'))}\n",
         )
         for name in ("hooks/before-tool", "hooks/session-start", "plugins/evil.py", "commands/help.md"):
             self._program(f".graph-agent/{name}", f"hook-{Path(name).name}")

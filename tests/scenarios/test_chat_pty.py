@@ -291,4 +291,5 @@ def test_a_background_shell_that_ends_is_told_above_the_line_that_is_typed(open_
     chat.types(_CTRL_D)
 
     assert chat.ends() == 0
-    assert desk.server.bodies[-1]["messages"][-1]["content"] == "well done"
+    said, told = desk.server.bodies[-1]["messages"][-1]["content"].split("\n\n", 1)
+    assert (said, "sh1: exit code 3" in told) == ("well done", True)

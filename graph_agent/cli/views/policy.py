@@ -31,7 +31,8 @@ def check(tool: str, arguments: str, mode: str | None, workspace: str | None, *,
     given, folder = _object(arguments), _folder(workspace)
     report = report_on(tool, given, settings_at(folder, {"mode": mode}), folder)
     if as_json:
-        print_json(asdict(report))
+        # `problems` is a key only where there are some: the others are what scripts go by.
+        print_json({key: value for key, value in asdict(report).items() if key != "problems" or value})
     else:
         print_lines(list(map(escape, _lines(report))))
     raise typer.Exit(_EXITS[report.decision])
