@@ -19,3 +19,15 @@ def test_a_text_that_began_on_an_earlier_line_keeps_its_colour() -> None:
 
     inside, last, first = ([span.style for span in shown[number].spans] for number in (2, 3, 0))
     assert (inside == last, bool(inside), bool(first)) == (True, True, True)
+
+
+def test_a_long_text_keeps_its_colour_to_its_end_and_not_beyond() -> None:
+    code = Code("python")
+    first = [span.style for span in code.line("def f(): pass").spans]
+    code.line('"""begins')
+
+    inside = [[span.style for span in code.line(f"for line {number}").spans] for number in range(60)]
+    code.line('ends"""')
+
+    assert ({len(styles) for styles in inside}, inside[0] == inside[-1]) == ({1}, True)
+    assert [span.style for span in code.line("def f(): pass").spans] == first
