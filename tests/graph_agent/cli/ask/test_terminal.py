@@ -80,12 +80,15 @@ async def test_what_is_shown_while_a_line_is_typed_stands_above_it(
 
     message = asyncio.create_task(terminal.message())
     line.types("half")
-    await asyncio.sleep(0.05)
+    shown = ""
+    while "half" not in shown:
+        await asyncio.sleep(0.01)
+        shown += capsys.readouterr().out
     terminal.show(write_news)
     line.types(" whole\r")
     await message
 
-    shown = capsys.readouterr().out
+    shown += capsys.readouterr().out
     assert shown.index("half") < shown.index("news\n") < shown.index("whole")
 
 
