@@ -246,7 +246,8 @@ class Story:
                 told = Markdown(self._console)
                 return [*told.add(answer), *told.end()]
         output = event.output.rstrip("\n").split("\n") if event.output.strip() else []
-        shown = block("\n".join(output[-_SHOWN_LINES:]), self._console.width, style="dim") if output else []
+        last = [line.expandtabs() for line in output[-_SHOWN_LINES:]]
+        shown = block("\n".join(last), self._console.width, style="dim") if last else []
         hidden = len(output) - _SHOWN_LINES
         name = event.call_id if len(event.call_id) <= _WHOLE_ID else event.call_id[-_SHORT_ID:]
         more = [Text(f"  … {hidden} more lines; /calls {name} shows them", "dim")] if hidden > 0 else []

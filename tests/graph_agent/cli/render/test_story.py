@@ -216,3 +216,7 @@ def test_a_declared_result_is_told_whole_and_plainly() -> None:
     told = _told(CallEnded("c1", "attempt_completion", "success", "complete", answer, metadata={"answer": answer}))
 
     assert told.splitlines()[1:] == [*(f"line {number}" for number in range(12)), "\\x1b[2J"]
+
+
+def test_tabs_in_an_output_are_room_and_no_escapes() -> None:
+    assert "  │      1  x = 1\n" in _told(CallEnded("call_a", "read_file", "success", output="     1\tx = 1\n"))
