@@ -77,9 +77,7 @@ def put_into_page(page: Path, figures: Iterable[Figure]) -> None:
         against = f"{figure.against}: {reference}" if figure.against else reference
         cells = (what, ours, against, ratio, target.replace(" !", ", missed"))
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    machine = ", ".join(
-        f"{value} {name}".rstrip() if name != "load" else f"load {value}" for name, value in _machine().items()
-    )
+    machine = ", ".join(f"{name} {value}" for name, value in _machine().items())
     body = f"Measured on: {machine}. Median, in brackets least and most.\n\n" + "\n".join(lines) + "\n"
     text = page.read_text(encoding="utf-8")
     found = re.compile(f"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)
