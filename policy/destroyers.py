@@ -1,7 +1,7 @@
 """Commands no one means: those that wipe a disk, the system or a whole home. Refused in every mode."""
 
 import re
-from posixpath import normpath
+from posixpath import join, normpath
 
 from policy.shell import ShellText, SimpleCommand
 
@@ -29,13 +29,22 @@ def destroys(command: str, text: ShellText) -> str:
         return "it is a fork bomb"
     if any(_DISK.match(target) for target in text.written):
         return "it writes over a disk"
+    folder = ""
     for run in text.runs:
-        if why := _destroys_one(run):
+        if why := _destroys_one(run, folder):
             return why
+        folder = _moved(folder, run)
     return ""
 
 
-def _destroys_one(command: SimpleCommand) -> str:
+def _moved(folder: str, command: SimpleCommand) -> str:
+    """Where the next command is run, were every change of folder before it to succeed."""
+    if command.words[0] not in ("cd", "pushd"):
+        return folder
+    return join(folder, next((word for word in command.words[1:] if not word.startswith("-")), "~"))
+
+
+def _destroys_one(command: SimpleCommand, folder: str) -> str:
     named, *arguments = command.words
     program = _POWERSHELL.get(named.casefold(), named)
     if named.casefold() in _WIPES:
@@ -48,7 +57,8 @@ def _destroys_one(command: SimpleCommand) -> str:
         return "it writes over a disk"
     if program not in _SWEEPERS:
         return ""
-    whole = next((word for word in arguments if _goes_through_all(program, arguments, word)), None)
+    places = (join(folder, word) for word in arguments if not word.startswith("-"))
+    whole = next((place for place in places if _goes_through_all(program, arguments, place)), None)
     return f"it would go through all of {whole}" if whole else ""
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graph_agent.app.tooling import default_registry
+from graph_agent.config.paths import database_path, memory_file, own_places
 from graph_agent.errors import UsageError
 from graph_agent.toolbox.checking import check_call
 from graph_agent.toolbox.places import Setting
@@ -146,11 +147,13 @@ def _placed(value: Any, root: Path) -> Any:
 
 
 def _decide(case: _Case, line: int, root: Path) -> Scored:
-    workspace = root / "ws"
+    workspace, home = root / "ws", root / "home"
+    env = {"HOME": str(home)}
     try:
         rules = parse_rules(allow=case.rules.allow, ask=case.rules.ask, deny=case.rules.deny)
-        setting = Setting(workspace, PolicySettings(rules=rules, home=root / "home"))
-        decision = _judged(case, default_registry(workspace), setting)
+        own = own_places(env, database_path(env))
+        policy = PolicySettings(rules=rules, reserved=own, open_files=(memory_file(env),), home=home)
+        decision = _judged(case, default_registry(workspace, env=env), Setting(workspace, policy))
     except BadRule as error:
         raise UsageError(f"case {case.id!r}, line {line}: {error}") from error
     return Scored(case.id, case.expected, decision.verdict, decision.rule, decision.reason)

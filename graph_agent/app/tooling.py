@@ -1,7 +1,7 @@
 """Joins tools, policy and their ports into the toolbox of a session."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -125,11 +125,13 @@ def toolbox_for_looking(registry: ToolRegistry, workspace: Path, database: Path)
     return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), ports=ports)
 
 
-def default_registry(workspace: Path, settings: Settings | None = None) -> ToolRegistry:
+def default_registry(
+    workspace: Path, settings: Settings | None = None, env: Mapping[str, str] = os.environ
+) -> ToolRegistry:
     """Every tool there is in this workspace, by name; with settings also those that have to be set up."""
     registry = ToolRegistry(deferred_above=settings.tools_deferred_above if settings else None)
-    search = search_provider(settings.web_search, os.environ) if settings else None
-    made = create_default_tools(workspace=workspace, memory_file=memory_file(os.environ), search=search)
+    search = search_provider(settings.web_search, env) if settings else None
+    made = create_default_tools(workspace=workspace, memory_file=memory_file(env), search=search)
     registry.register_all(made)
     add_tool_search(registry, rules_of(settings).deny if settings else ())
     return registry

@@ -19,6 +19,9 @@ from policy.shell import ShellText, read_shell
         "cat x > /dev/sda", "cp image /dev/sdb", "shred /dev/sda", "wipefs -a /dev/vda", "chmod -R 777 /",
         "chown -R me /etc",
         "find / -delete", "find / -exec rm {} ;", ":(){ :|:& };:", "timeout 5 rm -Rf /",
+        "cd / && rm -rf *", "cd /; rm -r .", "cd && rm -rf ./*", "cd /usr && cd .. && rm -rf *",
+        "cd / && find . -delete",
+        "cd ~ && rm -rf -- *", "pushd / && chmod -R 777 .",
     ],
 )  # fmt: skip
 def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
@@ -33,6 +36,9 @@ def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
         "chmod -R u+w src", "chown -R me ~", "dd if=/dev/sda of=image", "cp /dev/sda image",
         "find / -name core -delete",
         "find . -delete", "cat > notes <<'EOF'\nrm -rf /\nEOF", "ls > /dev/null", "grep -r x /",
+        "rm -rf * && cd /", "cd / && cd /srv/app && rm -rf *", "cd / && rm -rf ./home/me/x/build",
+        "cd build && rm -rf *",
+        "cd / && ls *",
     ],
 )  # fmt: skip
 def test_ordinary_commands_are_no_destroyers(command: str) -> None:
