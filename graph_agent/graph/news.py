@@ -23,7 +23,7 @@ _COMMAND_CHARS = 300
 class News:
     """What is new for one request."""
 
-    note: str = ""
+    lines: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
 
     @property
@@ -42,22 +42,14 @@ async def news_of(shells: ShellNews, state: "AgentState", thread_id: str) -> New
         return NOTHING_NEW
     told = state.get("told_shells", ())
     ended = {name: how for name, how in (await shells.ended(thread_id)).items() if name not in told}
-    return News(_note(ended), tuple(ended)) if ended else NOTHING_NEW
+    return News(_lines(ended), tuple(ended)) if ended else NOTHING_NEW
 
 
-def _note(ended: Mapping[str, str]) -> str:
-    lines = [f"- {name}: {_cut(how)}" for name, how in list(ended.items())[-_MOST:]]
-    more = len(ended) - len(lines)
-    return printable(
-        "\n".join(
-            [
-                "[From the program, not from the user. Background shells ended since you last looked:",
-                *([f"- {more} more; bash_list names them"] if more else []),
-                *lines,
-                "bash_output shows what one wrote; start it again only where it is still wanted.]",
-            ]
-        )
-    )
+def _lines(ended: Mapping[str, str]) -> tuple[str, ...]:
+    newest = list(ended.items())[-_MOST:]
+    more = len(ended) - len(newest)
+    counted = [f"{more} more; bash_list names them"] if more else []
+    return tuple(map(printable, [*counted, *(f"{name}: {_cut(how)}" for name, how in newest)]))
 
 
 def _cut(how: str) -> str:

@@ -126,7 +126,7 @@ class Reasoning:
         self.bus.publish(StepStarted(step))
         try:
             news = await news_of(self.shells, state, scope.thread_id)
-            reply = await self._reply(replace(request, note=news.note), scope)
+            reply = await self._reply(replace(request, news=news.lines), scope)
         except ContextOverflow as overflow:
             if turn.get("overflowed"):
                 raise

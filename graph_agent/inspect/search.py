@@ -1,8 +1,8 @@
 """Finds what was said, in all threads: messages that hold every word of a text, newest first.
 
 The text is data: it has no operators. The index of words narrows the choice where it can, and every message is then
-looked at itself; what the index does not hold, or not yet, is scanned. What every thread is told alike, the system
-message, is left out.
+looked at itself; what the index does not hold, or not yet, is scanned. Left out are the system message, which every
+thread is told alike, and summaries: the messages that one stands for are found themselves.
 """
 
 import json
@@ -22,17 +22,18 @@ _BEFORE, _AFTER = 48, 112
 _LONGEST = 200
 """As much of a word as is looked for before the message itself is; statements take no patterns of any length."""
 
-_STANDING = """
+_SOUGHT = "role NOT IN ('system', 'summary')"
+_STANDING = f"""
 SELECT t.role, t.body, t.message_id, t.at, h.title, (
     SELECT min(c.checkpoint_id) FROM checkpoints c WHERE c.thread_id = t.thread_id AND c.checkpoint_ns = ''
     AND c.checkpoint_id >= t.checkpoint_id)
-FROM transcript t JOIN threads h USING (thread_id) WHERE t.thread_id = ? AND t.seq = ?
-"""
+FROM transcript t JOIN threads h USING (thread_id) WHERE t.thread_id = ? AND t.seq = ? AND t.{_SOUGHT}
+"""  # noqa: S608 - nothing from outside
 _ORDER = "ORDER BY at DESC, thread_id, seq DESC"
 _INDEXED = f"""
 SELECT t.thread_id, t.seq, t.at FROM words w JOIN searched s ON s.id = w.rowid
 JOIN transcript t USING (thread_id, seq) WHERE words MATCH :words UNION
-SELECT t.thread_id, t.seq, t.at FROM transcript t WHERE t.role <> 'system' AND NOT EXISTS (
+SELECT t.thread_id, t.seq, t.at FROM transcript t WHERE t.{_SOUGHT} AND NOT EXISTS (
     SELECT 1 FROM searched s WHERE s.thread_id = t.thread_id AND s.seq = t.seq) {_ORDER}
 """  # noqa: S608 - nothing from outside
 _HAS_INDEX = """
@@ -96,7 +97,7 @@ def _indexed(database: ReadOnlyDatabase, narrowing: str) -> list[tuple[Any, ...]
 
 def _scanned(database: ReadOnlyDatabase, words: Sequence[str]) -> list[tuple[Any, ...]]:
     patterns = [_like(word) for word in words[:_LONGEST] if _stands_as_it_is(word)]
-    condition = " AND ".join(["role <> 'system'", *(["body LIKE ? ESCAPE '!'"] * len(patterns))])
+    condition = " AND ".join([_SOUGHT, *(["body LIKE ? ESCAPE '!'"] * len(patterns))])
     return database.rows(f"SELECT thread_id, seq, at FROM transcript WHERE {condition} {_ORDER}", patterns)  # noqa: S608 - only question marks go in
 
 

@@ -15,6 +15,7 @@ from graph_agent.model.local_prompts import answering, choosing, new_text, plain
 from graph_agent.model.local_runtime import Ask, Generated, Runtime
 from graph_agent.model.local_turn import Answer, Choose, Done, Rewrite, next_step, taken_since, to_change
 from graph_agent.model.local_worker import Worker
+from graph_agent.model.noting import with_news, with_news_behind
 from graph_agent.model.offline import calling, speaking
 from graph_agent.model.offline_commands import Command, ReplaceText, RunShell
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
@@ -68,6 +69,10 @@ class LocalModel(OnlyModel):
         if begin < 0:
             return speaking("Nothing was asked.", self._label, on_delta)
         wish = request.messages[begin].text
+        reply = await self._answered(request, begin, wish, on_delta)
+        return with_news(reply, request, on_delta, chinese=is_chinese(wish))
+
+    async def _answered(self, request: ModelRequest, begin: int, wish: str, on_delta: OnDelta) -> AIMessage:
         if not request.tools:
             told = await self._generated(plainly(request.messages, self._context), on_delta)
             return _counted(self._made(told.text.strip() or _CUT, on_delta), told)
@@ -83,9 +88,9 @@ class LocalModel(OnlyModel):
             case Call() | Done():
                 return self._made(step if isinstance(step, Call) else step.text, on_delta)
             case Choose():
-                return await self._choose(request, on_delta)
+                return await self._choose(with_news_behind(wish, request), request, on_delta)
             case Answer(last=last):
-                ask = answering(wish, last, self._context)
+                ask = answering(with_news_behind(wish, request), last, self._context)
                 told = await self._generated(ask, on_delta, lambda piece: on_delta(Delta("text", piece)))
                 return _counted(self._message(told.text.strip() or last.result), told)
             case Rewrite():
@@ -93,11 +98,11 @@ class LocalModel(OnlyModel):
             case _:
                 assert_never(step)
 
-    async def _choose(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+    async def _choose(self, wish: str, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         begin = newest_prompt(request.messages)
         taken = taken_since(request.messages[begin + 1 :])
         actions = actions_for(request.tool_names)
-        told = await self._generated(choosing(request.messages, begin, taken, actions), on_delta)
+        told = await self._generated(choosing(wish, request.messages[:begin], taken, actions), on_delta)
         choice = chosen(told.text, actions) if told.is_whole else None
         if choice is None:
             return _counted(self._made(_CUT, on_delta), told)

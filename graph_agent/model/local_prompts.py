@@ -29,14 +29,12 @@ _REWRITE = (
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)\n?```", re.DOTALL)
 
 
-def choosing(
-    messages: "Sequence[BaseMessage]", begin: int, taken: Sequence[Taken], actions: Sequence[Action]
-) -> Ask:
+def choosing(wish: str, earlier: "Sequence[BaseMessage]", taken: Sequence[Taken], actions: Sequence[Action]) -> Ask:
     """Which action comes next; what went wrong before is told."""
-    wish = _clipped(messages[begin].text, 4_000)
+    wish = _clipped(wish, 4_000)
     for one in taken:
         wish += f"\n\n{one.tool} {one.arguments} failed: {_clipped(one.result, 300)} Choose another action."
-    told = [_message("system", explained(actions)), *_earlier(messages[:begin]), _message("user", wish)]
+    told = [_message("system", explained(actions)), *_earlier(earlier), _message("user", wish)]
     return Ask(told, _CHOICE_TOKENS, schema_of(actions))
 
 

@@ -108,7 +108,7 @@ def taken_since(messages: "Sequence[BaseMessage]") -> list[Taken]:
 def _after_reading(taken: Sequence[Taken]) -> Next:
     last = taken[-1]
     path = str(last.arguments.get("file_path", ""))
-    if last.said == to_change(path):
+    if last.said.startswith(to_change(path)):
         return Rewrite(path, last.result)
     unread = [one for one in taken[:-1] if one.tool == "write_file" and one.arguments.get("file_path") == path]
     return Call("write_file", unread[-1].arguments) if unread else Answer(last)

@@ -12,6 +12,7 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage
 
 from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_BRIEFLY_CHINESE, CONNECT_FIRST, OFFLINE_LABEL
+from graph_agent.model.noting import with_news
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call
 from graph_agent.model.offline_steps import finished_since, newest_prompt, step_of
@@ -47,6 +48,10 @@ class OfflineModel(OnlyModel):
         """See `ChatModel.reply`; the same history and tools always give the same reply, but for the call id."""
         begin = newest_prompt(request.messages)
         prompt = request.messages[begin].text if begin >= 0 else ""
+        reply = self._answered(request, begin, prompt, on_delta)
+        return with_news(reply, request, on_delta, chinese=is_chinese(prompt))
+
+    def _answered(self, request: ModelRequest, begin: int, prompt: str, on_delta: OnDelta) -> AIMessage:
         chinese, commands = is_chinese(prompt), parse(prompt)
         if isinstance(commands, NotUnderstood):
             connect = CONNECT_BRIEFLY_CHINESE if chinese else CONNECT_BRIEFLY

@@ -36,8 +36,8 @@ class ModelRequest:
     messages: "Sequence[BaseMessage]"
     tools: Sequence[Mapping[str, Any]]
     """OpenAI function declarations: `{"type": "function", "function": {name, description, parameters}}`."""
-    note: str = ""
-    """News that stands in no message: the model is told it once, behind the newest one."""
+    news: tuple[str, ...] = ()
+    """What stands in no message and is told once, a line each: background shells that ended since the last one."""
 
     @property
     def tool_names(self) -> frozenset[str]:

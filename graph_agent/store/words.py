@@ -18,13 +18,14 @@ USING fts5 (text, content = '', columnsize = 0, detail = none, tokenize = 'ascii
 _TAKE_OUT = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
 _MISSING = """
 SELECT thread_id, seq, body FROM transcript t
-WHERE t.role <> 'system' AND NOT EXISTS (SELECT 1 FROM searched s WHERE s.thread_id = t.thread_id AND s.seq = t.seq)
+WHERE t.role NOT IN ('system', 'summary') AND NOT EXISTS (
+    SELECT 1 FROM searched s WHERE s.thread_id = t.thread_id AND s.seq = t.seq)
 """
 _MISSING_OF_ONE = f"{_MISSING} AND t.thread_id = :thread_id"
 # The usual case: what came since, found without going through all that the thread ever held.
 _NEW_OF_ONE = """
 SELECT thread_id, seq, body FROM transcript t
-WHERE t.role <> 'system' AND t.thread_id = :thread_id
+WHERE t.role NOT IN ('system', 'summary') AND t.thread_id = :thread_id
 AND t.seq > (SELECT coalesce(max(s.seq), 0) FROM searched s WHERE s.thread_id = :thread_id)
 """
 

@@ -28,10 +28,7 @@ async def test_each_end_is_told_once_with_how_it_came() -> None:
     again = await news_of(shells, _state(told_shells=["sh1", "sh2"]), "t1")
     later = await news_of(shells, _state(told_shells=["sh1"]), "t1")
 
-    assert [line for line in first.note.splitlines() if line.startswith("- ")] == [
-        "- sh1: exit code 1 $ a",
-        "- sh2: ended with the session $ b c",
-    ]
+    assert first.lines == ("sh1: exit code 1 $ a", "sh2: ended with the session $ b c")
     assert first.update == {"told_shells": ["sh1", "sh2"]}
     assert (again, later.update) == (NOTHING_NEW, {"told_shells": ["sh2"]})
 
@@ -39,9 +36,8 @@ async def test_each_end_is_told_once_with_how_it_came() -> None:
 async def test_of_many_the_newest_are_named_and_the_others_counted() -> None:
     news = await news_of(_Ended(**{f"sh{number}": "x" * 1000 for number in range(12)}), _state(), "t1")
 
-    lines = [line for line in news.note.splitlines() if line.startswith("- ")]
-    assert (lines[0], len(lines), len(news.told)) == ("- 2 more; bash_list names them", 11, 12)
-    assert max(map(len, lines)) < 320
+    assert (news.lines[0], len(news.lines), len(news.told)) == ("2 more; bash_list names them", 11, 12)
+    assert max(map(len, news.lines)) < 320
 
 
 async def test_it_is_told_behind_results_and_never_behind_a_reply() -> None:

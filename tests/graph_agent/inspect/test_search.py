@@ -139,3 +139,12 @@ def test_a_long_message_is_shown_around_its_hit_on_one_line(rows: Rows) -> None:
 
     assert "the needle y" in hit.snippet
     assert (hit.snippet[0], hit.snippet[-1], len(hit.snippet) < 170) == ("…", "…", True)
+
+
+def test_a_summary_is_found_by_the_messages_it_stands_for_alone(rows: Rows) -> None:
+    rows.thread()
+    rows.message("user", {"content": "needle"})
+    rows.message("summary", {"content": "the user asked for a needle"})
+
+    with Reader.open(rows.path) as reader:
+        assert [hit.role for hit in reader.search("needle")] == ["user"]

@@ -193,3 +193,19 @@ async def test_where_nothing_was_asked_the_model_is_not_either() -> None:
     reply = await model.reply(ModelRequest([AIMessage("x")], []), lambda _: None)
 
     assert (reply.text, runtime.asked) == ("Nothing was asked.", [])
+
+
+async def test_ended_shells_are_told_to_the_model_and_by_each_reply_and_a_change_goes_on() -> None:
+    model, runtime = model_of(action("change_file", file_path="a.py"), "```\nx = 2\n```")
+    ended = ("sh1: exit code 1  $ make",)
+    tools = declared(["read_file", "write_file"])
+    asked: list[BaseMessage] = [HumanMessage("let x be 2")]
+
+    read = await model.reply(ModelRequest(asked, tools, ended), lambda _: None)
+    (call,) = read.tool_calls
+    asked += [read, answer(saying("1\tx = 1"), {}, str(call["id"]))]
+    written = await model.reply(ModelRequest(asked, tools), lambda _: None)
+
+    assert "sh1: exit code 1" in str(runtime.asked[0])
+    assert read.text.endswith("Ended in the background:\n- sh1: exit code 1  $ make")
+    assert [call["name"] for call in (*read.tool_calls, *written.tool_calls)] == ["read_file", "write_file"]

@@ -12,7 +12,7 @@ def test_the_choice_is_asked_with_the_end_of_the_conversation_in_short_and_what_
     messages = [*earlier, HumanMessage("three"), AIMessage(""), HumanMessage("now")]
     failed = Taken("ls", {"path": "x"}, "", "no folder", is_error=True)
 
-    ask = choosing(messages, 6, [failed], ACTIONS)
+    ask = choosing(messages[6].text, messages[:6], [failed], ACTIONS)
 
     assert [message["role"] for message in ask.messages] == ["system", "user", "assistant", "user", "user"]
     assert [message["content"][:12] for message in ask.messages[1:4]] == ["two", "2" * 12, "three"]

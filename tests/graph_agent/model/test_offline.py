@@ -253,3 +253,13 @@ def test_the_offline_mode_loads_no_model_library() -> None:
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
 
     assert done.stdout == "[]\n"
+
+
+async def test_ended_shells_are_told_beside_a_call_and_in_an_answer_and_change_no_call() -> None:
+    for prompt, called in (("read a.py", ["read_file"]), ("help", [])):
+        request = ModelRequest([HumanMessage(prompt)], declared(ALL), ("sh1: exit code 1  $ make",))
+
+        reply = await OfflineModel().reply(request, lambda _: None)
+
+        assert [call["name"] for call in reply.tool_calls] == called
+        assert reply.text.endswith("Ended in the background:\n- sh1: exit code 1  $ make")
