@@ -56,6 +56,7 @@ class ToolRouting:
     ) -> _Calls:
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in asked:
+            scope = replace(scope, comes_after_change=any(map(_may_change, calls.values())))
             plan = (
                 Plan(tool_name, {}, "unusable", complaint)
                 if complaint
@@ -179,6 +180,10 @@ class ToolRouting:
         for key, call in after.items():
             if call["status"] in FINAL and call is not before.get(key):
                 self.bus.publish(ended_event(call))
+
+
+def _may_change(call: ToolCallInfo) -> bool:
+    return call["status"] not in FINAL and call.get("kind") != "readonly"
 
 
 def _is_left_behind(call: ToolCallInfo, life: Life) -> bool:

@@ -22,6 +22,8 @@ class Scope:
     """The thread's plan, for the call that reads it."""
     of_calls: int = 1
     """How many calls the model's message has: together their results must have room in the next request."""
+    comes_after_change: bool = False
+    """A call before this one in the same message may change what it finds when its turn comes."""
 
 
 @dataclass(frozen=True, slots=True)

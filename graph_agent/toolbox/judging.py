@@ -88,5 +88,11 @@ class Judging:
         if tool.is_read_only(arguments):
             return None
         admitted = frozenset(Path(path.resolved) for path in facts.paths) or None
-        shown = await preview(tool, arguments, replace(self._around.of_thread(scope), admitted=admitted))
+        try:
+            shown = await preview(tool, arguments, replace(self._around.of_thread(scope), admitted=admitted))
+        except PathRefused as refused:
+            if not scope.comes_after_change:
+                raise
+            # What is missing now may be the work of the calls before it: the run itself looks once they are done.
+            shown = Preview("text", f"This depends on the calls ahead of it. As things are now: {refused}")
         return None if shown is None else await in_thread(as_preview, shown, blobs)

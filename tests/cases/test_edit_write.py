@@ -81,3 +81,20 @@ def test_a_write_that_cannot_be_done_is_an_error_and_leaves_nothing(set_up: SetU
     names = sorted(path.name for path in bench.workspace.iterdir())
     assert (ran.ending, names, bench.read("f.txt")) == ((0, "ok"), ["f.txt", "folder", "pipe"], b"kept\n")
     assert ["Error" in text for text in bench.results(5)] == [True] * 4
+
+
+def test_an_edit_waits_for_what_the_calls_before_it_in_the_message_make_of_the_file(set_up: SetUp) -> None:
+    def edit(call_id: str, name: str, old: str, new: str) -> tuple[str, str, dict[str, str]]:
+        return call_id, "edit_file", {"file_path": name, "old_string": old, "new_string": new}
+
+    chained = TCS(_write("new.txt", "a\n"), edit("e1", "new.txt", "a", "b"), edit("e2", "new.txt", "b", "c"))
+    alone = TCS(_read("new.txt"), edit("e3", "new.txt", "nowhere", "x"))
+    bench = set_up(chained, alone, TXT("ok"))
+
+    waiting = bench.ask("go", "--thread", "t1")
+    shown = [one["preview"]["text"] for one in bench.command.json("approvals", "list")["approvals"]]
+    ended = bench.ask("--resume", "t1", "--approve", "all")
+
+    assert (waiting.code, ended.ending, bench.read("new.txt")) == (3, (0, "ok"), b"c\n")
+    assert ["depends on the calls ahead of it" in text for text in shown] == [False, True, True]
+    assert ["does not stand" in text for text in bench.results(3)] == [False, False, False, False, True]
