@@ -9,9 +9,9 @@ PROTECTED_FOLDERS = frozenset(
         # repositories
         ".git", ".hg", ".svn", ".bzr", ".jj",
         # agents and editors
-        ".graph-agent", ".aider", ".amazonq", ".claude", ".clinerules", ".codeium", ".codex", ".continue",
-        ".cursor", ".devcontainer", ".emacs.d", ".fleet", ".gemini", ".goose", ".idea", ".kiro", ".opencode",
-        ".roo", ".vim", ".vscode", ".windsurf", ".zed",
+        ".graph-agent", ".agents", ".aider", ".amazonq", ".claude", ".clinerules", ".codeium", ".codex",
+        ".continue", ".cursor", ".devcontainer", ".emacs.d", ".fleet", ".gemini", ".goose", ".idea", ".kiro",
+        ".opencode", ".roo", ".vim", ".vscode", ".windsurf", ".zed",
         # what starts by itself
         ".husky", ".cargo", "systemd", "autostart",
         # keys
@@ -41,8 +41,8 @@ _OTHERS = (".config/fish/", ".config/git/", ".config/nvim/")
 PLACED_IN_PROJECTS = frozenset(
     [
         ".git", ".hg", ".svn", ".jj",
-        ".graph-agent", ".claude", ".codex", ".cursor", ".devcontainer", ".gemini", ".husky", ".idea", ".opencode",
-        ".vscode", ".zed",
+        ".graph-agent", ".agents", ".claude", ".codex", ".cursor", ".devcontainer", ".gemini", ".husky", ".idea",
+        ".opencode", ".vscode", ".zed",
         ".env", ".envrc", ".gitattributes", ".gitmodules", ".mcp.json", ".npmrc", ".pre-commit-config.yaml",
         "mcp.json",
     ]

@@ -28,6 +28,7 @@ DEFAULT_TOOL_RISK: dict[str, str] = {
     "new_task": "low",
     "attempt_completion": "low",
     "tool_search": "low",
+    "skill": "low",
 }
 
 DEFAULT_UNKNOWN_RISK = "medium"

@@ -1,11 +1,13 @@
 """The workshop: tools, what they need, and the registry that holds them. No graph, terminal or database here."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tools.agent_ops.ask_user import AskUserTool
 from tools.agent_ops.completion import AttemptCompletionTool
 from tools.agent_ops.memory import SaveMemoryTool
 from tools.agent_ops.new_task import NewTaskTool, SubAgentPort
+from tools.agent_ops.skill import Skill, SkillTool
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import BaseTool, MemoryFileStates
 from tools.file_ops.edit_file import EditFileTool
@@ -32,12 +34,13 @@ def create_default_tools(
     memory_file: Path | None = None,
     search: SearchProvider | None = None,
     sub_agents: SubAgentPort | None = None,
+    skills: Sequence[Skill] = (),
 ) -> list[BaseTool]:
     """The tools everyone has. Used without a context, they share what they know of the files they have read.
 
     `memory_file` is where save_memory writes; without it, the user's usual context file. `search` is who answers
     web_search; without it, there is no such tool. `sub_agents` is where new_task finds who does the work; without
-    it, nobody does.
+    it, nobody does. `skills` are what the skill tool hands out; without any, there is no such tool.
     """
     tools: list[BaseTool] = [
         ReadFileTool(workspace=workspace),
@@ -58,10 +61,16 @@ def create_default_tools(
         AskUserTool(workspace=workspace),
         NewTaskTool(workspace=workspace, sub_agents=sub_agents),
         AttemptCompletionTool(workspace=workspace),
+        *_where_there_is_something(workspace, skills),
     ]
-    if find_powershell(Path(workspace)) is not None:
-        tools.append(PowershellTool(workspace=workspace))
     shared = MemoryFileStates()
     for tool in tools:
         tool.file_states = shared
     return tools
+
+
+def _where_there_is_something(workspace: str | Path, skills: Sequence[Skill]) -> Iterator[BaseTool]:
+    if skills:
+        yield SkillTool(skills, workspace=workspace)
+    if find_powershell(Path(workspace)) is not None:
+        yield PowershellTool(workspace=workspace)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.skills import skill_files
 from graph_agent.app.tooling import rules_of
 from graph_agent.config.layers import read_layers
 from graph_agent.config.load import load_settings
@@ -15,6 +16,7 @@ from graph_agent.config.project import (
     PROJECT_COMMANDS,
     PROJECT_CONFIG,
     PROJECT_HOOKS,
+    PROJECT_SKILLS,
     PROJECT_TOOLS,
     WATCHED,
     Project,
@@ -131,7 +133,8 @@ def _in_folders(folder: Path) -> list[str]:
     """The names of a project's files in watched folders; what is wrong with one shows when it is read."""
     tools = [name for name in _names_in(folder / PROJECT_TOOLS) if name.endswith(".py") and name[0] not in "._"]
     hooks = [name for name in _names_in(folder / PROJECT_HOOKS) if name[0] != "."]
-    found = [(PROJECT_TOOLS, tools), (PROJECT_HOOKS, hooks), (PROJECT_COMMANDS, _commands(folder))]
+    skills = [(place, skill_files(folder / place)) for place in PROJECT_SKILLS]
+    found = [(PROJECT_TOOLS, tools), (PROJECT_HOOKS, hooks), (PROJECT_COMMANDS, _commands(folder)), *skills]
     return [f"{place}/{name}" for place, names in found for name in names]
 
 

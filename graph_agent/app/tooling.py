@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from graph_agent.app.searching import search_provider
 from graph_agent.app.secrets import scrub_here
+from graph_agent.app.skills import skills_of
 from graph_agent.app.walls import sandbox_of
 from graph_agent.config.paths import blob_dir, config_dir, memory_file, own_places
 from graph_agent.config.settings import Settings
@@ -131,7 +132,8 @@ def default_registry(
     """Every tool there is in this workspace, by name; with settings also those that have to be set up."""
     registry = ToolRegistry(deferred_above=settings.tools_deferred_above if settings else None)
     search = search_provider(settings.web_search, env) if settings else None
-    made = create_default_tools(workspace=workspace, memory_file=memory_file(env), search=search)
+    skills = skills_of(settings, env) if settings else ()
+    made = create_default_tools(workspace=workspace, memory_file=memory_file(env), search=search, skills=skills)
     registry.register_all(made)
     add_tool_search(registry, rules_of(settings).deny if settings else ())
     return registry

@@ -12,7 +12,15 @@ __all__ = ["SECRET_KEYS", "known_keys", "meant_key"]
 SECRET_KEYS = ("model.api_key", "model.headers", "web_search.api_key")
 """Keys whose values are never shown."""
 
-_NOT_IN_FILES = ("database", "origins", "instructions", "project_tools", "general_model", "profile")
+_NOT_IN_FILES = (
+    "database",
+    "origins",
+    "instructions",
+    "project_tools",
+    "project_skills",
+    "general_model",
+    "profile",
+)
 
 
 def known_keys() -> tuple[str, ...]:

@@ -43,8 +43,17 @@ def load_settings(
             origins = origins_of_items(layer.values)
         found = together(found, layer.values) if layer.name == "project" else {**found, **layer.values}
         names += [item.value] if (item := layer.values.get("model.name")) else []
-    brought = {"instructions": project.instructions, "project_tools": project.tools} if project else {}
-    return _with_profile(settings_from({**found, "database": database}, origins, brought), names)
+    return _with_profile(settings_from({**found, "database": database}, origins, _brought(project)), names)
+
+
+def _brought(project: Project | None) -> dict[str, Any]:
+    if project is None:
+        return {}
+    return {
+        "instructions": project.instructions,
+        "project_tools": project.tools,
+        "project_skills": project.skills,
+    }
 
 
 def settings_from(

@@ -4,7 +4,7 @@ Nothing here follows a path: whoever opened the files safely hands over what was
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ __all__ = [
     "PROJECT_CONFIG",
     "PROJECT_FOLDERS",
     "PROJECT_HOOKS",
+    "PROJECT_SKILLS",
     "PROJECT_TOOLS",
     "WATCHED",
     "Project",
@@ -45,10 +46,14 @@ PROJECT_HOOKS = ".graph-agent/hooks"
 PROJECT_COMMANDS = ".graph-agent/commands"
 """Folder of a project, with folders in it, whose `*.md` files are slash commands."""
 
+PROJECT_SKILLS = (".agents/skills", ".graph-agent/skills")
+"""Folders of a project with a folder for each skill and its `SKILL.md`; many agents look into the first."""
+
 PROJECT_FOLDERS: Mapping[str, str] = {
     PROJECT_TOOLS: "code that is run when a chat begins: tools",
     PROJECT_HOOKS: "what hooks may run",
     PROJECT_COMMANDS: "a slash command",
+    **dict.fromkeys(PROJECT_SKILLS, "a skill: instructions to the model"),
 }
 """Folders whose files are watched, and what these hold."""
 
@@ -77,8 +82,13 @@ class ProjectFile:
         return self.name.startswith(f"{PROJECT_COMMANDS}/")
 
     @property
+    def is_skill(self) -> bool:
+        """Whether it holds what a skill says."""
+        return self.name.startswith(tuple(f"{folder}/" for folder in PROJECT_SKILLS))
+
+    @property
     def tells_the_model(self) -> bool:
-        """Whether it holds instructions."""
+        """Whether it holds instructions for every turn."""
         return self.name != PROJECT_CONFIG and self.name in WATCHED
 
     @property
@@ -130,9 +140,15 @@ class Project:
     @property
     def tools(self) -> tuple[tuple[str, str], ...]:
         """Its files with tools: where each stands, and its text; none where they do not count."""
-        return tuple(
-            (str(self.folder / file.name), file.text) for file in self.files if self.counts and file.is_code
-        )
+        return self._told(file for file in self.files if file.is_code)
+
+    @property
+    def skills(self) -> tuple[tuple[str, str], ...]:
+        """Its skills, each with the place of its file and that text; none where they do not count."""
+        return self._told(file for file in self.files if file.is_skill)
+
+    def _told(self, files: Iterable[ProjectFile]) -> tuple[tuple[str, str], ...]:
+        return tuple((str(self.folder / file.name), file.text) for file in files) if self.counts else ()
 
 
 def may_say_something(folder: Path) -> bool:

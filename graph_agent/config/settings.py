@@ -113,3 +113,5 @@ class Settings(Section):
     """What the files of a trusted project tell the model."""
     project_tools: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
     """Files with tools of a trusted project: where each stands, and its text as it was trusted."""
+    project_skills: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
+    """The `SKILL.md` of its skills, likewise."""

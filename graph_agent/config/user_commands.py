@@ -7,10 +7,11 @@ import re
 import shlex
 from dataclasses import dataclass
 
+from graph_agent.config.front_matter import parted
+
 __all__ = ["UserCommand", "command_in", "command_name", "message_of"]
 
 _DESCRIPTION_CHARS = 100
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
 _NAME = re.compile(r"[\w.-]+(?::[\w.-]+)*")
 
@@ -43,10 +44,7 @@ def command_name(path: str) -> str:
 
 def command_in(name: str, text: str, place: str) -> UserCommand:
     """The command that a file holds: an optional head between lines `---`, then the message."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    front = _FRONT.match(text)
-    said = _fields(front[1]) if front else {}
-    body = (text[front.end() :] if front else text).strip()
+    said, body = parted(text)
     does = said.get("description") or next((line for line in body.split("\n") if line.strip()), "")
     return UserCommand(name, _one_line(does), _one_line(said.get("argument-hint", "")), body, place)
 
@@ -72,16 +70,6 @@ def _words(arguments: str) -> list[str]:
         return shlex.split(arguments)
     except ValueError:
         return arguments.split()
-
-
-def _fields(front: str) -> dict[str, str]:
-    """The lines `key: value`; whatever else other programs may read there is passed over."""
-    found = (line.partition(":") for line in front.split("\n") if not line.startswith((" ", "\t", "#")))
-    return {key.strip().lower(): _unquoted(value.strip()) for key, colon, value in found if colon}
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
 
 
 def _one_line(text: str) -> str:

@@ -12,6 +12,7 @@ from tests.fakes.one_shell import OneShell
 from tests.fakes.tool_ports import SubAgentsAtOnce, ToolSurroundings
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
+from tools.agent_ops.skill import Skill
 from tools.base import BaseTool, HostLeave, PathTarget, ToolContext, ToolErrorType, ToolKind, ToolResult
 from tools.coercion import BadArguments
 from tools.registry import ToolRegistry
@@ -21,7 +22,8 @@ from tools.shell_ops.bash_list import BashListTool
 from tools.shell_ops.bash_output import BashOutputTool
 
 _SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
-_TOOLS = {tool.name: tool for tool in create_default_tools(workspace=".")}
+_SKILLS = (Skill("release", "How to release.", "Tag.", Path("nowhere")),)
+_TOOLS = {tool.name: tool for tool in create_default_tools(workspace=".", skills=_SKILLS)}
 _GOOD: Mapping[str, dict[str, Any]] = {
     "read_file": {"file_path": "here.txt"},
     "write_file": {"file_path": "new/file.txt", "content": "x"},
@@ -40,6 +42,7 @@ _GOOD: Mapping[str, dict[str, Any]] = {
     "ask_user": {"question": "Which port?", "options": ["8080", "9090"]},
     "new_task": {"prompt": "Count the files.", "tools": ["ls"]},
     "attempt_completion": {"result": "All done."},
+    "skill": {"name": "release"},
 }
 _BAD: Mapping[str, dict[str, Any]] = {
     "read_file": {"file_path": "missing.txt"},
@@ -57,6 +60,7 @@ _BAD: Mapping[str, dict[str, Any]] = {
     "ask_user": {"question": " "},
     "new_task": {"prompt": " "},
     "attempt_completion": {"result": " "},
+    "skill": {"name": "none"},
 }
 _CANNOT_FAIL = {"todo_read", "bash_list"}
 _ELSEWHERE = {"save_memory": "memory/"}
@@ -68,6 +72,7 @@ _TOUCHES_NO_FILE = {name for name in _TOOLS if name.startswith("bash")} | {
     "new_task",
     "attempt_completion",
     "web_fetch",
+    "skill",
 }
 _NEEDS_MORE = {"ask_user", "web_fetch"}
 """A user who answers, and a rule that lets a page of this very machine be fetched."""
@@ -111,7 +116,7 @@ def _around_a_call(around: ToolSurroundings) -> ToolContext:
 def _made(around: ToolSurroundings) -> dict[str, BaseTool]:
     memory = around.workspace.parent / "memory" / "CONTEXT.md"
     agents = SubAgentsAtOnce("ls", "bash")
-    tools = create_default_tools(workspace=around.workspace, memory_file=memory, sub_agents=agents)
+    tools = create_default_tools(workspace=around.workspace, memory_file=memory, sub_agents=agents, skills=_SKILLS)
     made = {tool.name: tool for tool in tools}
     for tool in made.values():
         if isinstance(tool, BashOutputTool | BashListTool | BashKillTool):
@@ -125,7 +130,7 @@ def _world(folder: Path) -> dict[str, bytes]:
 
 def test_what_a_model_reads_of_the_tools_changes_only_on_purpose() -> None:
     registry = ToolRegistry()
-    registry.register_all(create_default_tools(workspace="."))
+    registry.register_all(create_default_tools(workspace=".", skills=_SKILLS))
 
     assert registry.declarations() == json.loads(_SNAPSHOT.read_text(encoding="utf-8"))
 

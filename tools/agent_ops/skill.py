@@ -1,0 +1,138 @@
+"""Handing out skills: instructions for a kind of task, read when it is at hand. Finds none itself."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.blocking import in_thread
+from tools.files import read_all
+from tools.paths import PathRefused, open_regular, resolve
+from tools.text import decode, is_binary
+
+__all__ = ["Skill", "SkillArgs", "SkillTool"]
+
+_DESCRIPTION = (
+    "Read a skill: instructions for a kind of task. Where one of them fits what the user asks for, read it before "
+    "you begin, and follow it."
+)
+_LINE_CHARS = 400
+_LIST_CHARS = 16_000
+"""Of all lines together; skills behind that are offered by name alone."""
+_MOST_FILES = 50
+_MOST_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill."""
+
+    name: str
+    does: str
+    """What it is for, and when."""
+    text: str
+    folder: Path
+    """Where its further files lie."""
+
+
+class SkillArgs(BaseModel):
+    """Which one."""
+
+    name: str = Field(description="name of the skill")
+    file: str = Field(default="", description="a further file of the skill, by its path in the skill's folder")
+
+
+class SkillTool(BaseTool):
+    """See the module."""
+
+    name = "skill"
+    risk_level = ToolRiskLevel.LOW
+    kind = ToolKind.READONLY
+    category = "agent"
+    args_schema = SkillArgs
+
+    def __init__(self, skills: Sequence[Skill], *, workspace: str | Path | None = None) -> None:
+        self.workspace = workspace
+        self._skills = {skill.name: skill for skill in skills}
+        self.description = "\n".join([_DESCRIPTION, "Skills:", *_listed(skills)])
+
+    def validate(self, args: Mapping[str, Any]) -> str | None:
+        """There has to be such a skill."""
+        if args["name"] in self._skills:
+            return None
+        return f"name: there is no skill {args['name']!r}; choose one of {', '.join(self._skills)}."
+
+    def signature(self, args: Mapping[str, Any]) -> str:
+        """Rules name the skill."""
+        return str(args["name"])
+
+    async def execute(self, *, name: str, file: str = "") -> ToolResult:
+        """What the skill says, and which further files it has; or what stands in one of those."""
+        if objection := self.validate({"name": name}):
+            return failure(ToolErrorType.NOT_FOUND, objection)
+        skill = self._skills[name]
+        if not file:
+            return ToolResult(await in_thread(_told, skill), display=f"skill {name}")
+        try:
+            text = await in_thread(_file_of, skill, file)
+        except PathRefused as refused:
+            return refused.as_result()
+        return ToolResult(text, display=f"skill {name}: {file}")
+
+
+def _listed(skills: Sequence[Skill]) -> Iterator[str]:
+    room = _LIST_CHARS
+    for skill in skills:
+        does = " ".join(skill.does.split())
+        line = f"- {skill.name}: {does if len(does) <= _LINE_CHARS else f'{does[: _LINE_CHARS - 1]}…'}"
+        room -= len(line)
+        yield line.rstrip(": ") if room > 0 else f"- {skill.name}"
+
+
+def _told(skill: Skill) -> str:
+    files = list(_files_in(skill.folder))
+    named = [f"- {file}" for file in files[:_MOST_FILES]] + (["- …"] if len(files) > _MOST_FILES else [])
+    where = f"[This skill's folder is {skill.folder}."
+    if not named:
+        return f"{skill.text}\n\n{where}]"
+    return "\n".join([skill.text, "", f"{where} It also holds, to be read with `file`:", *named, "]"])
+
+
+def _files_in(folder: Path) -> Iterator[str]:
+    """What lies beside SKILL.md, a little more than is told; links to folders are not followed."""
+    found = 0
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = (Path(place) / name).relative_to(folder).as_posix()
+            if path != "SKILL.md" and not name.startswith("."):
+                yield path
+                found += 1
+            if found > _MOST_FILES:
+                return
+
+
+def _file_of(skill: Skill, file: str) -> str:
+    """The text of a further file.
+
+    Raises:
+        PathRefused: it lies outside of the skill's folder, is not there, or is no text.
+    """
+    found = resolve(file, workspace=skill.folder.resolve())
+    if not found.inside:
+        raise PathRefused(
+            ToolErrorType.PERMISSION, f"{file!r} lies outside of the skill's folder; read it with read_file."
+        )
+    with open_regular(found) as descriptor:
+        size = os.fstat(descriptor).st_size
+        data = read_all(descriptor) if size <= _MOST_BYTES else b"\0"
+    if is_binary(data):
+        raise PathRefused(
+            ToolErrorType.VALIDATION,
+            f"{file!r} is no text, or larger than {_MOST_BYTES // 1024} KB.",
+        )
+    return decode(data)[0] or "(the file is empty)"
