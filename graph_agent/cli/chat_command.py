@@ -142,7 +142,6 @@ def _history() -> Path | None:
     path = data_dir(os.environ) / "history"
     try:
         make_private_folder(path.parent)
-        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     except OSError:
         return None
     return path

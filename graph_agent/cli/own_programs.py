@@ -47,8 +47,8 @@ class OwnPrograms:
         kept: list[str] = []
         try:
             code = await self._run(line, folder, kept)
-        except OSError as error:
-            self._say(f"it could not be started: {error.strerror or error}", "yellow")
+        except (OSError, ValueError) as error:  # ValueError: a NUL character, which a paste may hold
+            self._say(f"it could not be started: {getattr(error, 'strerror', None) or error}", "yellow")
             return
         ending = "" if code == 0 else f"[ended by signal {-code}]" if code < 0 else f"[exit code {code}]"
         if ending:

@@ -53,6 +53,7 @@ class DrawnLine:
 
     async def message(self) -> str:
         """Read a message; raises Interrupted or Left."""
+        _leave_search(self._messages)
         try:
             text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=self._status)
             return text
@@ -63,6 +64,7 @@ class DrawnLine:
         """Read an answer; raises Interrupted or Left. A prompt wider than the screen is folded between words."""
         width = self._answers.output.get_size().columns - _ROOM_TO_TYPE
         folded = "\n".join(textwrap.wrap(prompt.rstrip(), max(width, _ROOM_TO_TYPE)))
+        _leave_search(self._answers)
         try:
             text: str = await self._answers.prompt_async([(_PROMPT_STYLE, f"{folded} ")])
             return text
@@ -112,3 +114,8 @@ class DrawnLine:
         )
         session.app.before_render += self._show_above
         return session
+
+
+def _leave_search(session: PromptSession[str]) -> None:
+    """A prompt that ended within Ctrl-R would hand the keys of the next one to that search."""
+    session.layout.focus(session.default_buffer)

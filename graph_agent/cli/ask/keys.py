@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
@@ -47,7 +47,7 @@ def message_keys(suspend: Callable[[], None], edit: Edit) -> KeyBindings:
     def _break_line(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
-    @keys.add("c-c")
+    @keys.add("c-c", filter=~is_searching)
     def _clear_or_leave(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
             event.current_buffer.reset()

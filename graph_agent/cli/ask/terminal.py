@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from prompt_toolkit.completion import Completer
-from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.input.typeahead import clear_typeahead
 
@@ -23,6 +22,7 @@ from graph_agent.cli.ask.drawn_line import DrawnLine
 from graph_agent.cli.ask.keys import Interrupted, Left, TurnKeys
 from graph_agent.cli.ask.output import paste_in_brackets, paste_plainly
 from graph_agent.cli.ask.plain_line import PlainLine
+from graph_agent.cli.ask.typed_history import TypedHistory
 from graph_agent.cli.plainness import is_plain
 
 __all__ = ["Interrupted", "Left", "Line", "Status", "Terminal"]
@@ -68,7 +68,7 @@ class Terminal:
     ) -> None:
         self._input = source or create_input(sys.stdin)
         self.status = Status()
-        kept = FileHistory(str(history)) if history else None
+        kept = TypedHistory(history) if history else None
         self._line: Line = (
             PlainLine(self._input, self._suspend, kept)
             if is_plain()

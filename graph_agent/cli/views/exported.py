@@ -50,14 +50,16 @@ def _write_out(lines: Iterable[str], output: str) -> None:
     if output == "-":
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return
-    # Where a link leads is what is written: the link stays.
-    path = Path(os.path.realpath(output))
-    if kind := odd_kind(path):
-        raise UsageError(f"--output {output!r} is {kind}, not a file; - is stdout")
     try:
+        # Where a link leads is what is written: the link stays.
+        path = Path(os.path.realpath(output))
+        if kind := odd_kind(path):
+            raise UsageError(f"--output {output!r} is {kind}, not a file; - is stdout")
         _write_whole(lines, path)
     except OSError as error:
         raise UsageError(f"--output {output!r} cannot be written: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"--output {output!r} is no name of a file: {error}") from error
     print_lines([f"wrote {escape(output)}"])
 
 

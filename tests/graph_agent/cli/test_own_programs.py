@@ -134,6 +134,10 @@ async def test_a_folder_that_is_gone_is_told(chat: _Chat) -> None:
     assert chat.shown == "it could not be started: No such file or directory\n"
 
 
+async def test_a_line_with_a_nul_character_is_told_about(chat: _Chat) -> None:
+    assert await chat.says("echo a\0b") == "it could not be started: embedded null byte\n"
+
+
 async def test_a_text_is_changed_in_the_persons_editor(chat: _Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "sed -i s/one/two/")
 

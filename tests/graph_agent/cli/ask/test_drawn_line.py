@@ -1,10 +1,12 @@
 from collections.abc import Iterator
 
 import pytest
+from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
 
 from graph_agent.cli.ask.choices import ALL, APPROVAL, OUTSIDE, choice_line
 from graph_agent.cli.ask.drawn_line import DrawnLine
+from graph_agent.cli.ask.keys import Left
 from tests.fakes.screen import Screen
 
 
@@ -29,3 +31,15 @@ async def test_the_choices_of_a_question_are_folded_between_words(
     choices = choice_line((*APPROVAL, OUTSIDE, ALL))
     assert (answer, " ".join(screen.lines).split()) == ("y", [*choices.split(), "y"])
     assert all(word in choices.split() for line in screen.lines for word in line.split()[:-1])
+
+
+async def test_what_is_typed_after_a_search_that_was_left_is_the_next_message(keys: PipeInput) -> None:
+    line = DrawnLine(keys, lambda: None, InMemoryHistory(["hi there"]), None, lambda: "")
+
+    keys.send_text("\x12hi\x03mine\r")
+    assert await line.message() == "mine"
+    keys.send_text("\x12hi\x04")
+    with pytest.raises(Left):
+        await line.answer("? ")
+    keys.send_text("y\r")
+    assert await line.answer("? ") == "y"

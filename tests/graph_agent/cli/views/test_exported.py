@@ -51,8 +51,9 @@ def test_without_a_format_the_name_of_the_file_says_which(
 def test_a_file_that_cannot_be_written_stays_as_it_was(database: Path, tmp_path: Path) -> None:
     nowhere = run(database, "export", "--output", str(tmp_path / "no folder" / "out"))
     folder = run(database, "export", "--output", str(tmp_path))
+    nameless = run(database, "export", "--output", str(tmp_path / "a\0b"))
 
-    assert [str(done.exception)[:8] for done in (nowhere, folder)] == ["--output", "--output"]
+    assert [str(done.exception)[:8] for done in (nowhere, folder, nameless)] == ["--output"] * 3
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
