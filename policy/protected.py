@@ -44,10 +44,9 @@ PLACED_IN_PROJECTS = frozenset(
         ".graph-agent", ".agents", ".claude", ".codex", ".cursor", ".devcontainer", ".gemini", ".husky", ".idea",
         ".opencode", ".vscode", ".zed",
         ".env", ".envrc", ".gitattributes", ".gitmodules", ".mcp.json", ".npmrc", ".pre-commit-config.yaml",
-        "mcp.json",
     ]
 )  # fmt: skip
-"""Those that programs look for at the top of any project: the first that somebody would plant."""
+"""Those that programs look for at the top of any project: the first that somebody would plant. Hidden ones only."""
 _KEY_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx")
 
 

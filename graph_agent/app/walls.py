@@ -45,9 +45,12 @@ def walls_of(sandbox: Sandbox | None) -> Walls:
 
 
 def _names(*, at_home: bool) -> Names:
-    """In a project only what is looked for there gets a placeholder: in a listing each one is in the way."""
+    """In a project only what is looked for there gets a placeholder: in a listing each one is in the way.
+
+    What a `*` meets gets none anywhere: `grep x *` and `cat *` would fail at it.
+    """
     every = PROTECTED_FOLDERS | PROTECTED_FILES
-    placed = every if at_home else PLACED_IN_PROJECTS
+    placed = {name for name in every if name.startswith(".")} if at_home else PLACED_IN_PROJECTS
     folders, files = PROTECTED_FOLDERS & placed, PROTECTED_FILES & placed
     return Names(is_protected, *(tuple(sorted(names)) for names in (folders, files, every - placed)))
 

@@ -40,6 +40,8 @@ def test_shell_start_files_have_a_placeholder_in_the_home_folder_only(tmp_path: 
     assert at_home is not None
     assert (".bashrc" in elsewhere.terms.names.others, ".bashrc" in at_home.terms.names.files) == (True, True)
     assert ".vscode" in elsewhere.terms.names.folders
+    placed = [*elsewhere.terms.names.files, *at_home.terms.names.files, *at_home.terms.names.folders]
+    assert [name for name in placed if not name.startswith(".")] == []
 
 
 def test_of_a_virtual_environment_on_the_path_all_is_visible(
