@@ -17,7 +17,7 @@ __all__ = ["APPLICATION_ID", "READABLE_VERSION", "ReadOnlyDatabase"]
 APPLICATION_ID = 0x47414754
 """`PRAGMA application_id` of the databases this reader understands: "GAGT"."""
 
-READABLE_VERSION = 11
+READABLE_VERSION = 12
 """Newest `PRAGMA user_version` this reader understands."""
 
 _BUSY_SECONDS = 30

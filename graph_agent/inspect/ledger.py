@@ -4,7 +4,7 @@ One statement, however many threads and calls there are.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ __all__ = [
     "load_json",
     "read_calls",
     "shared_call_ids",
+    "stream_calls",
     "view_of",
     "views_of",
 ]
@@ -66,37 +67,38 @@ OPEN_BY_THREAD = f"""
 
 
 def read_calls(
+    database: ReadOnlyDatabase, lives: Lives, where: str = "1", parameters: Sequence[Any] = ()
+) -> list[CallView]:
+    """The calls that `stream_calls` gives."""
+    return list(stream_calls(database, lives, where, parameters))
+
+
+def stream_calls(
     database: ReadOnlyDatabase,
     lives: Lives,
     where: str = "1",
     parameters: Sequence[Any] = (),
     *,
     brief: bool = False,
-) -> list[CallView]:
+) -> Iterator[CallView]:
     """The calls that fulfil a condition on `l` (ledger) and `t` (threads): newest thread first, then as asked.
 
     A call left open on a branch that its thread came away from has `left_behind` in its record. In brief a record
     has neither result nor preview.
     """
     record = _BRIEF if brief else _RECORD
-    rows = database.rows(
+    rows = database.stream(
         f"""SELECT l.thread_id, t.next_nodes = '[]', l.left_behind, json_array(json_array(l.call_id, {record},
             CASE WHEN {OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}))
         FROM ledger l JOIN threads t USING (thread_id)
         WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours
         parameters,
     )
-    return [
-        replace(view, record={**view.record, "left_behind": True}) if is_left_behind else view
-        for thread_id, is_at_rest, is_left_behind, call in rows
-        for view in views_of(
-            database,
-            thread_id,
-            call,
-            is_held=thread_id in lives.held,
-            is_at_rest=bool(is_at_rest or is_left_behind),
-        )
-    ]
+    for thread_id, is_at_rest, is_left_behind, call in rows:
+        is_settled = bool(is_at_rest or is_left_behind)
+        is_held = thread_id in lives.held
+        for view in views_of(database, thread_id, call, is_held=is_held, is_at_rest=is_settled):
+            yield replace(view, record={**view.record, "left_behind": True}) if is_left_behind else view
 
 
 def views_of(

@@ -19,7 +19,15 @@ from graph_agent.inspect.foreign import adopt
 from graph_agent.inspect.grants import read_grants
 from graph_agent.inspect.history import HistoryEntry, read_history
 from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
-from graph_agent.inspect.ledger import OPEN, approval_answer, evidence_of, read_calls, shared_call_ids, view_of
+from graph_agent.inspect.ledger import (
+    OPEN,
+    approval_answer,
+    evidence_of,
+    read_calls,
+    shared_call_ids,
+    stream_calls,
+    view_of,
+)
 from graph_agent.inspect.lives import Lives, read_lives
 from graph_agent.inspect.offered import OfferedId, read_offered_checkpoints
 from graph_agent.inspect.roots import read_roots
@@ -55,9 +63,9 @@ class Inspection:
     threads_within: tuple[str, ...] = ()
     """Threads that run inside this one: of its subgraphs and sub-agents."""
     is_foreign: bool = False
+    """Whether another program's graph wrote it, whose channels may mean anything."""
     shells: tuple[RunningShell, ...] = ()
     """What of the thread runs in the background, as it is now."""
-    """Whether another program's graph wrote it, whose channels may mean anything."""
 
 
 class Reader:
@@ -138,12 +146,16 @@ class Reader:
         return read_shells(self._database, thread_id)
 
     def calls(self, thread_id: str | None = None, *, brief: bool = False) -> list[CallView]:
+        """All that `each_call` gives."""
+        return list(self.each_call(thread_id, brief=brief))
+
+    def each_call(self, thread_id: str | None = None, *, brief: bool = False) -> Iterator[CallView]:
         """The ledger, of one thread or of all: newest thread first, in each as the model asked.
 
         `brief` leaves out what fills memory and no list shows: results and previews.
         """
         where, parameters = ("1", ()) if thread_id is None else ("l.thread_id = ?", (thread_id,))
-        return read_calls(self._database, read_lives(self._database), where, parameters, brief=brief)
+        return stream_calls(self._database, read_lives(self._database), where, parameters, brief=brief)
 
     def call(self, thread_id: str, call_id: str) -> CallView:
         """One call by its exact ids.
@@ -151,9 +163,8 @@ class Reader:
         Raises:
             UnknownId: there is none.
         """
-        lives = read_lives(self._database)
-        found = read_calls(self._database, lives, "l.thread_id = ? AND l.call_id = ?", (thread_id, call_id))
-        if not found:
+        where = "l.thread_id = ? AND l.call_id = ?"
+        if not (found := read_calls(self._database, read_lives(self._database), where, (thread_id, call_id))):
             raise UnknownId(f"thread {thread_id!r} has no call {call_id!r}; `graph-agent calls` shows them all.")
         return found[0]
 
@@ -273,16 +284,14 @@ class Reader:
         state = read_state(self._database, thread_id, wanted, is_head=is_head)
         is_held = is_head and thread.holder is not None
         calls = self._calls_of(state, is_held=is_held)
-        asks = bool(state.interrupts)
-        own = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held, asks=asks)
+        own = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held, asks=bool(state.interrupts))
         # At the head what the sub-agents wait for counts too, as in the list of threads.
         below = self.family(thread_id) if is_head and not state.is_at_rest and not self.is_foreign else []
         at_work = [one.status for one in below if one.status != "at_rest" and one.thread_id != thread_id]
         status = most_urgent((own, *at_work))
-        within = self._database.rows(_WITHIN, (thread_id,)) if is_head else []
-        names = tuple(name for (name,) in within)
-        shells = self.shells(thread_id)
-        return Inspection(state, status, tuple(calls), self.roots(thread_id), names, self.is_foreign, shells)
+        names = tuple(name for (name,) in (self._database.rows(_WITHIN, (thread_id,)) if is_head else ()))
+        roots, shells = self.roots(thread_id), self.shells(thread_id)
+        return Inspection(state, status, tuple(calls), roots, names, self.is_foreign, shells)
 
     def _calls_of(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
         records: Mapping[str, Any] = {} if self.is_foreign else state.values.get("calls") or {}

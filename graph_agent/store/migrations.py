@@ -268,6 +268,7 @@ _USAGE = """
 ALTER TABLE threads ADD COLUMN usage TEXT;
 ALTER TABLE threads ADD COLUMN asks TEXT NOT NULL DEFAULT '';
 """
+_ORDER = "CREATE INDEX ledger_in_order ON ledger (thread_id, seq)"  # each new call is given the next seq
 
 
 def _add_place(connection: sqlite3.Connection) -> None:
@@ -288,6 +289,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("outside", _OUTSIDE),
     Migration("shells", _SHELLS),
     Migration("usage", _USAGE),
+    Migration("order", _ORDER),
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -7,8 +7,8 @@ framework's own SQLite savers.
 import json
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -61,6 +61,10 @@ SELECT task_id, channel, type, value FROM writes WHERE thread_id = ? AND checkpo
 ORDER BY task_path, task_id, idx
 """
 
+_T = TypeVar("_T")
+_Walked = tuple[tuple[tuple[str, str, str], tuple[str, ...]], Mapping[str, DeltaChannelHistory]]
+"""Which channels of which checkpoint were asked for, and what they rest on."""
+
 
 class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
     """The checkpointer of all threads of one database.
@@ -77,6 +81,7 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
         self._database = database
         self._deciding = frozenset(deciding)
         self._projections = Projections(self._serializer.loads_typed, whole_value)
+        self._walked: _Walked | None = None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that the config names, or the thread's latest; None where there is none."""
@@ -128,7 +133,7 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             if not namespace:
                 self._projections.fold(connection, stored)
 
-        await self._database.write(store, synced=not self._is_passed_at_once(checkpoint))
+        await self._write(store, synced=not self._is_passed_at_once(checkpoint))
         return _config(thread_id, namespace, checkpoint["id"])
 
     async def aput_writes(
@@ -152,13 +157,13 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             )
             for index, (channel, value) in enumerate(writes)
         ]
-        await self._database.write(
+        await self._write(
             lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows), synced=False
         )
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete everything that is stored about a thread, journal and decisions included."""
-        await self._database.write(lambda connection: forget(connection, thread_id))
+        await self._write(lambda connection: forget(connection, thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, also those later ones rest on: prune a thread in use instead.
@@ -170,7 +175,7 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             for thread_id in delete_runs(connection, run_ids):
                 self._projections.find_head(connection, thread_id)
 
-        await self._database.write(delete)
+        await self._write(delete)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes; the copy gets projections of its own."""
@@ -179,24 +184,22 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             copy_checkpoints(connection, source_thread_id, target_thread_id)
             rebuild_thread(connection, target_thread_id, self._projections)
 
-        await self._database.write(copy)
+        await self._write(copy)
 
     async def fork(self, fork: Fork) -> None:
         """Make a thread of its own from a checkpoint of another one; see `fork_thread`."""
-        await self._database.write(lambda connection: fork_thread(connection, fork, self._projections))
+        await self._write(lambda connection: fork_thread(connection, fork, self._projections))
 
     async def cut(self, thread_id: str, keep_turns: int) -> Cut:
         """Forget the checkpoints before a thread's last turns; see `cut_thread`."""
-        return await self._database.write(
-            lambda connection: cut_thread(connection, thread_id, keep_turns, self._codec())
-        )
+        return await self._write(lambda connection: cut_thread(connection, thread_id, keep_turns, self._codec()))
 
     async def tidy(self, thread_id: str, keep_turns: int) -> Cut:
         """Cut a thread that has grown enough past what is kept, and give the space back to the file.
 
         What was said meanwhile is put into the index of words: losing that on a power failure loses nothing.
         """
-        await self._database.write(lambda connection: index_words(connection, thread_id), synced=False)
+        await self._write(lambda connection: index_words(connection, thread_id), synced=False)
         if not await self._database.run(lambda connection: is_worth_cutting(connection, thread_id, keep_turns)):
             return Cut()
         cut = await self.cut(thread_id, keep_turns)
@@ -216,13 +219,20 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
                 else:
                     keep_latest(connection, thread_id, self._serializer.loads_typed)
 
-        await self._database.write(prune)
+        await self._write(prune)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """What each channel rests on: the nearest stored value among the ancestors, and the writes since."""
+        """What each channel rests on: the nearest stored value among the ancestors, and the writes since.
+
+        A turn asks twice, to see where the thread stands and to go on from there: what was found last is kept until
+        something is written. Nothing that a checkpoint rests on changes otherwise while its thread is held.
+        """
         thread_id, namespace, checkpoint_id = _key(config)
+        asked = ((thread_id, namespace, checkpoint_id), tuple(channels))
+        if checkpoint_id and self._walked is not None and self._walked[0] == asked:
+            return self._walked[1]
 
         def walk(connection: sqlite3.Connection) -> Mapping[str, DeltaChannelHistory]:
             target = checkpoint_id or _latest_id(connection, thread_id, namespace)
@@ -231,16 +241,22 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             )
             return cast("Mapping[str, DeltaChannelHistory]", histories)
 
-        return await self._database.run(walk)
+        found = await self._database.run(walk)
+        self._walked = (asked, found)
+        return found
 
     async def rebuild_projections(self, thread_id: str) -> None:
         """Derive transcript, ledger and list entry of a thread again from its checkpoints."""
-        await self._database.write(lambda connection: rebuild_thread(connection, thread_id, self._projections))
+        await self._write(lambda connection: rebuild_thread(connection, thread_id, self._projections))
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - the name is the framework's
         """A version that sorts after the current one. Short: every checkpoint holds some twenty of them."""
         number = int(str(current).split(".")[0]) if current else 0
         return f"{number + 1:09}.{random.randrange(16**6):06x}"  # noqa: S311 - tells branches apart, keeps no secret
+
+    async def _write(self, work: Callable[[sqlite3.Connection], _T], *, synced: bool = True) -> _T:
+        self._walked = None
+        return await self._database.write(work, synced=synced)
 
     def _is_passed_at_once(self, checkpoint: Checkpoint) -> bool:
         following = nodes_after(checkpoint)

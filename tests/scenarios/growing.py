@@ -68,6 +68,8 @@ class Growth:
     statements: list[int] = field(default_factory=list)
     syncs: list[int] = field(default_factory=list)
     """Transactions of each turn that waited for the disk."""
+    effort: list[int] = field(default_factory=list)
+    """Hundreds of instructions that the database carried out in each turn: rows it looked at count, too."""
     requests: list[tuple[int, int]] = field(default_factory=list)
     """Messages and tokens of every model request."""
     unknown: list[int] = field(default_factory=list)
@@ -96,11 +98,13 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
     async with stage.life(database=database) as session:
         for _ in range(steps // PER_TURN):
             seen: list[str] = []
-            await database.run(partial(_trace, seen.append))
+            effort: list[None] = []
+            await database.run(partial(_trace, seen.append, effort))
             began = time.process_time()
             await session.send("go")
             growth.cpu_s.append(time.process_time() - began)
-            await database.run(partial(_trace, None))
+            await database.run(partial(_trace, None, None))
+            growth.effort.append(len(effort))
             growth.statements.append(len(seen))
             growth.syncs.append(seen.count("COMMIT") - seen.count("PRAGMA synchronous=NORMAL"))
             pages, rows = await database.run(_look)
@@ -109,8 +113,9 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
     return growth
 
 
-def _trace(take: Callable[[str], None] | None, connection: sqlite3.Connection) -> None:
+def _trace(take: Callable[[str], None] | None, effort: list[None] | None, connection: sqlite3.Connection) -> None:
     connection.set_trace_callback(take)
+    connection.set_progress_handler(None if effort is None else partial(effort.append, None), 100)
 
 
 def _look(connection: sqlite3.Connection) -> tuple[int, dict[str, int]]:

@@ -46,6 +46,14 @@ def test_a_turn_takes_as_many_statements_late_as_early(growth: Growth) -> None:
     assert max(growth.statements) <= growth.statements[4] + 300
 
 
+def test_the_database_works_as_hard_for_a_turn_late_as_early(growth: Growth) -> None:
+    # It reads the live window once, which holds some twenty steps; beyond that it looks at no more rows.
+    middle, late = (sorted(part) for part in (growth.effort[20:60], growth.effort[60:]))
+
+    assert late[len(late) // 2] <= 1.2 * middle[len(middle) // 2]
+    assert late[len(late) // 2] <= 8 * growth.effort[0]
+
+
 def test_a_step_waits_for_the_disk_four_times(growth: Growth) -> None:
     of_the_steps = 4 * PER_TURN
     of_the_turn = growth.syncs[1] - of_the_steps

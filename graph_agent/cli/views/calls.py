@@ -7,7 +7,7 @@ from typing import Any
 
 from graph_agent.calls import STATUSES
 from graph_agent.cli.views.call import whole_call
-from graph_agent.cli.views.screen import local_time, print_json, print_lines
+from graph_agent.cli.views.screen import local_time, print_json_list, print_lines
 from graph_agent.cli.views.table import short_ids, table
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
@@ -33,15 +33,16 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
     """
     if status is not None and status not in STATUSES:
         raise UsageError(f"{status!r} is not a status of a call; use one of: {', '.join(STATUSES)}.")
-    ledger = _read(database, text, brief=not as_json)
-    calls = [
-        view
-        for view in ledger.calls
-        if status in (None, view.record["status"]) and tool in (None, view.record["tool_name"])
-    ]
+
+    def is_wanted(view: CallView) -> bool:
+        return status in (None, view.record["status"]) and tool in (None, view.record["tool_name"])
+
     if as_json:
-        print_json({"calls": [call_json(view) for view in calls]})
-    elif calls:
+        print_json_list("calls", (call_json(view) for view in _each(database, text) if is_wanted(view)))
+        return
+    ledger = _read(database, text)
+    calls = [view for view in ledger.calls if is_wanted(view)]
+    if calls:
         print_lines(call_table(calls, ledger.shared, workspaces=ledger.workspaces))
         if ledger.named is not None:
             print_lines(whole_call(ledger.named))
@@ -97,19 +98,35 @@ def _columns(view: CallView) -> tuple[str, ...]:
     )
 
 
-def _read(database: Path, text: str | None, *, brief: bool) -> _Ledger:
+def _each(database: Path, text: str | None) -> Iterator[CallView]:
+    """The calls that are meant, whole: a long ledger with its results does not fit into memory."""
+    try:
+        with Reader.open(database) as reader:
+            if text is None:
+                yield from reader.each_call()
+                return
+            target = reader.resolve(text)
+            if target.kind == "call":
+                yield reader.call(target.thread_id, target.id)
+            else:
+                yield from reader.each_call(target.thread_id)
+    except NothingYet:
+        if text is not None:
+            raise
+
+
+def _read(database: Path, text: str | None) -> _Ledger:
     try:
         with Reader.open(database) as reader:
             shared = reader.shared_call_ids()
             if text is None:
-                return _Ledger(
-                    reader.calls(brief=brief), shared, {one.thread_id: one.workspace for one in reader.threads()}
-                )
+                places = {one.thread_id: one.workspace for one in reader.threads()}
+                return _Ledger(reader.calls(brief=True), shared, places)
             target = reader.resolve(text)
             if target.kind == "call":
                 named = reader.call(target.thread_id, target.id)
                 return _Ledger([named], shared, named=named)
-            return _Ledger(reader.calls(target.thread_id, brief=brief), shared)
+            return _Ledger(reader.calls(target.thread_id, brief=True), shared)
     except NothingYet:
         if text is not None:
             raise

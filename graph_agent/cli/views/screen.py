@@ -21,6 +21,7 @@ __all__ = [
     "local_time",
     "print_json",
     "print_json_line",
+    "print_json_list",
     "print_lines",
     "speaks_unicode",
     "takes_sequences",
@@ -48,6 +49,18 @@ def print_json(value: Any) -> None:
     """One JSON value on stdout, in ASCII: no character of it can do anything to a terminal."""
     text = json.dumps(value, indent=2, ensure_ascii=True, default=str)
     _write(text.replace("\x7f", "\\u007f") + "\n")
+
+
+def print_json_list(name: str, values: Iterable[Any]) -> None:
+    """An object with one list, as `print_json` prints it, while the values come: there may be many."""
+    before = f'{{\n  "{name}": [\n'
+    is_empty = True
+    for value in values:
+        text = json.dumps(value, indent=2, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
+        # No line break stands within a JSON string.
+        _write(before + "    " + text.replace("\n", "\n    "))
+        before, is_empty = ",\n", False
+    _write(f'{{\n  "{name}": []\n}}\n' if is_empty else "\n  ]\n}\n")
 
 
 def print_json_line(value: Any) -> None:

@@ -57,3 +57,23 @@ async def test_a_line_of_ancestors_that_is_a_loop_ends(database: Database) -> No
     found = await saver.aget_delta_channel_history(config=newest.config, channels=["never written"])
 
     assert found == {"never written": {"writes": []}}
+
+
+async def test_what_a_checkpoint_rests_on_is_read_once_until_something_is_written(database: Database) -> None:
+    saver = CheckpointSaver(database)
+    graph = compile_graph(saver)
+    await play_turn(graph, "t", "one")
+    config = (await _checkpoints(saver))[0].config
+    seen: list[str] = []
+
+    async def read() -> int:
+        seen.clear()
+        await saver.aget_delta_channel_history(config=config, channels=_CHANNELS)
+        return len(seen)
+
+    await database.run(lambda connection: connection.set_trace_callback(seen.append))
+    statements = [await read(), await read()]
+    await saver.aput_writes(config, [("other", 1)], "task")
+    statements.append(await read())
+
+    assert (statements[0] > 0, statements[1], statements[2]) == (True, 0, statements[0])

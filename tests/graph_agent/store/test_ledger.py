@@ -119,3 +119,20 @@ async def test_taken_up_again_a_state_has_its_own_records_and_what_is_open_elsew
         ("c", whole, 0, "9"),
         ("d", whole, 1, "1"),
     ]
+
+
+async def test_a_new_call_costs_the_database_as_much_late_as_early(database: Database) -> None:
+    effort: list[None] = []
+
+    async def of_one_more(call_id: str) -> int:
+        effort.clear()
+        await database.run(lambda connection: connection.set_progress_handler(lambda: effort.append(None), 1))
+        await _fold(database, {call_id: _RECORD})
+        await database.run(lambda connection: connection.set_progress_handler(None, 0))
+        return len(effort)
+
+    await _fold(database, {f"early {number}": _RECORD for number in range(10)})
+    early = await of_one_more("eleventh")
+    await _fold(database, {f"late {number}": _RECORD for number in range(1_000)})
+
+    assert await of_one_more("last") <= 1.2 * early

@@ -8,7 +8,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from graph_agent.cli.views.screen import clipped, line_width, local_time, print_json, text_width
+from graph_agent.cli.views.screen import clipped, line_width, local_time, print_json, print_json_list, text_width
 from tests.fakes.database_rows import Rows
 
 _ROOT = Path(__file__).parents[4]
@@ -30,6 +30,18 @@ def test_json_is_ascii_and_holds_no_control_character(capsys: pytest.CaptureFixt
     print_json({"text": "日\u202e\x7f\x1b"})
 
     assert capsys.readouterr().out == '{\n  "text": "\\u65e5\\u202e\\u007f\\u001b"\n}\n'
+
+
+@pytest.mark.parametrize("values", [[], [{"text": "a\n\x7f", "list": [1, {}]}, "two", []]])
+def test_a_list_printed_value_by_value_looks_as_one_printed_whole(
+    values: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_json({"calls": values})
+    whole = capsys.readouterr().out
+
+    print_json_list("calls", iter(values))
+
+    assert capsys.readouterr().out == whole
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("0", None), ("wide", None), ("", None)])
