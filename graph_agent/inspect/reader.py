@@ -28,7 +28,7 @@ from graph_agent.inspect.ledger import (
     stream_calls,
     view_of,
 )
-from graph_agent.inspect.lives import Lives, read_lives
+from graph_agent.inspect.lives import read_lives
 from graph_agent.inspect.offered import OfferedId, read_offered_checkpoints
 from graph_agent.inspect.roots import read_roots
 from graph_agent.inspect.search import Hit, read_hits
@@ -126,7 +126,11 @@ class Reader:
         Raises:
             UnknownId: there is none.
         """
-        return self._thread(thread_id, read_lives(self._database))
+        family = self.family(thread_id)
+        found = next((thread for thread in family if thread.thread_id == thread_id), None)
+        if found is None:
+            raise UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows them all.")
+        return found
 
     def family(self, thread_id: str) -> list[ThreadSummary]:
         """One thread by its exact id, and every sub-agent below it."""
@@ -222,9 +226,8 @@ class Reader:
         Raises:
             UnknownId: there is no such thread or checkpoint.
         """
-        lives = read_lives(self._database)
         with self._database.one_moment():
-            return self._inspection(self._thread(thread_id, lives), checkpoint_id)
+            return self._inspection(self.thread(thread_id), checkpoint_id)
 
     def history(self, thread_id: str) -> list[HistoryEntry]:
         """The checkpoints of a thread that still stand, newest first.
@@ -267,13 +270,6 @@ class Reader:
     def _open_calls(self, status: str) -> list[CallView]:
         open_calls = read_calls(self._database, read_lives(self._database), f"{OPEN} AND t.next_nodes <> '[]'")
         return [view for view in open_calls if view.record["status"] == status]
-
-    def _thread(self, thread_id: str, lives: Lives) -> ThreadSummary:
-        family = with_sub_agents(read_threads(self._database, lives, FAMILY, (thread_id,)))
-        found = next((thread for thread in family if thread.thread_id == thread_id), None)
-        if found is None:
-            raise UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows them all.")
-        return found
 
     def _inspection(self, thread: ThreadSummary, checkpoint_id: str | None) -> Inspection:
         thread_id = thread.thread_id
