@@ -86,7 +86,9 @@ class BaseTool:
     risk_is_configured: bool = False
     """Whether `risk_level` is the user's own setting; believed of the tools of MCP servers alone."""
     original_name: str = ""
-    """A further name under which rules may speak of it: the one its origin knows it by."""
+    """What its origin calls it, where it is offered under a name made for it."""
+    rule_name: str = ""
+    """A further name under which rules may speak of it: made of names as their origin spells them."""
     version: str = "1.0.0"
     category: str = "general"
     tags: tuple[str, ...] = ()

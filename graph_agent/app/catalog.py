@@ -4,7 +4,8 @@ Plug-ins are imported; servers are started only where they are asked for.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from policy import PolicySettings
 from tools.base import BaseTool, Limits
 from tools.registry import Origin, ToolRegistry, plans
 
-__all__ = ["KnownTool", "KnownTools", "known_tools"]
+__all__ = ["KnownTool", "KnownTools", "known_tools", "registry_about"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,9 @@ class KnownTool:
     origin: str
     """builtin, plugin or mcp."""
     original_name: str
-    """A server's tool with the server's and its own spelling, by which rules may speak of it too."""
+    """What the server calls a tool of it; empty for tools that are no server's."""
+    rule_name: str
+    """A server's tool with the server's and its own spelling: rules may speak of it by this name too."""
     offered: bool
     """Whether a model gets it in the mode that was asked about."""
     display_name: str
@@ -82,9 +85,21 @@ async def known_tools(workspace: Path, settings: Settings, mode: str, *, about: 
         ConfigError: a rule of the settings cannot be read.
     """
     policy = policy_of(settings)
-    registry, problems = await asyncio.to_thread(full_registry, workspace, settings)
-    if not about.startswith(MCP_PREFIX):
+    async with registry_about(about, workspace, settings) as (registry, problems):
         return await _all_known(registry, mode, policy, problems)
+
+
+@asynccontextmanager
+async def registry_about(
+    name: str, workspace: Path, settings: Settings
+) -> AsyncIterator[tuple[ToolRegistry, Sequence[str]]]:
+    """Every tool there is, and a line for each that is left out; where the name is that of a server's tool, the
+    trusted servers run meanwhile, and their tools are among them.
+    """
+    registry, problems = await asyncio.to_thread(full_registry, workspace, settings)
+    if not name.strip().casefold().startswith(MCP_PREFIX):
+        yield registry, problems
+        return
     bus, told = EventBus(), list(problems)
 
     def hear(_: int, event: Event) -> None:
@@ -96,7 +111,7 @@ async def known_tools(workspace: Path, settings: Settings, mode: str, *, about: 
     await servers.start()
     try:
         await servers.settled()
-        return await _all_known(registry, mode, policy, told)
+        yield registry, told
     finally:
         await servers.close()
 
@@ -123,6 +138,7 @@ def _known(
         kind=str(tool.kind),
         origin=origin,
         original_name=tool.original_name,
+        rule_name=tool.rule_name,
         offered=is_offered,
         display_name=tool.display_name or tool.name,
         category=tool.category,

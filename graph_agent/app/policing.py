@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graph_agent.app.plugins import full_registry
+from graph_agent.app.catalog import registry_about
 from graph_agent.app.roots import roots_of
 from graph_agent.app.tooling import policy_of
 from graph_agent.config.settings import Settings
@@ -43,20 +43,20 @@ class EffectiveRule:
     source: str
 
 
-def report_on(tool: str, arguments: Mapping[str, Any], settings: Settings, workspace: Path) -> Report:
-    """Judge a call made in this workspace under these settings.
+async def report_on(tool: str, arguments: Mapping[str, Any], settings: Settings, workspace: Path) -> Report:
+    """Judge a call made in this workspace under these settings; a server's tool as its server describes it.
 
     Raises:
         ConfigError: a rule of the settings cannot be read.
         UsageError: the arguments are not what the tool takes.
     """
     setting = Setting(workspace, policy_of(settings), roots_of(workspace, (), settings).usable)
-    registry, problems = full_registry(workspace, settings)
-    try:
-        checked = check_call(tool, arguments, settings.mode, registry=registry, setting=setting)
-    except BadArguments as error:
-        raise UsageError(str(error)) from error
-    return replace(as_report(checked), problems=problems)
+    async with registry_about(tool, workspace, settings) as (registry, problems):
+        try:
+            checked = check_call(tool, arguments, settings.mode, registry=registry, setting=setting)
+        except BadArguments as error:
+            raise UsageError(str(error)) from error
+        return replace(as_report(checked), problems=tuple(problems))
 
 
 def as_report(checked: Checked) -> Report:

@@ -42,7 +42,8 @@ class McpTool(BaseTool):
         super().__init__()
         hints = tool.annotations
         self.name = name
-        self.original_name = full_name(running.name, tool.name)
+        self.original_name = tool.name
+        self.rule_name = full_name(running.name, tool.name)
         self.description = _bounded(tool.description or (hints.title if hints else None) or tool.name)
         self.args_schema = arguments_model(tool.inputSchema)
         only_reads = hints is not None and hints.readOnlyHint and not hints.destructiveHint

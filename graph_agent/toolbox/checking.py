@@ -8,6 +8,7 @@ from graph_agent.toolbox.facts import call_facts
 from graph_agent.toolbox.places import Setting, path_fact
 from policy import ARGUMENT_ALIASES, CallFacts, Decision, judge, risk_of, tool_named
 from tools.base import BaseTool
+from tools.coercion import BadArguments
 from tools.finding import resolve_name
 from tools.paths import PathRefused
 from tools.registry import ToolRegistry
@@ -37,8 +38,7 @@ def check_call(
         BadArguments: the arguments are not what the tool takes.
     """
     name = tool_named(tool_name)
-    known = resolve_name(name, registry.names())
-    tool = registry.get(known) if known else None
+    tool = _tool_named(name, registry)
     scope = Scope("", mode)
     try:
         if tool is None:
@@ -50,13 +50,23 @@ def check_call(
     return Checked(judge(facts, setting.policy), facts)
 
 
+def _tool_named(name: str, registry: ToolRegistry) -> BaseTool | None:
+    known = resolve_name(name, registry.names())
+    if known is not None:
+        return registry.get(known)
+    return next((tool for tool in registry if tool.rule_name and tool.rule_name.casefold() == name), None)
+
+
 def _usable(tool: BaseTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     fields = tool.args_schema.model_fields
     named = {
         ARGUMENT_ALIASES.get(key, key) if ARGUMENT_ALIASES.get(key) in fields else key: value
         for key, value in arguments.items()
     }
-    return parsed(tool, named)
+    usable = parsed(tool, named)
+    if objection := tool.validate(usable):
+        raise BadArguments(objection)
+    return usable
 
 
 def _foreign_facts(name: str, arguments: Mapping[str, Any], mode: str, setting: Setting) -> CallFacts:

@@ -50,7 +50,7 @@ def call_facts(
         risk=risk_here(tool, origin, setting.policy),
         kind=kind_of(tool, arguments),
         workspace=setting.workspace,
-        original_tool=tool.original_name,
+        original_tool=tool.rule_name,
         plans=plans(tool),
         wants_answer=tool.wants_answer,
         cwd=Path(scope.cwd) if scope.cwd else None,

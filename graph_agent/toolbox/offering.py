@@ -15,8 +15,8 @@ _SEARCH = ToolSearchTool.name
 
 def hidden_names(registry: ToolRegistry, deny: Sequence[Rule]) -> frozenset[str]:
     """The tools that a bare deny rule takes away, by whichever of their names it speaks of."""
-    originals = {tool.original_name: tool.name for tool in registry if tool.original_name}
-    return hidden_tools(deny, registry.names()) | {originals[name] for name in hidden_tools(deny, originals)}
+    by_rule_name = hidden_tools(deny, {tool.rule_name for tool in registry if tool.rule_name})
+    return hidden_tools(deny, registry.names()) | {tool.name for tool in registry if tool.rule_name in by_rule_name}
 
 
 def add_tool_search(registry: ToolRegistry, deny: Sequence[Rule]) -> None:

@@ -1,5 +1,6 @@
 """`policy check` and `policy show`: a decision with its reasons, and what decides."""
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -29,7 +30,7 @@ def check(tool: str, arguments: str, mode: str | None, workspace: str | None, *,
         ConfigError: a setting is wrong.
     """
     given, folder = _object(arguments), _folder(workspace)
-    report = report_on(tool, given, settings_at(folder, {"mode": mode}), folder)
+    report = asyncio.run(report_on(tool, given, settings_at(folder, {"mode": mode}), folder))
     if as_json:
         # `problems` is a key only where there are some: the others are what scripts go by.
         print_json({key: value for key, value in asdict(report).items() if key != "problems" or value})

@@ -22,6 +22,7 @@ _LISTED = (
     "kind",
     "origin",
     "original_name",
+    "rule_name",
     "offered",
     "display_name",
     "category",
@@ -72,7 +73,7 @@ def _known(mode: str | None, *, about: str = "") -> KnownTools:
 
 def _named(name: str, known: KnownTools) -> KnownTool:
     for tool in known.tools:
-        if name in (tool.name, tool.original_name):
+        if name in (tool.name, tool.rule_name):
             return tool
     names = [tool.name for tool in known.tools]
     near = difflib.get_close_matches(name, names, n=1)
@@ -103,6 +104,7 @@ def _lines(tool: KnownTool) -> Iterator[str]:
             "kind": tool.kind,
             "origin": tool.origin,
             "original name": tool.original_name,
+            "name in rules": tool.rule_name,
             "offered": _yes(tool.offered),
             "in plan mode": _yes(tool.in_plan_mode),
             "deferred": _yes(tool.defer),

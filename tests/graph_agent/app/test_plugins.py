@@ -199,15 +199,15 @@ def test_what_a_plug_in_prints_stays_off_the_output(
     assert capsys.readouterr() == ("", "noise\n")
 
 
-def test_policy_check_judges_a_tool_of_the_users_own_by_its_schema_and_names_one_that_is_left_out(
+async def test_policy_check_judges_a_tool_of_the_users_own_by_its_schema_and_names_one_that_is_left_out(
     home: Path, workspace: Path
 ) -> None:
     _tool(home / "tools" / "shout.py", "shout")
     (home / "tools" / "torn.py").write_text("raise OSError('gone')\n")
 
-    report = report_on("shout", {"text": "a"}, _settings(home), workspace)
+    report = await report_on("shout", {"text": "a"}, _settings(home), workspace)
 
     assert (report.decision, report.rule) == ("ask", "risk medium")
     assert report.problems == (f"{home / 'tools' / 'torn.py'}: OSError: gone",)
     with pytest.raises(UsageError, match="txt: there is no such argument"):
-        report_on("shout", {"txt": "a"}, _settings(home), workspace)
+        await report_on("shout", {"txt": "a"}, _settings(home), workspace)

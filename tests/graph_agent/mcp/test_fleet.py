@@ -47,7 +47,7 @@ async def test_servers_with_names_alike_offer_the_same_names_whichever_was_quick
         }
         async with harbour.fleet(**servers) as fleet:
             await fleet.settled()
-            offered.append([(tool.name, tool.original_name) for tool in harbour.registry.all()])
+            offered.append([(tool.name, tool.rule_name) for tool in harbour.registry.all()])
 
     assert offered[0] == offered[1]
     assert offered[0][0] == ("mcp__a_b__now", "mcp__a b__now")

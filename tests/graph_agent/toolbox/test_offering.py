@@ -21,7 +21,7 @@ class Later(BaseTool):
 
 def _of_server(number: int) -> BaseTool:
     tool = Reads()
-    tool.name, tool.original_name = f"mcp__s__{number}", f"mcp__s__the {number}"
+    tool.name, tool.rule_name = f"mcp__s__{number}", f"mcp__s__the {number}"
     return tool
 
 
