@@ -7,20 +7,23 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
-from langchain_core.messages.ai import UsageMetadata
 
 from graph_agent.model.arguments import Arguments, read_arguments, repaired
-from graph_agent.model.content import plain_text, thinking_text
-from graph_agent.model.failures import BrokenReply, EmptyReply, ServerSaid
+from graph_agent.model.content import REASONING_FIELDS, plain_text, thinking_text
+from graph_agent.model.failures import BrokenReply, EmptyReply, ReplyFailed, ServerSaid
 from graph_agent.model.finish import broke_off, cut_by
 from graph_agent.model.fragments import Fragments
 from graph_agent.model.holding import HeldText
 from graph_agent.model.thinking import Piece, ThinkingFilter, without_thinking
+from graph_agent.model.usage import newest_usage
 from graph_agent.model.written import written_calls
 from graph_agent.ports import Delta
+
+if TYPE_CHECKING:
+    from langchain_core.messages.ai import UsageMetadata
 
 __all__ = ["DONE", "Arrival"]
 
@@ -31,7 +34,10 @@ _MOST_REASONING = 100_000
 
 _TOO_LONG = "the model's output limit"
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_TOKENS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens", "total_tokens": "total_tokens"}
+_AROUND_NAME = re.compile(r"\A(?:functions\.)?(.*?)(?::\d+|<\|.*)?\Z", re.DOTALL)
+"""What models leave standing around a name: the namespace, the number of the call, a token of their own format."""
+_CONTENT_FIELDS = ("content", "refusal")
+_CALL_FIELDS = ("tool_calls", "function_call")
 
 
 class Arrival:
@@ -49,7 +55,13 @@ class Arrival:
         self._choice: Any = None
         """What the server calls the position of the one choice that is the reply."""
         self._is_done = False
-        self._usage: Any = None
+        self._is_over = False
+        """Whether the end was marked: what may follow is what the reply used."""
+        self._came_in_pieces = False
+        """Whether anything came as a delta; a whole message behind it says most of it again."""
+        self._calls_stand_in = ""
+        """The field that brings the calls; some servers fill that of the older protocol as well."""
+        self._usage: UsageMetadata | None = None
         self._model = ""
 
     def add(self, payload: str) -> Iterator[Delta]:
@@ -59,20 +71,25 @@ class Arrival:
             BrokenReply: the payload is no JSON object.
             ServerSaid: it reports an error.
         """
-        if payload.strip() == DONE:
-            self._is_done = True
+        if payload.strip().upper() == DONE:
+            self._is_done = self._is_over = True
+            return
+        if self._is_over:
+            self._usage = newest_usage(_behind_the_end(payload), self._usage)
             return
         body = _object(payload)
-        self._usage = body.get("usage") or self._usage
-        self._model = str(body.get("model") or self._model)
+        self._usage = newest_usage(body, self._usage)
+        self._model = repaired(str(body.get("model") or self._model))
         for choice in self._chosen(body):
-            self._is_done = self._is_done or "message" in choice
+            is_whole = bool(choice.get("message"))
+            self._is_done = self._is_done or is_whole
             # A reason that says "cut" stands, whatever a later chunk says.
             self._finish = (
-                self._finish if cut_by(self._finish) else str(choice.get("finish_reason") or self._finish)
+                self._finish if cut_by(self._finish) else repaired(str(choice.get("finish_reason") or self._finish))
             )
             for part in _mappings(choice.get("message") or choice.get("delta")):
-                yield from self._part(part, is_whole="message" in choice)
+                yield from self._part(self._unsaid(part) if is_whole else part, is_whole=is_whole)
+            self._came_in_pieces = self._came_in_pieces or not is_whole
 
     def end(self) -> Iterator[Delta]:
         """What was held back until the end."""
@@ -111,7 +128,7 @@ class Arrival:
                 "finish_reason": self._finish,
                 **{name: value for name, value in told.items() if value},
             },
-            usage_metadata=_usage(self._usage),
+            usage_metadata=self._usage,
         )
 
     def _taken_apart(self) -> tuple[str, list["_Arrived"]]:
@@ -126,16 +143,34 @@ class Arrival:
         written = written_calls(text, self._offered)
         return written.text, [_Arrived(call.name, "", call.arguments) for call in written.calls]
 
+    def _unsaid(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the pieces before a whole message have not brought."""
+        if not self._came_in_pieces:
+            return message
+        known = {*_CONTENT_FIELDS} if self._text else set()
+        known |= {*_CALL_FIELDS} if self._calls.calls else set()
+        known |= {*REASONING_FIELDS} if self._reasoning else set()
+        return {name: value for name, value in message.items() if name not in known}
+
     def _part(self, part: Mapping[str, Any], *, is_whole: bool) -> Iterator[Delta]:
         if reasoning := thinking_text(part):
             yield from self._shown([Piece("reasoning", reasoning)])
         said = plain_text(part.get("content")) + plain_text(part.get("refusal"))
         yield from self._shown(self._thinking.feed(said))
-        for call in _calls_in(part):
+        for call in self._fragments(part):
             added = self._calls.add_whole(call) if is_whole else self._calls.add(call)
             if added is not None:
                 position, name, piece = added
                 yield Delta("tool_call", repaired(piece), position, name.strip())
+
+    def _fragments(self, part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The calls of a message or a piece; the single call of the older protocol has a field of its own."""
+        older = [{"function": function} for function in _mappings(part.get("function_call"))]
+        for field_name, found in zip(_CALL_FIELDS, (_mappings(part.get("tool_calls")), older), strict=True):
+            if found and self._calls_stand_in in ("", field_name):
+                self._calls_stand_in = field_name
+                return _mappings(found)
+        return []
 
     def _shown(self, pieces: Sequence[Piece]) -> Iterator[Delta]:
         for kind, text in pieces:
@@ -183,6 +218,10 @@ def _object(payload: str) -> dict[str, Any]:
         body = json.loads(payload)
     except (ValueError, RecursionError) as error:
         raise BrokenReply(f"not JSON: {error}") from error
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]
+    if body is None:
+        return {}
     if not isinstance(body, dict):
         raise BrokenReply("not a JSON object")
     if body.get("error"):
@@ -192,16 +231,17 @@ def _object(payload: str) -> dict[str, Any]:
     return body
 
 
+def _behind_the_end(payload: str) -> Mapping[str, Any]:
+    try:
+        return _object(payload)
+    except ReplyFailed:
+        return {}
+
+
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
     """The objects of a field that should be a list of them, or be one."""
     several = value if isinstance(value, list) else [value]
     return [entry for entry in several if isinstance(entry, Mapping)]
-
-
-def _calls_in(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The calls of a message or a piece of one; the single call of the older protocol has a field of its own."""
-    older = [{"function": function} for function in _mappings(part.get("function_call"))]
-    return _mappings(part.get("tool_calls")) or _mappings(older)
 
 
 def _cut_off(limit: str) -> str:
@@ -210,23 +250,10 @@ def _cut_off(limit: str) -> str:
 
 
 def _name(name: str, offered: Sequence[str]) -> str:
-    """The offered name where blanks or letter case alone differ; else a name that servers take back."""
+    """The offered name where blanks, letter case or marks around it differ; else one that servers take back."""
     bare = name.strip()
-    same = [known for known in offered if known.casefold() == bare.casefold()]
-    if bare in offered or len(same) != 1:
-        return _NAME.sub("_", bare)[:64] or "unnamed"
-    return same[0]
-
-
-def _usage(told: Any) -> UsageMetadata | None:
-    if not isinstance(told, Mapping):
-        return None
-    counts = {ours: told[theirs] for ours, theirs in _TOKENS.items() if isinstance(told.get(theirs), int)}
-    if not counts:
-        return None
-    total = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
-    whole: dict[str, Any] = {"input_tokens": 0, "output_tokens": 0, "total_tokens": total, **counts}
-    for details in _mappings(told.get("prompt_tokens_details")):
-        if isinstance(cached := details.get("cached_tokens"), int):
-            whole["input_token_details"] = {"cache_read": cached}
-    return cast("UsageMetadata", whole)
+    for told in (bare, _AROUND_NAME.sub(r"\1", bare)):
+        same = [known for known in offered if known.casefold() == told.casefold()]
+        if told in offered or len(same) == 1:
+            return told if told in offered else same[0]
+    return _NAME.sub("_", bare)[:64] or "unnamed"

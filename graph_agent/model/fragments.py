@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from graph_agent.model.arguments import read_arguments
+from graph_agent.model.arguments import read_arguments, repaired
 
 __all__ = ["CallParts", "Fragments"]
 
 
+_MOST_DIGITS = 12
 _ENDS = ("}", "]", '"', "null")
 """How a JSON value ends that may be arguments; asked first, because reading all of them for each piece is slow."""
 
@@ -95,7 +96,7 @@ class Fragments:
     def _owner(self, index: int | None, call_id: str, name: str, piece: str) -> CallParts | None:
         """The call a fragment goes on with; None: it begins one."""
         call = self._candidate(index, call_id, name)
-        if call is None or (call_id and call.call_id and call_id != call.call_id and name):
+        if call is None or (name and _is_of_another(call, call_id, name, piece)):
             return None
         if _repeats(call, index, call_id, name, piece):
             return call
@@ -106,12 +107,21 @@ class Fragments:
 
     def _candidate(self, index: int | None, call_id: str, name: str) -> CallParts | None:
         newest_first = list(reversed(self.calls))
-        for call in newest_first if call_id else ():
-            if call.call_id == call_id and (index in (None, call.index) or not name):
-                return call
+        same_id = [call for call in newest_first if call_id and call.call_id == call_id]
+        same_both = [call for call in same_id if index in (None, call.index)]
+        if same_both or (same_id and not name):
+            return (same_both or same_id)[0]
         if index is not None:
             return next((call for call in newest_first if call.index == index), None)
         return newest_first[0] if newest_first else None
+
+
+def _is_of_another(call: CallParts, call_id: str, name: str, piece: str) -> bool:
+    """Whether another id means another call; some servers give each fragment of one a new id and its name."""
+    if not call_id or not call.call_id or call_id == call.call_id:
+        return False
+    begins = not piece.strip() or piece.lstrip().startswith(("{", '"'))
+    return begins or name != call.name or not call.arguments.strip() or call.is_complete()
 
 
 def _repeats(call: CallParts, index: int | None, call_id: str, name: str, piece: str) -> bool:
@@ -135,10 +145,17 @@ def _read(fragment: Mapping[str, Any]) -> tuple[int | None, str, str, str]:
     function = function if isinstance(function, Mapping) else fragment
     arguments = function.get("arguments")
     piece = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
-    index = fragment.get("index")
     return (
-        int(index) if isinstance(index, int) or (isinstance(index, str) and index.isdecimal()) else None,
-        str(fragment.get("id") or ""),
+        _position(fragment.get("index")),
+        repaired(str(fragment.get("id") or "")),
         str(function.get("name") or ""),
         piece,
     )
+
+
+def _position(told: Any) -> int | None:
+    """What a server calls a position: a number, or a text of one."""
+    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) <= _MOST_DIGITS:
+        return int(told)
+    is_number = isinstance(told, int | float) and abs(told) < 10**_MOST_DIGITS
+    return int(told) if is_number else None

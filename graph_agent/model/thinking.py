@@ -9,7 +9,9 @@ _TAGS = {
     "<think>": "</think>",
     "<thinking>": "</thinking>",
     "<thought>": "</thought>",
+    "<seed:think>": "</seed:think>",
     "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
 }
 _LONE_END = re.compile(r"(?:^|\n)</think>[ \t]*(?:\n|$)")
 
@@ -29,24 +31,24 @@ class Piece(NamedTuple):
 
 
 class ThinkingFilter:
-    """Takes a reply piece by piece; only a tag at the very beginning opens thinking."""
+    """Takes a reply piece by piece; only tags at the very beginning open thinking."""
 
     def __init__(self) -> None:
-        self._state: Literal["beginning", "thinking", "after", "text"] = "beginning"
+        self._state: Literal["beginning", "thinking", "text"] = "beginning"
         self._held = ""
         self._close = ""
+        """What ends the newest block of thinking; empty before the first."""
 
     def feed(self, text: str) -> list[Piece]:
         """What is certain now; what may be the beginning of a tag is held back."""
         pieces: list[Piece] = []
         self._held += text
-        if self._state == "beginning":
-            self._begin()
-        if self._state == "thinking":
+        self._begin()
+        while self._state == "thinking":
             pieces += self._think()
-        if self._state == "after":
-            self._held = self._held.lstrip()
-            self._state = "text" if self._held else "after"
+            if self._state == "thinking":
+                return pieces
+            self._begin()
         if self._state == "text" and self._held:
             pieces.append(Piece("text", self._held))
             self._held = ""
@@ -59,7 +61,11 @@ class ThinkingFilter:
         return [Piece(kind, rest)] if rest else []
 
     def _begin(self) -> None:
+        if self._state != "beginning":
+            return
         start = self._held.lstrip()
+        if self._close:
+            self._held = start
         opened = next((tag for tag in _TAGS if start.startswith(tag)), None)
         if opened:
             self._state, self._held, self._close = "thinking", start[len(opened) :], _TAGS[opened]
@@ -70,7 +76,7 @@ class ThinkingFilter:
         close = self._close
         thought, tag, rest = self._held.partition(close)
         if tag:
-            self._state, self._held = "after", rest
+            self._state, self._held = "beginning", rest
         else:
             keep = next((size for size in range(len(close) - 1, 0, -1) if thought.endswith(close[:size])), 0)
             thought, self._held = thought[: len(thought) - keep], thought[len(thought) - keep :]

@@ -12,7 +12,9 @@ from graph_agent.model.content import plain_text, thinking_text
         (None, ""),
         (["h", "i"], "hi"),
         ([{"type": "text", "text": "h"}, {"type": "thinking", "thinking": "no"}, {"text": None}, 3, "i"], "hi"),
-        ({"text": "hi"}, ""),
+        ({"type": "text", "text": "hi"}, "hi"),
+        ([{"type": "reasoning", "text": "no"}, {"type": "text", "text": "hi"}], "hi"),
+        (7, ""),
     ],
 )
 def test_text_is_read_from_a_text_or_from_its_parts(content: Any, text: str) -> None:
@@ -29,6 +31,8 @@ def test_text_is_read_from_a_text_or_from_its_parts(content: Any, text: str) -> 
         ({"reasoning": {"text": "hm"}}, "hm"),
         ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}, "hm"),
         ({"content": [{"type": "text", "text": "hi"}, "x"]}, ""),
+        ({"reasoning_details": [{"type": "reasoning.text", "text": "h"}, {"summary": "m"}, 3]}, "hm"),
+        ({"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "hi"}]}, "hm"),
         ({"content": "hi"}, ""),
     ],
 )

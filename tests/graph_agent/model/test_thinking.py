@@ -26,6 +26,10 @@ def told_apart(pieces: list[str]) -> tuple[str, str]:
         ("<thought>plan</thought>hello", "plan", "hello"),
         ("[THINK]plan[/THINK]hello", "plan", "hello"),
         ("[THIN", "", "[THIN"),
+        ("<think>a</think>\n<think>b</think> hello", "ab", "hello"),
+        ("<think></think>\n <thi", "", "<thi"),
+        ("<seed:think>plan</seed:think>hello", "plan", "hello"),
+        ("◁think▷plan◁/think▷hello", "plan", "hello"),
     ],
 )
 def test_thinking_at_the_beginning_is_told_from_the_text_however_it_is_cut(

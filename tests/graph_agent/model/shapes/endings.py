@@ -124,6 +124,17 @@ ENDINGS = (
         finish="stop",
     ),
     Shape(
+        "an error behind the end",
+        ({"content": "hi"}, _end("stop"), "[DONE]", '{"error":"late"}'),
+        text="hi",
+        finish=None,
+    ),
+    Shape("more behind the end", ({"content": "hi"}, _end("stop"), "[DONE]", "<html>"), text="hi", finish=None),
+    Shape("the end in small letters", ({"content": "hi"}, "[done]"), text="hi", finish=None, done=False),
+    Shape("null to keep alive", ("null", {"content": "hi"}, "null"), text="hi", finish="stop"),
+    Shape("a chunk in a list", ('[{"choices":[{"delta":{"content":"hi"}}]}]',), text="hi", finish="stop"),
+    Shape("a list of none", ({"content": "hi"}, "[]"), finish="stop", fails="BrokenReply"),
+    Shape(
         "a second choice is not the reply",
         (
             {"choices": [{"index": 0, "delta": {"content": "a"}}, {"index": 1, "delta": {"content": "b"}}]},
@@ -199,6 +210,39 @@ TEXTS = (
         finish="stop",
     ),
     Shape("nothing but thinking", ({"content": "<think>hm</think>"},), finish="stop", fails="EmptyReply"),
+    Shape(
+        "thinking twice",
+        ({"content": "<think>a</think>\n<think>b</think>hi"},),
+        text="hi",
+        finish="stop",
+        reasoning="ab",
+    ),
+    Shape("content as one part", ({"content": {"type": "text", "text": "hi"}},), text="hi", finish="stop"),
+    Shape(
+        "a part of another name for thinking",
+        ({"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "hi"}]},),
+        text="hi",
+        finish="stop",
+        reasoning="hm",
+    ),
+    Shape(
+        "openrouter: details of the reasoning alone",
+        ({"reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}, {"content": "hi"}),
+        text="hi",
+        finish="stop",
+        reasoning="hm",
+    ),
+    Shape(
+        "the whole message behind its text",
+        (
+            {"content": "<think>hm</think>h"},
+            {"content": "i"},
+            {"choices": [{"message": {"content": "<think>hm</think>hi"}}]},
+        ),
+        text="hi",
+        finish="stop",
+        reasoning="hm",
+    ),
     Shape("text and a call", ({"content": "look"}, *_one("{}", "ls")), (_LS,), text="look"),
     Shape("text after a call", (*_one("{}", "ls"), {"content": "look"}), (_LS,), text="look"),
     Shape(

@@ -218,6 +218,82 @@ FRAGMENTS = (
         (_LS,),
     ),
     Shape("the calls are one object", ({"tool_calls": piece(0, "c", "ls", "{}")["tool_calls"][0]},), (_LS,)),
+    Shape(
+        "interleaved, one id for two calls of two indexes",
+        (
+            piece(0, "c", "read_file", '{"pa'),
+            piece(1, "c", "read_file", '{"pa'),
+            piece(0, "c", None, 'th":"a"}'),
+            piece(1, "c", None, 'th":"b"}'),
+        ),
+        (_A, _B),
+    ),
+    Shape(
+        "a new id and the name in each fragment",
+        (piece(0, "x1", "read_file", '{"pa'), piece(0, "x2", "read_file", 'th":"a"}')),
+        (_A,),
+        ids=("x1",),
+    ),
+    Shape(
+        "indexes with a fraction, interleaved, no ids",
+        (
+            piece(0.0, None, "read_file", '{"pa'),
+            piece(1.0, None, "read_file", '{"pa'),
+            piece(0.0, None, None, 'th":"a"}'),
+            piece(1.0, None, None, 'th":"b"}'),
+        ),
+        (_A, _B),
+    ),
+    Shape("an index of five thousand digits", (piece("9" * 5_000, "c1", "ls", "{}"),), (_LS,)),
+    Shape("an index below zero", (piece(-1, "c1", "ls", ""), piece(-1, None, None, "{}")), (_LS,), ids=("c1",)),
+    Shape("a namespace before the name", (piece(0, "c1", "functions.ls", "{}"),), (_LS,)),
+    Shape("kimi: the id for a name", (piece(0, "functions.ls:0", "functions.ls:0", "{}"),), (_LS,)),
+    Shape(
+        "gpt-oss: a token of its format behind the name", (piece(0, "c1", "ls<|channel|>commentary", "{}"),), (_LS,)
+    ),
+    Shape(
+        "the older field beside the newer one, in chunks of their own",
+        (piece(0, "c1", "read_file", _ARGS_A), {"function_call": {"name": "read_file", "arguments": _ARGS_A}}),
+        (_A,),
+        ids=("c1",),
+    ),
+    Shape(
+        "the whole message behind its pieces",
+        (
+            piece(0, "c1", "read_file", '{"pa'),
+            piece(0, None, None, 'th":"a"}'),
+            {
+                "choices": [
+                    {
+                        "index": 0,
+                        "delta": {},
+                        "message": {
+                            "content": "look",
+                            "tool_calls": piece(0, "c1", "read_file", _ARGS_A)["tool_calls"],
+                        },
+                    }
+                ]
+            },
+        ),
+        (_A,),
+        text="look",
+        ids=("c1",),
+    ),
+    Shape(
+        "message null beside each delta",
+        (
+            {"choices": [{"index": 0, "delta": piece(0, "c1", "read_file", '{"pa'), "message": None}]},
+            {"choices": [{"index": 0, "delta": piece(0, None, None, 'th":"a"}'), "message": None}]},
+        ),
+        (_A,),
+    ),
+    Shape(
+        "message null beside each delta, cut",
+        ({"choices": [{"index": 0, "delta": piece(0, "c1", "read_file", '{"pa'), "message": None}]},),
+        finish=None,
+        done=False,
+        fails="BrokenReply",
+    ),
     Shape("tool_calls null beside text", ({"content": "hi", "tool_calls": None},), text="hi", finish="stop"),
     Shape("tool_calls empty beside text", ({"content": "hi", "tool_calls": []},), text="hi", finish="stop"),
 )
