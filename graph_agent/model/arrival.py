@@ -32,6 +32,10 @@ DONE = "[DONE]"
 _MOST_REASONING = 100_000
 """Characters of thinking that are kept with a message; some servers want it back."""
 
+_AFTER_MARK_S = 0.5
+_AFTER_REASON_S = 10.0
+"""Servers tell the reason to finish, then what was used, and some never close the connection."""
+
 _TOO_LONG = "the model's output limit"
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _AROUND_NAME = re.compile(r"\A(?:functions\.)?(.*?)(?::\d+|<\|.*)?\Z", re.DOTALL)
@@ -52,6 +56,7 @@ class Arrival:
         self._reasoning: list[str] = []
         self._thinking = ThinkingFilter()
         self._finish = ""
+        self._has_begun = False
         self._choice: Any = None
         """What the server calls the position of the one choice that is the reply."""
         self._is_done = False
@@ -91,6 +96,16 @@ class Arrival:
                 yield from self._part(self._unsaid(part) if is_whole else part, is_whole=is_whole)
             self._came_in_pieces = self._came_in_pieces or not is_whole
 
+    @property
+    def silence_s(self) -> float | None:
+        """How long to wait for more: hardly, once the end is marked; None where a limit would cut the reply."""
+        return _AFTER_MARK_S if self._is_over else _AFTER_REASON_S if self.has_ended else None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the reply is whole as far as can be told, though its stream may still be open."""
+        return self._is_done or bool(self._finish)
+
     def end(self) -> Iterator[Delta]:
         """What was held back until the end."""
         yield from self._shown(self._thinking.flush())
@@ -107,8 +122,8 @@ class Arrival:
             BrokenReply: it ended before it was whole.
             EmptyReply: it holds neither text nor calls.
         """
-        if not self._finish and not self._is_done:
-            raise BrokenReply("the connection closed in the middle")
+        if not self.has_ended:
+            raise BrokenReply("the connection closed in the middle" if self._has_begun else "it holds no choices")
         if broke_off(self._finish):
             raise BrokenReply(f"finish reason: {self._finish}")
         text, arrived = self._taken_apart()
@@ -182,6 +197,7 @@ class Arrival:
     def _chosen(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The choice that is the reply; a server that was made to give several interleaves them."""
         choices = _mappings(body.get("choices"))
+        self._has_begun = self._has_begun or bool(choices)
         if self._choice is None and choices:
             self._choice = choices[0].get("index")
         mine = [choice for choice in choices if choice.get("index", self._choice) == self._choice][:1]

@@ -15,10 +15,11 @@ _LINE_END = re.compile(rb"[\r\n]")
 _EVENTS = re.compile(rb"\s*(?:data|event|id|retry)?:")
 _TELLING = 6
 """How many of the first bytes tell what comes."""
+_JSON = (b"{", b"[")
 _BOM = b"\xef\xbb\xbf"
 
 
-async def payloads_of(blocks: AsyncIterator[bytes], *, is_json: bool) -> AsyncIterator[str]:
+async def payloads_of(blocks: AsyncIterator[bytes], content_type: str = "") -> AsyncIterator[str]:
     """The data of each event, or the one body of an answer that is none; the first bytes tell more than its name.
 
     Raises:
@@ -28,9 +29,10 @@ async def payloads_of(blocks: AsyncIterator[bytes], *, is_json: bool) -> AsyncIt
     while len(start.removeprefix(_BOM).strip()) < _TELLING and (block := await anext(blocks, None)) is not None:
         start += block
     begins = start.removeprefix(_BOM).lstrip()
-    if begins.startswith(b"<"):
+    are_events = _EVENTS.match(begins) is not None
+    if begins.startswith(b"<") or ("text/html" in content_type and not are_events and begins[:1] not in _JSON):
         raise NotAnApi("it answered with a web page")
-    if (begins.startswith(b"{") or is_json) and _EVENTS.match(begins) is None:
+    if (begins[:1] in _JSON or "json" in content_type) and not are_events:
         body = start + b"".join([block async for block in blocks])
         for payload in _whole(body.decode("utf-8-sig", "replace")):
             yield payload

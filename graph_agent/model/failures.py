@@ -6,6 +6,7 @@ Knows the client library's exceptions; no line ever holds a key.
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -108,6 +109,7 @@ _BAD_KEY = re.compile(r"api[ _]key (?:is )?(?:not valid|invalid|expired)|(?:inva
 _WAIT_AND_RETRY = frozenset((408, 409, 425, 429))
 _NOT_IMPLEMENTED = 501
 _TOO_LARGE = 413
+_STATUS = re.compile(r"[1-9][0-9]{2}")
 _STATUS_OF_CODE = {
     "authentication_error": 401,
     "insufficient_quota": 429,
@@ -194,6 +196,8 @@ def _no_connection(error: openai.APIConnectionError, place: Place) -> Failure:
         return Failure("final", f"The certificate of {place.url} is not trusted ({shown}): {hint}.")
     if any(type(cause).__name__ == "TooManyRedirects" for cause in causes):
         return Failure("final", f"{place.url} sends requests round in a circle: check GRAPH_AGENT_BASE_URL.")
+    if any(type(cause).__name__ == "UnsupportedProtocol" for cause in causes):
+        return Failure("final", f"{place.url} sends requests elsewhere ({shown}): check GRAPH_AGENT_BASE_URL.")
     if any(type(cause).__name__ == "ConnectError" or isinstance(cause, socket.gaierror) for cause in causes):
         hint = "is the server running, and is GRAPH_AGENT_BASE_URL right?"
         return Failure("unreachable", f"Cannot connect to {place.url} ({shown}){_proxy_for(place.url)}: {hint}")
@@ -239,7 +243,7 @@ def _in_words(told: Any) -> str:
 def _status_in(body: Any) -> int:
     told = [body.get(name) for name in ("code", "status", "type")] if isinstance(body, Mapping) else []
     for value in told:
-        number = int(value) if isinstance(value, int | str) and str(value).isdecimal() else None
+        number = int(value) if isinstance(value, int | str) and _STATUS.fullmatch(str(value)) else None
         status = number if number is not None else _STATUS_OF_CODE.get(str(value))
         if status is not None and 400 <= status < 600:
             return status
@@ -249,6 +253,8 @@ def _status_in(body: Any) -> int:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that a server asks us to wait, given as a number or as a date; None where it does not say."""
     value = headers.get("retry-after", "")
+    with suppress(ValueError):
+        return max(0.0, float(headers.get("retry-after-ms", "")) / 1000)
     try:
         return max(0.0, float(value))
     except ValueError:

@@ -5,7 +5,7 @@ Knows nothing of tools beyond their declarations, and nothing of threads.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ from graph_agent.errors import ContextOverflow, ModelError
 from graph_agent.model.arrival import Arrival
 from graph_agent.model.correcting import corrected, in_all
 from graph_agent.model.dialect import Dialect, configured, relearned
-from graph_agent.model.failures import PASSING, Failure, ReplyFailed, Unavailable, diagnose
+from graph_agent.model.failures import PASSING, BrokenReply, Failure, ReplyFailed, Unavailable, diagnose
 from graph_agent.model.images import LoadImage, has_images, with_images
 from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import place_of
@@ -121,7 +121,7 @@ class OpenAIModel:
         arrival = Arrival(offered, calls_are_text=not dialect.calls_functions)
         try:
             async with aclosing(self._wire.payloads(await self._body(request, dialect))) as payloads:
-                async for payload in payloads:
+                async for payload in _until_ended(payloads, arrival):
                     for delta in arrival.add(payload):
                         on_delta(delta)
             for delta in arrival.end():
@@ -151,6 +151,23 @@ class OpenAIModel:
         if shown != known:
             self._dialect = shown
             await asyncio.to_thread(self._around.learned.keep, self._place.url, self._place.model, shown)
+
+
+async def _until_ended(payloads: AsyncIterator[str], arrival: Arrival) -> AsyncIterator[str]:
+    """The payloads; where the reply has ended and the stream has not, only as long as more may be expected."""
+    while True:
+        try:
+            async with asyncio.timeout(arrival.silence_s):
+                payload = await anext(payloads, None)
+        except TimeoutError:
+            return
+        except BrokenReply:
+            if not arrival.has_ended:
+                raise
+            return
+        if payload is None:
+            return
+        yield payload
 
 
 def _final(failure: Failure, words: str) -> ModelError:

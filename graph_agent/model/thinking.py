@@ -44,10 +44,7 @@ class ThinkingFilter:
         pieces: list[Piece] = []
         self._held += text
         self._begin()
-        while self._state == "thinking":
-            pieces += self._think()
-            if self._state == "thinking":
-                return pieces
+        while self._state == "thinking" and self._think(pieces):
             self._begin()
         if self._state == "text" and self._held:
             pieces.append(Piece("text", self._held))
@@ -72,7 +69,8 @@ class ThinkingFilter:
         elif not any(tag.startswith(start) for tag in _TAGS):
             self._state = "text"
 
-    def _think(self) -> list[Piece]:
+    def _think(self, pieces: list[Piece]) -> bool:
+        """Whether the block has come to its end."""
         close = self._close
         thought, tag, rest = self._held.partition(close)
         if tag:
@@ -80,4 +78,6 @@ class ThinkingFilter:
         else:
             keep = next((size for size in range(len(close) - 1, 0, -1) if thought.endswith(close[:size])), 0)
             thought, self._held = thought[: len(thought) - keep], thought[len(thought) - keep :]
-        return [Piece("reasoning", thought)] if thought else []
+        if thought:
+            pieces.append(Piece("reasoning", thought))
+        return bool(tag)

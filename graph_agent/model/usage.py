@@ -16,7 +16,7 @@ _MOST = 2**53
 
 
 def newest_usage(body: Mapping[str, Any], earlier: UsageMetadata | None) -> UsageMetadata | None:
-    """What is known after one more chunk; each counts from the beginning, and one that tells nothing changes none."""
+    """What is known after one more chunk: each counts from the beginning, one that tells nothing is passed over."""
     return next(filter(None, map(usage_in, _told(body))), earlier)
 
 

@@ -18,7 +18,7 @@ from graph_agent.errors import ConfigError
 from graph_agent.model.dialect import Dialect
 from graph_agent.model.encoded import EncodedMessages, encoded
 from graph_agent.model.events import payloads_of
-from graph_agent.model.failures import BrokenReply, NotAnApi
+from graph_agent.model.failures import BrokenReply
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -70,9 +70,7 @@ class Wire(ChatOpenAI):
         )
         try:
             content_type = str(response.headers.get("content-type", "")).lower()
-            if "text/html" in content_type:
-                raise NotAnApi("it answered with a web page")
-            async for payload in payloads_of(_blocks(response), is_json="json" in content_type):
+            async for payload in payloads_of(_blocks(response), content_type):
                 yield payload
         finally:
             await response.close()

@@ -32,6 +32,8 @@ class Reply:
     """Wait before the first byte."""
     pace_s: float = 0.0
     """Wait before each streamed event."""
+    linger_s: float = 0.0
+    """Wait behind the last streamed event before the stream ends."""
     cut: bool = False
     """Close the connection in the middle of the answer."""
     cut_after: int | None = None

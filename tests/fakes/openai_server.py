@@ -230,6 +230,7 @@ class _Conversation(BaseHTTPRequestHandler):
             self.server.closing.wait(reply.pace_s)
             data = f"data: {event}\n\n".encode()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.server.closing.wait(reply.linger_s)
         if reply.cut:
             self.close_connection = True
         else:

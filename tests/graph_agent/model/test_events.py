@@ -12,17 +12,17 @@ ONE, TWO = '{"a": "é😀"}', '{"b": 2}'
 PRETTY = json.dumps({"a": {"b": [1]}}, indent=1)
 
 
-async def taken(body: str | bytes, *, is_json: bool = False, size: int = 1) -> list[str]:
+async def taken(body: str | bytes, *, kind: str = "", size: int = 1) -> list[str]:
     data = body if isinstance(body, bytes) else body.encode()
 
     async def blocks() -> AsyncIterator[bytes]:
         for start in range(0, len(data), size):
             yield data[start : start + size]
 
-    return [payload async for payload in payloads_of(blocks(), is_json=is_json)]
+    return [payload async for payload in payloads_of(blocks(), kind)]
 
 
-@pytest.mark.parametrize("is_json", [False, True])
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/html; charset=utf-8", ""])
 @pytest.mark.parametrize(
     ("body", "payloads"),
     [
@@ -39,22 +39,29 @@ async def taken(body: str | bytes, *, is_json: bool = False, size: int = 1) -> l
         (PRETTY, [PRETTY]),
         (f"{ONE}\n{TWO}\n", [ONE, TWO]),
         (f"{ONE}\n\ndata: {TWO}\n\n", [ONE, TWO]),
-        ("", [""]),
+        (f"[{ONE}]", [f"[{ONE}]"]),
     ],
 )
 async def test_a_body_is_taken_apart_by_what_it_holds_and_not_by_what_it_is_called(
-    body: str, payloads: list[str], is_json: bool
+    body: str, payloads: list[str], kind: str
 ) -> None:
-    expected = [] if not body and not is_json else payloads
+    assert await taken(body, kind=kind) == payloads
 
-    assert await taken(body, is_json=is_json) == expected
+
+async def test_a_body_of_nothing_is_one_only_where_it_is_called_json() -> None:
+    assert [await taken("", kind=kind) for kind in ("application/json", "text/event-stream")] == [[""], []]
+
+
+async def test_words_that_are_called_a_page_are_one() -> None:
+    with pytest.raises(NotAnApi, match="web page"):
+        await taken("Please log in", kind="text/html")
 
 
 @pytest.mark.parametrize("page", ["<!DOCTYPE html><html></html>", "\n <html>", "\ufeff<html>", "<?xml?>"])
 async def test_a_web_page_is_told_as_one_whatever_it_is_called(page: str) -> None:
-    for is_json in (False, True):
+    for kind in ("text/event-stream", "application/json"):
         with pytest.raises(NotAnApi, match="web page"):
-            await taken(page, is_json=is_json)
+            await taken(page, kind=kind)
 
 
 @settings(max_examples=60, deadline=None)

@@ -103,6 +103,7 @@ def test_a_request_that_is_too_long_is_known_by_what_providers_say(said: dict[st
         ({"message": "tokens per minute: reduce the length of the messages", "code": 429}, "busy"),
         ({"message": "overloaded", "type": "overloaded_error"}, "busy"),
         ({"message": "odd", "code": True, "status": -1}, "busy"),
+        ({"message": "odd", "code": "9" * 5_000}, "busy"),
         ("only words", "busy"),
     ],
 )
@@ -122,6 +123,11 @@ def test_a_long_message_is_cut() -> None:
 )
 def test_the_wait_a_server_asks_for_is_read_as_seconds_or_as_a_date(header: str, wait: float | None) -> None:
     assert retry_after({"retry-after": header} if header else {}) == wait
+
+
+def test_a_wait_in_thousandths_goes_before_one_in_seconds() -> None:
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
+    assert retry_after({"retry-after-ms": "soon", "retry-after": "2"}) == 2.0
 
 
 @pytest.mark.parametrize(

@@ -287,8 +287,19 @@ async def test_a_silent_server_is_a_time_out_that_is_retried() -> None:
     assert "did not answer in time" in asking.texts("retry")
 
 
+@pytest.mark.parametrize("done", [True, False])
+async def test_a_whole_reply_is_taken_though_its_stream_stays_open(done: bool) -> None:
+    with FakeOpenAI([TXT("hello", linger_s=9.0, done=done)]) as server:
+        asking = Asking(server, timeout_s=0.3)
+        began = time.monotonic()
+        reply = await asking.reply()
+
+    assert (reply.text, len(server.requests), time.monotonic() - began < 4) == ("hello", 1, True)
+    assert asking.waits == []
+
+
 async def test_a_web_page_in_place_of_an_answer_is_final_and_names_the_base_url() -> None:
-    page = Reply(text="x", headers={"Content-Type": "text/html"})
+    page = Reply(status=203, body="<html>log in</html>")
     with FakeOpenAI([page]) as server:
         message = await Asking(server).error()
 
