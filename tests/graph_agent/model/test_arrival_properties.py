@@ -126,7 +126,7 @@ def test_of_a_stream_that_breaks_off_nothing_is_taken(calls: list[Call], style: 
     sent = chunks(deltas(calls, style, draw), draw)
     kept = sent[: draw.draw(st.integers(0, len(sent)))]
 
-    with pytest.raises(BrokenReply, match="the connection closed in the middle|it holds no choices"):
+    with pytest.raises(BrokenReply, match=r"the connection closed in the middle|it holds no choices"):
         arrived(kept)
 
 
