@@ -35,7 +35,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "graph-agent recover --retry 1a2b3c4d",
         "graph-agent recover shop --done 1a2b3c4d --result 'it was deployed' --all cancel",
     ),
-    "history": ("graph-agent history", "graph-agent history shop --json"),
+    "history": ("graph-agent history --last 10", "graph-agent history shop --json"),
     "graph": ("graph-agent graph", "graph-agent graph shop", "graph-agent graph shop --output shop.svg"),
     "diff": ("graph-agent diff 8a7f3c21 9b8e4d32", "graph-agent diff shop shop-2 --json"),
     "doctor": ("graph-agent doctor", "graph-agent doctor --backup threads.db", "graph-agent doctor --repair"),

@@ -23,4 +23,6 @@ def exit_for(rest: Rest) -> Exit:
     """The code for a rest; with questions of both kinds open, recovery wins."""
     if any(item.question.kind == "recovery" for item in rest.questions):
         return Exit.RECOVERY_OPEN
+    if rest.unmet:
+        return Exit.FAILED
     return Exit.APPROVALS_OPEN if rest.questions else _BY_STATUS[rest.status]

@@ -19,6 +19,7 @@ class News:
         self._stream = stream or sys.stderr
         self._displays: dict[str, str] = {}
         self._started: dict[str, float] = {}
+        self._interrupted: set[str] = set()
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
@@ -50,5 +51,9 @@ class News:
         took = f" {time.monotonic() - began:.1f} s" if began is not None else ""
         why = event.error or event.reason
         detail = f": {why}" if why and event.status != "success" else ""
+        if event.status == "interrupted":
+            self._interrupted.add(event.call_id)
+        elif event.call_id in self._interrupted and began is None:
+            detail = ", as was decided"
         name = "" if about.startswith(event.tool_name) else f"{event.tool_name} "
         self.tell(f"{name}{about} - {event.status}{took}{detail}")

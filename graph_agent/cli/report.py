@@ -20,7 +20,7 @@ def rest_report(rest: Rest, shared: frozenset[str] = frozenset()) -> dict[str, A
     `shared` are the call ids that occur in several threads, which an approval is therefore not named by alone.
     """
     return {
-        "status": "failed" if rest.status == "broken_off" else rest.status,
+        "status": "failed" if rest.status == "broken_off" or rest.unmet else rest.status,
         "thread_id": rest.thread_id,
         "checkpoint_id": rest.checkpoint_id,
         "answer": rest.answer,
@@ -31,7 +31,7 @@ def rest_report(rest: Rest, shared: frozenset[str] = frozenset()) -> dict[str, A
             _interrupted(item, item.thread_id or rest.thread_id) for item in _of_kind(rest, "recovery")
         ],
         "usage": rest.usage,
-        "error": rest.error,
+        "error": rest.error or rest.unmet or None,
     }
 
 

@@ -135,8 +135,8 @@ class _Run:
     def _explain(self, rest: Rest, shared: frozenset[str]) -> None:
         for line in waiting_lines(rest, shared):
             self._news.tell(line)
-        if rest.error:
-            self._news.tell(f"graph-agent: {rest.error}")
+        if error := rest.error or rest.unmet:
+            self._news.tell(f"graph-agent: {error}")
 
     def _suspended(self, code: Exit) -> int:
         """Ended by a signal or the time limit, with the rest left to a later life."""

@@ -1,7 +1,6 @@
 """The slash commands of the chat. Those that only read show what the commands of the same name show."""
 
 import asyncio
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.own_programs import OwnPrograms
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.servers_seen import ServersSeen
+from graph_agent.cli.typed import command_typed, is_path, nearest
 from graph_agent.errors import AgentError
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def _asked_at_once(name: str, argument: str) -> Asked | None:
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is for the chat: one line that begins with a slash, or a shell line behind a `!`."""
-    return (text.startswith("/") and "\n" not in text) or text.startswith("!")
+    """Whether a message is for the chat: a line that begins with a slash and a name, or a shell line."""
+    return text.startswith("!") or command_typed(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ class Slash:
         if text.startswith("!"):
             await self.programs.run(text[1:].strip(), self.session.workspace)
             return None
-        name, _, rest = text[1:].strip().partition(" ")
-        argument = rest.strip()
+        name, argument = command_typed(text) or ("", "")
         if name in ("quit", "exit"):
             raise Quit
         if (asked := _asked_at_once(name, argument)) is not None:
@@ -166,6 +165,8 @@ class Slash:
         """A command of the user's own; what is none is answered with the nearest that is."""
         found = await self._own_commands()
         message = found.message(name, argument)
+        if message is None and is_path(name):
+            return Say(f"/{name} {argument}".rstrip())
         if message is None:
             self._unknown(name, found.known)
             return None
@@ -239,8 +240,8 @@ class Slash:
             self._say("/model NAME takes another", "dim")
 
     def _unknown(self, name: str, own: Iterable[str]) -> None:
-        near = difflib.get_close_matches(name, (*COMMANDS, *own), n=1)
-        hint = f"did you mean /{near[0]}?" if near else "/help lists them"
+        near = nearest(name, (*COMMANDS, *own))
+        hint = f"did you mean {near}?" if near else "/help lists them"
         self._say(f"/{name} is no command here; {hint}", "yellow")
 
     def _say(self, text: str, style: str = "") -> None:

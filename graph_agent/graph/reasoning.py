@@ -22,6 +22,7 @@ from graph_agent.graph.news import news_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
 from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
 from graph_agent.ports.meter import UNPRICED, Meter
+from graph_agent.ports.model import UNMET
 from graph_agent.ports.purse import Used
 from graph_agent.ports.shells import NoShells, ShellNews
 from graph_agent.ports.spending import UNLIMITED, summed
@@ -206,7 +207,7 @@ class Reasoning:
             own_id = call_id if keeps else f"call_{uuid4().hex[:12]}"
             taken.add(own_id)
             calls.append({**call, "id": own_id})
-        kept = ("model_name", "finish_reason", "unusable_arguments", "reasoning", "extra_content")
+        kept = ("model_name", "finish_reason", "unusable_arguments", "reasoning", "extra_content", UNMET)
         return AIMessage(
             content=printable(reply.text),
             tool_calls=calls,

@@ -20,7 +20,7 @@ from graph_agent.model.offline import calling, speaking
 from graph_agent.model.offline_commands import Command, ReplaceText, RunShell
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call, whole_text
-from graph_agent.model.offline_steps import finished_since, newest_prompt, step_of
+from graph_agent.model.offline_steps import Ended, finished_since, newest_prompt, step_of
 from graph_agent.model.only import OnlyModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
@@ -79,6 +79,8 @@ class LocalModel(OnlyModel):
         if self._commands_first and (commands := _sure_commands(wish)):
             done = finished_since(request.messages[begin + 1 :])
             step = step_of(commands, request.tool_names, done, chinese=is_chinese(wish))
+            if isinstance(step, Ended):
+                return speaking(step.text, self._label, on_delta, step.unmet)
             return self._made(step, on_delta)
         following = next_step(taken_since(request.messages[begin + 1 :]))
         return await self._followed(following, wish, request, on_delta)

@@ -15,10 +15,11 @@ from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_BRIEFLY_CHINESE, 
 from graph_agent.model.noting import with_news
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call
-from graph_agent.model.offline_steps import finished_since, newest_prompt, step_of
+from graph_agent.model.offline_steps import Ended, finished_since, newest_prompt, step_of
 from graph_agent.model.offline_words import not_understood, notice
 from graph_agent.model.only import OnlyModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
+from graph_agent.ports.model import UNMET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,15 +56,15 @@ class OfflineModel(OnlyModel):
         chinese, commands = is_chinese(prompt), parse(prompt)
         if isinstance(commands, NotUnderstood):
             connect = CONNECT_BRIEFLY_CHINESE if chinese else CONNECT_BRIEFLY
-            answer: Call | str = not_understood(commands, connect, chinese=chinese)
+            unmet = "" if commands.asks_for_help else "the message was not understood; nothing was done"
+            answer: Call | Ended = Ended(not_understood(commands, connect, chinese=chinese), unmet)
         else:
             done = finished_since(request.messages[begin + 1 :])
             answer = step_of(commands, request.tool_names, done, chinese=chinese)
         if isinstance(answer, Call):
             return calling(answer, self.label, on_delta)
-        if not _was_told(request.messages):
-            answer = f"{self._notice(chinese=chinese)}\n\n{answer}"
-        return speaking(answer, self.label, on_delta)
+        first = "" if _was_told(request.messages) else f"{self._notice(chinese=chinese)}\n\n"
+        return speaking(f"{first}{answer.text}", self.label, on_delta, answer.unmet)
 
     def _notice(self, *, chinese: bool) -> str:
         told = notice(OFFLINE_LABEL, chinese=chinese)
@@ -78,11 +79,11 @@ def calling(call: Call, label: str, on_delta: OnDelta, text: str = "") -> AIMess
     return AIMessage(text, tool_calls=[wanted], usage_metadata=_NOTHING_USED, response_metadata=metadata)
 
 
-def speaking(text: str, label: str, on_delta: OnDelta) -> AIMessage:
-    """A message in words, shown line by line, at no cost."""
+def speaking(text: str, label: str, on_delta: OnDelta, unmet: str = "") -> AIMessage:
+    """A message in words, shown line by line, at no cost; `unmet`: why it tells of what was not done."""
     for line in text.splitlines(keepends=True):
         on_delta(Delta("text", line))
-    metadata = {"model_name": label, "finish_reason": "stop"}
+    metadata = {"model_name": label, "finish_reason": "stop", **({UNMET: unmet} if unmet else {})}
     return AIMessage(text, usage_metadata=_NOTHING_USED, response_metadata=metadata)
 
 

@@ -1,5 +1,6 @@
 """How far the commands of a message are done, by the history alone, and what comes next. Keeps nothing."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -14,24 +15,40 @@ if TYPE_CHECKING:
 
     from graph_agent.model.offline_commands import Command
 
-__all__ = ["Finished", "finished_since", "newest_prompt", "step_of"]
+__all__ = ["Ended", "Finished", "finished_since", "newest_prompt", "step_of"]
 
 Finished = list[tuple[str, Result]]
 """Tool and result of the calls of a turn, in order."""
 
+_MOST_SHOWN = 80
+_DECIDED = ("Not run: the user", "Not run again", "Cancelled")
+"""How results begin that tell what a person decided: no failure of what was asked."""
 
-def step_of(commands: "Sequence[Command]", tools: frozenset[str], done: Finished, *, chinese: bool) -> Call | str:
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of a whole message."""
+
+    text: str
+    unmet: str = ""
+    """Why not all of it was done, in a few words; empty where all was, or a person decided otherwise."""
+
+
+def step_of(commands: "Sequence[Command]", tools: frozenset[str], done: Finished, *, chinese: bool) -> Call | Ended:
     """The next call of the commands; once there is none, what came of them in words. Uses `done` up."""
     told: list[str] = []
+    unmet = ""
     for position, command in enumerate(commands, start=1):
         ended = _replay(dialogue(command, tools), done)
         if isinstance(ended, Call):
             return ended
         told.append(report(ended, chinese=chinese))
-        if ended.kind != "done" and position < len(commands):
-            told.append(stopped_before(len(commands) - position, chinese=chinese))
+        if ended.kind != "done":
+            unmet = "" if ended.text.startswith(_DECIDED) else f"not done: {ended.subject[:_MOST_SHOWN]}"
+            if position < len(commands):
+                told.append(stopped_before(len(commands) - position, chinese=chinese))
             break
-    return "\n\n".join(told)
+    return Ended("\n\n".join(told), unmet)
 
 
 def finished_since(messages: "Sequence[BaseMessage]") -> Finished:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
-__all__ = ["ChatModel", "Delta", "ModelRequest", "Models", "OnDelta"]
+__all__ = ["UNMET", "ChatModel", "Delta", "ModelRequest", "Models", "OnDelta"]
+
+UNMET = "unmet"
+"""Key in the `response_metadata` of a reply that knows for certain that what was asked was not done: why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class ChatModel(Protocol):
         may be missing or repeated (the reasoning node makes them unique). Arguments that cannot be used are `{}`
         there, and `response_metadata["unusable_arguments"]` maps the call's position, as a string, to the reason
         in words for the model. `usage_metadata` is set where the provider told it. `response_metadata` may also
-        hold `reasoning` and `extra_content`, which some providers want to be sent back with the message.
+        hold `UNMET`, and `reasoning` and `extra_content`, which some providers want to be sent back with it.
 
         Raises:
             ModelError: for good, after all retries. Nothing of a broken reply is returned.

@@ -52,6 +52,8 @@ class Rest:
     checkpoint_id: str
     answer: str = ""
     """Text of the last model message of the turn."""
+    unmet: str = ""
+    """Why what was asked was not done, where the model knows that for certain; never of a language model."""
     questions: tuple[OpenQuestion, ...] = ()
     """Open questions without a standing answer, in the model's order."""
     usage: dict[str, Any] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from typing import Any
 
 from graph_agent.ports.spending import told_usage
 from graph_agent.session.api import Rest, RestStatus
-from graph_agent.session.run import last_answer
+from graph_agent.session.run import last_answer, last_unmet
 
 __all__ = ["outcome_of", "rest_of"]
 
@@ -30,6 +30,7 @@ def rest_of(status: RestStatus, thread_id: str, checkpoint_id: str, values: Mapp
         thread_id=thread_id,
         checkpoint_id=checkpoint_id,
         answer=last_answer(values),
+        unmet=last_unmet(values) if status == "done" else "",
         usage=told_usage(turn.get("usage")),
         error=f"the turn was paused at a limit: {why}" if why else None,
         budget=str(at_limit.get("budget") or ""),

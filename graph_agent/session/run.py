@@ -11,13 +11,14 @@ from langgraph.types import Command
 from graph_agent.graph.life import Life
 from graph_agent.graph.observation import COMPLETION_TOOL
 from graph_agent.ports import clock_time
+from graph_agent.ports.model import UNMET
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
-__all__ = ["GraphRun", "Position", "Ran", "last_answer"]
+__all__ = ["GraphRun", "Position", "Ran", "last_answer", "last_unmet"]
 
 _SUPERSTEPS = 1_000_000
 """The framework's own limit, out of the way: turns are limited by their steps."""
@@ -149,3 +150,9 @@ def last_answer(values: Mapping[str, Any]) -> str:
         if message.type == "human":
             break
     return ""
+
+
+def last_unmet(values: Mapping[str, Any]) -> str:
+    """Why what was asked was not done, where the reply that the turn ended with knows."""
+    messages: list[BaseMessage] = values.get("messages") or []
+    return str(messages[-1].response_metadata.get(UNMET) or "") if messages else ""

@@ -58,6 +58,22 @@ def test_an_english_chain_does_its_work_and_tells_it_in_english(tmp_path: Path) 
     assert (command.workspace / "my notes/to do.txt").read_text() == "one\n2 2\nit's three\n"
     assert done.stdout.startswith("(offline command mode, no model: ")
     assert done.stdout.endswith("Error: The command failed: exit code 1.\n\nThe 1 command after it did not run.\n")
+    assert (done.returncode, done.stderr.splitlines()[-3]) == (1, "graph-agent: not done: false")
+
+
+def test_a_message_that_is_not_understood_fails_and_help_does_not(tmp_path: Path) -> None:
+    command = Command(tmp_path, settings=NO_SANDBOX)
+
+    lost, told = command.run_json("make me a website")
+    refused, _ = command.run_json("run false", "--thread", "t")
+
+    assert (lost, told["status"], told["error"]) == (
+        1,
+        "failed",
+        "the message was not understood; nothing was done",
+    )
+    assert command("run", "help").returncode == 0
+    assert (refused, command("run", "--resume", "t", "--reject", "all").returncode) == (3, 0)
 
 
 def test_a_chinese_chain_does_its_work_and_tells_it_in_chinese(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def _recover(children: Children, guide: Guide, call: str) -> None:
     decision = {"r": ("--retry", _short(call)), "c": ("--cancel", _short(call))}
     chosen = decision.get(key, ("--done", _short(call), "--result", _CHARGED))
     children.run("recover", "demo", *chosen, *_ending(children))
+    guide.say("The next process finds the call broken off, and does with it what you decided.")
     children.run("run", "--resume", "demo")
     children.show(CHARGES)
     guide.say(
@@ -106,7 +107,7 @@ def _ending(children: Children) -> tuple[str, ...]:
 def _look(children: Children, guide: Guide, before: str) -> None:
     guide.title("5/6  The record. Every step is a checkpoint, and two of them can be compared.")
     children.run("calls", "demo")
-    children.run("history", "demo")
+    children.run("history", "demo", "--last", "8")
     children.run("diff", before[-8:], _decided_after(children, before)[-8:])
     guide.say("Minus: what the killed process wrote last. Plus: the same call after your decision.")
 

@@ -43,4 +43,7 @@ def next_step(thread_id: str, database: Path) -> str:
     """What happens after an answer, which by itself runs nothing."""
     with Reader.open(database) as reader:
         owner = reader.owner(thread_id)
-    return f"the process that has the thread open goes on by itself; if none has: graph-agent resume {owner}"
+        holder = reader.thread(owner).holder
+    if holder is None:
+        return f"go on with: graph-agent resume {owner}"
+    return f"process {holder.pid} has the thread open and goes on by itself"

@@ -7,12 +7,14 @@ from typing import Any
 
 from graph_agent.calls import STATUSES
 from graph_agent.cli.views.call import whole_call
-from graph_agent.cli.views.screen import local_time, print_json_list, print_lines
+from graph_agent.cli.views.screen import clipped, local_time, print_json_list, print_lines
 from graph_agent.cli.views.table import short_ids, table
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
 
 __all__ = ["call_json", "call_name", "call_table", "list_calls"]
+
+_MOST_OF_COMMAND = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,8 @@ def _read(database: Path, text: str | None) -> _Ledger:
 
 def _about(view: CallView) -> str:
     record = view.record
-    about = record.get("display") or record["tool_name"]
+    display = record.get("display")
+    about = _with_command(record, display) if display else record["tool_name"]
     if record.get("outside_sandbox"):
         about += " (outside the sandbox)"
     if view.answer is not None and record["status"] in ("awaiting_approval", "interrupted"):
@@ -143,4 +146,13 @@ def _about(view: CallView) -> str:
     why = record.get("error_msg") or (
         record.get("reason") if record["status"] in ("cancelled", "interrupted") else ""
     )
-    return f"{about} ({why})" if why else about
+    return f"{about} ({why})" if why and not about.endswith(why) else about
+
+
+def _with_command(record: Mapping[str, Any], display: str) -> str:
+    """What a command came to is told behind it: alone it says nothing of what ran."""
+    command = (record.get("arguments") or {}).get("command")
+    is_over = record["status"] in ("success", "error")
+    if record["tool_name"] != "bash" or not is_over or not isinstance(command, str) or display[:1] == "$":
+        return display
+    return f"$ {clipped(' '.join(command.split()), _MOST_OF_COMMAND)}: {display}"

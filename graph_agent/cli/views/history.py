@@ -16,20 +16,26 @@ _WITHOUT_NODE = {"input": "(input)", "loop": "START", "fork": "(fork)", "update"
 """What made a checkpoint that no node made."""
 
 
-def show_history(database: Path, text: str, workspace: str | None, *, as_json: bool) -> None:
-    """Print the checkpoints of the thread that the text means."""
+def show_history(
+    database: Path, text: str, workspace: str | None, *, last: int | None = None, as_json: bool
+) -> None:
+    """Print the checkpoints of the thread that the text means; the `last` so many, where that is given."""
     with reading(database) as reader:
         thread_id = reader.resolve(text, workspace).thread_id
         entries = reader.history(thread_id)
     if as_json:
-        print_json({"thread_id": thread_id, "checkpoints": [asdict(entry) for entry in entries]})
+        print_json({"thread_id": thread_id, "checkpoints": [asdict(entry) for entry in entries[:last]]})
         return
     short = short_ids(entry.checkpoint_id for entry in entries)
     short_call = short_ids(call_id for entry in entries for call_id in entry.calls)
     is_one_line = all(new.parent_id in (old.checkpoint_id, None) for new, old in pairwise(entries))
     origin = () if is_one_line else ("FROM",)
     head = ("CHECKPOINT", *origin, "WHEN", "STEP", "NODE", "CALLS", "CHANGED")
-    print_lines(table(head, [_row(entry, short, short_call, has_origin=not is_one_line) for entry in entries]))
+    print_lines(
+        table(head, [_row(entry, short, short_call, has_origin=not is_one_line) for entry in entries[:last]])
+    )
+    if last is not None and last < len(entries):
+        print_lines([f"… {len(entries) - last} earlier ones"])
 
 
 def _row(

@@ -138,7 +138,7 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
     yield from _section("calls", call_table(found.calls, shared) if found.calls else iter(()))
     yield from _section("in the background", _shell_lines(found))
     yield from _section("todo", iter(checklist(todo)))
-    yield from _section("values", _value_lines(_other_values(found), full=full))
+    yield from _section("values", _value_lines(_other_values(found), _notes(found), full=full))
     for name, messages in _conversations(values).items():
         yield from _section(escape(name), _conversation_lines(messages, full=full))
 
@@ -185,9 +185,16 @@ def _write_lines(found: Inspection, *, full: bool) -> Iterator[str]:
         yield line if full else _cut(line)
 
 
-def _value_lines(values: Mapping[str, Any], *, full: bool) -> Iterator[str]:
+def _notes(found: Inspection) -> Mapping[str, str]:
+    """What is to be said of a value, by its name, where it alone would mislead."""
+    if any(view.record.get("rule") == "bypassPermissions" for view in found.calls):
+        return {"mode": " (calls ran under bypassPermissions, which is never kept)"}
+    return {}
+
+
+def _value_lines(values: Mapping[str, Any], notes: Mapping[str, str], *, full: bool) -> Iterator[str]:
     for name, value in values.items():
-        line = f"{escape(name)} = {_json(value)}"
+        line = f"{escape(name)} = {_json(value)}{notes.get(name, '')}"
         yield line if full else _cut(line)
 
 

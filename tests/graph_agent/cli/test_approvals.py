@@ -67,10 +67,7 @@ def test_a_rejection_waits_for_its_thread_with_who_gave_it(rows: Rows) -> None:
     told = text_of(rows, "approvals", "reject", "call_a", "--reason", "use ninja")
 
     by = f"cli pid {os.getpid()}"
-    assert told == (
-        "reject: call_a of thread t1\n"
-        "the process that has the thread open goes on by itself; if none has: graph-agent resume t1\n"
-    )
+    assert told == ("reject: call_a of thread t1\ngo on with: graph-agent resume t1\n")
     assert text_of(rows, "approvals", "list") == (
         f"call_a was answered: reject by {by}; its thread has not taken it in\n"
     )

@@ -35,3 +35,7 @@ def test_no_status_is_without_a_code() -> None:
 def test_open_approvals_end_with_3_and_recovery_wins_over_them() -> None:
     assert exit_for(rest("awaiting_approval", questions=(_APPROVAL,))) == 3
     assert exit_for(rest("awaiting_approval", questions=(_APPROVAL, _RECOVERY))) == 4
+
+
+def test_a_turn_whose_answer_tells_that_nothing_was_done_has_failed() -> None:
+    assert exit_for(rest("done", "Not understood", unmet="not understood")) == 1

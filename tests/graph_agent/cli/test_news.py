@@ -19,6 +19,18 @@ def test_a_call_is_one_line_with_status_time_and_reason() -> None:
     assert told == "bash ls - error N s: exit code 3\nwrite_file a.txt - cancelled: not now\n"
 
 
+def test_what_becomes_of_an_interrupted_call_that_does_not_run_again_is_a_decision() -> None:
+    stream = io.StringIO()
+    news = News(stream)
+
+    news(1, CallEnded("c1", "bash", "interrupted", "$ make", reason="outcome_unknown"))
+    news(2, CallEnded("c1", "bash", "cancelled", "$ make", reason="outcome_unknown"))
+
+    assert stream.getvalue() == (
+        "bash $ make - interrupted: outcome_unknown\nbash $ make - cancelled, as was decided\n"
+    )
+
+
 def test_nothing_of_a_note_is_obeyed_by_the_terminal() -> None:
     stream = io.StringIO()
 

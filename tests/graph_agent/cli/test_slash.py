@@ -16,7 +16,15 @@ from tests.fakes.scripted_session import ScriptedSession
 
 @pytest.mark.parametrize(
     ("text", "is_one"),
-    [("/help", True), ("help", False), ("/a\nb", False), ("a /help", False), ("/", True), ("!ls\n", True)],
+    [
+        ("/help", True),
+        ("help", False),
+        ("/a\nb", False),
+        ("a /help", False),
+        ("/etc/hosts is gone", False),
+        ("/", True),
+        ("!ls\n", True),
+    ],
 )
 def test_a_command_is_one_line_behind_a_slash_or_all_behind_an_exclamation_mark(text: str, is_one: bool) -> None:
     assert is_command(text) == is_one
@@ -63,6 +71,10 @@ async def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
         "there is no mode 'yolo'; choose one of default, acceptEdits, plan, auto, dontAsk",
     ]
     assert talk.session.mode == "plan"
+
+
+async def test_a_line_that_begins_with_a_path_is_a_message(tmp_path: Path) -> None:
+    assert await _Talk(tmp_path).slash.run("/tmp is full") == Say("/tmp is full")
 
 
 async def test_an_unknown_command_is_named_literally(tmp_path: Path) -> None:

@@ -21,16 +21,33 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("/review a.py", "Read a.py."),
         ("/review a.py\n", "Read a.py."),
-        ("/reviews a.py", "/reviews a.py"),
+        ("/review\ta.py", "Read a.py."),
+        (" /reviews a.py", " /reviews a.py"),
         ("/review\nsecond line", "/review\nsecond line"),
         ("see /review", "see /review"),
         ("/usr/bin/env is gone", "/usr/bin/env is gone"),
+        ("/tmp is full", "/tmp is full"),
+        ("// is a comment", "// is a comment"),
+        ("/ is a division", "/ is a division"),
     ],
 )
 def test_a_line_that_is_a_command_of_ones_own_stands_for_its_message(
     commands: Path, text: str, message: str
 ) -> None:
     assert message_typed(text, commands, trusted_once=False) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/reviews a.py", r"no command of yours; did you mean /review\? A line that begins with a blank is sent"),
+        ("/model gpt-9", "/model is a command of the chat"),
+        ("/", "/ is no command of yours"),
+    ],
+)
+def test_a_command_that_is_none_is_not_sent_to_the_model(commands: Path, text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        message_typed(text, commands, trusted_once=False)
 
 
 def test_an_empty_command_is_nothing_to_do(commands: Path) -> None:

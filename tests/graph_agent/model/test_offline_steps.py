@@ -2,7 +2,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from graph_agent.model.offline_commands import ListFiles, RunShell
 from graph_agent.model.offline_plan import Call, Result
-from graph_agent.model.offline_steps import finished_since, newest_prompt, step_of
+from graph_agent.model.offline_steps import Ended, finished_since, newest_prompt, step_of
 
 TOOLS = frozenset(("ls", "bash"))
 COMMANDS = (ListFiles("src"), RunShell("make"), ListFiles())
@@ -16,7 +16,7 @@ def test_the_results_at_hand_say_which_call_comes_next() -> None:
     assert steps == [
         Call("ls", {"path": "src"}),
         Call("bash", {"command": "make"}),
-        "src:\na.py\n\nNot done: make\nno\n\nThe 1 command after it did not run.",
+        Ended("src:\na.py\n\nNot done: make\nno\n\nThe 1 command after it did not run.", "not done: make"),
     ]
 
 

@@ -22,18 +22,22 @@ def test_the_table_says_why_a_call_ended_as_it_did() -> None:
     bare = record_of("success", "call_d", reason="allowed")
     del bare["risk"]
     calls = [
-        CallView("t1", record_of("error", error_msg="exit code 2", display="make", ended_at="9")),
+        CallView("t1", record_of("error", error_msg="exit code 2", display="$ make: no rule", ended_at="9")),
         CallView("t1", record_of("cancelled", "call_b", reason="stopped by user", display="make")),
         CallView("t1", record_of("awaiting_approval", "call_c", reason="asks", display="make"), _ANSWER),
         CallView("t1", bare),
+        CallView("t1", record_of("success", "call_e", display="exit code 0", arguments={"command": "make\n  all"})),
+        CallView("t1", record_of("error", "call_f", display="no such file", error_msg="no such file")),
     ]
 
     assert list(call_table(calls, frozenset())) == [
         "CALL    STATUS             RISK    TOOL  TRY  WHEN  ABOUT",
-        "call_a  error              medium  bash  1    9     make (exit code 2)",
+        "call_a  error              medium  bash  1    9     $ make: no rule (exit code 2)",
         "call_b  cancelled          medium  bash  1          make (stopped by user)",
         "call_c  awaiting_approval  medium  bash  1          make (reject by chat, not taken in yet)",
         "call_d  success            -       bash  1          bash",
+        "call_e  success            medium  bash  1          $ make all: exit code 0",
+        "call_f  error              medium  bash  1          $ make: no such file",
     ]
 
 

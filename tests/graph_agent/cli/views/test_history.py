@@ -20,3 +20,8 @@ def test_the_newest_comes_first_and_the_head_is_marked(
     assert headings.split() == ["CHECKPOINT", "WHEN", "STEP", "NODE", "CALLS", "CHANGED"]
     assert newest.startswith(f"{head[-8:]} *  ")
     assert "reasoning" in newest
+
+    show_history(path, "", None, last=1, as_json=False)
+
+    *rows, told = capsys.readouterr().out.splitlines()
+    assert (len(rows), rows[1].split()[0], told.startswith("… ")) == (2, head[-8:], True)

@@ -40,9 +40,5 @@ def test_deciding_all_tells_each_and_nothing_where_nothing_is_left(rows: Rows) -
 
     told = text_of(rows, "recover", "t1", "--all", "done", "--result", "built")
 
-    assert told == (
-        "done: call_a of thread t1\n"
-        "done: call_b of thread t1\n"
-        "the process that has the thread open goes on by itself; if none has: graph-agent resume t1\n"
-    )
+    assert told == ("done: call_a of thread t1\ndone: call_b of thread t1\ngo on with: graph-agent resume t1\n")
     assert text_of(rows, "recover", "--all", "cancel") == "Nothing was broken off.\n"
