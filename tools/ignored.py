@@ -11,6 +11,8 @@ from tools.suspicion import NONE, Suspicion
 __all__ = ["IgnoreRules", "is_hidden"]
 
 _MAX_BYTES = 1024 * 1024
+_FOLDER = "ps_d"
+"""The group of a pattern's expression that found the end of a folder's name."""
 
 
 def is_hidden(name: str) -> bool:
@@ -33,9 +35,10 @@ class IgnoreRules:
             return False
         for folder in self._folders_above(path):
             relative = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
-            verdict = self._spec(folder).check_file(relative).include
-            if verdict is not None:
-                return verdict
+            spec = self._spec(folder)
+            told = spec.check_file(relative)
+            if told.include or (told.index is not None and _is_of(spec, told.index, relative)):
+                return bool(told.include)
         return False
 
     def suspects(self, folder: Path, names: Sequence[str]) -> list[str]:
@@ -69,13 +72,19 @@ class IgnoreRules:
         return self._lines[folder]
 
 
+def _is_of(spec: GitIgnoreSpec, index: int, path: str) -> bool:
+    """Whether a pattern speaks of the path, and not just of a folder above it, which would say no more."""
+    found = spec.patterns[index].match_file(path)
+    return found is None or found.match.groupdict().get(_FOLDER) is None or found.match.end(_FOLDER) == len(path)
+
+
 def _lines(path: Path) -> list[str]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return []
     try:
-        return os.read(fd, _MAX_BYTES).decode("utf-8", "replace").splitlines()
+        return os.read(fd, _MAX_BYTES).decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n")
     except OSError:
         return []
     finally:

@@ -16,10 +16,14 @@ _LIMIT_BYTES = 1_000_000
 
 
 def log_privately() -> None:
-    """Send what is logged, by us or by a library, to the log file instead of the terminal: all with `--debug`."""
+    """Send what is logged or warned of, by us or by a library, to the log file instead of the terminal.
+
+    All of it with `--debug`.
+    """
     if os.environ.get("GRAPH_AGENT_DEBUG"):
         logging.getLogger().setLevel(logging.DEBUG)
     logging.getLogger().addHandler(_PrivateFile(_log_file()))
+    logging.captureWarnings(capture=True)
 
 
 def log_traceback(error: BaseException) -> Path | None:

@@ -27,6 +27,27 @@ def test_the_nearest_ignore_file_that_speaks_decides(
     assert IgnoreRules(tmp_path).ignores(tmp_path / path, is_folder=is_folder) is ignored
 
 
+@pytest.mark.parametrize(
+    ("inner", "ignored"),
+    [
+        (b"!sub/\n", True),
+        (b"!*/\n", True),
+        (b"!x.log\n", False),
+        (b"!*\n", False),
+        (b"\xef\xbb\xbf!x.log\r\n", False),
+        ("\u2028!x.log\n".encode(), True),
+    ],
+)
+def test_letting_a_folder_pass_says_nothing_of_its_files_and_lines_end_as_for_git(
+    tmp_path: Path, inner: bytes, ignored: bool
+) -> None:
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "a" / "sub").mkdir(parents=True)
+    (tmp_path / "a" / ".gitignore").write_bytes(inner)
+
+    assert IgnoreRules(tmp_path).ignores(tmp_path / "a" / "sub" / "x.log", is_folder=False) is ignored
+
+
 def test_nothing_outside_the_root_is_ignored(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*\n")
 

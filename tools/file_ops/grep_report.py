@@ -52,9 +52,9 @@ class GrepReport:
             self._show(name if self.mode == "files_with_matches" else f"{name}:{len(hits)}")
 
     def add_binary(self, name: str, is_match: bool) -> None:
-        """Take in a file that is no text: named where it matches, never shown."""
-        self._binary += 1
+        """Take in a file that is no text: named and counted where it matches, never shown."""
         if is_match:
+            self._binary += 1
             self._show(f"{name}: binary file matches")
 
     def told(self, found: Walk, searched: int) -> ToolResult:

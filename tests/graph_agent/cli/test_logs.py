@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.logs import log_privately, log_traceback
+from tests.fakes.openai_server import TC, FakeOpenAI
+from tests.scenarios.command import Command
 
 
 @pytest.fixture
@@ -14,6 +16,7 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
     before = list(logging.getLogger().handlers)
     yield tmp_path / "data" / "logs" / "graph-agent.log"
+    logging.captureWarnings(capture=False)
     for handler in [one for one in logging.getLogger().handlers if one not in before]:
         logging.getLogger().removeHandler(handler)
         handler.close()
@@ -39,3 +42,15 @@ def test_a_traceback_names_the_error_and_the_line(log: Path) -> None:
 
     assert path == log
     assert log.read_text().splitlines()[-1] == "KeyError: 'gone'"
+
+
+def test_what_a_library_warns_of_goes_to_the_file_and_not_to_the_terminal(tmp_path: Path) -> None:
+    with FakeOpenAI([TC("c1", "glob", {"pattern": "*"})], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        (command.workspace / ".gitignore").write_text("[[]id]\n")
+        (command.workspace / "a.txt").touch()
+
+        done = command("run", "look")
+
+    log = tmp_path / "home" / "data" / "logs" / "graph-agent.log"
+    assert (done.returncode, "Warning" in done.stderr, "FutureWarning" in log.read_text()) == (0, False, True)

@@ -148,6 +148,7 @@ async def test_a_binary_file_is_named_and_not_shown(around: ToolSurroundings) ->
     _write(around, {"a.bin": b"\0\1hit\xff\n", "b.txt": b"hit\n"})
 
     assert (await _grep(around, "hit")).output == "a.bin: binary file matches\nb.txt:1:hit\n[1 binary]"
+    assert (await _grep(around, "other")).output == "No match for 'other' in 2 files."
 
 
 async def test_a_huge_line_is_cut_around_the_match_and_other_files_still_come(around: ToolSurroundings) -> None:
