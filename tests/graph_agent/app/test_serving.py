@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 _OPTIONS = ("--no-browser", "--no-reload", "--allow-blocking")
-_LEAVES_A_TRACE = "echo begun >> effects; sleep 8"
+_LEAVES_A_TRACE = "echo begun >> effects; until [ -e enough ]; do sleep 0.2; done"
 
 
 class Server:
@@ -121,6 +121,7 @@ def test_a_call_that_ran_when_the_server_was_killed_is_interrupted_and_not_run_t
             server.post(f"/threads/{thread}/runs", assistant_id="agent", command=answered(question, "approve"))
             until((command.workspace / "effects").exists)
             held = command("run", "hello", "--resume", thread)
+        (command.workspace / "enough").touch()
         seen = command.json("calls", thread)["calls"]
         with serving(command, thread) as server:
             broken = asked(server.run(thread, input=None))
