@@ -5,7 +5,7 @@ Light on purpose: `--help` and `--version` load nothing but Typer; every command
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,11 +21,12 @@ from graph_agent.cli.doctor import doctor_command
 from graph_agent.cli.graph import graph_command
 from graph_agent.cli.history import history_command
 from graph_agent.cli.inspect import inspect_command
+from graph_agent.cli.late import LateCommands, LateGroup, single
 from graph_agent.cli.mcp import mcp_app
 from graph_agent.cli.memory import memory_app
 from graph_agent.cli.model import model_app
 from graph_agent.cli.options import DEBUG_HELP
-from graph_agent.cli.plain import PlainCommand, ResumingCommand, RootGroup
+from graph_agent.cli.plain import ResumingCommand, write_examples
 from graph_agent.cli.policy import policy_app
 from graph_agent.cli.recover import recover_command
 from graph_agent.cli.threads import threads_app
@@ -35,6 +36,50 @@ from graph_agent.cli.version import tell_version
 
 __all__ = ["app", "main"]
 
+_PROGRAMS = {
+    "chat": single(commands.chat),
+    "run": single(commands.run, ResumingCommand),
+    "resume": single(commands.resume),
+    "inspect": single(inspect_command),
+    "fork": single(fork_command),
+    "rewind": single(rewind_command),
+    "compact": single(compact_command),
+    "calls": single(calls_command),
+    "recover": single(recover_command),
+    "history": single(history_command),
+    "graph": single(graph_command),
+    "diff": single(diff_command),
+    "doctor": single(doctor_command),
+    "demo": single(demo_command),
+    "threads": threads_app,
+    "approvals": approvals_app,
+    "policy": policy_app,
+    "tools": tools_app,
+    "memory": memory_app,
+    "config": config_app,
+    "mcp": mcp_app,
+    "model": model_app,
+}
+"""What the program can be told to do, in the order of its help."""
+
+
+class _Root(LateGroup):
+    """The program itself, whose options about completion may stand without the name of a shell."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = LateCommands(_PROGRAMS)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Examples to begin with."""
+        write_examples(ctx.command_path, formatter)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As for `run --resume`: an empty name is put in for the one that was left out."""
+        bare = [name for name in ("--install-completion", "--show-completion") if args[:2] == [name]]
+        return super().parse_args(ctx, [*bare, ""] if bare else args)
+
+
 app = typer.Typer(
     name="graph-agent",
     help="A terminal coding agent you can kill: every tool call is a durable record.",
@@ -42,30 +87,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     invoke_without_command=True,
-    cls=RootGroup,
+    cls=_Root,
 )
-app.command(cls=PlainCommand)(commands.chat)
-app.command(cls=ResumingCommand)(commands.run)
-app.command(cls=PlainCommand)(commands.resume)
-app.command("inspect", cls=PlainCommand)(inspect_command)
-app.command("fork", cls=PlainCommand)(fork_command)
-app.command("rewind", cls=PlainCommand)(rewind_command)
-app.command("compact", cls=PlainCommand)(compact_command)
-app.command("calls", cls=PlainCommand)(calls_command)
-app.command("recover", cls=PlainCommand)(recover_command)
-app.command("history", cls=PlainCommand)(history_command)
-app.command("graph", cls=PlainCommand)(graph_command)
-app.command("diff", cls=PlainCommand)(diff_command)
-app.command("doctor", cls=PlainCommand)(doctor_command)
-app.command("demo", cls=PlainCommand)(demo_command)
-app.add_typer(threads_app, name="threads")
-app.add_typer(approvals_app, name="approvals")
-app.add_typer(policy_app, name="policy")
-app.add_typer(tools_app, name="tools")
-app.add_typer(memory_app, name="memory")
-app.add_typer(config_app, name="config")
-app.add_typer(mcp_app, name="mcp")
-app.add_typer(model_app, name="model")
 
 
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from graph_agent.cli.options import DATABASE_HELP, DEBUG_HELP
 
-__all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "RootGroup", "StartingCommand"]
+__all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "StartingCommand", "write_examples"]
 
 
 _ANY_LENGTH = 1000
@@ -55,7 +55,7 @@ class PlainCommand(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Examples of the command."""
-        _write_examples(ctx.command_path, formatter)
+        write_examples(ctx.command_path, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer does, but complaints say what is wrong and not which library found it."""
@@ -109,20 +109,8 @@ class PlainGroup(TyperGroup):
         return [_plain(parameter) for parameter in super().get_params(ctx)]
 
 
-class RootGroup(PlainGroup):
-    """The program itself, whose options about completion may stand without the name of a shell."""
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Examples to begin with."""
-        _write_examples(ctx.command_path, formatter)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As for `ResumingCommand`: an empty name is put in for the one that was left out."""
-        bare = [name for name in ("--install-completion", "--show-completion") if args[:2] == [name]]
-        return super().parse_args(ctx, [*bare, ""] if bare else args)
-
-
-def _write_examples(path: str, formatter: Any) -> None:
+def write_examples(path: str, formatter: Any) -> None:
+    """What stands below the help of the command with this path."""
     from graph_agent.cli.examples import examples_of
 
     if lines := examples_of(path):

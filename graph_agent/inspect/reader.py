@@ -35,7 +35,7 @@ from graph_agent.inspect.search import Hit, read_hits
 from graph_agent.inspect.shells import RunningShell, read_shells
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
-from graph_agent.inspect.threads import FAMILY, ThreadSummary, most_urgent, read_threads, with_sub_agents
+from graph_agent.inspect.threads import FAMILY, ThreadSummary, most_urgent, owner_of, read_threads, with_sub_agents
 from graph_agent.inspect.transcript import Recent, TranscriptEntry, entries_of, read_recent, read_transcript
 from graph_agent.inspect.visits import Visits, read_visits
 from graph_agent.ports import Done, Grant, JournalRow
@@ -43,11 +43,6 @@ from graph_agent.ports import Done, Grant, JournalRow
 __all__ = ["Inspection", "Reader"]
 
 _WITHIN = "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id"
-
-_OWNER = """WITH RECURSIVE line(id, depth) AS (SELECT ?, 0 UNION SELECT t.parent_thread, depth + 1 FROM threads t
-    JOIN line ON t.thread_id = line.id
-    WHERE t.parent_call IS NOT NULL AND t.parent_thread IS NOT NULL AND depth < 100)
-    SELECT id FROM line WHERE id IN (SELECT thread_id FROM threads) ORDER BY depth DESC LIMIT 1"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +115,10 @@ class Reader:
         """Every thread, newest first."""
         return with_sub_agents(read_threads(self._database, read_lives(self._database)))
 
+    def workspaces(self) -> dict[str, str]:
+        """The workspace of every thread."""
+        return dict(self._database.rows("SELECT thread_id, workspace FROM threads"))
+
     def thread(self, thread_id: str) -> ThreadSummary:
         """One thread by its exact id.
 
@@ -138,8 +137,7 @@ class Reader:
 
     def owner(self, thread_id: str) -> str:
         """The thread that goes on with this one: itself, or of a sub-agent the one it works for in the end."""
-        found = self._database.rows(_OWNER, (thread_id,))
-        return str(found[0][0]) if found else thread_id
+        return owner_of(self._database, thread_id)
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         """The folders a thread may work in beside its workspace."""

@@ -10,7 +10,7 @@ from graph_agent.inspect.holder import Lease
 from graph_agent.inspect.ledger import OPEN_BY_THREAD, WORKS_FOR_NOBODY, load_json, views_of
 from graph_agent.inspect.lives import Lives
 
-__all__ = ["FAMILY", "ThreadSummary", "most_urgent", "read_threads", "with_sub_agents"]
+__all__ = ["FAMILY", "ThreadSummary", "most_urgent", "owner_of", "read_threads", "with_sub_agents"]
 
 FAMILY = """t.thread_id IN (WITH RECURSIVE family(id) AS (SELECT ? UNION SELECT c.thread_id FROM threads c
     JOIN family ON c.parent_thread = family.id WHERE c.parent_call IS NOT NULL) SELECT id FROM family)"""
@@ -39,6 +39,11 @@ _SELECT = f"""WITH open AS MATERIALIZED ({OPEN_BY_THREAD})
         SELECT 1 FROM writes w WHERE w.thread_id = t.thread_id AND w.checkpoint_ns = ''
         AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls, t.usage
     FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
+
+_OWNER = """WITH RECURSIVE line(id, depth) AS (SELECT ?, 0 UNION SELECT t.parent_thread, depth + 1 FROM threads t
+    JOIN line ON t.thread_id = line.id
+    WHERE t.parent_call IS NOT NULL AND t.parent_thread IS NOT NULL AND depth < 100)
+    SELECT id FROM line WHERE id IN (SELECT thread_id FROM threads) ORDER BY depth DESC LIMIT 1"""
 
 _NOTES_USAGE = 11
 """The schema version from which on the list notes what threads used."""
@@ -87,6 +92,12 @@ def read_threads(
     select = _SELECT if database.version >= _NOTES_USAGE else _SELECT.replace("t.usage", "NULL")
     rows = database.rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
     return [_summary(database, lives, row) for row in rows]
+
+
+def owner_of(database: ReadOnlyDatabase, thread_id: str) -> str:
+    """The thread that goes on with this one: itself, or of a sub-agent the one it works for in the end."""
+    found = database.rows(_OWNER, (thread_id,))
+    return str(found[0][0]) if found else thread_id
 
 
 def with_sub_agents(threads: Sequence[ThreadSummary]) -> list[ThreadSummary]:

@@ -1,7 +1,7 @@
 """`approvals`: what waits for an answer, and what came of giving one."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.ages import age_seconds, span_seconds, time_and_age
 from graph_agent.cli.views.calls import call_name
-from graph_agent.cli.views.screen import colored, print_json, print_lines
+from graph_agent.cli.views.screen import coloring, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
 
@@ -87,7 +87,7 @@ def _read(database: Path, wanted: Wanted) -> tuple[list[CallView], frozenset[str
             threads = _family(reader, wanted.thread)
             asked = [view for view in reader.approvals() if wanted.fits(view, threads)]
             of = {view.thread_id for view in asked}
-            workspaces = {one.thread_id: one.workspace for one in reader.threads() if one.thread_id in of}
+            workspaces = {thread: place for thread, place in reader.workspaces().items() if thread in of}
             return asked, reader.shared_call_ids(), workspaces
     except NothingYet:
         if wanted.thread is not None:
@@ -99,9 +99,10 @@ def _lines(
     waiting: list[CallView], answered: list[CallView], shared: frozenset[str], workspaces: dict[str, str]
 ) -> Iterator[str]:
     has_places = len(set(workspaces.values())) > 1
+    color = coloring()
     for view in waiting:
         place = f" in {workspaces[view.thread_id]}" if has_places else ""
-        yield from _question_lines(view, shared, place)
+        yield from _question_lines(view, shared, place, color)
         yield ""
     for view in answered:
         answer = view.answer
@@ -116,12 +117,14 @@ def _lines(
         yield "Nothing waits for an approval."
 
 
-def _question_lines(view: CallView, shared: frozenset[str], place: str) -> Iterator[str]:
+def _question_lines(
+    view: CallView, shared: frozenset[str], place: str, color: Callable[[str, str], str]
+) -> Iterator[str]:
     record = view.record
     risk = str(record.get("risk", "medium"))
     name = call_name(view.thread_id, record["call_id"], shared)
     about = escape(f"{name}  {record['tool_name']}")
-    yield f"{colored(about, 'heading')}  {colored(escape(risk.upper()), risk)}"
+    yield f"{color(about, 'heading')}  {color(escape(risk.upper()), risk)}"
     yield escape(f"  thread {view.thread_id}{place}, asked {time_and_age(record.get('asked_at'))}")
     if record.get("reason"):
         yield escape(f"  {record['reason']}")

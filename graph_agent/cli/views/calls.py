@@ -122,8 +122,7 @@ def _read(database: Path, text: str | None) -> _Ledger:
         with Reader.open(database) as reader:
             shared = reader.shared_call_ids()
             if text is None:
-                places = {one.thread_id: one.workspace for one in reader.threads()}
-                return _Ledger(reader.calls(brief=True), shared, places)
+                return _Ledger(reader.calls(brief=True), shared, reader.workspaces())
             target = reader.resolve(text)
             if target.kind == "call":
                 named = reader.call(target.thread_id, target.id)

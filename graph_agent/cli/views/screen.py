@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from graph_agent.cli.plainness import is_plain
 __all__ = [
     "clipped",
     "colored",
+    "coloring",
     "line_width",
     "local_time",
     "print_json",
@@ -83,8 +84,12 @@ def line_width() -> int | None:
 
 def colored(text: str, meaning: str) -> str:
     """The text in the colour of a status, risk or heading, where the output takes colour."""
-    code = _COLORS.get(meaning)
-    return f"\x1b[{code}m{text}\x1b[0m" if code and _takes_color() else text
+    return _in_color(text, meaning) if _takes_color() else text
+
+
+def coloring() -> Callable[[str, str], str]:
+    """`colored` for many texts: whether the output takes colour is found out once."""
+    return _in_color if _takes_color() else lambda text, _: text
 
 
 def speaks_unicode() -> bool:
@@ -130,6 +135,11 @@ def _character_width(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _in_color(text: str, meaning: str) -> str:
+    code = _COLORS.get(meaning)
+    return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 
 def _takes_color() -> bool:

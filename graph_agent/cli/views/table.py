@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from graph_agent.cli.escape import escape
-from graph_agent.cli.views.screen import clipped, colored, line_width, text_width
+from graph_agent.cli.views.screen import clipped, colored, coloring, line_width, text_width
 
 __all__ = ["labelled", "short_ids", "table"]
 
@@ -39,11 +39,14 @@ def table(
             widths[number] -= given
             left += given
         widths[-1] = max(left, 1)
+    color = coloring()
     for number, row in enumerate(cells):
         *front, last = row
-        parts = [_padded(_ended(cell, width), width, number) for cell, width in zip(front, widths, strict=False)]
-        shown = clipped(last, widths[-1])
-        parts.append(colored(shown, "heading" if number == 0 else last))
+        parts = []
+        for cell, width in zip(front, widths, strict=False):
+            shown = _ended(cell, width)
+            parts.append(color(shown, "heading" if number == 0 else shown) + " " * (width - text_width(shown)))
+        parts.append(color(clipped(last, widths[-1]), "heading" if number == 0 else last))
         yield (" " * _GAP).join(parts).rstrip()
 
 
@@ -85,7 +88,3 @@ def short_ids(among: Iterable[str]) -> Callable[[str], str]:
 
 def _ended(cell: str, width: int) -> str:
     return cell if text_width(cell) <= width else clipped(cell[::-1], width)[::-1]
-
-
-def _padded(cell: str, width: int, number: int) -> str:
-    return colored(cell, "heading" if number == 0 else cell) + " " * (width - text_width(cell))
