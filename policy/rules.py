@@ -1,8 +1,8 @@
 """The user's rules as values: `tool` or `tool(pattern)`, in three lists. Reading them, not matching them."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 __all__ = [
     "ARGUMENT_ALIASES",
@@ -19,7 +19,9 @@ TOOL_ALIASES = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
 ARGUMENT_ALIASES = {"path": "file_path", "old": "old_string", "new": "new_string"}
 
 # Servers call themselves and their tools what they like, with blanks and dots in it.
-_SHAPE = re.compile(r"\s*(?P<tool>[\w.*-]+|mcp__[^()\n]*?)\s*(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
+_SHAPE = re.compile(r"\s*(?P<tool>[\w.*-]+|(?i:mcp__)[^()\n]*?)\s*(?:\((?P<pattern>.*)\))?\s*\Z", re.DOTALL)
+
+_SERVER = re.compile(r"mcp__(?:(?!__)[^*])+")
 
 
 class BadRule(ValueError):
@@ -72,4 +74,14 @@ def parse_rules(*, allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Ite
     Raises:
         BadRule: one of the texts is no rule.
     """
-    return Rules(tuple(map(parse_rule, allow)), tuple(map(parse_rule, ask)), tuple(map(parse_rule, deny)))
+    strict = [
+        tuple(rule for text in texts for rule in _with_all_of_a_server(parse_rule(text))) for texts in (ask, deny)
+    ]
+    return Rules(tuple(map(parse_rule, allow)), *strict)
+
+
+def _with_all_of_a_server(rule: Rule) -> Iterator[Rule]:
+    """The rule, and where it names a server alone another for its tools: it would hold nothing back otherwise."""
+    yield rule
+    if _SERVER.fullmatch(rule.tool):
+        yield replace(rule, tool=f"{rule.tool}__*")

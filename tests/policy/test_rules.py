@@ -37,3 +37,18 @@ def test_three_lists_are_read() -> None:
 def test_a_rule_may_name_a_server_and_its_tool_as_they_call_themselves() -> None:
     assert parse_rule("mcp__customer.data platform__*").tool == "mcp__customer.data platform__*"
     assert parse_rule("mcp__a b__c (x)").pattern == "x"
+    assert parse_rule("MCP__A.b c__*").tool == "mcp__a.b c__*"
+
+
+def test_a_server_named_alone_holds_back_all_its_tools_and_lets_none_through() -> None:
+    named = ["mcp__github", "MCP__a b", "mcp__github__get"]
+
+    rules = parse_rules(allow=named, ask=named, deny=named)
+
+    alone = ["mcp__github", "mcp__a b", "mcp__github__get"]
+    strict = ["mcp__github", "mcp__github__*", "mcp__a b", "mcp__a b__*", "mcp__github__get"]
+    assert [[rule.tool for rule in part] for part in (rules.allow, rules.ask, rules.deny)] == [
+        alone,
+        strict,
+        strict,
+    ]
