@@ -6,7 +6,7 @@ A set also stands for itself: routers of web pages name folders `[id]`, and mode
 import re
 from dataclasses import dataclass
 
-__all__ = ["Anchored", "BadGlob", "GlobPattern", "anchored", "literal_start"]
+__all__ = ["Anchored", "BadGlob", "GlobPattern", "anchored", "entered", "literal_start"]
 
 _MAX_ALTERNATIVES = 256
 _WILD = re.compile(r"[*?\[{]")
@@ -76,6 +76,13 @@ def literal_start(pattern: str) -> str:
     parts = pattern.split("/")
     wild = next((at for at, part in enumerate(parts) if _WILD.search(part) or "\\" in part), len(parts))
     return "/".join(parts[:wild])
+
+
+def entered(place: Anchored) -> Anchored:
+    """The same search begun in the folder that the pattern names before its first wild part or its last."""
+    named = literal_start(place.pattern.rpartition("/")[0])
+    rest = place.pattern[len(named) :].removeprefix("/") or "**"
+    return Anchored(f"{place.folder.rstrip('/')}/{named}", f"./{rest}") if named not in ("", ".") else place
 
 
 def _relative(text: str) -> str:

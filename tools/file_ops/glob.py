@@ -18,7 +18,7 @@ from tools.base import (
     failure,
 )
 from tools.blocking import in_thread
-from tools.globbing import BadGlob, GlobPattern, anchored, literal_start
+from tools.globbing import Anchored, BadGlob, GlobPattern, anchored, entered, literal_start
 from tools.paths import PathRefused
 from tools.walking import Interest, Walk, shown_name, walk
 
@@ -48,11 +48,11 @@ class GlobTool(BaseTool):
     args_schema = GlobArgs
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
-        """The folder that is searched, wherever the pattern puts it, and the one below that the pattern names."""
+        """The folder that is searched, wherever the pattern puts it, and what below it the pattern names."""
         place = anchored(str(args.get("path", ".")), str(args.get("pattern", "")))
         named = literal_start(place.pattern)
-        below = f"{place.folder.rstrip('/')}/{named}"
-        return [PathTarget(place.folder), *([PathTarget(below)] if named not in ("", ".") else [])]
+        below = [f"{place.folder.rstrip('/')}/{named}"] if named not in ("", ".") else []
+        return [PathTarget(path) for path in dict.fromkeys((place.folder, *below, entered(place).folder))]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
         """What is looked for, and where."""
@@ -70,7 +70,7 @@ class GlobTool(BaseTool):
 
 
 def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
-    place = anchored(path, pattern)
+    place = _through_links(anchored(path, pattern), context)
     wanted = GlobPattern(place.pattern)
     root = context.resolve(place.folder)
     if not root.path.exists():
@@ -85,6 +85,14 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
         for file in found.newest(_MAX_FILES)
     ]
     return _told(shown, found, pattern)
+
+
+def _through_links(place: Anchored, context: ToolContext) -> Anchored:
+    """A search goes through no link but those that the pattern names: there it begins behind them."""
+    GlobPattern(place.pattern)
+    inner = entered(place)
+    as_named = context.resolve(place.folder).path.joinpath(inner.folder.removeprefix(place.folder).lstrip("/"))
+    return place if context.resolve(inner.folder).path == as_named else inner
 
 
 def _told(shown: list[str], found: Walk, pattern: str) -> ToolResult:

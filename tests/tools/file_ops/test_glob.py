@@ -125,3 +125,14 @@ async def test_a_stopped_call_ends_without_a_result(around: ToolSurroundings) ->
     context.cancellation.set()
 
     assert (await GlobTool().execute(pattern="*", context=context)).metadata == {"error_type": "cancelled"}
+
+
+async def test_a_link_that_the_pattern_names_is_gone_through(around: ToolSurroundings) -> None:
+    (around.workspace / "src" / "in").mkdir(parents=True)
+    (around.workspace / "src" / "in" / "a.py").touch()
+    (around.workspace / "link").symlink_to("src")
+
+    patterns = ["link/in/*.py", "./link/**/*.py", "link/in/a.py", "{link/in,none}/*.py", "*/in/*.py"]
+    found = [await _glob(around, pattern) for pattern in patterns]
+
+    assert ["src/in/a.py" in result.output for result in found] == [True, True, True, False, True]
