@@ -9,26 +9,24 @@ import errno
 import signal
 import sys
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.ask.approving import StopTurn
-from graph_agent.cli.ask.asking import Asking
+from graph_agent.cli.ask.keys import TakeBack
 from graph_agent.cli.ask.model import choose_model
-from graph_agent.cli.ask.prompt import Prompt
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.escape import escape
-from graph_agent.cli.exits import Exit, exit_for
+from graph_agent.cli.exits import Exit
 from graph_agent.cli.own_programs import OwnPrograms
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
 from graph_agent.cli.report import resume_lines
 from graph_agent.cli.resting import FAILED, has_fresh_budget, rest_lines, status_text
 from graph_agent.cli.setting import Setting, Visit
+from graph_agent.cli.settling import Settling
 from graph_agent.cli.slash import Back, Compact, Elsewhere, GoOn, Quit, Say, Slash, is_command
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.cli.turning import Turning
@@ -50,11 +48,13 @@ class Chat:
         self._story = Story(console)
         self._session: Conversation | None = None
         self._turning = Turning(terminal, self._story)
+        self._settling = Settling(terminal, console, self._story, self._turning)
         self._programs = OwnPrograms(terminal, console)
         self._ending: Exit | None = None
-        self._code = Exit.DONE
         self._may_send_queued = True
         """Whether the last turn ended so that the next message may follow by itself."""
+        self._tells_sent = False
+        """Whether the message that is sent now is one the screen has not shown at a prompt."""
         self._turns, self._sandbox = 0, ""
         self._used: dict[str, Any] = {}
 
@@ -83,20 +83,43 @@ class Chat:
                 self._tell_resume()
                 if self._session is not None:
                     await self._session.close()
-        return self._code
+        return self._settling.code
 
     async def _talk(self, first: asyncio.Task[str] | None) -> None:
         session, text = await self._opened(first)
-        await self._enter(session, self._visit, has_message=text is not None)
-        if text is not None:
-            while self._may_send_queued and await self._sent_queued():
-                pass
+        meanwhile = self._turning.meanwhile
+        if text is not None and not is_command(text):
+            meanwhile.first = text
+        await self._enter(session, self._visit)
+        if text is not None and not is_command(text) and not meanwhile.first:
+            self._may_send_queued = True  # It waits with others, and is what the person wants now.
+        elif text is not None:
+            meanwhile.first = ""
             await self._take(text)
         while True:
-            if self._turning.later:
-                await self._take(self._turning.later.pop(0))
-            elif not (self._may_send_queued and await self._sent_queued()):
-                await self._take(await self._terminal.message())
+            await self._take_next()
+
+    async def _take_next(self) -> None:
+        """What comes next: a command that was typed meanwhile, a message that waits, what is typed now."""
+        session = self._session
+        if session is None:
+            return
+        if command := await self._turning.meanwhile.due_command(session, in_order=self._may_send_queued):
+            await self._take(command)
+        elif not (self._may_send_queued and await self._sent_queued(session)):
+            text = await self._terminal.message(await self._waiting(session))
+            # Enter alone lets what waits be sent.
+            self._may_send_queued = self._may_send_queued or not text.strip()
+            await self._take(text)
+
+    async def _waiting(self, session: Conversation) -> TakeBack | None:
+        """Where what waits can be taken back from; None where nothing waits. It is said that it does."""
+        count = 0 if self._may_send_queued else len(await session.queued())
+        if not count:
+            return None
+        waits = "1 message waits" if count == 1 else f"{count} messages wait"
+        self._say(f"{waits}: Enter sends, Up takes the last one back")
+        return lambda: self._turning.meanwhile.take_back(session)
 
     async def _opened(self, first: asyncio.Task[str] | None) -> tuple[Conversation, str | None]:
         """The session and the first message, whichever is there sooner."""
@@ -121,14 +144,15 @@ class Chat:
         bus.subscribe(self._count)
         return await visit.opener(bus)
 
-    async def _enter(self, session: Conversation, visit: Visit, *, has_message: bool = False) -> None:
+    async def _enter(self, session: Conversation, visit: Visit) -> None:
         """What comes before any prompt: what was said, what broke off, what waits."""
         if visit.resumes:
+            await self._turning.meanwhile.keep_first(session)
             self._recall(session, visit.last_life)
         if session.model_name is None:
             await choose_model(session, self._terminal, self._say)
-        started = await self._turning.run(session, session.start(), may_queue=not has_message)
-        self._rested(await self._settled(session, started))
+        started = await self._turning.run(session, session.start())
+        self._rested(await self._settling.settled(session, started))
 
     async def _take(self, text: str) -> None:
         """One message or slash command."""
@@ -153,14 +177,14 @@ class Chat:
 
     async def _work(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> None:
         try:
-            self._rested(await self._settled(session, await self._turning.run(session, work)))
+            self._rested(await self._settling.settled(session, await self._turning.run(session, work)))
         except UsageError as refusal:
             self._say(str(refusal))
 
     async def _retry(self, session: Conversation) -> None:
         turns = self._turns
         try:
-            rest = await self._settled(session, await self._turning.run(session, session.continue_turn()))
+            rest = await self._settling.settled(session, await self._turning.run(session, session.continue_turn()))
         except UsageError as refusal:
             self._say(str(refusal))
             return
@@ -194,60 +218,37 @@ class Chat:
         self._session = None
         await left.close()
         try:
-            await rewind_here(self._setting.database, order, self._agrees)
+            await rewind_here(self._setting.database, order, self._settling.agrees)
         except AgentError as failure:
             self._say(str(failure))
         visit = self._setting.again(left)
         self._session = session = await self._open(visit)
         await self._enter(session, visit)
 
-    async def _agrees(self) -> bool:
+    async def _sent_queued(self, session: Conversation) -> bool:
+        """Send the oldest message typed while a turn ran; a failed or stopped turn leaves the others waiting."""
+        self._tells_sent = True
         try:
-            return (await self._terminal.answer("Go on? [y]es [n]o > ") or "").strip().lower() in ("y", "yes")
-        except (Interrupted, Left):
-            return False
-
-    async def _sent_queued(self) -> bool:
-        """Send the oldest message typed while a turn ran; a failed turn leaves the others waiting."""
-        session = self._session
-        if session is None:
-            return False
-        sent = await self._turning.run(session, session.send_queued())
+            sent = await self._turning.run(session, session.send_queued())
+        finally:
+            self._tells_sent = False
         if sent is not None:
-            self._rested(await self._settled(session, sent))
+            self._rested(await self._settling.settled(session, sent))
         return sent is not None
 
     def _rested(self, rest: Rest) -> None:
         """Say how a turn ended, where that is not plain to see."""
-        self._may_send_queued = rest.status not in FAILED
+        self._may_send_queued = rest.status not in FAILED and (rest.status != "stopped" or self._turning.goes_on)
         self._used = rest.thread_usage
         for text, style in rest_lines(rest, was_asked=has_fresh_budget(rest)):
             self._say(text, style)
 
     def _count(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
-        self._turns += isinstance(event, TurnStarted)
-
-    async def _settled(self, session: Conversation, rest: Rest) -> Rest:
-        """Ask what is open until nothing is, and whether to go on where a budget of the turn is used up."""
-        while rest.status in ("awaiting_approval", "interrupted") or has_fresh_budget(rest):
-            if has_fresh_budget(rest):
-                self._say(rest.error or "", "red")
-                if not await self._agrees():
-                    return rest
-                rest = await self._turning.run(session, session.continue_turn())
-                continue
-            asking = Asking(Prompt(session, self._terminal, self._story, self._console.width))
-            try:
-                await asking.ask_all(rest.questions)
-            except StopTurn:
-                rest = await self._turning.run(session, session.stop())
-                continue
-            except (Interrupted, Left):
-                left = [item for item in rest.questions if item.question.call_id not in asking.answered]
-                self._code = exit_for(replace(rest, questions=tuple(left)))
-                raise
-            rest = await self._turning.run(session, session.proceed())
-        return rest
+        if isinstance(event, TurnStarted):
+            self._turns += 1
+            if self._tells_sent and event.text:
+                self._say(f"> {event.text.split(chr(10))[0]}", "cyan")
+            self._tells_sent = False
 
     def _introduce(self) -> None:
         for line in self._setting.introduction():
@@ -270,9 +271,9 @@ class Chat:
         return "" if session is None else status_text(session, self._sandbox, self._used, self._console.width)
 
     def _left(self) -> int:
-        if self._code is not Exit.DONE:
+        if self._settling.code is not Exit.DONE:
             self._story.line(Text("Left with open questions; they stay open and nothing of them runs.", "yellow"))
-        return self._code
+        return self._settling.code
 
     async def _suspended(self, code: Exit) -> int:
         """Ended by a signal or a lost terminal: break off what runs so that a later life can go on from there."""

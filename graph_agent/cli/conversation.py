@@ -70,8 +70,16 @@ class Conversation(Protocol):
         """Run a turn on new text, and what it brings that is not the user's own words."""
         ...
 
-    async def queue(self, text: str) -> None:
-        """Keep a message, durably, until the thread is at rest."""
+    async def queue(self, text: str) -> int:
+        """Keep a message, durably, until the thread is at rest; returns its number."""
+        ...
+
+    async def queued(self) -> list[tuple[int, str]]:
+        """Number and text of each message that waits, oldest first."""
+        ...
+
+    async def take_back(self, number: int) -> bool:
+        """Whether the message still waited; then it is gone, and never sent."""
         ...
 
     async def send_queued(self) -> Rest | None:

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 from rich.text import Text
 
+from graph_agent.cli.ask.keys import Put
 from graph_agent.cli.ask.terminal import Terminal
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.exits import Exit
+from graph_agent.cli.meanwhile import Meanwhile
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
-from graph_agent.cli.slash import is_command
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.events import Event
 from graph_agent.session.api import Rest
@@ -31,43 +32,64 @@ class Turning:
         self._story = story
         self.running: asyncio.Task[Any] | None = None
         """The last turn, whether it has ended or not."""
-        self.later: list[str] = []
-        """Commands typed while a turn ran, and messages that had to wait for an earlier one; oldest first."""
+        self.meanwhile = Meanwhile(self._say, terminal.remember)
+        """What was typed while turns ran."""
+        self.goes_on = False
+        """Whether something was entered after the last turn had been stopped."""
+        self._is_taking_back = False
 
     def tell(self, number: int, event: Event) -> None:
         """Take in an event, also one that comes while nothing runs and a line is being typed."""
         self._terminal.show(lambda: self._story(number, event))
 
-    async def run(
-        self, session: Conversation, work: Coroutine[Any, Any, _Rested], *, may_queue: bool = True
-    ) -> _Rested:
-        """Run until the graph rests. Messages typed meanwhile are queued with the thread unless one comes first."""
+    async def run(self, session: Conversation, work: Coroutine[Any, Any, _Rested]) -> _Rested:
+        """Run until the graph rests; what is typed meanwhile waits."""
         self.running = running = asyncio.create_task(work)
         stopping: list[asyncio.Task[Rest]] = []
-        queueing: list[asyncio.Task[None]] = []
+        self.goes_on = False
+        entering: list[asyncio.Task[None]] = []
+        story = self._story
 
-        def keep(line: str) -> bool:
-            if is_command(line) or (line.strip() and not may_queue):
-                self.later.append(line)
-                self._story.line(marked(f"after this turn: {line}", "dim"))
-            elif line.strip():
-                queueing.append(asyncio.create_task(self._queue(session, line)))
+        def enter(line: str) -> bool:
+            if line.strip():
+                self.goes_on = bool(stopping)
+                entering.append(asyncio.create_task(self.meanwhile.enter(session, line)))
             return True
+
+        def back(put: Put) -> None:
+            entering.append(asyncio.create_task(self._take_back(session, put)))
 
         def stop(_code: Exit = Exit.INTERRUPTED) -> None:
             if not stopping and not running.done():
-                self._story.line(Text("stopping …", "yellow"))
+                story.line(Text("stopping …", "yellow"))
                 stopping.append(asyncio.create_task(session.stop()))
 
         with signals_caught(stop, signal.SIGINT):
-            async with self._terminal.watched(stop, keep, self._story.typed, self._story.hide):
+            async with self._terminal.watched(stop, enter, story.typed, story.hide, back):
                 while not running.done():
                     await asyncio.wait({running}, timeout=_TICK_SECONDS)
-                    self._story.tick()
-        await asyncio.gather(*stopping, *queueing)
-        self._story.rest()
+                    story.tick()
+                # Not after the keyboard is let go: what is taken back comes onto the line that is typed.
+                await _all_done(entering)
+        await asyncio.gather(*stopping, *entering)
+        story.rest()
         return running.result()
 
-    async def _queue(self, session: Conversation, line: str) -> None:
-        await session.queue(line)
-        self._story.line(marked(f"queued: {line}", "dim"))
+    async def _take_back(self, session: Conversation, put: Put) -> None:
+        if self._is_taking_back:
+            return
+        self._is_taking_back = True
+        try:
+            if (text := await self.meanwhile.take_back(session)) is not None:
+                put(text)
+        finally:
+            self._is_taking_back = False
+
+    def _say(self, text: str) -> None:
+        self._terminal.show(lambda: self._story.line(marked(text, "dim")))
+
+
+async def _all_done(tasks: list[asyncio.Task[None]]) -> None:
+    """Also those that are added while others are waited for."""
+    while under_way := [task for task in tasks if not task.done()]:
+        await asyncio.wait(under_way)

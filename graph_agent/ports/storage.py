@@ -147,7 +147,9 @@ class Barrier(Protocol):
 class Inbox(Protocol):
     """Messages that wait for their turn; durable before they are shown as queued."""
 
-    async def queue(self, thread_id: str, text: str, by: str) -> None: ...
+    async def queue(self, thread_id: str, text: str, by: str) -> int:
+        """Keep a message, durably; returns its id."""
+        ...
 
     async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
         """Id and text of each message not taken yet, oldest first.
@@ -155,6 +157,10 @@ class Inbox(Protocol):
         One whose message `inbox-ID` is in the transcript counts as taken: the transcript grows in the very
         transaction that stores the checkpoint, so no instant to die at makes a message lost or sent twice.
         """
+        ...
+
+    async def take_back(self, thread_id: str, message_id: int) -> bool:
+        """Forget a message that waits, in one step; False, and nothing is done, where it waits no more."""
         ...
 
     async def take(self, thread_id: str, message_id: int) -> None:

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Self
 
-from graph_agent.config.settings import Mode
-from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, Warned
 from graph_agent.graph.history import printable
 from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
@@ -15,7 +13,9 @@ from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.branching import go_back, judge_anew
 from graph_agent.session.compacting import compacted
 from graph_agent.session.drive import Drive
+from graph_agent.session.modes import chosen_mode
 from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.queue import Queue
 from graph_agent.session.rewinding import finish_broken_off, told_finished
 from graph_agent.session.sharing import begin, used_in
 from graph_agent.session.subagent import Answers
@@ -53,8 +53,8 @@ class Session:
     def __init__(self, thread: Thread, parts: SessionParts) -> None:
         self._thread = thread
         self._parts = parts
-        self._drive = Drive(thread, parts)
-        self._turns = Turns(thread, parts, self._drive)
+        self._drive, self._queue = Drive(thread, parts), Queue(parts.inbox, thread.thread_id, thread.by)
+        self._turns = Turns(thread, parts, self._drive, self._queue)
         self._answering = Answering(thread, parts, self._drive)
         parts.sub_agents.belong_to(self)
 
@@ -79,11 +79,7 @@ class Session:
         return self._parts.models.name
 
     async def model_names(self) -> tuple[str, ...]:
-        """The models there are to choose from.
-
-        Raises:
-            ModelError: they cannot be listed now.
-        """
+        """The models there are to choose from; raises ModelError when they cannot be listed now."""
         return await self._parts.models.names()
 
     async def switch_model(self, name: str) -> None:
@@ -116,13 +112,7 @@ class Session:
 
     @mode.setter
     def mode(self, mode: str) -> None:
-        if mode not in get_args(Mode):
-            raise UsageError(f"there is no mode {mode!r}; choose one of {', '.join(get_args(Mode))}")
-        if mode == "bypassPermissions":
-            raise UsageError(
-                "bypassPermissions can only be chosen when the program starts: --mode bypassPermissions"
-            )
-        self._drive.mode = mode
+        self._drive.mode = chosen_mode(mode)
 
     def offer(self) -> list[str]:
         """Names of the tools the model is offered now."""
@@ -141,11 +131,10 @@ class Session:
 
     async def purse(self) -> Purse:
         """What its sub-agents draw on: as one itself that of its parent, else what turn and thread may use."""
-        if self._thread.purse is not None:
-            return self._thread.purse
-        values = (await self._parts.run.position()).values
-        begin(self._drive.purse, self.thread_id, values, self._drive.afresh)
-        return self._drive.purse
+        if self._thread.purse is None:
+            values = (await self._parts.run.position()).values
+            begin(self._drive.purse, self.thread_id, values, self._drive.afresh)
+        return self._thread.purse or self._drive.purse
 
     async def start(self) -> Rest:
         """Settle what an earlier life left open, and show what still waits for a person.
@@ -165,9 +154,17 @@ class Session:
         """
         return await self._turns.send(text, brings)
 
-    async def queue(self, text: str) -> None:
-        """Keep a message for when the thread is at rest; it may be shown as queued when this returns."""
-        await self._parts.inbox.queue(self.thread_id, printable(text), self.by)
+    async def queue(self, text: str) -> int:
+        """Keep a message until the thread is at rest; once its number is returned it may be shown as queued."""
+        return await self._queue.add(text)
+
+    async def queued(self) -> list[tuple[int, str]]:
+        """Number and text of each message that waits, oldest first."""
+        return await self._queue.waiting()
+
+    async def take_back(self, number: int) -> bool:
+        """Whether the message still waited; then it is gone, and never sent."""
+        return await self._queue.take_back(number)
 
     async def send_queued(self) -> Rest | None:
         """Start a turn with the oldest queued message; None, and nothing is done, when none waits.

@@ -12,6 +12,7 @@ from graph_agent.session.api import Rest
 from graph_agent.session.branching import found_earlier
 from graph_agent.session.drive import Drive
 from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.queue import Queue
 from graph_agent.session.resting import outcome_of
 from graph_agent.session.run import Position
 
@@ -25,6 +26,7 @@ class Turns:
     thread: Thread
     parts: SessionParts
     drive: Drive
+    queue: Queue
 
     async def start(self) -> Rest:
         """See `Session.start`."""
@@ -53,18 +55,18 @@ class Turns:
 
     async def send_queued(self) -> Rest | None:
         """See `Session.send_queued`."""
-        waiting = await self.parts.inbox.waiting(self.thread.thread_id)
-        if not waiting:
-            return None
-        self._refuse_open_questions()
-        position = await self.parts.run.position()
-        if position.open_nodes == ("__start__",):
-            # The last life died between storing a message and taking it in: that one goes first, and whole.
-            return await self.continue_turn()
-        number, text = waiting[0]
-        rest = await self._send(await self.ready(), text, f"inbox-{number}")
-        await self.parts.inbox.take(self.thread.thread_id, number)
-        return rest
+        async with self.queue.oldest() as oldest:
+            if oldest is None:
+                return None
+            self._refuse_open_questions()
+            position = await self.parts.run.position()
+            if position.open_nodes != ("__start__",):
+                number, text = oldest
+                rest = await self._send(await self.ready(), text, f"inbox-{number}")
+                await self.parts.inbox.take(self.thread.thread_id, number)
+                return rest
+        # The last life died between storing a message and taking it in: that one goes first, and whole.
+        return await self.continue_turn()
 
     async def continue_turn(self) -> Rest:
         """See `Session.continue_turn`."""

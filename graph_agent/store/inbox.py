@@ -22,6 +22,13 @@ SELECT 1 + max(coalesce((SELECT max(id) FROM inbox), 0), coalesce((
 """
 
 
+_TAKE_BACK = """
+DELETE FROM inbox WHERE thread_id = ? AND id = ? AND taken_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id
+)
+"""
+
+
 class SqliteInbox:
     """The port `Inbox` over the database."""
 
@@ -29,14 +36,19 @@ class SqliteInbox:
         self._database = database
         self._clock = clock
 
-    async def queue(self, thread_id: str, text: str, by: str) -> None:
+    async def queue(self, thread_id: str, text: str, by: str) -> int:
         """See `Inbox.queue`: durable when this returns."""
         row = {"thread_id": thread_id, "text": storable(text), "by": storable(by), "at": self._clock.now()}
-        await self._database.write(lambda connection: connection.execute(_QUEUE, row))
+        return await self._database.write(lambda connection: connection.execute(_QUEUE, row).lastrowid or 0)
 
     async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
         """See `Inbox.waiting`."""
         return await self._database.run(lambda connection: connection.execute(_WAITING, (thread_id,)).fetchall())
+
+    async def take_back(self, thread_id: str, message_id: int) -> bool:
+        """See `Inbox.take_back`."""
+        values = (thread_id, message_id)
+        return await self._database.write(lambda connection: connection.execute(_TAKE_BACK, values).rowcount == 1)
 
     async def take(self, thread_id: str, message_id: int) -> None:
         """See `Inbox.take`."""

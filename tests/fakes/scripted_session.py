@@ -76,7 +76,8 @@ class ScriptedSession:
         """What was asked of the session, in order."""
         self.refusals: dict[str, str] = {}
         """Calls whose edits are refused, and with which words."""
-        self.queued: list[str] = []
+        self._queue: dict[int, str] = {}
+        self._last_number = 0
         self._turns = list(turns)
         self._opening = opening
         self._elsewhere = elsewhere
@@ -96,12 +97,21 @@ class ScriptedSession:
         self.bus.publish(TurnStarted(text))
         return await self._play(self._turns.pop(0))
 
-    async def queue(self, text: str) -> None:
+    async def queue(self, text: str) -> int:
         self._note("queue", text)
-        self.queued.append(text)
+        self._last_number += 1
+        self._queue[self._last_number] = text
+        return self._last_number
+
+    async def queued(self) -> list[tuple[int, str]]:
+        return list(self._queue.items())
+
+    async def take_back(self, number: int) -> bool:
+        self._note("take back", self._queue.get(number, ""))
+        return self._queue.pop(number, None) is not None
 
     async def send_queued(self) -> Rest | None:
-        return await self.send(self.queued.pop(0)) if self.queued else None
+        return await self.send(self._queue.pop(min(self._queue))) if self._queue else None
 
     async def continue_turn(self) -> Rest:
         self._note("continue")

@@ -35,23 +35,34 @@ def test_a_prompt_that_cannot_be_sent_yet_is_kept_and_sent_once_what_was_open_is
     assert (_said(server), _queued(command), server.faults) == (["go", "then this", "finally that"], 0, [])
 
 
-def test_a_message_typed_while_a_turn_runs_survives_a_kill_and_is_sent_next(tmp_path: Path) -> None:
-    script = [TC("c1", "bash", {"command": "touch begun; sleep 60"}), TXT("seen"), TXT("good night to you")]
+def test_what_is_typed_while_a_turn_runs_survives_a_kill_and_is_sent_next_but_for_what_was_taken_back(
+    tmp_path: Path,
+) -> None:
+    script = [TC("c1", "bash", {"command": "touch begun; sleep 60"}), TXT("seen"), TXT("so?"), TXT("good night")]
     with FakeOpenAI(script, strict=True) as server:
         command = Command(tmp_path, server.base_url)
+        own = tmp_path / "home" / "commands" / "say.md"
+        own.parent.mkdir(parents=True)
+        own.write_text("Say $ARGUMENTS to me.")
         arguments = ["-m", "graph_agent", "chat", "go", "--thread", "t1", "--mode", "bypassPermissions"]
         chat = PtyProgram(arguments, command.workspace, command.env)
         until((command.workspace / "begun").exists)
         chat.enters("good night")
         chat.sees("queued: good night")
+        chat.enters("/say goodbye")
+        chat.sees("queued: /say goodbye")
+        chat.enters("never mind")
+        chat.sees("queued: never mind")
+        chat.types("\x1b[A")
+        chat.sees("taken back: never mind")
         chat.signals(9)
         chat.ends()
         waiting = _queued(command)
         command("recover", "--cancel", "c1")
         code, result = command.run_json("--resume", "t1")
 
-    assert (waiting, code, result["answer"], _queued(command)) == (1, 0, "good night to you", 0)
-    assert (_said(server), server.faults) == (["go", "good night"], [])
+    assert (waiting, code, result["answer"], _queued(command)) == (2, 0, "good night", 0)
+    assert (_said(server), server.faults) == (["go", "good night", "Say goodbye to me."], [])
 
 
 def test_a_message_typed_while_a_turn_runs_is_sent_when_it_ends(tmp_path: Path) -> None:

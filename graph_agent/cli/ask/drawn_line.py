@@ -10,10 +10,9 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
-from prompt_toolkit.history import History
-from prompt_toolkit.input import Input
 
 from graph_agent.cli.ask.keys import Interrupted, Left, answer_keys, message_keys
+from graph_agent.cli.ask.lines import Lines
 from graph_agent.cli.ask.output import paste_plainly, prompt_output
 from graph_agent.cli.escape import escape
 
@@ -27,23 +26,17 @@ _ROOM_TO_TYPE = 8
 class DrawnLine:
     """The one line that is typed at a time."""
 
-    def __init__(
-        self,
-        source: Input,
-        suspend: Callable[[], None],
-        history: History | None,
-        completer: Completer | None,
-        status: Callable[[], str],
-    ) -> None:
-        self._source = source
+    def __init__(self, lines: Lines, completer: Completer | None, status: Callable[[], str]) -> None:
+        self._source = lines.source
+        self._unfinished = lines.unfinished
         self._status = status
         self._messages = self._prompt_session(
-            history=history,
+            history=lines.history,
             completer=completer,
             complete_while_typing=False,
-            key_bindings=message_keys(suspend, self._edit),
+            key_bindings=message_keys(lines.suspend, self._edit, self._unfinished.take_back),
         )
-        self._answers = self._prompt_session(key_bindings=answer_keys(suspend))
+        self._answers = self._prompt_session(key_bindings=answer_keys(lines.suspend))
         self._unshown: list[Callable[[], None]] = []
 
     @property
@@ -54,10 +47,12 @@ class DrawnLine:
     async def message(self) -> str:
         """Read a message; raises Interrupted or Left."""
         _leave_search(self._messages)
+        self._unfinished.put = self._put
         try:
             text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=self._status)
             return text
         finally:
+            self._unfinished.put = None
             self._show_all()
 
     async def answer(self, prompt: str) -> str:
@@ -76,6 +71,11 @@ class DrawnLine:
         self._unshown.append(show)
         if self._typing is not None:
             self._typing.invalidate()
+
+    def _put(self, text: str) -> None:
+        line = self._messages.default_buffer
+        line.text = text + line.text
+        line.cursor_position = len(line.text)
 
     async def _edit(self, line: Buffer) -> None:
         """Open what is typed in the person's editor."""

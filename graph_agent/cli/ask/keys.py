@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
@@ -12,7 +13,7 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-__all__ = ["Interrupted", "Left", "TurnKeys", "answer_keys", "message_keys"]
+__all__ = ["Interrupted", "Left", "Put", "TakeBack", "TurnKeys", "Watch", "answer_keys", "line_of", "message_keys"]
 
 _ESCAPE_SECONDS = 0.1
 """A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
@@ -30,9 +31,23 @@ Edit = Callable[[Buffer], Coroutine[object, object, None]]
 """Opens what is typed in an editor."""
 
 
-def message_keys(suspend: Callable[[], None], edit: Edit) -> KeyBindings:
-    """The keys of the prompt for messages, beside those that edit the line."""
+Put = Callable[[str], None]
+"""Puts a text before what stands in the line, so that it can be edited there."""
+TakeBack = Callable[[], Awaitable[str | None]]
+"""Takes the newest message back that waits; None where none does any more."""
+
+
+def message_keys(suspend: Callable[[], None], edit: Edit, take_back: Callable[[], bool]) -> KeyBindings:
+    """The keys of the prompt for messages, beside those that edit the line.
+
+    Up on an empty line asks to `take_back` what waits; where nothing does it goes through the history, as ever.
+    """
     keys = _prompt_keys(suspend)
+
+    @keys.add("up", filter=~is_searching & Condition(lambda: not get_app().current_buffer.text))
+    def _back_or_up(event: KeyPressEvent) -> None:
+        if not take_back():
+            event.current_buffer.auto_up(count=event.arg)
 
     @keys.add("c-x", "c-e")
     def _open_editor(event: KeyPressEvent) -> None:
@@ -86,22 +101,32 @@ def _prompt_keys(suspend: Callable[[], None]) -> KeyBindings:
     return keys
 
 
+def _nothing(*_: object) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told of keys while a turn runs."""
+
+    stop: Callable[[], None]
+    """Esc or Ctrl-C."""
+    line: Callable[[str], bool] = lambda _: False
+    """A line was entered; whether somebody takes it."""
+    typed: Callable[[str], None] = _nothing
+    """The line that is typed stands like this now."""
+    suspend: Callable[[], None] = _nothing
+    """Ctrl-Z."""
+    back: Callable[[Put], None] = _nothing
+    """Up on an empty line: what was queued last may be put on it."""
+
+
 class TurnKeys:
     """Takes keys in while nobody prompts for them; whatever nobody takes waits for the next prompt."""
 
-    def __init__(
-        self,
-        source: Input,
-        on_stop: Callable[[], None],
-        on_line: Callable[[str], bool],
-        on_typed: Callable[[str], None],
-        on_suspend: Callable[[], None],
-    ) -> None:
+    def __init__(self, source: Input, watch: Watch) -> None:
         self._source = source
-        self._on_stop = on_stop
-        self._on_line = on_line
-        self._on_typed = on_typed
-        self._on_suspend = on_suspend
+        self._watch = watch
         self._kept: list[KeyPress] = []
         self._flushing: asyncio.TimerHandle | None = None
 
@@ -132,21 +157,28 @@ class TurnKeys:
 
     def _sort(self, keys: list[KeyPress]) -> None:
         for press in keys:
-            if press.key in (Keys.Escape, Keys.ControlC):
-                self._on_stop()
-            elif press.key is Keys.ControlZ:
-                self._on_suspend()
-            elif press.key is Keys.Enter and self._kept and self._kept[-1].key == "\\":
-                self._kept[-1] = KeyPress(Keys.BracketedPaste, "\n")
-            elif press.key is Keys.Enter and self._on_line(_line_of(self._kept)):
-                self._kept.clear()
-            else:
-                self._kept.append(press)
+            match press.key:
+                case Keys.Escape | Keys.ControlC:
+                    self._watch.stop()
+                case Keys.ControlZ:
+                    self._watch.suspend()
+                case Keys.Up if not line_of(self._kept):
+                    self._watch.back(self._put)
+                case Keys.Enter if self._kept and self._kept[-1].key == "\\":
+                    self._kept[-1] = KeyPress(Keys.BracketedPaste, "\n")
+                case Keys.Enter if self._watch.line(line_of(self._kept)):
+                    self._kept.clear()
+                case _:
+                    self._kept.append(press)
         if keys:
-            self._on_typed(_line_of(self._kept))
+            self._watch.typed(line_of(self._kept))
+
+    def _put(self, text: str) -> None:
+        self._kept.insert(0, KeyPress(Keys.BracketedPaste, text))
+        self._watch.typed(line_of(self._kept))
 
 
-def _line_of(keys: list[KeyPress]) -> str:
+def line_of(keys: list[KeyPress]) -> str:
     """What the keys would have written into an empty line."""
     line = ""
     for press in keys:

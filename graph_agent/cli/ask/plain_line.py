@@ -7,14 +7,13 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from prompt_toolkit.history import History, InMemoryHistory
-from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 from rich.cells import cell_len
 
 from graph_agent.cli.ask.keys import Interrupted, Left
+from graph_agent.cli.ask.lines import Lines
 
 __all__ = ["PlainLine"]
 
@@ -22,10 +21,11 @@ __all__ = ["PlainLine"]
 class PlainLine:
     """The one line that is typed at a time."""
 
-    def __init__(self, source: Input, suspend: Callable[[], None], history: History | None = None) -> None:
-        self._source = source
-        self._suspend = suspend
-        self._history = history or InMemoryHistory()
+    def __init__(self, lines: Lines) -> None:
+        self._source = lines.source
+        self._suspend = lines.suspend
+        self._history = lines.history
+        self._unfinished = lines.unfinished
         self._prompt, self._text = "", ""
         self._is_answer = False
         self._earlier: list[str] = []
@@ -40,7 +40,11 @@ class PlainLine:
 
     async def message(self) -> str:
         """Read a message, which is remembered; raises Interrupted or Left on an empty line."""
-        text = await self._entered_at("> ", is_answer=False)
+        self._unfinished.put = lambda text: self._replace(text + self._text)
+        try:
+            text = await self._entered_at("> ", is_answer=False)
+        finally:
+            self._unfinished.put = None
         if text.strip():
             self._history.store_string(text)
         return text
@@ -123,7 +127,9 @@ class PlainLine:
                 pass
 
     def _recall(self, further: int) -> None:
-        """The message before, or after, in the history; below its newest there is an empty line."""
+        """The message before, or after, in the history; below its newest is what waits, or an empty line."""
+        if further > 0 and not (self._is_answer or self._text) and self._unfinished.take_back():
+            return
         self._place = min(max(self._place + further, 0), len(self._earlier))
         self._replace(self._earlier[self._place - 1] if self._place else "")
 

@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from prompt_toolkit.completion import Completer
+from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import Input, create_input
-from prompt_toolkit.input.typeahead import clear_typeahead
 
 from graph_agent.cli.ask.drawn_line import DrawnLine
-from graph_agent.cli.ask.keys import Interrupted, Left, TurnKeys
+from graph_agent.cli.ask.keys import Interrupted, Left, Put, TakeBack, TurnKeys, Watch
+from graph_agent.cli.ask.lines import Lines
 from graph_agent.cli.ask.output import paste_in_brackets, paste_plainly
 from graph_agent.cli.ask.plain_line import PlainLine
 from graph_agent.cli.ask.typed_history import TypedHistory
+from graph_agent.cli.ask.unfinished import Unfinished
 from graph_agent.cli.plainness import is_plain
 
 __all__ = ["Interrupted", "Left", "Line", "Status", "Terminal"]
@@ -68,12 +70,10 @@ class Terminal:
     ) -> None:
         self._input = source or create_input(sys.stdin)
         self.status = Status()
-        kept = TypedHistory(history) if history else None
-        self._line: Line = (
-            PlainLine(self._input, self._suspend, kept)
-            if is_plain()
-            else DrawnLine(self._input, self._suspend, kept, completer, self.status)
-        )
+        self._history = TypedHistory(history) if history else InMemoryHistory()
+        self._unfinished = Unfinished(self._input)
+        lines = Lines(self._input, self._suspend, self._history, self._unfinished)
+        self._line: Line = PlainLine(lines) if is_plain() else DrawnLine(lines, completer, self.status)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -81,17 +81,26 @@ class Terminal:
         with self._input.raw_mode(), paste_in_brackets():
             yield
 
-    async def message(self) -> str:
+    async def message(self, take_back: TakeBack | None = None) -> str:
         """Read the next message; several lines come by paste or Alt-Enter.
+
+        Where messages wait, Up on an empty line may `take_back` the newest.
 
         Raises:
             Interrupted: Ctrl-C twice on an empty line; a line that is not empty it only clears.
             Left: Ctrl-D on an empty line.
         """
+        self._unfinished.source_of_more = take_back
+        self._unfinished.begin()
         with contextlib.suppress(Interrupted):
             return await self._line.message()
         sys.stdout.write("Ctrl-C again leaves; the thread can be resumed.\n")
         return await self._line.message()
+
+    def remember(self, line: str) -> None:
+        """Let what was typed be found again, as what is typed at the prompt is."""
+        with contextlib.suppress(OSError):
+            self._history.append_string(line)
 
     async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None:
         """Read one line; None as soon as `gone` comes true: then the question is not open any more.
@@ -122,8 +131,8 @@ class Terminal:
             show()
 
     def drop_typed_ahead(self) -> None:
-        """Forget every key typed until now: it cannot be an answer to what is only shown next."""
-        clear_typeahead(self._input)
+        """No key typed until now is an answer to what is only shown next; a line that was begun is for later."""
+        self._unfinished.keep_typed_ahead()
         with contextlib.suppress(termios.error, OSError, ValueError):
             termios.tcflush(self._input.fileno(), termios.TCIFLUSH)
 
@@ -134,18 +143,20 @@ class Terminal:
         on_line: Callable[[str], bool] = lambda _: False,
         on_typed: Callable[[str], None] = lambda _: None,
         on_suspend: Callable[[], None] = lambda: None,
+        on_back: Callable[[Put], None] = lambda _: None,
     ) -> AsyncIterator[None]:
         """Read keys while a turn runs: Esc and Ctrl-C call `on_stop`, Enter offers the line to `on_line`.
 
         Whatever nobody takes waits for the next message; `on_typed` is told the line as it stands. Before the job
-        is stopped by Ctrl-Z, `on_suspend` may tidy the screen.
+        is stopped by Ctrl-Z, `on_suspend` may tidy the screen. Up on an empty line lets `on_back` put a text on it.
         """
 
         def suspend() -> None:
             on_suspend()
             self._suspend()
 
-        with TurnKeys(self._input, on_stop, on_line, on_typed, suspend).watched():
+        self._unfinished.begin()
+        with TurnKeys(self._input, Watch(on_stop, on_line, on_typed, suspend, on_back)).watched():
             yield
 
     @contextlib.contextmanager

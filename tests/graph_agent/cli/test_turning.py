@@ -2,6 +2,8 @@ from pathlib import Path
 
 from tests.fakes.pty_chat import PtyChat
 
+_UP, _BACKSPACE = "\x1b[A", "\x7f"
+
 
 def test_a_command_typed_while_a_turn_runs_is_said_and_run_after_it(tmp_path: Path) -> None:
     chat = PtyChat("short", tmp_path)
@@ -16,3 +18,48 @@ def test_a_command_typed_while_a_turn_runs_is_said_and_run_after_it(tmp_path: Pa
     chat.types("\x04")
 
     assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "go"]])
+
+
+def test_up_on_an_empty_line_takes_the_newest_message_back_and_what_became_of_it_is_sent(tmp_path: Path) -> None:
+    chat = PtyChat("slow", tmp_path)
+    chat.sees("> ")
+
+    chat.enters("go")
+    chat.sees("tick [bold]")
+    chat.enters("first")
+    chat.enters("second")
+    chat.sees("queued: second")
+    chat.types(_UP)
+    chat.sees("taken back: second")
+    chat.enters(" thought")
+    chat.sees("queued: second thought")
+    chat.types(_UP)
+    chat.sees("taken back: second thought")
+    chat.types(_BACKSPACE * len("second thought"))
+    chat.types("\x1b")
+    chat.sees("1 message waits: Enter sends, Up takes the last one back")
+    chat.types(_UP)
+    chat.sees("taken back: first")
+    chat.enters(" of all")
+    chat.sees("hello")
+    chat.types("\x04")
+
+    assert (chat.ends(), chat.log()[-2:]) == (0, [["take back", "first"], ["send", "first of all"]])
+
+
+def test_a_stop_lets_what_is_queued_wait_until_enter_is_pressed(tmp_path: Path) -> None:
+    chat = PtyChat("slow", tmp_path)
+    chat.sees("> ")
+
+    chat.enters("go")
+    chat.sees("tick [bold]")
+    chat.enters("instead")
+    chat.sees("queued: instead")
+    chat.types("\x1b")
+    chat.sees("1 message waits")
+    chat.types("\r")
+    chat.sees("> instead")
+    chat.sees("hello")
+    chat.types("\x04")
+
+    assert (chat.ends(), chat.log()[-2:]) == (0, [["stop"], ["send", "instead"]])

@@ -31,3 +31,16 @@ async def test_a_message_whose_turn_has_begun_waits_no_more_though_nobody_could_
     await database.write(lambda connection: connection.execute(statement, row))
 
     assert await inbox.waiting("t") == []
+
+
+async def test_a_message_is_taken_back_once_and_only_while_it_waits(
+    database: Database, clock: SteppingClock
+) -> None:
+    inbox = SqliteInbox(database, clock)
+    numbers = [await inbox.queue("t", text, "chat") for text in ("one", "two", "three")]
+    await inbox.take("t", numbers[0])
+
+    back = [await inbox.take_back("t", number) for number in (*numbers[:2], numbers[1])]
+    foreign = await inbox.take_back("other", numbers[2])
+
+    assert (back, foreign, await inbox.waiting("t")) == ([False, True, False], False, [(numbers[2], "three")])

@@ -7,6 +7,8 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from graph_agent.cli.ask.choices import ALL, APPROVAL, OUTSIDE, choice_line
 from graph_agent.cli.ask.drawn_line import DrawnLine
 from graph_agent.cli.ask.keys import Left
+from graph_agent.cli.ask.lines import Lines
+from graph_agent.cli.ask.unfinished import Unfinished
 from tests.fakes.screen import Screen
 
 
@@ -16,12 +18,17 @@ def keys() -> Iterator[PipeInput]:
         yield source
 
 
+def _line(keys: PipeInput, *earlier: str) -> DrawnLine:
+    lines = Lines(keys, lambda: None, InMemoryHistory(earlier), Unfinished(keys))
+    return DrawnLine(lines, None, lambda: "")
+
+
 @pytest.mark.parametrize("columns", [40, 80])
 async def test_the_choices_of_a_question_are_folded_between_words(
     keys: PipeInput, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     monkeypatch.setattr("os.get_terminal_size", lambda _: (columns, 24))
-    line = DrawnLine(keys, lambda: None, None, None, lambda: "")
+    line = _line(keys)
     keys.send_text("y\r")
 
     answer = await line.answer(choice_line((*APPROVAL, OUTSIDE, ALL)))
@@ -34,7 +41,7 @@ async def test_the_choices_of_a_question_are_folded_between_words(
 
 
 async def test_what_is_typed_after_a_search_that_was_left_is_the_next_message(keys: PipeInput) -> None:
-    line = DrawnLine(keys, lambda: None, InMemoryHistory(["hi there"]), None, lambda: "")
+    line = _line(keys, "hi there")
 
     keys.send_text("\x12hi\x03mine\r")
     assert await line.message() == "mine"

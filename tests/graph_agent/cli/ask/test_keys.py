@@ -8,7 +8,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
-from graph_agent.cli.ask.keys import TurnKeys, answer_keys, message_keys
+from graph_agent.cli.ask.keys import TurnKeys, Watch, answer_keys, message_keys
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def _no_editor(line: Buffer) -> None:
 
 
 def _message_keys(suspend: Callable[[], None]) -> KeyBindings:
-    return message_keys(suspend, _no_editor)
+    return message_keys(suspend, _no_editor, lambda: False)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ async def test_ctrl_z_while_a_turn_runs_stops_the_job_and_keeps_what_is_typed(ke
         told.append(line)
         return True
 
-    turn = TurnKeys(keys, lambda: told.append("stop"), take, typed.append, lambda: told.append("stopped"))
+    turn = TurnKeys(keys, Watch(lambda: told.append("stop"), take, typed.append, lambda: told.append("stopped")))
 
     with turn.watched():
         keys.send_text("ne\x1axt\r")

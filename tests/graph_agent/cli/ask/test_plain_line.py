@@ -7,7 +7,9 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
 
 from graph_agent.cli.ask.keys import Interrupted, Left
+from graph_agent.cli.ask.lines import Lines
 from graph_agent.cli.ask.plain_line import PlainLine
+from graph_agent.cli.ask.unfinished import Unfinished
 from tests.fakes.screen import Screen
 
 
@@ -18,7 +20,7 @@ def keys() -> Iterator[PipeInput]:
 
 
 def _line(keys: PipeInput, *earlier: str) -> PlainLine:
-    return PlainLine(keys, lambda: None, InMemoryHistory(earlier))
+    return PlainLine(Lines(keys, lambda: None, InMemoryHistory(earlier), Unfinished(keys)))
 
 
 def _seen(capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -1,0 +1,111 @@
+"""What is typed while a turn runs, in the order it was typed: messages in the thread's inbox, commands beside it.
+
+A command of the user's own is a message, and waits as one. Commands of the chat wait in memory: a later life must
+not begin with a `/clear` or a shell line that somebody entered long ago.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from graph_agent.cli.commands_of_chat import COMMANDS
+from graph_agent.cli.conversation import Conversation
+from graph_agent.cli.slash import is_command
+from graph_agent.cli.typed import message_typed
+from graph_agent.errors import AgentError
+
+__all__ = ["Meanwhile"]
+
+
+class Meanwhile:
+    """What waits in one chat."""
+
+    def __init__(self, say: Callable[[str], None], remember: Callable[[str], None]) -> None:
+        self._say = say
+        self._remember = remember
+        self._entered: list[int | str] = []
+        """Numbers of queued messages, and commands as they were typed; oldest first."""
+        self._typed_as: dict[int, str] = {}
+        """What was typed for a message whose words are others."""
+        self._turn = asyncio.Lock()
+        """Lines are taken in one by one, however long each takes."""
+        self.first = ""
+        """The message that this chat begins with, as long as nothing else holds it."""
+
+    async def enter(self, session: Conversation, line: str) -> None:
+        """Take in a line; it is durable before it is shown as queued."""
+        async with self._turn:
+            self._remember(line)
+            await self._keep_first(session)
+            try:
+                message = await self._meant(session, line)
+            except AgentError as refusal:
+                self._say(str(refusal))
+                return
+            if message is None:
+                self._entered.append(line)
+                self._say(f"after this turn: {line}")
+            else:
+                await self._queue(session, message, line)
+                self._say(f"queued: {line}  (Up takes it back)")
+
+    async def keep_first(self, session: Conversation) -> None:
+        """The first message waits with the others from now on."""
+        async with self._turn:
+            await self._keep_first(session)
+
+    async def take_back(self, session: Conversation) -> str | None:
+        """The newest of what waits, as it was typed; it is forgotten here. None where nothing waits."""
+        async with self._turn:
+            await self._drop_sent(session)
+            while self._entered:
+                newest = self._entered.pop()
+                if isinstance(newest, str):
+                    return self._taken_back(newest)
+                text = dict(await session.queued()).get(newest, "")
+                if await session.take_back(newest):
+                    return self._taken_back(self._typed_as.pop(newest, text))
+            # What an earlier life queued.
+            for number, text in reversed(await session.queued()):
+                if await session.take_back(number):
+                    return self._taken_back(text)
+            return None
+
+    async def due_command(self, session: Conversation, *, in_order: bool) -> str | None:
+        """The command whose turn it is; not `in_order` those that were typed before it may wait on."""
+        async with self._turn:
+            await self._drop_sent(session)
+            due = self._entered[:1] if in_order else self._entered
+            command = next((one for one in due if isinstance(one, str)), None)
+            if command is not None:
+                self._entered.remove(command)
+            return command
+
+    async def _drop_sent(self, session: Conversation) -> None:
+        if self._entered:
+            waiting = dict(await session.queued())
+            self._entered = [one for one in self._entered if isinstance(one, str) or one in waiting]
+
+    async def _keep_first(self, session: Conversation) -> None:
+        first, self.first = self.first, ""
+        if first:
+            await self._queue(session, first, first)
+
+    async def _queue(self, session: Conversation, message: str, line: str) -> None:
+        number = await session.queue(message)
+        self._entered.append(number)
+        if message != line:
+            self._typed_as[number] = line
+
+    async def _meant(self, session: Conversation, line: str) -> str | None:
+        """The message that a line stands for; None where it is a command of the chat."""
+        if not is_command(line):
+            return line
+        name = line[1:].strip().partition(" ")[0]
+        if line.startswith("!") or name in (*COMMANDS, "exit"):
+            return None
+        message = await asyncio.to_thread(message_typed, line, session.workspace, trusted_once=False)
+        return None if message == line else message
+
+    def _taken_back(self, text: str) -> str:
+        self._say(f"taken back: {text}")
+        return text

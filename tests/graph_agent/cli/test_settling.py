@@ -1,0 +1,24 @@
+import io
+
+import pytest
+from prompt_toolkit.input import create_pipe_input
+
+from graph_agent.cli.ask.terminal import Terminal
+from graph_agent.cli.render.screen import make_console
+from graph_agent.cli.render.story import Story
+from graph_agent.cli.settling import Settling
+from graph_agent.cli.turning import Turning
+
+
+@pytest.mark.parametrize(("typed", "agrees"), [("y\r", True), ("YES\r", True), ("\r", False), ("\x03", False)])
+async def test_whoever_does_not_say_yes_does_not_agree(
+    typed: str, agrees: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_PLAIN", "1")
+    console = make_console(io.StringIO())
+    with create_pipe_input() as keys:
+        terminal = Terminal(None, source=keys)
+        story = Story(console)
+        keys.send_text(typed)
+
+        assert await Settling(terminal, console, story, Turning(terminal, story)).agrees() is agrees
