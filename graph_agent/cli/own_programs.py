@@ -105,11 +105,12 @@ class OwnPrograms:
                     kept.append(text)
                     del kept[: -_KEPT_CHARS // 2]
                     self._console.print(marked(text), soft_wrap=True)
+                # One that has closed its output, or sent it to a file, works on.
+                return await process.wait()
         finally:
             if process.returncode is None:
                 _signal(process, signal.SIGKILL)
-            code = await process.wait()
-        return code
+                await process.wait()
 
     def _say(self, text: str, style: str) -> None:
         self._console.print(marked(text, style), soft_wrap=True)

@@ -3,6 +3,8 @@
 Nothing is cut and nothing is joined: every character of the text is on the screen, or its escape is.
 """
 
+from itertools import groupby
+
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
@@ -19,9 +21,9 @@ def marked(text: str, style: str = "") -> Text:
     if escape(text) == text:
         return Text(text, style)
     shown = Text(style=style)
-    for character in text:
-        safe = escape(character)
-        shown.append(safe, _ESCAPED if safe != character else None)
+    for is_escaped, characters in groupby(text, lambda one: escape(one) != one):
+        run = "".join(characters)
+        shown.append(escape(run) if is_escaped else run, _ESCAPED if is_escaped else None)
     return shown
 
 

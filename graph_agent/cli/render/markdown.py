@@ -46,7 +46,8 @@ class Markdown:
     def __init__(self, console: Console, style: str = "") -> None:
         self._console = console
         self._style = style
-        self._rest = ""
+        self._rest: list[str] = []
+        """The pieces of the line that is arriving: joined once, however many they are."""
         self._fence: _Fence | None = None
         self._table: list[str] = []
         """Lines that are a table, or the one that may be its heads."""
@@ -54,23 +55,28 @@ class Markdown:
 
     def add(self, text: str) -> list[Text]:
         """Take in a piece; returns the lines that are finished by it."""
-        *lines, self._rest = (self._rest + text).replace("\r\n", "\n").split("\n")
+        self._rest.append(text)
+        if "\n" not in text:
+            return []
+        *lines, rest = "".join(self._rest).replace("\r\n", "\n").split("\n")
+        self._rest = [rest]
         return [shown for line in lines for shown in self._take(_safe(line))]
 
     def tail(self) -> list[Text]:
         """What has arrived and is not finished."""
-        line = _safe(self._rest[-_SEEN_CHARS:])
+        self._rest = ["".join(self._rest)]
+        line = _safe(self._rest[0][-_SEEN_CHARS:])
         looks = self._look(line) if line else []
         if len(self._table) > 1 or (self._table and is_delimiter(line)):
             is_row = may_be_row(line)
-            table = self._drawn_table([*self._table, *([line] if is_row else [])])
+            table = self._drawn_table([*self._seen_rows(), *([line] if is_row else [])])
             return self._styled([*table, *([] if is_row else looks)])
         waiting = [shown for held in self._table for shown in self._plain(held)]
         return self._styled([*waiting, *looks])
 
     def end(self) -> list[Text]:
         """No more comes: the rest of the lines."""
-        rest, self._rest = self._rest, ""
+        rest, self._rest = "".join(self._rest), []
         return [*(self._take(_safe(rest)) if rest else []), *self._styled(self._close_table())]
 
     def _take(self, line: str) -> list[Text]:
@@ -88,6 +94,11 @@ class Markdown:
             self._is_list = False
             return self._drawn_table(rows)
         return [shown for row in rows for shown in self._block(row)]
+
+    def _seen_rows(self) -> list[str]:
+        """The rows that have room on the screen: to draw all of a long table with each piece would take seconds."""
+        heads, rows = self._table[:2], self._table[2:]
+        return [*heads, *rows[-self._console.height :]]
 
     def _drawn_table(self, rows: list[str]) -> list[Text]:
         return table_lines(rows, self._console, self._console.width)

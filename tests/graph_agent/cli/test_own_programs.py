@@ -134,6 +134,11 @@ async def test_a_folder_that_is_gone_is_told(chat: _Chat) -> None:
     assert chat.shown == "it could not be started: No such file or directory\n"
 
 
+async def test_a_line_that_closes_its_output_works_on_to_its_own_end(chat: _Chat) -> None:
+    assert await chat.says("exec > log 2>&1; sleep 0.3; echo done; exit 3") == "[exit code 3]\n"
+    assert (chat.folder / "log").read_text() == "done\n"
+
+
 async def test_a_line_with_a_nul_character_is_told_about(chat: _Chat) -> None:
     assert await chat.says("echo a\0b") == "it could not be started: embedded null byte\n"
 

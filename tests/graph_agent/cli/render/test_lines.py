@@ -14,6 +14,12 @@ def test_an_escape_looks_different_from_the_same_characters_typed() -> None:
     assert (typed.spans, [(span.start, span.end, span.style) for span in hidden.spans]) == ([], [(0, 4, "reverse")])
 
 
+def test_escapes_that_follow_each_other_are_one_piece_however_many_they_are() -> None:
+    shown = marked("\0" * 1_000 + "a\x1b\x1b")
+
+    assert (shown.plain, len(shown.spans)) == ("\\x00" * 1_000 + "a\\x1b\\x1b", 2)
+
+
 def test_a_long_line_folds_behind_its_gutter() -> None:
     pieces = folded(Text("abcdefghijklmnopqrst"), 14, "  a: ", "   │ ")
 

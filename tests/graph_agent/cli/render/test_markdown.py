@@ -104,3 +104,10 @@ def test_no_word_is_lost_between_marks(word: str) -> None:
     shown = "".join("".join(_shown(text, 80)).split())
 
     assert shown.count(word.strip()) >= 8
+
+
+def test_of_a_long_table_that_arrives_only_what_has_room_on_the_screen_is_drawn_and_all_of_it_is_told() -> None:
+    told = Markdown(Console(width=40, height=10))
+    told.add("|a|b|\n|-|-|\n" + "|1|2|\n" * 1_000)
+
+    assert (len(told.tail()), len(told.end())) == (12, 1_002)
