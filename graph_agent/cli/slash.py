@@ -208,7 +208,8 @@ class Slash:
         if self.session.model_label == OFFLINE_LABEL:
             self._say("  help, without the slash, lists what the offline command mode understands.")
         for line in _KEYS:
-            self._say(f"  {line}", "dim")
+            for part in wrap(line, max(self.console.width - 3, 20)):
+                self._say(f"  {part}", "dim")
 
     def _list(self, rows: Sequence[tuple[str, str]]) -> None:
         width = min(max(len(usage) for usage, _ in rows), max(self.console.width // 2, 10))

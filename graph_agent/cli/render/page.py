@@ -6,6 +6,7 @@ Builds lines; asks nothing and prints nothing.
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from rich.cells import cell_len
@@ -55,7 +56,9 @@ def walls_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]
         return []
     name = f"{walls.name}: " if walls.stands else "" if walls.name == "off" else "none: "
     way_out = "; o lets this one call run outside of it" if walls.stands else ""
-    lines = _field("sandbox", f"{name}{walls.told}{way_out}", width)
+    # The program's own words: they may be folded between words, as nothing that would run may.
+    told = wrap(f"  sandbox: {name}{walls.told}{way_out}", max(width, 20), subsequent_indent=" " * 11)
+    lines = [marked(line) for line in told]
     if not walls.stands:
         for line in lines:
             line.stylize("yellow")

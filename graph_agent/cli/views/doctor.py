@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import typer
@@ -10,9 +11,12 @@ import typer
 from graph_agent.app.check import Check
 from graph_agent.app.health import back_up, examine
 from graph_agent.cli.escape import escape
-from graph_agent.cli.views.screen import print_json, print_lines
+from graph_agent.cli.views.screen import line_width, print_json, print_lines
 
 __all__ = ["check_lines", "checks_json", "copy_database", "is_well", "tell_health"]
+
+_MARGIN = 19
+"""What mark and name take of a line."""
 
 
 def tell_health(database: Path, *, as_json: bool) -> None:
@@ -40,9 +44,14 @@ def is_well(checks: Sequence[Check]) -> bool:
 def check_lines(check: Check) -> list[str]:
     """What a person is shown of a check."""
     mark = "ok  " if check.ok else ("FAIL" if check.matters else "note")
-    hint = f"{'':19}{escape(check.hint)}"
-    first = f"{mark}  {check.name:<12} {escape(check.detail)}"
-    return [first, hint] if check.hint else [first]
+    told = [*_folded(escape(check.detail)), *(_folded(escape(check.hint)) if check.hint else ())]
+    return [f"{mark}  {check.name:<12} {told[0]}", *(f"{'':{_MARGIN}}{line}" for line in told[1:])]
+
+
+def _folded(text: str) -> list[str]:
+    """Between words where a screen is narrower; what is read by a program stays one line."""
+    width = line_width()
+    return [text] if width is None else wrap(text, max(width - _MARGIN, 20), break_on_hyphens=False) or [""]
 
 
 def copy_database(database: Path, target: Path, *, as_json: bool) -> None:
