@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage
 
 from graph_agent.model.arguments import Arguments, read_arguments, repaired
+from graph_agent.model.call_forms import offered_as
 from graph_agent.model.content import REASONING_FIELDS, plain_text, thinking_text
 from graph_agent.model.failures import BrokenReply, EmptyReply, ReplyFailed, ServerSaid
 from graph_agent.model.finish import broke_off, cut_by
@@ -38,8 +39,6 @@ _AFTER_REASON_S = 10.0
 
 _TOO_LONG = "the model's output limit"
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-_AROUND_NAME = re.compile(r"\A(?:functions\.)?(.*?)(?::\d+|<\|.*)?\Z", re.DOTALL)
-"""What models leave standing around a name: the namespace, the number of the call, a token of their own format."""
 _CONTENT_FIELDS = ("content", "refusal")
 _CALL_FIELDS = ("tool_calls", "function_call")
 
@@ -267,9 +266,4 @@ def _cut_off(limit: str) -> str:
 
 def _name(name: str, offered: Sequence[str]) -> str:
     """The offered name where blanks, letter case or marks around it differ; else one that servers take back."""
-    bare = name.strip()
-    for told in (bare, _AROUND_NAME.sub(r"\1", bare)):
-        same = [known for known in offered if known.casefold() == told.casefold()]
-        if told in offered or len(same) == 1:
-            return told if told in offered else same[0]
-    return _NAME.sub("_", bare)[:64] or "unnamed"
+    return offered_as(name, offered) or _NAME.sub("_", name.strip())[:64] or "unnamed"

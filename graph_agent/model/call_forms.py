@@ -29,9 +29,15 @@ _PARAMETER = re.compile(
     rf"<{MARK}parameter(?:\s+name\s*=\s*|=)\"?([^\">\s]{{1,80}})\"?([^>]*)>(.*?)</{MARK}parameter>", re.DOTALL
 )
 _OPENED_PARAMETER = re.compile(rf"<{MARK}parameter\b")
+_ENDED_PARAMETER = re.compile(rf"</{MARK}parameter>")
+_HALF_KEYED = re.compile(r"</?arg_(?:key|value)\b")
+_AROUND_NAME = re.compile(r"\A(?:functions\.)?(.*?)(?::\d+|<\|.*)?\Z", re.DOTALL)
+"""What models leave standing around a name: the namespace, the number of the call, a token of their own format."""
 _KEYED = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
 
 _NAMED = re.compile(r"\s*([\w.-]{1,80})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{)")
+
+_NO_END = "the call has no end; send the whole of it again"
 
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -74,6 +80,8 @@ def in_tags(text: str) -> tuple[WrittenCall, ...]:
     if invoked or not keyed:
         return invoked
     name = text.strip().split("\n", 1)[0].split("<", 1)[0].strip()
+    if _HALF_KEYED.search(_KEYED.sub("", text)):
+        return (WrittenCall(name, Arguments(complaint=_NO_END)),)
     return (WrittenCall(name, Arguments({key.strip(): value for key, value in keyed})),)
 
 
@@ -91,9 +99,14 @@ def named_json(text: str) -> tuple[WrittenCall, ...]:
     return tuple(calls)
 
 
-def offered_as(name: str, offered: Sequence[str]) -> bool:
-    """Whether a tool of this name is on offer, however it is spelled."""
-    return name.strip().casefold() in {known.casefold() for known in offered}
+def offered_as(name: str, offered: Sequence[str]) -> str | None:
+    """The tool on offer that is meant, however it is spelled and marked; None where there is no telling."""
+    bare = name.strip()
+    for told in (bare, _AROUND_NAME.sub(r"\1", bare)):
+        same = [known for known in offered if known.casefold() == told.casefold()]
+        if told in offered or len(same) == 1:
+            return told if told in offered else same[0]
+    return None
 
 
 def _calls_of(value: Any) -> list[WrittenCall]:
@@ -136,8 +149,11 @@ def _tagged_arguments(call: re.Match[str]) -> Arguments:
     if body.startswith("{"):
         return read_arguments(body)
     is_whole = call.end() < len(call.string) or call[0].endswith(">")
-    if not is_whole or _OPENED_PARAMETER.search(_PARAMETER.sub("", body)):
-        return Arguments(complaint="the call has no end; send the whole of it again")
+    around = _PARAMETER.sub("", body)
+    if not is_whole or _OPENED_PARAMETER.search(around):
+        return Arguments(complaint=_NO_END)
+    if _ENDED_PARAMETER.search(around):
+        return Arguments(complaint="where a parameter ends cannot be told; send the call as one JSON object")
     return read_arguments({match[1]: _value(match[2], match[3]) for match in _PARAMETER.finditer(body)})
 
 

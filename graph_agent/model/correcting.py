@@ -1,17 +1,21 @@
 """What is done about a reply that only writes a call down: the model is told, at most twice. Knows no endpoint."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import add_usage
 
-from graph_agent.model.written import written_calls
+from graph_agent.model.call_forms import WrittenCall, offered_as
+from graph_agent.model.written import UNREADABLE, written_calls
 from graph_agent.ports import ModelRequest
 
 __all__ = ["MOST_TOLD", "Correction", "corrected", "in_all"]
 
 MOST_TOLD = 2
+_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 
 _TOLD = (
     "No tool was called: your reply holds the call of {name} as text, which runs nothing. Call it by function "
@@ -36,12 +40,12 @@ class Correction(NamedTuple):
 def corrected(request: ModelRequest, reply: AIMessage, told: int) -> Correction | None:
     """What follows from a call in the text of a reply without calls, told about so often; None: it is an answer."""
     offered = [str(tool["function"]["name"]) for tool in request.tools]
-    known = {name.casefold() for name in offered}
     if reply.tool_calls or not offered:
         return None
     # What is written between tags as a call and lacks a name that can be read was meant as one, too.
-    written = [call.name for call in written_calls(reply.text, offered).calls]
-    named = [name or "a tool without a name" for name in written if not name or name.casefold() in known]
+    written = [call.name for call in _written(reply.text, offered)]
+    meant = [name or "a tool without a name" for name in written if not name or offered_as(name, offered)]
+    named = [offered_as(name, offered) or name for name in meant]
     if not named:
         return None
     if told == MOST_TOLD:
@@ -49,6 +53,13 @@ def corrected(request: ModelRequest, reply: AIMessage, told: int) -> Correction 
     messages = [*request.messages, AIMessage(reply.text), HumanMessage(_TOLD.format(name=named[0]))]
     words = _AGAIN.format(name=named[0], told=told + 1, most=MOST_TOLD)
     return Correction(replace(request, messages=messages), words)
+
+
+def _written(text: str, offered: Sequence[str]) -> list[WrittenCall]:
+    """The calls in a text. What cannot be read as one counts outside of code only: code is shown to the user."""
+    readable = [call for call in written_calls(text, offered).calls if call is not UNREADABLE]
+    outside = written_calls(_CODE.sub("", text), offered).calls
+    return [*readable, *(call for call in outside if call is UNREADABLE)]
 
 
 def in_all(reply: AIMessage, earlier: AIMessage | None) -> AIMessage:

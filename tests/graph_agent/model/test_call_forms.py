@@ -81,4 +81,10 @@ def test_a_name_may_stand_before_its_arguments() -> None:
 
 
 def test_letter_case_and_blanks_do_not_matter_to_whether_a_tool_is_offered() -> None:
-    assert [offered_as(name, ["Bash", "ls"]) for name in (" bash\n", "LS", "rm")] == [True, True, False]
+    assert [offered_as(name, ["Bash", "ls"]) for name in (" bash\n", "LS", "functions.ls:0", "rm")] == [
+        "Bash",
+        "ls",
+        "ls",
+        None,
+    ]
+    assert offered_as("BASH", ["Bash", "bash"]) is None

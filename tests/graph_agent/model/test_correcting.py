@@ -48,3 +48,11 @@ def test_a_written_call_whose_name_cannot_be_read_was_meant_as_one_too() -> None
 
     assert correction is not None
     assert "the call of a tool without a name as text" in correction.words
+
+
+def test_what_cannot_be_read_as_a_call_is_one_outside_of_code_only() -> None:
+    broken = "<tool_call>\n{'name': 'ls'}\n</tool_call>"
+
+    told, shown = (corrected(REQUEST, AIMessage(text), 0) for text in (broken, f"So:\n```\n{broken}\n```"))
+
+    assert (told is not None, shown) == (True, None)
