@@ -67,7 +67,7 @@ def taken(text: str) -> tuple[list[tuple[str, dict[str, Any]]], str]:
             'Hm.\n<think>{"name": "bash"}</think>',
         ),
         (
-            '<tool_call>{"name": "x", "args": {"a": "<think>"}}</tool_call><tool_call>{"name": "ls"}</tool_call></think>',
+            '<tool_call>{"name": "x", "args": {"a": "<think>"}}</tool_call><tool_call>ls{}</tool_call></think>',
             [("x", {"a": "<think>"}), LS],
             "</think>",
         ),
