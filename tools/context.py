@@ -180,6 +180,9 @@ class ToolContext:
     """Where the thread's shell stands; None means the workspace."""
     todo: Sequence[Mapping[str, Any]] = ()
     """The thread's plan: `{content, status}` of each step."""
+    shown: Sequence[Mapping[str, Any]] = ()
+    """What earlier results that still stand whole before the model show of the paths that this call names: the
+    `shown` of their metadata, each with its `path`."""
     answer: str | None = None
     """What the user answered to the question that this call puts; None where nobody was asked."""
     file_states: FileStates = field(default_factory=MemoryFileStates)

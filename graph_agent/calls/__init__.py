@@ -2,7 +2,7 @@
 
 from graph_agent.calls.answers import fitting_answers
 from graph_agent.calls.digest import args_digest
-from graph_agent.calls.folding import REPLACES, SHORTENED, in_place_of, merge_messages, merge_names
+from graph_agent.calls.folding import REPLACES, SHORTENED, WANTS_WHOLE, in_place_of, merge_messages, merge_names
 from graph_agent.calls.mark import process_mark
 from graph_agent.calls.record import (
     CallKind,
@@ -31,6 +31,7 @@ __all__ = [
     "SHORTENED",
     "STATUSES",
     "TRANSITIONS",
+    "WANTS_WHOLE",
     "CallKind",
     "CallStatus",
     "Risk",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
-__all__ = ["REPLACES", "SHORTENED", "in_place_of", "merge_messages", "merge_names"]
+__all__ = ["REPLACES", "SHORTENED", "WANTS_WHOLE", "in_place_of", "merge_messages", "merge_names"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -19,6 +19,10 @@ REPLACES = "replaces"
 """Key in the `response_metadata` of a summary: the ids of the messages whose place it takes."""
 SHORTENED = "shortened"
 """Key in the `response_metadata` of a message that holds less than the one of the same id that it follows."""
+
+WANTS_WHOLE = "wants_whole"
+"""Key in the `response_metadata` of a model's message: it does not look back, so each of its calls gets a whole
+result, also one that an earlier result holds already."""
 
 
 def merge_messages(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "list[AnyMessage]":

@@ -56,7 +56,14 @@ class ToolExecution:
 
     async def _settle(self, task: CallTask, life: Life, here: Here) -> ToolCallInfo:
         call = task["call"]
-        scope = Scope(here.thread_id, task["mode"], task["cwd"], task["todo"], task.get("of_calls", 1))
+        scope = Scope(
+            here.thread_id,
+            task["mode"],
+            task["cwd"],
+            task["todo"],
+            shown=task.get("shown", ()),
+            of_calls=task.get("of_calls", 1),
+        )
         rows = await self.journal.rows(here.thread_id, call["call_id"])
         for row in rows:
             if row.outcome is not None and row.is_finished:

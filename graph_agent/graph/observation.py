@@ -10,6 +10,7 @@ from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import InternalError
 from graph_agent.graph.budgets import steps_used_up
 from graph_agent.graph.history import newest_calls, tool_message_text
+from graph_agent.graph.kept_results import shown_by
 from graph_agent.graph.life import Here, Life, Step
 from graph_agent.graph.strikes import HELD_BACK, counted, exhausted
 from graph_agent.graph.usage import spent_by, spent_of_turn
@@ -83,7 +84,7 @@ def _message(call: ToolCallInfo) -> ToolMessage:
         tool_call_id=call["call_id"],
         name=call["tool_name"],
         status="success" if call["status"] == "success" else "error",
-        additional_kwargs=_images(call),
+        additional_kwargs={**_images(call), **shown_by(call)},
         id=f"tool-{call['call_id']}",
     )
 

@@ -9,11 +9,16 @@ from graph_agent.events import CallPlanned, EventBus
 from graph_agent.graph.auto import with_verdict
 from graph_agent.graph.changes import change_of, ended_event, moved
 from graph_agent.graph.history import newest_calls
+from graph_agent.graph.kept_results import shown_before
 from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.graph.strikes import HELD_BACK, tripped
 from graph_agent.ports import Clock, Plan, Scope, Toolbox
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import AnyMessage
+
     from graph_agent.graph.state import AgentState
 
 __all__ = ["TODO_READER", "ToolRouting"]
@@ -49,7 +54,7 @@ class ToolRouting:
             key: change_of(before.get(key), call) for key, call in calls.items() if call is not before.get(key)
         }
         self._tell(before, calls)
-        return _step(calls, {"calls": update} if update else {}, scope)
+        return _step(calls, {"calls": update} if update else {}, scope, state["messages"])
 
     async def _create(
         self, asked: list[tuple[str, str, dict[str, Any], str]], turn: Mapping[str, Any], scope: Scope, life: Life
@@ -209,22 +214,27 @@ def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:
     return batch
 
 
-def _step(calls: _Calls, update: dict[str, Any], scope: Scope) -> Step:
+def _step(calls: _Calls, update: dict[str, Any], scope: Scope, messages: "Sequence[AnyMessage]") -> Step:
     executing = [call for call in calls.values() if call["status"] == "executing"]
     if executing:
         is_last = all(call["status"] in FINAL for call in calls.values() if call is not executing[0])
-        return Step("marked", update, tuple(_task(call, scope, len(calls), is_last) for call in executing))
+        tasks = (
+            _task(call, replace(scope, shown=shown_before(messages, call), of_calls=len(calls)), is_last=is_last)
+            for call in executing
+        )
+        return Step("marked", update, tuple(tasks))
     is_open = any(call["status"] in ("awaiting_approval", "interrupted") for call in calls.values())
     return Step("asked" if is_open else "settled", update)
 
 
-def _task(call: ToolCallInfo, scope: Scope, of_calls: int, is_last: bool) -> dict[str, Any]:
+def _task(call: ToolCallInfo, scope: Scope, *, is_last: bool) -> dict[str, Any]:
     return {
         "call": _task_view(call),
         "mode": scope.mode,
         "cwd": scope.cwd,
         "todo": list(scope.todo) if call["tool_name"] == TODO_READER else [],
-        "of_calls": of_calls,
+        "shown": list(scope.shown),
+        "of_calls": scope.of_calls,
         "is_last": is_last,
     }
 

@@ -46,6 +46,8 @@ class CallTask(TypedDict):
     cwd: str
     todo: list[dict[str, Any]]
     """The plan where the call reads it, else empty: a task is stored with all it is given."""
+    shown: list[dict[str, Any]]
+    """See `Scope.shown`."""
     of_calls: int
     """How many calls the model's message has."""
     is_last: bool

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage
 
+from graph_agent.calls import WANTS_WHOLE
 from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_BRIEFLY_CHINESE, CONNECT_FIRST, OFFLINE_LABEL
 from graph_agent.model.noting import with_news
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
@@ -75,7 +76,7 @@ def calling(call: Call, label: str, on_delta: OnDelta, text: str = "") -> AIMess
     """A message that asks for one call, at no cost."""
     on_delta(Delta("tool_call", json.dumps(call.arguments, ensure_ascii=False), tool_name=call.tool))
     wanted = {"name": call.tool, "args": dict(call.arguments), "id": f"call_{uuid4().hex}"}
-    metadata = {"model_name": label, "finish_reason": "tool_calls"}
+    metadata = {"model_name": label, "finish_reason": "tool_calls", WANTS_WHOLE: True}
     return AIMessage(text, tool_calls=[wanted], usage_metadata=_NOTHING_USED, response_metadata=metadata)
 
 

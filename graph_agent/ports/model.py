@@ -63,7 +63,8 @@ class ChatModel(Protocol):
         may be missing or repeated (the reasoning node makes them unique). Arguments that cannot be used are `{}`
         there, and `response_metadata["unusable_arguments"]` maps the call's position, as a string, to the reason
         in words for the model. `usage_metadata` is set where the provider told it. `response_metadata` may also
-        hold `UNMET`, and `reasoning` and `extra_content`, which some providers want to be sent back with it.
+        hold `UNMET`, `WANTS_WHOLE` (see `graph_agent.calls`), and `reasoning` and `extra_content`, which some
+        providers want to be sent back with it.
 
         Raises:
             ModelError: for good, after all retries. Nothing of a broken reply is returned.

@@ -20,6 +20,8 @@ class Scope:
     """Working directory of the shell, absolute; empty means the workspace itself."""
     todo: Sequence[Mapping[str, Any]] = ()
     """The thread's plan, for the call that reads it."""
+    shown: Sequence[Mapping[str, Any]] = ()
+    """What earlier results that the model still has whole show of the paths that the call names."""
     of_calls: int = 1
     """How many calls the model's message has: together their results must have room in the next request."""
     comes_after_change: bool = False
@@ -94,7 +96,8 @@ class Outcome:
     metadata: dict[str, Any] = field(default_factory=dict)
     """For rendering and for the program (`error_type`, `diff`, `exit_code`); never sent to the model.
 
-    `cwd` and `todo` are taken into the thread's state.
+    `cwd` and `todo` are taken into the thread's state. `shown`, with its `path`, is given back to later calls about
+    that path, as long as the output stands whole before the model.
     """
 
 

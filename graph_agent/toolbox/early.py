@@ -115,7 +115,8 @@ class ReadingToolbox(GraphToolbox):
 
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """See the port."""
-        found = await self._taken(call, scope) if call["tool_name"] in _READS else None
+        # What was read ahead is whole; a call about what the model has before it already is answered anew, shortly.
+        found = await self._taken(call, scope) if call["tool_name"] in _READS and not scope.shown else None
         # Read before it was known how many calls share the room: then it is read again, and cut.
         if found is None or len(found.outcome.output) > self.room_for(scope):
             return await super().run(call, scope)

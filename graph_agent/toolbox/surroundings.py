@@ -44,6 +44,7 @@ class Surroundings:
             attempt=call.get("attempt", 1),
             mark=process_mark(call.get("run_token", ""), call["call_id"], call.get("attempt", 1)),
             todo=scope.todo,
+            shown=scope.shown,
             answer=call.get("answer"),
             processes=RecordedProcesses(self._ports.record_process),
             progress=lambda progress: self._report(call["call_id"], progress),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -86,12 +87,19 @@ class ReadFileTool(BaseTool):
             if file_path.startswith(_BLOB):
                 return await in_thread(_read_blob, file_path, offset, limit, surroundings)
             content = await in_thread(_read_path, file_path, surroundings)
-            result = await in_thread(_shown, content, file_path, offset, limit, surroundings)
+            if content.data is None:
+                return await in_thread(_shown, content, file_path, offset, limit, surroundings)
+            sha256 = digest(content.data)
+            shown = {"path": content.path, "sha256": sha256, "offset": offset, "limit": limit}
+            if shown in surroundings.shown:
+                result = _unchanged(file_path)
+            else:
+                result = await in_thread(_shown, content, file_path, offset, limit, surroundings)
         except PathRefused as refused:
             return refused.as_result()
-        if content.data is not None:
-            await surroundings.file_states.set(surroundings.thread_id, content.path, digest(content.data))
-        return result
+        await surroundings.file_states.set(surroundings.thread_id, content.path, sha256)
+        is_text = result.error is None and "lines" in result.metadata
+        return replace(result, metadata={**result.metadata, "shown": shown}) if is_text else result
 
 
 def _read_path(file_path: str, context: ToolContext) -> _Content:
@@ -135,6 +143,11 @@ def _shown(content: _Content, given: str, offset: int, limit: int, context: Tool
     notes = [*_notes(len(lines), offset, len(chosen), form.encoding), *([] if cells is None else [_AS_CELLS])]
     body = numbered(chosen, offset, context.limits.line_chars) if chosen else "(the file is empty)"
     return _result(body, notes, given, len(chosen), len(lines))
+
+
+def _unchanged(given: str) -> ToolResult:
+    told = f"[{given} is unchanged since you read the same lines of it: they stand in that earlier result, above.]"
+    return ToolResult(told, f"{Path(given).name}: unchanged since it was read", metadata={"unchanged": True})
 
 
 def _split(text: str) -> list[str]:

@@ -23,11 +23,34 @@ async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolSurro
 
     result = await _read(around, "f.txt")
 
+    path, sha256 = str(around.workspace / "f.txt"), digest(b"one\ntwo\r\nthree")
+    shown = {"path": path, "sha256": sha256, "offset": 1, "limit": 2000}
     assert result == ToolResult(
-        "     1\tone\n     2\ttwo\n     3\tthree", display="f.txt: 3 lines", metadata={"lines": 3, "total_lines": 3}
+        "     1\tone\n     2\ttwo\n     3\tthree",
+        display="f.txt: 3 lines",
+        metadata={"lines": 3, "total_lines": 3, "shown": shown},
     )
-    known = await around.file_states.get("t1", str(around.workspace / "f.txt"))
-    assert known == digest(b"one\ntwo\r\nthree")
+    assert await around.file_states.get("t1", path) == sha256
+
+
+async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_file_is_the_same(
+    around: ToolSurroundings,
+) -> None:
+    (around.workspace / "f.txt").write_text("one\ntwo\n")
+    first = await _read(around, "f.txt")
+    context = around.context(shown=[first.metadata["shown"]])
+
+    again = await ReadFileTool().execute(file_path="./f.txt", context=context)
+    others = await ReadFileTool().execute(file_path="f.txt", offset=2, context=context)
+    (around.workspace / "f.txt").write_text("one\n2\n")
+    changed = await ReadFileTool().execute(file_path="f.txt", context=context)
+
+    assert again == ToolResult(
+        "[./f.txt is unchanged since you read the same lines of it: they stand in that earlier result, above.]",
+        "f.txt: unchanged since it was read",
+        metadata={"unchanged": True},
+    )
+    assert (others.output, changed.output) == ("     2\ttwo\n[lines 2 to 2 of 2]", "     1\tone\n     2\t2")
 
 
 async def test_a_range_says_what_it_is_a_part_of(around: ToolSurroundings) -> None:
