@@ -22,6 +22,8 @@ _HOW_TO_LOOK = "graph-agent demo --keep leaves its files there to look at"
 _GRACE_S = 8.0
 """How long a command that is told to leave may take; one that runs a call gives that five seconds."""
 _LOOK_S = 0.05
+_OWN_GROUP = 0
+"""Ctrl-C is for the demo, which ends its command: Python that is just starting would answer it with a traceback."""
 
 
 class Unexpected(AgentError):
@@ -74,9 +76,7 @@ class Children:
             Unexpected: it failed.
         """
         asked = [*self._program, *arguments, "--json"]
-        done = subprocess.run(
-            asked, cwd=self._place.workspace, env=self._place.environment, capture_output=True, check=False
-        )
+        done = self._answered(asked)
         self._require(arguments, done.returncode, 0)
         return json.loads(done.stdout)
 
@@ -89,9 +89,18 @@ class Children:
             except subprocess.TimeoutExpired:
                 self._running.kill()
                 self._running.wait()
-        left = [*self._program, "recover", "--all", "cancel", "--end-processes"]
+        self._answered([*self._program, "recover", "--all", "cancel", "--end-processes"])
+
+    def _answered(self, command: list[str]) -> "subprocess.CompletedProcess[bytes]":
         place = self._place
-        subprocess.run(left, cwd=place.workspace, env=place.environment, capture_output=True, check=False)
+        return subprocess.run(
+            command,
+            cwd=place.workspace,
+            env=place.environment,
+            capture_output=True,
+            check=False,
+            process_group=_OWN_GROUP,
+        )
 
     def _start(self, command: list[str]) -> "subprocess.Popen[bytes]":
         sys.stdout.flush()
@@ -102,6 +111,7 @@ class Children:
             env=self._place.environment,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
+            process_group=_OWN_GROUP,
         )
         return self._running
 

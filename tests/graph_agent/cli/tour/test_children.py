@@ -39,6 +39,13 @@ def test_it_runs_in_the_workspace_and_reads_nothing(place: Place, capfd: pytest.
     assert capfd.readouterr().out.splitlines()[2:] == [str(place.workspace)]
 
 
+def test_what_is_typed_to_end_the_demo_reaches_no_command(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    children = shell(place, """[ $(ps -o pgid= -p $$) = $$ ] && echo '"alone"'""")
+    children.run()
+
+    assert (capfd.readouterr().out.splitlines()[2:], children.read("calls")) == (['"alone"'], "alone")
+
+
 def test_a_command_that_ends_otherwise_is_named(place: Place) -> None:
     shell(place, "exit 3").run("run", ends_with=3)
 
