@@ -9,7 +9,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import NoReturn, TextIO
 
@@ -25,17 +25,23 @@ _INTERRUPTED = 130
 def guarded(command: Callable[[], object]) -> int:
     """Run a command to its exit code, whatever it raises."""
     _fill_closed_streams()
+    left_by: list[int] = []
+
+    def leave(number: int, _frame: FrameType | None) -> NoReturn:
+        left_by.append(128 + number)
+        raise SystemExit(128 + number)
+
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave_by_signal)
+        signal.signal(number, leave)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    code = _flushed(_run(command))
+    code = _flushed(_run(command, left_by))
     _keep(code)
     return code
 
 
-def _run(command: Callable[[], object]) -> int:
+def _run(command: Callable[[], object], left_by: Sequence[int]) -> int:
     try:
         command()
     except SystemExit as leaving:
@@ -49,12 +55,17 @@ def _run(command: Callable[[], object]) -> int:
     except BrokenPipeError:
         return _FAILED
     except Exception as bug:  # noqa: BLE001 - the boundary of the command line: a user never sees a traceback
-        if isinstance(bug, OSError) and bug.errno == errno.ENOSPC:
-            _tell_full()
-        else:
-            _tell_bug(bug)
-        return _FAILED
+        # After a signal, others made an error of their own of it: a module that was being loaded, for one.
+        return left_by[0] if left_by else _fault(bug)
     return 0
+
+
+def _fault(bug: Exception) -> int:
+    if isinstance(bug, OSError) and bug.errno == errno.ENOSPC:
+        _tell_full()
+    else:
+        _tell_bug(bug)
+    return _FAILED
 
 
 def _fill_closed_streams() -> None:
@@ -147,7 +158,3 @@ def _keep(code: int) -> None:
 def _ignore_signals() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-
-
-def _leave_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)

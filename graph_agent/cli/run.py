@@ -19,7 +19,7 @@ from graph_agent.cli.news import News
 from graph_agent.cli.own_stdout import own_stdout
 from graph_agent.cli.report import failure_report, rest_report, resume_lines, waiting_lines
 from graph_agent.cli.settle import Settlement, settle
-from graph_agent.cli.supervise import Cut, supervised
+from graph_agent.cli.supervise import Cut, supervised, until_cut
 from graph_agent.errors import AgentError
 from graph_agent.events import (
     Event,
@@ -81,9 +81,19 @@ class _Run:
 
     async def run(self) -> int:
         try:
-            session = await self._opener(self._bus)
+            opened = await until_cut(self._open())
         except AgentError as failure:
             return self._failed(failure)
+        if opened.code is not None or opened.result is None:
+            if opened.result is not None:
+                await opened.result.close()
+            return self._suspended(opened.code or Exit.FAILED)
+        return await self._worked(opened.result)
+
+    async def _open(self) -> Conversation:
+        return await self._opener(self._bus)
+
+    async def _worked(self, session: Conversation) -> int:
         self._thread_id = session.thread_id
         try:
             cut = await supervised(session, self._work(session), timeout_seconds=self._order.timeout_seconds)
@@ -145,6 +155,7 @@ class _Run:
         error = f"the time limit of {limit:g} s was reached" if is_limit and limit else "ended by a signal"
         self._news.tell(f"graph-agent: {error}")
         left = left_open(self._order.database, self._thread_id)
+        self._has_checkpoint = self._has_checkpoint or left.checkpoint_id is not None
         self._print(failure_report("limit" if is_limit else "stopped", error, self._thread_id, left), "")
         self._tell_resume()
         return code

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.exits import Exit
 
-__all__ = ["Cut", "signals_caught", "supervised"]
+__all__ = ["Cut", "signals_caught", "supervised", "until_cut"]
 
 T = TypeVar("T")
 
@@ -48,6 +48,23 @@ def signals_caught(caught: Callable[[Exit], None], *signals: signal.Signals) -> 
             loop.remove_signal_handler(number)
             # The loop leaves the system's default behind, which ends the process without its exit code.
             signal.signal(number, before[number])
+
+
+async def until_cut(work: Coroutine[Any, Any, T]) -> Cut[T]:
+    """Run work that nothing rests on yet to its end; a signal breaks it off.
+
+    Not by an exception out of nowhere: libraries that are being loaded turn that into errors of their own.
+    """
+    running = asyncio.create_task(work)
+    caught: list[Exit] = []
+
+    def catch(code: Exit) -> None:
+        caught.append(code)
+        running.cancel()
+
+    with signals_caught(catch, *_CODES):
+        await asyncio.wait({running})
+    return Cut(caught[0] if caught else None, None if running.cancelled() else running.result())
 
 
 async def supervised(

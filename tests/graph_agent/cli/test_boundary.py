@@ -171,8 +171,10 @@ def test_with_debug_the_traceback_of_a_failure_is_in_the_private_log_and_its_pla
     assert "NothingYet" in log.read_text()
 
 
-def test_a_termination_ends_with_143(tmp_path: Path) -> None:
-    program = _program("import time\ndef command():\n    print('up', flush=True)\n    time.sleep(30)", tmp_path)
+@pytest.mark.parametrize("then", ["raise", "raise ValueError('a module could not be loaded')"])
+def test_a_termination_ends_with_143_whatever_others_make_of_it(tmp_path: Path, then: str) -> None:
+    waits = "    print('up', flush=True)\n    try:\n        time.sleep(30)\n"
+    program = _program(f"import time\ndef command():\n{waits}    except SystemExit:\n        {then}", tmp_path)
     assert program.stdout is not None
 
     assert program.stdout.readline() == "up\n"

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import os
 import signal
@@ -181,6 +182,21 @@ def test_a_signal_ends_the_run_with_its_code_and_the_way_to_go_on(
     out, err = capsys.readouterr()
     assert (ended, _json(out)["status"], opened.log[-2:]) == (code, status, [(end,), ("close",)])
     assert "go on with: graph-agent resume thread-1" in err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_the_thread_is_being_opened_is_told_like_a_later_one(
+    capsys: pytest.CaptureFixture[str], number: signal.Signals, code: int
+) -> None:
+    async def opens_slowly(_: EventBus) -> Conversation:
+        threading.Timer(0.1, os.kill, (os.getpid(), number)).start()
+        await asyncio.sleep(30)
+        raise AssertionError("nothing ended it")
+
+    ended = run_headless(RunOrder("go", "json", thread_id="t1"), opens_slowly)
+
+    report = _json(capsys.readouterr().out)
+    assert (ended, report["status"], report["thread_id"]) == (code, "stopped", "t1")
 
 
 def test_the_time_limit_suspends_and_ends_with_5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
