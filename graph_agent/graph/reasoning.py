@@ -127,7 +127,8 @@ class Reasoning:
         self.bus.publish(StepStarted(step))
         try:
             news = await news_of(self.shells, state, scope.thread_id)
-            reply = await self._reply(replace(request, news=news.lines), scope)
+            begins = step == 1 and self.keeps_ids and not turn.get("overflowed")
+            reply = await self._reply(replace(request, news=news.lines, begins_turn=begins), scope)
         except ContextOverflow as overflow:
             if turn.get("overflowed"):
                 raise

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from graph_agent.errors import ContextOverflow, ModelError
 from graph_agent.model.failures import Unavailable
 from graph_agent.model.openai import OpenAIModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
@@ -14,7 +15,10 @@ __all__ = ["ModelRow"]
 
 
 class ModelRow:
-    """A `ChatModel`; each turn begins with the first model again."""
+    """A `ChatModel`; each turn of the user begins with the first model again, and so does what follows a failure.
+
+    Within a turn it stays where it is, whoever asks: the judge, a sub-agent, who writes a summary.
+    """
 
     def __init__(self, models: Sequence[OpenAIModel]) -> None:
         self._models = tuple(models)
@@ -27,7 +31,7 @@ class ModelRow:
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
         """See `ChatModel.reply`; what each that was asked in vain said is told, and in the end all of it."""
-        if request.messages[-1].type == "human":
+        if request.begins_turn:
             self._place = 0
         failures: list[str] = []
         while True:
@@ -36,7 +40,13 @@ class ModelRow:
             except Unavailable as failure:
                 failures.append(str(failure))
                 if self._place + 1 == len(self._models):
+                    self._place = 0
                     raise Unavailable(" ".join(failures)) from None
+            except ContextOverflow:
+                raise
+            except ModelError:
+                self._place = 0
+                raise
             self._place += 1
             on_delta(Delta("retry", f"{failures[-1]} Asking {self.label} instead, until your next message."))
 

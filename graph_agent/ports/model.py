@@ -41,6 +41,8 @@ class ModelRequest:
     """OpenAI function declarations: `{"type": "function", "function": {name, description, parameters}}`."""
     news: tuple[str, ...] = ()
     """What stands in no message and is told once, a line each: background shells that ended since the last one."""
+    begins_turn: bool = False
+    """Whether it is the first of a turn of the user's: what could not answer before is tried again."""
 
     @property
     def tool_names(self) -> frozenset[str]:
