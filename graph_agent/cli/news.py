@@ -11,6 +11,9 @@ from graph_agent.events import CallEnded, CallPlanned, CallStarted, Compacted, E
 
 __all__ = ["News"]
 
+_BROKEN_OFF = ("never_started", "outcome_unknown")
+"""Reasons of a call that was broken off: one that ends with them, and did not run again, ends by a decision."""
+
 
 class News:
     """A subscriber that writes one line per fact worth a line."""
@@ -19,7 +22,6 @@ class News:
         self._stream = stream or sys.stderr
         self._displays: dict[str, str] = {}
         self._started: dict[str, float] = {}
-        self._interrupted: set[str] = set()
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
@@ -51,9 +53,7 @@ class News:
         took = f" {time.monotonic() - began:.1f} s" if began is not None else ""
         why = event.error or event.reason
         detail = f": {why}" if why and event.status != "success" else ""
-        if event.status == "interrupted":
-            self._interrupted.add(event.call_id)
-        elif event.call_id in self._interrupted and began is None:
+        if began is None and event.status != "interrupted" and event.reason in _BROKEN_OFF:
             detail = ", as was decided"
         name = "" if about.startswith(event.tool_name) else f"{event.tool_name} "
         self.tell(f"{name}{about} - {event.status}{took}{detail}")

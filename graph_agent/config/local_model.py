@@ -7,7 +7,7 @@ __all__ = ["INSTALL", "LOCAL_TAG", "MAGIC", "local_label", "local_obstacle"]
 
 MAGIC = b"GGUF"
 """What every file of the format begins with."""
-INSTALL = "pip install 'graph-agent[local]'"
+INSTALL = "pip install '.[local]' in the checkout"
 LOCAL_TAG = "(local, limited)"
 """Stands in the label of every local model."""
 

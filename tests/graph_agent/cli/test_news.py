@@ -24,11 +24,15 @@ def test_what_becomes_of_an_interrupted_call_that_does_not_run_again_is_a_decisi
     news = News(stream)
 
     news(1, CallEnded("c1", "bash", "interrupted", "$ make", reason="outcome_unknown"))
-    news(2, CallEnded("c1", "bash", "cancelled", "$ make", reason="outcome_unknown"))
+    news(2, CallEnded("c1", "bash", "success", "$ make", reason="outcome_unknown"))
+    news(3, CallStarted("c2", "bash", "$ make"))
+    news(4, CallEnded("c2", "bash", "error", "$ make", error="no", reason="outcome_unknown"))
 
-    assert stream.getvalue() == (
-        "bash $ make - interrupted: outcome_unknown\nbash $ make - cancelled, as was decided\n"
-    )
+    assert stream.getvalue().splitlines() == [
+        "bash $ make - interrupted: outcome_unknown",
+        "bash $ make - success, as was decided",
+        "bash $ make - error 0.0 s: no",
+    ]
 
 
 def test_nothing_of_a_note_is_obeyed_by_the_terminal() -> None:

@@ -21,7 +21,7 @@ def test_a_file_of_the_format_can_be_used_where_the_runtime_is(
     monkeypatch.syspath_prepend(LIBRARY)
     with_runtime = local_obstacle(model)
 
-    assert (without, with_runtime) == ("its runtime is not installed: pip install 'graph-agent[local]'", "")
+    assert (without, with_runtime) == ("its runtime is not installed: pip install '.[local]' in the checkout", "")
 
 
 def test_a_file_that_is_missing_or_of_another_format_is_named(tmp_path: Path) -> None:
