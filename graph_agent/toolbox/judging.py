@@ -13,7 +13,7 @@ from graph_agent.toolbox.facts import call_facts, kind_of
 from graph_agent.toolbox.granting import with_grants
 from graph_agent.toolbox.planned import planned
 from graph_agent.toolbox.surroundings import Surroundings
-from graph_agent.toolbox.values import as_preview
+from graph_agent.toolbox.values import stored_preview
 from policy import CallFacts, PolicySettings, judge, propose
 from tools.base import BaseTool, Preview, ToolErrorType, failure
 from tools.blocking import in_thread
@@ -84,7 +84,7 @@ class Judging:
         blobs = self._around.blobs
         if facts.shell is not None:
             words = command_in_words(facts, facts.shell)
-            return await in_thread(as_preview, Preview("text", words), blobs)
+            return await stored_preview(Preview("text", words), blobs)
         if tool.is_read_only(arguments):
             return None
         admitted = frozenset(Path(path.resolved) for path in facts.paths) or None
@@ -95,4 +95,4 @@ class Judging:
                 raise
             # What is missing now may be the work of the calls before it: the run itself looks once they are done.
             shown = Preview("text", f"This depends on the calls ahead of it. As things are now: {refused}")
-        return None if shown is None else await in_thread(as_preview, shown, blobs)
+        return None if shown is None else await stored_preview(shown, blobs)

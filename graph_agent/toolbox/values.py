@@ -5,8 +5,9 @@ from typing import Any
 
 from graph_agent.ports import Finding, Outcome
 from tools.base import BaseTool, BlobStore, InterruptedCall, Preview, ToolResult
+from tools.blocking import in_thread
 
-__all__ = ["as_outcome", "as_preview", "reconciled"]
+__all__ = ["as_outcome", "as_preview", "reconciled", "stored_preview"]
 
 _PREVIEW_CHARS = 20_000
 
@@ -41,6 +42,13 @@ def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
         f"[… {lines} more lines, {len(text) - end} characters, are not shown here; the whole text is {reference}]"
     )
     return {**shown, "text": f"{text[:end]}{notice}\n", "full": reference, "full_chars": len(text)}
+
+
+async def stored_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
+    """The same; a thread is only waited for where there is a blob to write."""
+    if len(preview.text) <= _PREVIEW_CHARS:
+        return as_preview(preview, blobs)
+    return await in_thread(as_preview, preview, blobs)
 
 
 def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:

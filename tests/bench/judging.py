@@ -1,13 +1,21 @@
-"""How long it takes to decide about a shell command: one never seen before, and the same once more."""
+"""How long it takes to decide about a shell command: one never seen before, and the same once more.
 
-import asyncio
+The decision itself, from what the call would do to what policy says; no thread is changed for it.
+"""
+
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+from graph_agent.ports import Scope
+from graph_agent.toolbox.facts import call_facts
+from graph_agent.toolbox.places import Setting
+from policy import PolicySettings, judge, parse_rules
 from tests.bench.figures import Figure, Row, Spread
 from tests.bench.ground import Ground
-from tests.fakes.toolbox_world import World
+from tools import create_default_tools
+from tools.base import BaseTool
 
 __all__ = ["ROWS"]
 
@@ -29,25 +37,26 @@ _DENY = ["bash(rm -rf /:*)", "read_file(**/.env)"]
 
 
 def _decisions(ground: Ground) -> Iterator[Figure]:
-    new, repeated = asyncio.run(_times_ms(ground.fresh("judging"), 10 if ground.quick else 40))
+    new, repeated = _times_ms(ground.fresh("judging"), 10 if ground.quick else 40)
     for what, times, target in (("new", new, 10), ("repeated", repeated, 0.5)):
         ordered = sorted(times)
         late = Spread(ordered[int(len(ordered) * 0.95)], ordered[0], ordered[-1])
         yield Figure(f"decision about a bash line, {what}, p95", late, "ms", target)
 
 
-async def _times_ms(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
-    world = World(folder, allow=_ALLOW, ask=_ASK, deny=_DENY)
-    await world.plan("bash", command="true")
+def _times_ms(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
+    settings = PolicySettings(rules=parse_rules(allow=_ALLOW, ask=_ASK, deny=_DENY), reserved=(folder / "agent",))
+    setting = Setting(folder, settings)
+    bash = next(tool for tool in create_default_tools(workspace=folder) if tool.name == "bash")
+    decide = partial(_decision_ms, bash, setting)
+    decide("true")
     lines = [line.format(n=number) for number in range(rounds) for line in _LINES]
-    return [await _ms(world, line) for line in lines], [
-        await _ms(world, lines[-1 - at % 10]) for at in range(len(lines))
-    ]
+    return [decide(line) for line in lines], [decide(lines[-1 - at % 10]) for at in range(len(lines))]
 
 
-async def _ms(world: World, line: str) -> float:
+def _decision_ms(bash: BaseTool, setting: Setting, line: str) -> float:
     began = time.perf_counter()
-    await world.plan("bash", command=line)
+    judge(call_facts(bash, {"command": line}, Scope("t1", "default"), setting, "builtin"), setting.policy)
     return (time.perf_counter() - began) * 1000
 
 
