@@ -1,10 +1,11 @@
 """Commands that take texts and flags as the shell gives them.
 
 Typer checks every value with a validation library that takes longer to load than a read-only command takes to run.
-A text needs no checking, and a flag has none to do; parameters of other types are left to Typer.
+Texts need no checking, flags have none to do, and neither has what was left out; the rest is left to Typer.
 """
 
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
 
@@ -23,21 +24,33 @@ _ANY_LENGTH = 1000
 
 
 class _AsGiven:
-    """Stands where Typer keeps what turns a parameter's text into its type."""
+    """Stands where Typer keeps what turns a parameter's texts into its type; asks that only where there is need."""
 
-    def coerce(self, value: Any, **_: Any) -> Any:
-        """The value itself."""
-        return value
+    def __init__(self, annotation: Any, build: Callable[[], Any]) -> None:
+        self._annotation = annotation
+        self._build = build
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value as the command takes it."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if self._annotation in (str, bool):
+            return value
+        if self._annotation == list[str] and isinstance(value, list | tuple):
+            return list(value)
+        return self._build().coerce(value, param=param, ctx=ctx)
 
 
 class _PlainOption(TyperOption):
     def get_runtime_param(self) -> Any:
-        return _AsGiven()
+        return _AsGiven(self.type_descriptor.annotation, super().get_runtime_param)
 
 
 class _PlainArgument(TyperArgument):
+    multiple = False
+
     def get_runtime_param(self) -> Any:
-        return _AsGiven()
+        return _AsGiven(self.type_descriptor.annotation, super().get_runtime_param)
 
 
 class PlainCommand(TyperCommand):
@@ -157,10 +170,9 @@ def _everywhere() -> tuple[Any, ...]:
 
 def _plain(parameter: Any) -> Any:
     # Typer builds the parameters itself and offers no place to name their class.
-    if parameter.type_descriptor.annotation in (str, bool):
-        match parameter:
-            case TyperOption():
-                parameter.__class__ = _PlainOption
-            case TyperArgument():
-                parameter.__class__ = _PlainArgument
+    match parameter:
+        case TyperOption():
+            parameter.__class__ = _PlainOption
+        case TyperArgument():
+            parameter.__class__ = _PlainArgument
     return parameter

@@ -131,19 +131,28 @@ def test_texts_and_flags_arrive_as_given_and_other_types_are_still_checked() -> 
         note: Annotated[str | None, typer.Option()] = None,
         loud: Annotated[bool, typer.Option("--loud")] = False,
         count: Annotated[int, typer.Option()] = 1,
+        most: Annotated[int | None, typer.Option()] = None,
+        tag: Annotated[list[str] | None, typer.Option()] = None,
     ) -> None:
-        taken.extend((name, note, loud, count))
+        taken.extend((name, note, loud, count, most, list(tag or ())))
 
     runner = CliRunner()
     codes = [
         runner.invoke(program, ["show", "a name", "--loud", "--count", "3"]).exit_code,
-        runner.invoke(program, ["show", "", "--note", "7"]).exit_code,
+        runner.invoke(program, ["show", "", "--note", "7", "--most", "8", "--tag", "x", "--tag", ""]).exit_code,
         runner.invoke(program, ["show", "a", "--count", "many"]).exit_code,
         runner.invoke(program, ["show"]).exit_code,
     ]
 
     assert codes == [0, 0, 2, 2]
-    assert taken == ["a name", None, True, 3, "", "7", False, 1]
+    assert taken == ["a name", None, True, 3, None, [], "", "7", False, 1, 8, ["x", ""]]
+
+
+def test_the_options_of_a_chat_are_read_without_the_library_that_validates() -> None:
+    code, packages, _ = _loaded_by(["chat", "--workspace", "/no/such/folder", "--add-dir", "more"])
+
+    assert code == 2
+    assert packages & _HEAVY == set()
 
 
 def test_a_complaint_about_a_choice_says_what_is_wrong_and_not_which_library_found_it() -> None:
