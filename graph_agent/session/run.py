@@ -142,8 +142,12 @@ class GraphRun:
 def last_answer(values: Mapping[str, Any]) -> str:
     """What the turn came to: the result declared with its completion, else the newest text of the model in it."""
     messages: list[BaseMessage] = values.get("messages") or []
-    if messages and messages[-1].type == "tool" and messages[-1].name == COMPLETION_TOOL:
-        return messages[-1].text
+    for message in reversed(messages):
+        # Other calls of the same message may stand behind it.
+        if message.type == "tool" and message.name == COMPLETION_TOOL:
+            return message.text
+        if message.type != "tool":
+            break
     for message in reversed(messages):
         if message.type == "ai" and message.text:
             return message.text

@@ -180,6 +180,18 @@ async def test_a_call_without_its_arguments_is_refused_or_has_defaults(tool: Bas
         assert parsed(tool, {}) == {}
 
 
+async def test_a_call_is_planned_with_the_arguments_alone_that_it_needs(tool: BaseTool) -> None:
+    required = tool.args_schema.model_json_schema().get("required", [])
+    pair = {"old_string": "a", "new_string": "b"} if tool.name == "edit_file" else {}
+    arguments = parsed(tool, {name: _GOOD[tool.name][name] for name in required} | pair)
+
+    tool.targets(arguments)
+    tool.signature(arguments)
+    tool.is_concurrency_safe(arguments)
+
+    assert (tool.validate(arguments), bool(tool.display_call(arguments))) == (None, True)
+
+
 async def test_planning_a_call_changes_nothing_anywhere(
     tool: BaseTool, good: dict[str, Any], around: ToolSurroundings, tmp_path: Path
 ) -> None:

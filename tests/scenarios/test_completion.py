@@ -32,3 +32,11 @@ def test_a_completion_declared_beside_a_call_that_failed_does_not_end_the_turn(t
         ended = Command(tmp_path, server.base_url)("run", "read it")
 
     assert (ended.returncode, ended.stdout, len(server.bodies)) == (0, "there is no such file\n", 2)
+
+
+def test_a_completion_declared_before_another_call_ends_the_turn_with_its_result(tmp_path: Path) -> None:
+    calls = TCS(("c1", "attempt_completion", {"result": _RESULT}), ("c2", "ls", {"path": "."}))
+    with FakeOpenAI([calls], strict=True) as server:
+        ended = Command(tmp_path, server.base_url)("run", "do it")
+
+    assert (ended.returncode, ended.stdout, len(server.bodies)) == (0, f"{_RESULT}\n", 1)

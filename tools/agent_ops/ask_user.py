@@ -46,7 +46,7 @@ class AskUserTool(BaseTool):
         """Something has to be asked."""
         if not str(args["question"]).strip():
             return _EMPTY
-        return None if all(option.strip() for option in args["options"]) else _BLANK_OPTION
+        return None if all(option.strip() for option in args.get("options") or ()) else _BLANK_OPTION
 
     def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - nothing is gained by it
         """Never: the answer is there before the call runs."""
@@ -68,7 +68,7 @@ class AskUserTool(BaseTool):
         context: ToolContext | None = None,
     ) -> ToolResult:
         """Hands over the answer that the context carries; without one, nobody could be asked."""
-        if objection := self.validate({"question": question, "options": options or []}):
+        if objection := self.validate({"question": question, "options": options}):
             return failure(ToolErrorType.VALIDATION, objection)
         answer = self.context_or_own(context).answer
         if answer is None:
