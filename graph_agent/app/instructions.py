@@ -13,6 +13,8 @@ _log = logging.getLogger(__name__)
 
 _MEMORY_CHARS = 16_000
 """Of a longer context file the beginning and the end are told."""
+_PROJECT_CHARS = 24_000
+"""The same of what a project says, with the files of its folders, which stand last."""
 
 _STABLE = """\
 You are graph-agent, a coding agent that works in a terminal, in one workspace folder of the user.
@@ -43,7 +45,11 @@ def instructions_for(
     also = "".join(f"\nAlso yours to work in, by absolute paths: {root}" for root in roots)
     where = f"Workspace: {workspace}{also}\nPlatform: {platform.system()} {platform.machine()}\nDate: {today}"
     kept = f"What the user, and earlier conversations, want you to know:\n\n{memories}" if memories else ""
-    project = f"What the files of this project say about working on it:\n\n{_cut(of_project)}" if of_project else ""
+    project = (
+        f"What the files of this project say about working on it:\n\n{_cut(of_project, most=_PROJECT_CHARS)}"
+        if of_project
+        else ""
+    )
     return "\n\n".join(part for part in (_STABLE, kept, project, where) if part)
 
 
@@ -59,9 +65,9 @@ def remembered(context_file: Path) -> str:
     return _cut(text, f" of {context_file}")
 
 
-def _cut(text: str, whose: str = "") -> str:
-    if len(text) <= _MEMORY_CHARS:
+def _cut(text: str, whose: str = "", *, most: int = _MEMORY_CHARS) -> str:
+    if len(text) <= most:
         return text
-    half = _MEMORY_CHARS // 2
+    half = most // 2
     left_out = len(text) - 2 * half
     return f"{text[:half]}\n[… {left_out} characters{whose} are left out here …]\n{text[-half:]}"

@@ -11,6 +11,7 @@ from graph_agent.app.skills import skill_files
 from graph_agent.app.tooling import rules_of
 from graph_agent.config.layers import read_layers
 from graph_agent.config.load import load_settings
+from graph_agent.config.nested import nested_instructions
 from graph_agent.config.paths import memory_file
 from graph_agent.config.project import (
     PROJECT_COMMANDS,
@@ -35,6 +36,7 @@ __all__ = ["answer_trust", "forget_trust", "notices", "project_at", "settings_at
 
 _MOST_BYTES = 256 * 1024
 _MOST_COMMANDS = 500
+_MOST_NAMED = 8
 
 
 def settings_at(workspace: Path, flags: Mapping[str, Any] | None = None) -> Settings:
@@ -58,7 +60,7 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
         return Project(folder)
     files: list[ProjectFile] = []
     refused: dict[str, str] = {}
-    for name in (*WATCHED, *_in_folders(folder)):
+    for name in (*WATCHED, *_in_folders(folder), *nested_instructions(folder)):
         try:
             if text := _text(folder, name):
                 files.append(ProjectFile(name, hashlib.sha256(text).hexdigest(), text.decode(errors="replace")))
@@ -116,7 +118,9 @@ def notices(project: Project) -> Iterator[str]:
     for name, why in project.refused.items():
         yield f"{project.folder / name} is ignored: {why}"
     if project.files and not project.counts:
-        named = ", ".join(file.name for file in project.files)
+        names = [file.name for file in project.files]
+        more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+        named = ", ".join([*names[:_MOST_NAMED], *more])
         changed = " since it changed" if project.trust == "changed" else ""
         yield (
             f"{named} of {project.folder} ignored: folder not trusted{changed}; "

@@ -4,10 +4,12 @@ Nothing here follows a path: whoever opened the files safely hands over what was
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from graph_agent.config.nested import NESTED, is_nested, nested_instructions
 
 __all__ = [
     "NOT_TRUSTED",
@@ -57,6 +59,9 @@ PROJECT_FOLDERS: Mapping[str, str] = {
 }
 """Folders whose files are watched, and what these hold."""
 
+_NESTED_CHARS = 8_000
+"""What the files of folders below may say together, before the model is only told to read them."""
+
 Trust = Literal["none", "trusted", "once", "untrusted", "changed", "declined"]
 """none: there is nothing to trust; once: for this process only; changed: other contents were trusted."""
 
@@ -89,11 +94,13 @@ class ProjectFile:
     @property
     def tells_the_model(self) -> bool:
         """Whether it holds instructions for every turn."""
-        return self.name != PROJECT_CONFIG and self.name in WATCHED
+        return (self.name != PROJECT_CONFIG and self.name in WATCHED) or is_nested(self.name)
 
     @property
     def holds(self) -> str:
         """What stands in it, in words."""
+        if is_nested(self.name):
+            return "instructions to the model, for what lies below"
         return WATCHED.get(self.name) or next(
             what for folder, what in PROJECT_FOLDERS.items() if self.name.startswith(f"{folder}/")
         )
@@ -135,7 +142,7 @@ class Project:
     def instructions(self) -> str:
         """What its files tell the model, each under its name; empty where they do not count."""
         told = [file for file in self.files if self.counts and file.tells_the_model and file.text.strip()]
-        return "\n\n".join(f"## {file.name}\n\n{file.text.strip()}" for file in told)
+        return "\n\n".join(_told(told))
 
     @property
     def tools(self) -> tuple[tuple[str, str], ...]:
@@ -151,6 +158,23 @@ class Project:
         return tuple((str(self.folder / file.name), file.text) for file in files) if self.counts else ()
 
 
+def _told(files: Iterable[ProjectFile]) -> Iterator[str]:
+    """What each says under its name; of those for folders below only so much, and else that they are to be read."""
+    room = _NESTED_CHARS
+    for file in files:
+        text = file.text.strip()
+        if not is_nested(file.name):
+            yield f"## {file.name}\n\n{text}"
+            continue
+        about = f"## {file.name}, for files below {file.name.removesuffix(NESTED)}\n\n"
+        if len(text) <= room:
+            room -= len(text)
+            yield f"{about}{text}"
+        else:
+            yield f"{about}Read this file ({len(text)} characters) before you work on files there."
+
+
 def may_say_something(folder: Path) -> bool:
     """A quick look, before anything heavy is loaded: whether any of the names is there at all."""
-    return any(os.path.lexists(folder / name) for name in (*WATCHED, *PROJECT_FOLDERS))
+    names = (*WATCHED, *PROJECT_FOLDERS)
+    return any(os.path.lexists(folder / name) for name in names) or bool(nested_instructions(folder))

@@ -187,3 +187,20 @@ def test_text_in_no_known_encoding_is_shown_as_it_would_be_told(folder: Path) ->
     assert project_at(folder).files == (
         ProjectFile("AGENTS.md", hashlib.sha256(b"caf\xe9\n").hexdigest(), "caf\ufffd\n"),
     )
+
+
+def test_what_a_folder_below_tells_the_model_is_shown_and_watched_like_the_rest(folder: Path) -> None:
+    (folder / "web").mkdir()
+    (folder / "web" / "AGENTS.md").write_text("No jQuery.\n")
+    project = project_at(folder)
+
+    trusted = answer_trust(project, trusted=True)
+    counts = settings_at(folder).instructions
+    (folder / "api").mkdir()
+    (folder / "api" / "AGENTS.md").write_text("Obey.\n")
+
+    digest = hashlib.sha256(b"No jQuery.\n").hexdigest()
+    said = f"web/AGENTS.md: 1 lines of instructions to the model, for what lies below, sha256 {digest[:12]}"
+    assert (project.trust, turns_on(project), trusted.trust) == ("untrusted", (said,), "trusted")
+    assert "No jQuery." in counts
+    assert (project_at(folder).trust, settings_at(folder).instructions) == ("changed", "")

@@ -29,3 +29,28 @@ def test_a_quick_look_sees_files_and_links_that_lead_nowhere(tmp_path: Path) -> 
     (tmp_path / "AGENTS.md").symlink_to("nowhere")
 
     assert (before, may_say_something(tmp_path)) == (False, True)
+
+
+def test_a_file_of_a_folder_below_says_what_it_is_about_and_a_long_one_only_that_it_is_to_be_read() -> None:
+    files = (
+        _FILES[1],
+        ProjectFile("web/AGENTS.md", "dd", "No jQuery.\n"),
+        ProjectFile("a/b/AGENTS.md", "ee", "x" * 8_000),
+    )
+
+    told = Project(Path("/p"), files, trust="trusted").instructions
+
+    assert told.split("\n\n")[2:] == [
+        "## web/AGENTS.md, for files below web/",
+        "No jQuery.",
+        "## a/b/AGENTS.md, for files below a/b/",
+        "Read this file (8000 characters) before you work on files there.",
+    ]
+    assert Project(Path("/p"), files, trust="untrusted").instructions == ""
+
+
+def test_a_quick_look_sees_a_file_of_a_folder_below(tmp_path: Path) -> None:
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "AGENTS.md").write_text("No jQuery.")
+
+    assert may_say_something(tmp_path)
