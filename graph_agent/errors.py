@@ -11,6 +11,7 @@ AgentError                      anything a user may be shown; message = what hap
 ├── StorageError                1   database or blobs cannot be used
 │   ├── NewerSchema             1   written by a newer version
 │   └── DamagedDatabase         1   not a database, or torn
+├── MessageBlocked              1   a hook of the user's did not let a message through
 ├── AnswerRefused               1   an answer cannot be taken: too late, wrong kind, denied by policy
 └── InternalError               1   a rule of this program was broken by itself: a bug
     ├── ForbiddenTransition         a status change the table does not have
@@ -31,6 +32,7 @@ __all__ = [
     "ForbiddenTransition",
     "InternalError",
     "InvalidHistory",
+    "MessageBlocked",
     "ModelError",
     "NewerSchema",
     "NothingYet",
@@ -96,6 +98,10 @@ class NewerSchema(StorageError):
 
 class DamagedDatabase(StorageError):
     """The file is not a database of this program, or is torn."""
+
+
+class MessageBlocked(AgentError):
+    """A hook did not let a message through; it was not sent and does not wait."""
 
 
 class AnswerRefused(AgentError):

@@ -30,7 +30,7 @@ from graph_agent.cli.settling import Settling
 from graph_agent.cli.slash import Back, Compact, Elsewhere, GoOn, Quit, Say, Slash, is_command
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.cli.turning import Turning
-from graph_agent.errors import AgentError, NothingYet, UsageError
+from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UsageError
 from graph_agent.events import Event, EventBus, TurnStarted
 from graph_agent.session.api import Rest
 
@@ -88,10 +88,9 @@ class Chat:
     async def _talk(self, first: asyncio.Task[str] | None) -> None:
         session, text = await self._opened(first)
         meanwhile = self._turning.meanwhile
-        if text is not None and not is_command(text):
-            meanwhile.first = text
+        meanwhile.first = message = "" if text is None or is_command(text) else text
         await self._enter(session, self._visit)
-        if text is not None and not is_command(text) and not meanwhile.first:
+        if message and not meanwhile.first:
             self._may_send_queued = True  # It waits with others, and is what the person wants now.
         elif text is not None:
             meanwhile.first = ""
@@ -117,8 +116,7 @@ class Chat:
         count = 0 if self._may_send_queued else len(await session.queued())
         if not count:
             return None
-        waits = "1 message waits" if count == 1 else f"{count} messages wait"
-        self._say(f"{waits}: Enter sends, Up takes the last one back")
+        self._say(f"{count} message{'s wait' if count > 1 else ' waits'}: Enter sends, Up takes the last one back")
         return lambda: self._turning.meanwhile.take_back(session)
 
     async def _opened(self, first: asyncio.Task[str] | None) -> tuple[Conversation, str | None]:
@@ -178,7 +176,7 @@ class Chat:
     async def _work(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> None:
         try:
             self._rested(await self._settling.settled(session, await self._turning.run(session, work)))
-        except UsageError as refusal:
+        except (UsageError, MessageBlocked) as refusal:
             self._say(str(refusal))
 
     async def _retry(self, session: Conversation) -> None:
@@ -230,6 +228,9 @@ class Chat:
         self._tells_sent = True
         try:
             sent = await self._turning.run(session, session.send_queued())
+        except MessageBlocked as refusal:
+            self._say(str(refusal))
+            return True
         finally:
             self._tells_sent = False
         if sent is not None:
@@ -287,9 +288,8 @@ class Chat:
 
     def _tell_resume(self) -> None:
         if self._session is not None and self._turning.running is not None:
-            lines = "".join(f"{escape(line)}\n" for line in resume_lines(self._session.thread_id))
             with contextlib.suppress(OSError):
-                sys.stderr.write(lines)
+                sys.stderr.writelines(f"{escape(line)}\n" for line in resume_lines(self._session.thread_id))
 
 
 async def _cancelled(*tasks: "asyncio.Future[Any] | None") -> None:

@@ -27,7 +27,7 @@ __all__ = [
 
 ADDED = (
     *("policy.allow", "policy.ask", "policy.deny", "mcp_servers", "tools"),
-    *("hooks.before_tool", "hooks.after_tool", "hooks.turn_end"),
+    *("hooks.session_start", "hooks.user_prompt", "hooks.before_tool", "hooks.after_tool", "hooks.turn_end"),
 )
 """Lists and tables that a project adds to."""
 

@@ -46,3 +46,12 @@ class Queue:
             yield first
         finally:
             self._sending = None
+
+    @asynccontextmanager
+    async def sending(self, number: int) -> AsyncIterator[None]:
+        """This message is sent in the block, and cannot be taken back meanwhile."""
+        self._sending = number
+        try:
+            yield
+        finally:
+            self._sending = None

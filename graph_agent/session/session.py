@@ -15,6 +15,7 @@ from graph_agent.session.compacting import compacted
 from graph_agent.session.drive import Drive
 from graph_agent.session.modes import chosen_mode
 from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.prompting import Prompting
 from graph_agent.session.queue import Queue
 from graph_agent.session.rewinding import finish_broken_off, told_finished
 from graph_agent.session.sharing import begin, used_in
@@ -54,7 +55,8 @@ class Session:
         self._thread = thread
         self._parts = parts
         self._drive, self._queue = Drive(thread, parts), Queue(parts.inbox, thread.thread_id, thread.by)
-        self._turns = Turns(thread, parts, self._drive, self._queue)
+        self._prompting = Prompting(parts.hooks, thread.thread_id)
+        self._turns = Turns(thread, parts, self._drive, self._queue, self._prompting)
         self._answering = Answering(thread, parts, self._drive)
         parts.sub_agents.belong_to(self)
 
@@ -145,12 +147,13 @@ class Session:
         return await self._turns.start()
 
     async def send(self, text: str, brings: str = "") -> Rest:
-        """Start a turn with a message; it is on disk before the model is asked.
+        """Start a turn with a message; it is on disk before the model is asked, and before a hook is.
 
         What it `brings` stands behind it and is not taken for the user's own words.
 
         Raises:
             UsageError: questions are open; they must be answered, or the turn stopped, first.
+            MessageBlocked: a hook did not let it through.
         """
         return await self._turns.send(text, brings)
 
@@ -248,8 +251,7 @@ class Session:
 
         In a session that has done nothing yet this is `start`.
         """
-        is_untouched = not self._drive.open and self._drive.settled is None
-        return await (self.start() if is_untouched else self._drive.answer())
+        return await (self._drive.answer() if self._drive.open or self._drive.settled else self.start())
 
     async def answered_elsewhere(self) -> dict[str, Answer]:
         """Standing answers to open questions that others gave, by call id."""
@@ -266,13 +268,14 @@ class Session:
 
     async def stop(self) -> Rest:
         """Stop the turn; a `send`, `proceed` or `start` that is under way returns the same rest."""
-        return await self._drive.stop()
+        return await (self._drive.rest("stopped", {}) if self._prompting.stop() else self._drive.stop())
 
     async def suspend(self) -> None:
         """Before the process ends: start nothing new, break off what still runs after a short grace.
 
         The call under way returns a `broken_off` rest, or raises CancelledError when it had to be broken off.
         """
+        self._prompting.stop()
         await self._drive.suspend()
 
     def drain(self) -> None:

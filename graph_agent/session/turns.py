@@ -5,13 +5,14 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from graph_agent.errors import UsageError
+from graph_agent.errors import MessageBlocked, UsageError
 from graph_agent.events import SessionOpened, TurnStarted, Warned
 from graph_agent.graph.history import TYPED, printable
 from graph_agent.session.api import Rest
 from graph_agent.session.branching import found_earlier
 from graph_agent.session.drive import Drive
 from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.prompting import Prompting
 from graph_agent.session.queue import Queue
 from graph_agent.session.resting import outcome_of
 from graph_agent.session.run import Position
@@ -27,6 +28,7 @@ class Turns:
     parts: SessionParts
     drive: Drive
     queue: Queue
+    prompting: Prompting
 
     async def start(self) -> Rest:
         """See `Session.start`."""
@@ -41,6 +43,7 @@ class Turns:
                 self.drive.mode,
             )
         )
+        await self.prompting.started(is_new=not position.exists, mode=self.drive.mode)
         await self.parts.shells.take_up(self.thread.thread_id)
         if position.at_rest:
             return await self.drive.rest("done", position.values)
@@ -51,7 +54,13 @@ class Turns:
 
     async def send(self, text: str, brings: str = "") -> Rest:
         """See `Session.send`."""
-        return await self._send(await self.ready(), text, None, brings)
+        position = await self.ready()
+        if not self.prompting.is_wanted:
+            return await self._send(position, text, None, brings)
+        # A hook may take its time: what was entered is on disk before one sees it.
+        number = await self.queue.add(text)
+        async with self.queue.sending(number):
+            return await self._send_kept(position, number, text, brings)
 
     async def send_queued(self) -> Rest | None:
         """See `Session.send_queued`."""
@@ -62,9 +71,7 @@ class Turns:
             position = await self.parts.run.position()
             if position.open_nodes != ("__start__",):
                 number, text = oldest
-                rest = await self._send(await self.ready(), text, f"inbox-{number}")
-                await self.parts.inbox.take(self.thread.thread_id, number)
-                return rest
+                return await self._send_kept(await self.ready(), number, text)
         # The last life died between storing a message and taking it in: that one goes first, and whole.
         return await self.continue_turn()
 
@@ -94,12 +101,26 @@ class Turns:
         goes_on = rest.status == "broken_off" or (afresh and rest.is_shared)
         return await self.continue_turn() if goes_on else rest
 
+    async def _send_kept(self, position: Position, number: int, text: str, brings: str = "") -> Rest:
+        """Send a message of the inbox, which is gone from there when it was sent, or must not be."""
+        thread_id = self.thread.thread_id
+        try:
+            said = await self.prompting.asked(text, self.drive.mode)
+        except MessageBlocked:
+            await self.parts.inbox.take_back(thread_id, number)
+            raise
+        if said is None:
+            return await self.drive.rest("stopped", position.values)
+        rest = await self._send(position, text, f"inbox-{number}", "\n\n".join(filter(None, (brings, said))))
+        await self.parts.inbox.take(thread_id, number)
+        return rest
+
     async def _send(self, position: Position, text: str, message_id: str | None, brings: str = "") -> Rest:
         messages: list[Any] = [] if position.exists else [SystemMessage(self.parts.instructions())]
         words = printable(text)
         said = await self.parts.mentions.told(words, self.drive.scope)
         brought: dict[str, Any] = {"images": list(said.images)} if said.images else {}
-        whole = printable(f"{said.text}\n\n{brings}" if brings else said.text)
+        whole = printable("\n\n".join(filter(None, (said.text, brings, self.prompting.take_greeting()))))
         if whole != words:
             brought[TYPED] = len(words)
         messages.append(HumanMessage(whole, id=message_id, additional_kwargs=brought))

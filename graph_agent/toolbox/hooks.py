@@ -5,7 +5,7 @@ Runs them with the user's rights, outside of any sandbox. Knows no journal: when
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from typing import Any, Literal
 from graph_agent.calls import ToolCallInfo
 from graph_agent.config.hook_settings import Hook, HookSettings
 from graph_agent.config.scrub import Scrub
+from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
 from tools.shell_ops.fed import Fed, run_fed
 
@@ -22,7 +23,9 @@ _BLOCKS = 2
 """The exit code by which a hook speaks to the model."""
 _SHOWN_CHARS = 60
 
-_When = Literal["before_tool", "after_tool", "turn_end"]
+_When = Literal["session_start", "user_prompt", "before_tool", "after_tool", "turn_end"]
+_SPEAKING: tuple[_When, ...] = ("session_start", "user_prompt")
+"""Hooks whose stdout is for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,39 @@ class CommandHooks:
     warn: Callable[[str], None]
     """Tells the user what went wrong with a hook."""
     scrub: Scrub
+
+    @property
+    def reads_messages(self) -> bool:
+        """See the port."""
+        return bool(self.settings.user_prompt)
+
+    async def session_started(self, thread_id: str, source: str, mode: str) -> str:
+        """See the port."""
+        said: list[str] = []
+        for hook in _matching(self.settings.session_start, source):
+            told = {"thread_id": thread_id, "source": source, "mode": mode}
+            ended = await self._run("session_start", hook, told)
+            said += _speech(hook, ended)
+            if ended.code != 0:
+                self.warn(f"hook session_start {_named(hook)} failed: {_failure(ended, hook)}")
+        return "\n".join(said)
+
+    async def prompted(self, thread_id: str, text: str, mode: str) -> str:
+        """See the port: the first hook that blocks has spoken."""
+        said: list[str] = []
+        for hook in self.settings.user_prompt:
+            ended = await self._run("user_prompt", hook, {"thread_id": thread_id, "prompt": text, "mode": mode})
+            if ended.code == _BLOCKS:
+                why = ended.said or "it gave no reason"
+                raise MessageBlocked(f"the message is not sent, blocked by the hook {_named(hook)}: {why}")
+            said += _speech(hook, ended)
+            if ended.code == 0:
+                continue
+            why = _failure(ended, hook)
+            if hook.on_failure == "block":
+                raise MessageBlocked(f"the message is not sent, because the hook {_named(hook)} failed: {why}")
+            self.warn(f"hook user_prompt {_named(hook)} failed, the message is sent: {why}")
+        return "\n".join(said)
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:
         """See the port: the first hook that blocks has spoken."""
@@ -71,14 +107,18 @@ class CommandHooks:
         known = {"hook_event_name": when, "workspace": str(self.workspace), "cwd": str(self.workspace)}
         text = json.dumps({**known, **told}, ensure_ascii=False)
         try:
-            ended = await run_fed(hook.command, text, self.workspace, hook.timeout)
+            ended = await run_fed(hook.command, text, self.workspace, hook.timeout, is_heard=when in _SPEAKING)
         except OSError as error:
             ended = Fed(None, f"it could not be started ({error})")
-        return Fed(**{**asdict(ended), "said": self.scrub(ended.said)})
+        return replace(ended, said=self.scrub(ended.said), written=self.scrub(ended.written))
 
 
-def _matching(hooks: Sequence[Hook], tool_name: str) -> list[Hook]:
-    return [hook for hook in hooks if _matches(hook.matcher, tool_name.lower())]
+def _speech(hook: Hook, ended: Fed) -> list[str]:
+    return [f"[The hook {_named(hook)} says: {ended.written}]"] if ended.code == 0 and ended.written else []
+
+
+def _matching(hooks: Sequence[Hook], name: str) -> list[Hook]:
+    return [hook for hook in hooks if _matches(hook.matcher, name.lower())]
 
 
 def _matches(matcher: str, tool_name: str) -> bool:

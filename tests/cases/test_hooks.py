@@ -23,6 +23,7 @@ def test_the_examples_of_the_docs_do_what_they_say(set_up: SetUp, tmp_path: Path
     bench.configure(_examples())
 
     ran = bench.run()
+    kept_back = bench.run(f"my key is sk-{'a' * 20}")
 
     blocked, fine = bench.results(2)
     assert ran.ending == (0, "ok")
@@ -31,6 +32,7 @@ def test_the_examples_of_the_docs_do_what_they_say(set_up: SetUp, tmp_path: Path
     assert re.search(r"\[The hook .*SyntaxError: invalid syntax\]", bench.results(3)[-1], re.DOTALL)
     [turn] = (tmp_path / "turns.jsonl").read_text().splitlines()
     assert (json.loads(turn)["status"], json.loads(turn)["answer"]) == ("done", "ok")
+    assert (kept_back.code, "There is a key in it." in kept_back.err) == (1, True)
 
 
 _PROJECT = '[[hooks.before_tool]]\ncommand = "touch ran; .graph-agent/hooks/check.sh"\n'

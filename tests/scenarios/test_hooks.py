@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.calls import ToolCallInfo
+from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
@@ -14,10 +15,25 @@ from tests.scenarios.stage import Stage
 class Spoken:
     """Hooks that say what a test wants, and may stay within themselves until they are killed."""
 
-    def __init__(self, objection: str = "", remark: str = "", stays_in: str = "") -> None:
-        self.objection, self.remark, self.stays_in = objection, remark, stays_in
+    reads_messages = True
+
+    def __init__(self, objection: str = "", remark: str = "", stays_in: str = "", blocks: str = "") -> None:
+        self.objection, self.remark, self.stays_in, self.blocks = objection, remark, stays_in, blocks
         self.ran: list[str] = []
+        """Hooks of calls and turns."""
+        self.heard: list[str] = []
+        """Hooks of sessions and messages."""
         self.entered = asyncio.Event()
+
+    async def session_started(self, thread_id: str, source: str, mode: str) -> str:
+        await self._enter(f"session {source}")
+        return "[greeting]" if self.remark else ""
+
+    async def prompted(self, thread_id: str, text: str, mode: str) -> str:
+        await self._enter(f"message {text}")
+        if text == self.blocks:
+            raise MessageBlocked(f"not {text}")
+        return self.remark
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:
         await self._enter(f"before {call['call_id']}")
@@ -31,7 +47,7 @@ class Spoken:
         await self._enter(f"turn {status}: {answer}")
 
     async def _enter(self, what: str) -> None:
-        self.ran.append(what)
+        (self.heard if what.startswith(("session", "message")) else self.ran).append(what)
         if self.stays_in and what.startswith(self.stays_in):
             self.stays_in = ""
             self.entered.set()
@@ -158,3 +174,62 @@ async def test_a_stop_within_the_hook_at_its_end_leaves_the_answer(stage: Stage)
         await sending
 
     assert (rest.status, rest.answer, hooks.ran) == ("done", "the answer", ["turn done: the answer"])
+
+
+async def test_what_hooks_say_of_a_message_stands_behind_it_and_is_not_taken_for_the_users_words(
+    stage: Stage,
+) -> None:
+    stage.model = ScriptedModel(text("one"), text("two"))
+    stage.hooks = hooks = Spoken(remark="[the branch is main]")
+    async with stage.life() as session:
+        await session.start()
+        await session.send("go", "[shared]")
+        await session.send("on")
+    async with stage.life() as session:
+        await session.start()
+
+    said = [words for role, words in stage.model.told() if role == "human"]
+    assert said == ["go\n\n[shared]\n\n[the branch is main]\n\n[greeting]", "on\n\n[the branch is main]"]
+    assert hooks.heard == ["session startup", "message go", "message on", "session resume"]
+
+
+async def test_a_message_that_a_hook_keeps_back_is_not_sent_and_does_not_wait(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("fine"))
+    stage.hooks = Spoken(blocks="secret")
+    async with stage.life() as session:
+        await session.queue("secret")
+        with pytest.raises(MessageBlocked, match="not secret"):
+            await session.send_queued()
+        with pytest.raises(MessageBlocked):
+            await session.send("secret")
+        waiting = await session.queued()
+        rest = await session.send("open")
+
+    assert (waiting, rest.answer) == ([], "fine")
+    assert [words for role, words in stage.model.told() if role == "human"] == ["open"]
+
+
+async def test_a_message_whose_hook_was_killed_waits_and_is_sent_once(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("fine"))
+    hooks = Spoken(stays_in="message")
+    await _killed_in(stage, hooks)
+    async with stage.life() as session:
+        await session.start()
+        rest = await session.send_queued()
+        left = await session.send_queued()
+
+    assert (rest and rest.answer, left) == ("fine", None)
+    assert [words for role, words in stage.model.told() if role == "human"] == ["go"]
+    assert hooks.heard == ["message go", "session startup", "message go"] or hooks.ran[0] == "message go"
+
+
+async def test_a_stop_ends_the_hook_of_a_message_which_then_waits(stage: Stage) -> None:
+    stage.hooks = hooks = Spoken(stays_in="message")
+    async with stage.life() as session:
+        sending = asyncio.create_task(session.send("go"))
+        await hooks.entered.wait()
+        stopped = await session.stop()
+        sent = await sending
+        waiting = [words for _, words in await session.queued()]
+
+    assert (stopped.status, sent.status, waiting, stage.model.requests) == ("stopped", "stopped", ["go"], [])

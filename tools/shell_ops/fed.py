@@ -1,6 +1,6 @@
 """Runs a command of the user's own on a text, to its end or its limit, with nothing of it left running.
 
-Knows nothing of what the command is for. What it says on stderr is kept, the rest is dropped.
+Knows nothing of what the command is for. What it says on stderr is kept, the rest only where it is asked for.
 """
 
 import asyncio
@@ -8,9 +8,10 @@ import os
 import secrets
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from tools.shell_ops.child import Child
 from tools.shell_ops.environment import child_environment
@@ -20,7 +21,7 @@ from tools.shell_ops.processes import MARK
 __all__ = ["Fed", "run_fed"]
 
 _SHELL = "/bin/sh"
-_ON_INPUT = 'exec /bin/sh -c "$1" <"$2" >/dev/null'
+_ON_INPUT = 'exec /bin/sh -c "$1" <"$2" >"$3"'
 _LOOK_S = 0.2
 _MOST_BYTES = 1024 * 1024
 _TOLD_BYTES = 8 * 1024
@@ -37,22 +38,31 @@ class Fed:
     said: str = ""
     """What it wrote to stderr, from the beginning, without control characters."""
     stopped: Literal["", "timeout", "flood"] = ""
+    written: str = ""
+    """What it wrote to stdout, likewise; empty where nobody asked for it."""
 
 
-async def run_fed(command: str, text: str, cwd: Path, seconds: float) -> Fed:
+async def run_fed(command: str, text: str, cwd: Path, seconds: float, *, is_heard: bool = False) -> Fed:
     """Run it with the text on its input; a cancellation ends it with all it started.
+
+    With `is_heard` its stdout is kept as well.
 
     Raises:
         OSError: the system refuses.
     """
-    with tempfile.TemporaryFile() as fed, tempfile.TemporaryFile() as said:
+    with (
+        tempfile.TemporaryFile() as fed,
+        tempfile.TemporaryFile() as said,
+        tempfile.NamedTemporaryFile(prefix="graph-agent-") as written,
+    ):
         fed.write(text.encode("utf-8", "replace"))
         fed.flush()
         fed.seek(0)
-        child = _child(command, cwd, fed.fileno(), said.fileno())
+        heard = written.name if is_heard else os.devnull
+        child = _child((command, f"/dev/fd/{fed.fileno()}", heard), cwd, fed.fileno(), said.fileno())
         try:
             child.release()
-            stopped = await _watch(child, said.fileno(), seconds)
+            stopped = await _watch(child, (said.fileno(), written.fileno()), seconds)
             if stopped:
                 await child.terminate()
         except asyncio.CancelledError:
@@ -60,17 +70,20 @@ async def run_fed(command: str, text: str, cwd: Path, seconds: float) -> Fed:
             raise
         finally:
             child.end_all()
-        said.seek(0)
-        told = clean(said.read(_TOLD_BYTES)).strip()
-        return Fed(None if stopped else child.returncode, told, stopped)
+        return Fed(None if stopped else child.returncode, _beginning(said), stopped, _beginning(written))
 
 
-def _child(command: str, cwd: Path, fed: int, said: int) -> Child:
+def _beginning(file: IO[bytes]) -> str:
+    file.seek(0)
+    return clean(file.read(_TOLD_BYTES)).strip()
+
+
+def _child(words: Sequence[str], cwd: Path, fed: int, said: int) -> Child:
     mark = secrets.token_hex(16)
     marks = ",".join(filter(None, (os.environ.get(MARK), mark)))
     screen = {name: os.environ[name] for name in _SCREEN if name in os.environ}
     return Child(
-        [_SHELL, "-c", _ON_INPUT, "hook", command, f"/dev/fd/{fed}"],
+        [_SHELL, "-c", _ON_INPUT, "hook", *words],
         cwd=cwd,
         environment={**child_environment(os.environ), **screen, "PWD": str(cwd), MARK: marks},
         output=said,
@@ -79,10 +92,10 @@ def _child(command: str, cwd: Path, fed: int, said: int) -> Child:
     )
 
 
-async def _watch(child: Child, said: int, seconds: float) -> Literal["", "timeout", "flood"]:
+async def _watch(child: Child, outputs: Sequence[int], seconds: float) -> Literal["", "timeout", "flood"]:
     deadline = time.monotonic() + seconds
     while not await child.wait(max(0.0, min(_LOOK_S, deadline - time.monotonic()))):
-        if os.fstat(said).st_size > _MOST_BYTES:
+        if any(os.fstat(output).st_size > _MOST_BYTES for output in outputs):
             return "flood"
         if time.monotonic() >= deadline:
             return "timeout"

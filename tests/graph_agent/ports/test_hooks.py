@@ -13,3 +13,8 @@ async def test_where_nothing_is_wanted_nothing_objects_and_nothing_is_said() -> 
         "",
         "",
     )
+    assert (
+        NO_HOOKS.reads_messages,
+        await NO_HOOKS.session_started("t", "startup", "default"),
+        await NO_HOOKS.prompted("t", "hi", "default"),
+    ) == (False, "", "")

@@ -2,9 +2,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from graph_agent.calls import ToolCallInfo
 from graph_agent.config.hook_settings import HookSettings
 from graph_agent.config.scrub import Scrub
+from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
 from graph_agent.toolbox.hooks import CommandHooks
 from tests.fakes.toolbox_world import call_of
@@ -109,3 +112,57 @@ async def test_a_folder_that_is_gone_is_a_failure_and_no_crash(tmp_path: Path) -
 
     [warned] = hooked.warned
     assert warned.startswith("hook turn_end 'true' failed: it could not be started (")
+
+
+async def test_what_a_hook_writes_when_a_session_starts_is_for_the_model(tmp_path: Path) -> None:
+    hooked = Hooked(
+        tmp_path,
+        session_start=[
+            {"command": "cat > started; echo on main"},
+            {"command": "echo not this", "matcher": "resume"},
+            {"command": "echo nor this; exit 3"},
+        ],
+    )
+
+    said = await hooked.hooks.session_started("t1", "startup", "plan")
+
+    assert said == "[The hook 'cat > started; echo on main' says: on main]"
+    assert hooked.warned == ["hook session_start 'echo nor this; exit 3' failed: exit code 3"]
+    assert json.loads((tmp_path / "started").read_text()) == {
+        "hook_event_name": "session_start",
+        "workspace": str(tmp_path),
+        "cwd": str(tmp_path),
+        "thread_id": "t1",
+        "source": "startup",
+        "mode": "plan",
+    }
+
+
+async def test_a_hook_reads_each_message_and_what_it_writes_goes_behind_it(tmp_path: Path) -> None:
+    hooked = Hooked(tmp_path, user_prompt=[{"command": "cat > read; echo sk-very-secret"}, {"command": "exit 1"}])
+
+    said = await hooked.hooks.prompted("t1", "hello", "plan")
+
+    assert (hooked.hooks.reads_messages, said) == (
+        True,
+        "[The hook 'cat > read; echo sk-very-secret' says: **************]",
+    )
+    assert json.loads((tmp_path / "read").read_text())["prompt"] == "hello"
+    assert hooked.warned == ["hook user_prompt 'exit 1' failed, the message is sent: exit code 1"]
+
+
+@pytest.mark.parametrize(
+    ("hook", "words"),
+    [
+        ({"command": "echo no >&2; exit 2"}, "blocked by the hook 'echo no >&2; exit 2': no"),
+        ({"command": "exit 1", "on_failure": "block"}, "because the hook 'exit 1' failed: exit code 1"),
+    ],
+)
+async def test_a_hook_may_keep_a_message_back(tmp_path: Path, hook: dict[str, Any], words: str) -> None:
+    hooked = Hooked(tmp_path, user_prompt=[hook, {"command": "touch second"}])
+
+    with pytest.raises(MessageBlocked, match="the message is not sent, ") as refusal:
+        await hooked.hooks.prompted("t1", "hello", "plan")
+
+    assert str(refusal.value).endswith(words)
+    assert not (tmp_path / "second").exists()

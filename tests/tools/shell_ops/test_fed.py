@@ -13,6 +13,12 @@ async def test_the_text_comes_on_its_input_and_what_it_says_on_stderr_is_kept(tm
     assert (ended, (tmp_path / "got").read_text()) == (Fed(2, "no"), "ü" * 100_000)
 
 
+async def test_what_it_writes_is_kept_where_it_is_heard(tmp_path: Path) -> None:
+    ended = await run_fed("printf '\\033[31mout\\n'; echo no >&2", "", tmp_path, 20, is_heard=True)
+
+    assert ended == Fed(0, "no", written="out")
+
+
 async def test_a_command_that_reads_nothing_ends_as_it_likes(tmp_path: Path) -> None:
     assert await run_fed("kill -9 $$", "x" * 1_000_000, tmp_path, 20) == Fed(-9)
 
@@ -27,8 +33,10 @@ async def test_at_its_limit_it_is_ended_with_all_it_started(tmp_path: Path) -> N
 
 async def test_one_that_writes_without_end_is_ended(tmp_path: Path) -> None:
     ended = await run_fed("yes >&2", "", tmp_path, 30)
+    heard = await run_fed("yes", "", tmp_path, 30, is_heard=True)
 
     assert (ended.code, ended.stopped, len(ended.said) <= 8192) == (None, "flood", True)
+    assert (heard.stopped, len(heard.written) <= 8192) == ("flood", True)
 
 
 async def test_a_cancellation_ends_it(tmp_path: Path) -> None:
