@@ -22,7 +22,7 @@ def _grep(ground: Ground) -> Iterator[Figure]:
         ours, reference = pairs(
             partial(_seconds, tool, pattern=pattern), partial(_rg_s, ground.tree, "-n", pattern), ground.runs
         )
-        yield Figure(f"grep {pattern!r}, {ground.files} files", ours, "s", 1.3, reference, "rg")
+        yield Figure(f"grep '{pattern}', {ground.files} files", ours, "s", 1.3, reference, "rg")
 
 
 def _glob(ground: Ground) -> Iterator[Figure]:
