@@ -22,6 +22,9 @@ READABLE_VERSION = 12
 
 _BUSY_SECONDS = 30
 
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""How damage shows: a complaint may quote a name out of a torn schema that is no text."""
+
 
 class ReadOnlyDatabase:
     """A connection that can only read. Rows are tuples, in the order of the columns asked for."""
@@ -74,7 +77,7 @@ class ReadOnlyDatabase:
             yield from self._execute(sql, parameters)
         except sqlite3.ProgrammingError as error:
             raise InternalError(f"{self.path} was read after it was closed ({error})") from error
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise _told(self.path, error) from error
 
     def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> sqlite3.Cursor:
@@ -120,7 +123,7 @@ class ReadOnlyDatabase:
     def _adopt(self, adopt: Callable[[sqlite3.Connection], bool] | None) -> None:
         try:
             self.is_foreign = adopt is not None and adopt(self._connection)
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise _told(self.path, error) from error
         if not self.is_foreign:
             raise DamagedDatabase(
@@ -182,7 +185,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, str]:
     """A connection, and what is wrong with it where it is the second best."""
     try:
         return _connected(path, "mode=ro&immutable=1" if _is_left_alone(path) else "mode=ro"), ""
-    except sqlite3.DatabaseError as error:
+    except _UNREADABLE as error:
         if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise _told(path, error) from error
         failure = error
@@ -190,7 +193,7 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, str]:
     # is sound exactly then: nobody can be writing to it. What a log beside it holds is not seen that way.
     try:
         connection = _connected(path, "mode=ro&immutable=1")
-    except sqlite3.DatabaseError as error:
+    except _UNREADABLE as error:
         raise _told(path, error) from error
     note = (
         f"{path} cannot be read together with the log beside it, {path.name}-wal ({failure}); what stands in that "
@@ -220,7 +223,7 @@ def _connected(path: Path, option: str) -> sqlite3.Connection:
     return connection
 
 
-def _code(error: sqlite3.DatabaseError) -> int:
+def _code(error: sqlite3.DatabaseError | UnicodeDecodeError) -> int:
     # Text that is no UTF-8 is complained about by Python's module, without a code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
 
@@ -229,7 +232,7 @@ def _nothing_yet(path: Path) -> NothingYet:
     return NothingYet(f"there is nothing yet: no database at {path}. `graph-agent chat` starts the first thread.")
 
 
-def _told(path: Path, error: sqlite3.DatabaseError) -> StorageError:
+def _told(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> StorageError:
     match _code(error):
         case sqlite3.SQLITE_NOTADB:
             return DamagedDatabase(f"{path} is not a database; name another file with --db or GRAPH_AGENT_DB.")

@@ -51,7 +51,7 @@ def _holder_of(path: Path, lock: Path) -> str | None:
                 found = holder(database, thread_id) if lock_file(path, thread_id) == lock else None
                 if found is not None:
                     return f"process {found.pid}, which holds thread {thread_id!r} since {found.since}"
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         # What is damaged may be just that table.
         return None
     return None

@@ -183,7 +183,7 @@ class Database:
     def _attempt(self, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         try:
             return _without_cursor(work()), None
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             fault = storage_fault(self.path, error)
             fault.__cause__ = error
             return None, fault

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from graph_agent.errors import AgentError, DamagedDatabase, InternalError, StorageError
 
-__all__ = ["BUSY_TIMEOUT_S", "storage_fault"]
+__all__ = ["BUSY_TIMEOUT_S", "UNREADABLE", "storage_fault"]
 
 BUSY_TIMEOUT_S = 30.0
 """How long a statement waits for other processes."""
+
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""How damage shows: a complaint may quote a name out of a torn schema that is no text."""
 
 _OURS = (
     sqlite3.IntegrityError,
@@ -48,11 +51,13 @@ _BY_ERRNO = {
 }
 
 
-def storage_fault(path: Path, error: sqlite3.Error | OSError) -> AgentError:
+def storage_fault(path: Path, error: sqlite3.Error | OSError | UnicodeDecodeError) -> AgentError:
     """The exception to raise instead of this one; it names the file, what is the matter and what to do."""
     if isinstance(error, OSError):
         advice = _BY_ERRNO.get(error.errno or 0, "check the path, or name another with --db")
         return StorageError(f"cannot use {str(error.filename or path)!r} ({error.strerror}): {advice}")
+    if isinstance(error, UnicodeDecodeError):
+        return DamagedDatabase(f"cannot use the database {str(path)!r} ({error}): {_DAMAGED}")
     if isinstance(error, _OURS):
         return InternalError(f"a statement on {str(path)!r} broke a rule of the schema: {error}")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graph_agent.config.paths import lock_dir, odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
-from graph_agent.store.faults import storage_fault
+from graph_agent.store.faults import UNREADABLE, storage_fault
 from graph_agent.store.files import sync_file, sync_folder
 from graph_agent.store.logs import require_no_log, require_own_log
 from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
@@ -60,7 +60,7 @@ def database_health(path: Path) -> Health | None:
             threads = int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
     except sqlite3.OperationalError as error:
         raise storage_fault(path, error) from error
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         raise DamagedDatabase(f"{path} cannot be read: {error}") from error
     if found != ["ok"]:
         raise DamagedDatabase(f"{path} is damaged: {'; '.join(found)}")

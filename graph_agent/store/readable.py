@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from graph_agent.store.faults import UNREADABLE
+
 __all__ = ["ReadableRows"]
 
 _HIGHEST = 2**62
@@ -40,7 +42,7 @@ class ReadableRows:
         try:
             # Counted in the smallest index, which may be readable where the table is not.
             [count] = self._source.execute(f"SELECT count(*) FROM {self._table}").fetchone()  # noqa: S608 - a name
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             return None
         return max(int(count) - self._taken, 0) or None
 
@@ -53,7 +55,7 @@ class ReadableRows:
                     last = row[0]
                     yield row
                 after = None
-            except sqlite3.DatabaseError:
+            except UNREADABLE:
                 self.is_whole = False
                 # One that can be read by itself and not in passing is stepped over.
                 after = self._next_place(last if last > start else last + 1)
@@ -76,7 +78,7 @@ class ReadableRows:
         try:
             for _ in self._rows("rowid >= ? ORDER BY rowid LIMIT 1", number):
                 pass
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             return False
         return True
 
@@ -96,7 +98,7 @@ class ReadableRows:
                         break
                     seen.add(row)
                     yield row
-            except sqlite3.DatabaseError:
+            except UNREADABLE:
                 self.is_whole = False
             if self.is_whole:
                 break

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.store.alone import alone_with
+from graph_agent.store.faults import UNREADABLE
 from graph_agent.store.files import create_private_file, sync_file, sync_folder
 from graph_agent.store.migrations import APPLICATION_ID, MIGRATIONS
 from graph_agent.store.outline import lay_out, table_names
@@ -55,7 +56,7 @@ def salvage(path: Path) -> Salvaged:
             rows, lost = _copy(path, draft)
             _keep(path, original)
             _put_in_place(draft, path)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise StorageError(f"{path} could not be salvaged: {error}; it was left as it is") from error
         finally:
             for end in ("", "-journal", *_BESIDE):
@@ -117,7 +118,7 @@ def _outline(path: Path, source: sqlite3.Connection) -> tuple[int, frozenset[str
         identity = source.execute("PRAGMA application_id").fetchone()[0]
         version = int(source.execute("PRAGMA user_version").fetchone()[0])
         tables = table_names(source)
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         raise DamagedDatabase(
             f"nothing can be read of {path} ({error}); put back a backup, such as one of {_backups(path)}"
         ) from error

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from graph_agent.config.paths import lock_dir, odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError
-from graph_agent.store.faults import BUSY_TIMEOUT_S
+from graph_agent.store.faults import BUSY_TIMEOUT_S, UNREADABLE
 from graph_agent.store.files import create_private_file, exclusive, make_private_folder
 from graph_agent.store.logs import require_no_log, require_own_log
 from graph_agent.store.migrations import APPLICATION_ID, Migration
@@ -113,7 +113,7 @@ def _has_tables(path: Path) -> bool:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     try:
         return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return False  # Whoever opens it for writing is told what is wrong with it.
     finally:
         connection.close()

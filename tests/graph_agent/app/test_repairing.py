@@ -9,6 +9,7 @@ import pytest
 from graph_agent.app.check import Said
 from graph_agent.app.repairing import repair
 from graph_agent.config.paths import blob_dir
+from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect import Reader
 from graph_agent.ports import SystemClock
 from graph_agent.store.blobs import FileBlobs
@@ -111,6 +112,21 @@ async def test_a_damaged_file_is_salvaged_kept_and_its_threads_go_on(path: Path)
     assert _steps(said) == [("database", "will"), ("database", "done")]
     assert [kept.read_bytes() for kept in path.parent.glob("a.db.damaged-*")] == [damaged]
     assert (_content(path), database_health(path) is not None, await _repaired(path)) == (before, True, [])
+
+
+async def test_a_schema_that_is_no_text_is_damage_like_any_other(path: Path) -> None:
+    whole = path.read_bytes()
+    place = whole.index(b"CREATE TABLE inbox")
+    path.write_bytes(whole[:place] + b"CREATE TABL\x8f" + whole[place + 12 :])
+
+    with pytest.raises(DamagedDatabase):
+        Reader.open(path)
+    with pytest.raises(DamagedDatabase):
+        await Database.open(path)
+    said = await _repaired(path)
+
+    assert _steps(said)[:2] == [("database", "will"), ("database", "done")]
+    assert (database_health(path) is not None, await _repaired(path)) == (True, [])
 
 
 async def test_a_file_that_is_no_database_is_left_as_it_is_and_the_rest_is_not_tried(path: Path) -> None:
