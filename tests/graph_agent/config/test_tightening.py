@@ -58,8 +58,8 @@ def test_a_step_limit_counts_only_where_it_is_lower(standing: Any, wanted: Any, 
 def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
     values = {"mode": '"plan"', "max_steps": "3", "model.name": '"m"', "mcp_servers.x": '{command = "c"}'}
     lists = {f"policy.{name}": '["bash(x)"]' for name in ("allow", "ask", "deny")}
-    hooks = {f"hooks.{name}": '[{command = "c"}]' for name in ("before_tool", "after_tool", "turn_end")}
-    lists |= hooks
+    when = ("session_start", "user_prompt", "before_tool", "after_tool", "turn_end")
+    lists |= {f"hooks.{name}": '[{command = "c"}]' for name in when}
     text = "".join(
         f"{key} = {values.get(key, '1')}\n" for key in known_keys() if key not in lists | {"mcp_servers": ""}
     )
