@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, SystemMessage
 
+from graph_agent.calls import WANTS_WHOLE
 from graph_agent.errors import ContextOverflow
 from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
 from graph_agent.graph.auto import Judge, Judged
@@ -208,7 +209,8 @@ class Reasoning:
             own_id = call_id if keeps else f"call_{uuid4().hex[:12]}"
             taken.add(own_id)
             calls.append({**call, "id": own_id})
-        kept = ("model_name", "finish_reason", "unusable_arguments", "reasoning", "extra_content", UNMET)
+        told = ("model_name", "finish_reason", "unusable_arguments", "reasoning", "extra_content")
+        kept = (*told, UNMET, WANTS_WHOLE)
         return AIMessage(
             content=printable(reply.text),
             tool_calls=calls,

@@ -54,6 +54,12 @@ ENGLISH: tuple[Form, ...] = (
         "show all files in src",
     ),
     form(
+        rf"(?:what|which)\s+files\s+are\s+(?:there|here|(?:(?:there|here)\s+)?in\s+{_FOLDER})[.!?]?",
+        listing,
+        "what files are there",
+        "which files are in src?",
+    ),
+    form(
         rf"(?:list|ls|dir)(?:\s+(?!-){_FOLDER})?[.!?]?",
         listing,
         "list",
@@ -130,7 +136,7 @@ ENGLISH: tuple[Form, ...] = (
     ),
     form(
         r"(?:run|execute|exec)(?:\s+the\s+(?:shell\s+)?command\s*:?\s*|\s+(?:shell\s+)?command\s*:\s*|\s*:\s*|\s+)"
-        r"<T:text>",
+        r"(?!(?:the|my|all|this|that|these|an?)\s)<T:text>",
         running,
         "run ls -la | wc -l",
         "run the command: make test",

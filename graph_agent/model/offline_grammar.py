@@ -31,7 +31,8 @@ _THANKS = re.compile(
 )
 _HELP = re.compile(
     r"(?:help|commands|\?|？|what\s+can\s+(?:you|i)\s+do|how\s+does\s+this\s+work"
-    r"|帮助|命令|有哪些命令|你?能做什么|怎么用)[\s.!?。！？]*",
+    r"|hi|hello|hey(?:\s+there)?|(?:how\s+(?:do|can)\s+i\s+)?connect\s+(?:to\s+)?(?:a|my|another|the)\s+model"
+    r"|你好|您好|嗨|(?:如何|怎么|怎样)?连接(?:一个)?模型|帮助|命令|有哪些命令|你?能做什么|怎么用)[\s.!?。！？]*",
     re.IGNORECASE,
 )
 _CHINESE = re.compile(r"[\u3400-\u9fff]")

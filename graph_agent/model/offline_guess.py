@@ -40,12 +40,24 @@ _PROGRAMS = re.compile(
 )
 """Programs that people type without `run` before them."""
 _AS_SHELL = (
+    (
+        re.compile(
+            r"(?:create|make|add)\s+(?:an?\s+|the\s+)?(?:new\s+)?(?:folder|directory)\s+(\S+)", re.IGNORECASE
+        ),
+        "run mkdir {}",
+    ),
     (re.compile(r"(?:delete|remove|erase)\s+(?:the\s+)?(?:file\s+)?(\S+)", re.IGNORECASE), "run rm {}"),
     (re.compile(r"(?:move|rename)\s+(?:the\s+)?(?:file\s+)?(\S+)\s+to\s+(\S+)", re.IGNORECASE), "run mv {} {}"),
     (re.compile(r"copy\s+(?:the\s+)?(?:file\s+)?(\S+)\s+to\s+(\S+)", re.IGNORECASE), "run cp {} {}"),
     (re.compile(r"(?:删除|删掉)\s*(?:文件)?\s*(\S+)"), "运行 rm {}"),
     (re.compile(r"(?:把|将)\s*(\S+)\s*(?:重命名为|改名为|移动到)\s*(\S+)"), "运行 mv {} {}"),
+    (re.compile(r"(?:重命名|移动)\s*(?:文件)?\s*(\S+)\s*(?:为|到)\s*(\S+)"), "运行 mv {} {}"),
+    (re.compile(r"复制\s*(?:文件)?\s*(\S+)\s*(?:为|到)\s*(\S+)"), "运行 cp {} {}"),
+    (re.compile(r"(?:创建|新建|建立)(?:一个)?(?:新)?的?(?:文件夹|目录)\s*(\S+)"), "运行 mkdir {}"),
 )
+_LEAVING = frozenset(("exit", "quit", "bye", "goodbye", "退出", "再见"))
+_ASKING = frozenset(("how", "what", "when", "where", "which", "who", "why"))
+"""Words that look like a verb and are none."""
 _JOINTS = {
     **dict.fromkeys((" and ", "; ", ", ", "\n"), ", then "),
     **dict.fromkeys(("，", "；", "。", "并且", "并"), "，然后"),
@@ -59,6 +71,8 @@ def guess(part: str, *, chinese: bool) -> str:
     wish = bare(part)
     if len(wish) > _SHOWN:
         return ""
+    if wish.strip(" .!。！").lower() in _LEAVING:
+        return "/exit"
     if joined := next((line for line in _joined(wish) if isinstance(parse(line), tuple)), ""):
         return joined
     if "\n" in wish:
@@ -109,4 +123,5 @@ def _verb(wish: str) -> str:
     chinese = [verb for verb in _VERBS if not verb.isascii() and wish.startswith(verb)]
     if chinese:
         return max(chinese, key=len)
-    return next(iter(difflib.get_close_matches(first, _VERBS, n=1, cutoff=0.74)), "") if len(first) > 2 else ""
+    is_near = len(first) > 2 and first not in _ASKING
+    return next(iter(difflib.get_close_matches(first, _VERBS, n=1, cutoff=0.74)), "") if is_near else ""

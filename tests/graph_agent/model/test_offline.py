@@ -111,9 +111,9 @@ async def test_the_first_answer_says_once_how_to_connect_a_model() -> None:
 
 
 async def test_unknown_chinese_text_gets_the_list_in_chinese() -> None:
-    _, messages = await ask("你好", Files().tools())
+    _, messages = await ask("早上好", Files().tools())
 
-    for part in ("未能理解：'你好'", "创建 文件 内容为 文字", "连接模型：设置 OPENAI_API_KEY"):
+    for part in ("未能理解：'早上好'", "创建 文件 内容为 文字", "连接模型：设置 OPENAI_API_KEY"):
         assert part in messages[-1].text
 
 

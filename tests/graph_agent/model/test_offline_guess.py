@@ -26,6 +26,13 @@ from graph_agent.model.offline_guess import guess
         ("read", "read FILE [lines 2-5]"),
         ("add a line to a.txt", "append TEXT to FILE"),
         ("make me a website", "create FILE with TEXT"),
+        ("create a new folder src", "run mkdir src"),
+        ("新建文件夹 src", "运行 mkdir src"),
+        ("复制 a.txt 到 b.txt", "运行 cp a.txt b.txt"),
+        ("重命名 a.txt 为 b.txt", "运行 mv a.txt b.txt"),
+        ("run the tests", "run COMMAND"),
+        ("exit", "/exit"),
+        ("退出。", "/exit"),
     ],
 )
 def test_the_nearest_command_is_guessed(said: str, meant: str) -> None:
@@ -36,7 +43,9 @@ def test_the_shape_of_a_command_comes_in_the_language_of_the_user() -> None:
     assert guess("替换 a.txt", chinese=True) == "把 文件 中的 A 替换为 B"
 
 
-@pytest.mark.parametrize("said", ["", "hello", "你好", "what time is it", "read " + "x" * 200, "read\nme now"])
+@pytest.mark.parametrize(
+    "said", ["", "hello", "你好", "what time is it", "how do I do this", "read " + "x" * 200, "read\nme now"]
+)
 def test_where_nothing_is_near_nothing_is_guessed(said: str) -> None:
     assert guess(said, chinese=False) == ""
 
