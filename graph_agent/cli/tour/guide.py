@@ -4,6 +4,7 @@ Knows nothing of the commands in between.
 """
 
 import sys
+import termios
 import textwrap
 from collections.abc import Mapping
 
@@ -47,6 +48,8 @@ class Guide:
     @staticmethod
     def _line(prompt: str) -> str:
         """A line from the keyboard; its end ends the demo."""
+        if sys.stdin.isatty():  # What was typed before a question is no answer to it.
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
         sys.stdout.write(prompt)
         sys.stdout.flush()
         typed = sys.stdin.readline()

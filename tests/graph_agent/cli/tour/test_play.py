@@ -100,6 +100,7 @@ def test_a_person_answers_and_may_leave_in_the_middle_of_it(tmp_path: Path) -> N
     for _ in range(2):
         demo.sees("[Enter] goes on > ")
         demo.enters("")
+    demo.enters("n")
     demo.sees("[y]es  [n]o > ")
     demo.enters("maybe")
     demo.sees("Type y or n, then Enter.")
