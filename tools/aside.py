@@ -9,16 +9,20 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from tools.context import FileStates, ProcessLedger, Progress, ToolContext
 
-__all__ = ["Aside"]
+__all__ = ["Aside", "End", "told"]
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_PATIENCE_S = 1.0
+"""How long the loop may take to turn to a new call; one that takes longer is blocked by another tool."""
 
 _GRACE_S = 1.0
 """What a call gets to end that was told to; one that blocks does not even hear it."""
@@ -33,24 +37,28 @@ class Aside:
 
     async def run(self, make: Callable[[], Awaitable[T]]) -> T:
         """What the coroutine returns or raises; cancelled, it is cancelled there, and waited for a little."""
-        other = _HOME.loop()
+        return (await self.ended(make)).value()
+
+    async def ended(self, make: Callable[[], Awaitable[T]]) -> "End[T]":
+        """How the coroutine ended; see `run`."""
+        other = await _free_loop()
         here, over = asyncio.get_running_loop(), asyncio.Event()
-        end = _End[T]()
+        end = End[T]()
 
         async def work() -> None:
             with end:
                 end.result = await make()
-            _told(here, over.set)
+            told(here, over.set)
 
         tasks: list[asyncio.Task[None]] = []
-        _told(other, lambda: tasks.append(other.create_task(work())))
+        told(other, lambda: tasks.append(other.create_task(work())))
         try:
             await over.wait()
         except asyncio.CancelledError:
-            _told(other, lambda: [task.cancel() for task in tasks])
+            told(other, lambda: [task.cancel() for task in tasks])
             await self._last_moment(over, other)
             raise
-        return end.value()
+        return end
 
     async def _last_moment(self, over: asyncio.Event, other: asyncio.AbstractEventLoop) -> None:
         waiting = asyncio.ensure_future(over.wait())
@@ -66,14 +74,14 @@ class Aside:
         here = asyncio.get_running_loop()
 
         def progress(news: Progress) -> None:
-            _told(here, lambda: context.progress(news))
+            told(here, lambda: context.progress(news))
 
         states = _FarStates(here, context.file_states)
         ledger = None if context.processes is None else _FarLedger(here, context.processes)
         return replace(context, progress=progress, file_states=states, processes=ledger)
 
 
-class _End(Generic[T]):
+class End(Generic[T]):
     """How a coroutine ended, carried from one loop to the other: SystemExit, raised there, would end it for all."""
 
     def __init__(self) -> None:
@@ -90,6 +98,7 @@ class _End(Generic[T]):
         return True
 
     def value(self) -> T:
+        """What came of it, or what it raised."""
         if self.error is not None:
             raise self.error
         return self.result  # type: ignore[return-value]  # without an error there is one, and it may be None
@@ -124,6 +133,21 @@ def _live(loop: asyncio.AbstractEventLoop) -> None:
 _HOME = _Home()
 
 
+async def _free_loop() -> asyncio.AbstractEventLoop:
+    """The loop they share, or a new one in its place where one of them blocks it; what runs there waits on."""
+    here = asyncio.get_running_loop()
+    while True:
+        loop, turned = _HOME.loop(), asyncio.Event()
+        told(loop, partial(told, here, turned.set))
+        try:
+            await asyncio.wait_for(turned.wait(), _PATIENCE_S)
+        except TimeoutError:
+            _log.warning("a tool blocks the loop of all tools of others; new calls get another")
+            _HOME.leave(loop)
+        else:
+            return loop
+
+
 @dataclass(frozen=True)
 class _FarStates:
     here: asyncio.AbstractEventLoop
@@ -149,7 +173,7 @@ async def _over(there: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) 
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, there))
 
 
-def _told(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
+def told(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
     """Have it happen in the loop, unless that is over: nobody waits for it then."""
     try:
         loop.call_soon_threadsafe(news)

@@ -1,9 +1,11 @@
 """The tools that are known, by name. It offers and finds; it neither judges nor executes."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tools.asking import Unanswered, asked_there
 from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, is_tool
 from tools.description import short_of
 from tools.schema import declared_parameters
@@ -16,6 +18,7 @@ __all__ = [
     "RegistryChange",
     "ToolRegistry",
     "declaration_of",
+    "is_foreign",
     "plans",
 ]
 
@@ -192,10 +195,18 @@ class ToolRegistry:
         self, mode: str = "default", hidden: frozenset[str] = frozenset()
     ) -> list[dict[str, Any]]:
         """OpenAI function declarations with descriptions and parameters computed by the tools now."""
-        return [
-            declaration_of(tool, await tool.describe(), await tool.parameters())
-            for tool in self.offered(mode, hidden)
-        ]
+        return list(await asyncio.gather(*map(self._computed, self.offered(mode, hidden))))
+
+    async def _computed(self, tool: BaseTool) -> dict[str, Any]:
+        async def computed() -> dict[str, Any]:
+            return declaration_of(tool, await tool.describe(), await tool.parameters())
+
+        if not is_foreign(self.origin(tool.name)):
+            return await computed()
+        try:
+            return await asked_there(tool.name, computed)
+        except Unanswered:
+            return declaration_of(tool, tool.description, declared_parameters(tool.args_schema))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Be told of each change from now on; the returned function ends that."""
@@ -223,6 +234,11 @@ class ToolRegistry:
     def _tell(self, change: RegistryChange) -> None:
         for listener in tuple(self._listeners):
             listener(change)
+
+
+def is_foreign(origin: Origin | None) -> bool:
+    """Whether tools from there are somebody else's code in this process."""
+    return origin == "plugin"
 
 
 def plans(tool: BaseTool) -> bool:

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 from tools.aside import Aside
+from tools.asking import Unanswered, asked, said
 from tools.base import BaseTool
-from tools.coercion import as_keywords, parse_arguments
+from tools.coercion import BadArguments, as_keywords, parse_arguments
 from tools.context import ToolContext
 from tools.finding import renamed_arguments
 from tools.kinds import ToolErrorType
@@ -45,7 +46,10 @@ async def execute(
     Raises:
         BadArguments: the arguments are unusable.
     """
-    keywords = as_keywords(parse_arguments(tool.args_schema, arguments))
+    try:
+        keywords = await _keywords(tool, arguments, is_foreign=aside is not None)
+    except Unanswered as error:
+        return failure(ToolErrorType.EXECUTION, str(error))
     # A tool whose schema has an argument `context` gets its surroundings under the other name.
     keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
     if _declares(keyword, tool.execute):
@@ -71,6 +75,14 @@ async def execute(
         return _broken(tool, error)
 
 
+async def _keywords(tool: BaseTool, arguments: Mapping[str, Any], *, is_foreign: bool) -> dict[str, Any]:
+    """The arguments as `execute` takes them; a schema may have validators, which are the tool's own code."""
+    if not is_foreign:
+        return as_keywords(parse_arguments(tool.args_schema, arguments))
+    parse = partial(parse_arguments, tool.args_schema, arguments)
+    return as_keywords(await asked(tool.name, parse, passing=(BadArguments,)))
+
+
 def _late(tool: BaseTool, *, goes_on: bool) -> ToolResult:
     limit = f"after {tool.timeout_s:g} seconds"
     if goes_on:
@@ -82,7 +94,7 @@ def _late(tool: BaseTool, *, goes_on: bool) -> ToolResult:
 
 def _broken(tool: BaseTool, error: BaseException) -> ToolResult:
     _log.error("tool %s failed", tool.name, exc_info=error)
-    told = f"{type(error).__name__}: {_said(error)}"
+    told = f"{type(error).__name__}: {said(error)}"
     return failure(ToolErrorType.UNKNOWN, f"{tool.name} failed inside: {told}. What it did until then stays done.")
 
 
@@ -90,13 +102,6 @@ def _is_cancelled() -> bool:
     """Whether somebody asked for it: a tool may raise the same without."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _said(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - its text is the tool's own code as well
-        return "it cannot say why"
 
 
 async def preview(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Preview | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,9 +15,13 @@ from graph_agent.errors import UsageError
 from graph_agent.toolbox.checking import Checked, check_call
 from graph_agent.toolbox.places import Setting
 from policy import CHAIN_STEPS, CallFacts, PathFact
+from tools.asking import Unanswered, asked
 from tools.coercion import BadArguments
 
 __all__ = ["EffectiveRule", "Report", "effective_rules", "report_on"]
+
+_WAIT_S = 30.0
+"""How long a call may take to be judged; a tool of others that never answers would keep the command for ever."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,9 @@ async def report_on(tool: str, arguments: Mapping[str, Any], settings: Settings,
     setting = Setting(workspace, policy_of(settings), roots_of(workspace, (), settings).usable)
     async with registry_about(tool, workspace, settings) as (registry, problems):
         try:
-            checked = check_call(tool, arguments, settings.mode, registry=registry, setting=setting)
-        except BadArguments as error:
+            judge = partial(check_call, tool, arguments, settings.mode, registry=registry, setting=setting)
+            checked = await asked(tool, judge, passing=(BadArguments,), seconds=_WAIT_S)
+        except (BadArguments, Unanswered) as error:
             raise UsageError(str(error)) from error
         return replace(as_report(checked), problems=tuple(problems))
 

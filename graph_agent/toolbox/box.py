@@ -1,9 +1,10 @@
 """The toolbox the graph works with: registry and policy behind one port. Knows no graph and no model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import ControlFlow
@@ -19,17 +20,20 @@ from graph_agent.toolbox.values import as_outcome, reconciled
 from graph_agent.toolbox.world import ToolboxPorts
 from policy import PolicySettings
 from tools.aside import Aside
+from tools.asking import asked, asked_there
 from tools.base import BaseTool, InterruptedCall, Limits, ToolContext, ToolErrorType, failure
 from tools.blocking import in_thread
 from tools.coercion import BadArguments
 from tools.files import digest
 from tools.finding import resolve_name, unknown_tool
-from tools.registry import Origin, RegistryChange, ToolRegistry
+from tools.registry import Origin, RegistryChange, ToolRegistry, is_foreign
 from tools.result import ToolResult
 from tools.running import execute, foresee
 from tools.shaping import shape
 
 __all__ = ["MCP_PREFIX", "GraphToolbox"]
+
+T = TypeVar("T")
 
 _UNSURE = failure(ToolErrorType.EXECUTION, "The tool failed before it began, and nothing was done; see the log.")
 
@@ -101,12 +105,12 @@ class GraphToolbox:
     async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """See the port."""
         tool = self._find(call["tool_name"])
-        if tool is None or tool.is_read_only(call["arguments"]):
+        if tool is None or self._only_reads(tool, call):
             return None
         context = await self._bound(tool, call, scope)
         if isinstance(context, ToolResult):
             return None
-        effect = await guarded(foresee(tool, call["arguments"], context), None)
+        effect = await guarded(self._there(tool, partial(foresee, tool, call["arguments"], context)), None)
         if effect is None:
             return None
         before = None if effect.before is None else await in_thread(self._before_image, effect.before)
@@ -121,11 +125,11 @@ class GraphToolbox:
             return as_outcome(context)
         if judged is None:
             return as_outcome(failure(ToolErrorType.NOT_FOUND, self._unknown(call["tool_name"])))
-        tool = await guarded(self._instance(judged.name, context), None)
+        tool = await guarded(self._instance(judged, context), None)
         if tool is None:
             return as_outcome(_UNSURE)
         try:
-            aside = Aside() if self._origin(judged) == "plugin" else None
+            aside = Aside() if is_foreign(self._origin(judged)) else None
             result = await execute(tool, call["arguments"], context, passing=(ControlFlow,), aside=aside)
         except BadArguments as error:
             return as_outcome(failure(ToolErrorType.VALIDATION, str(error)))
@@ -138,7 +142,8 @@ class GraphToolbox:
             return Finding("unknown", f"There is no tool {call['tool_name']!r} any more that could tell.")
         foreseen = (intent.path, intent.before_sha256, intent.after_sha256) if intent else (None, None, None)
         failed = Finding("unknown", f"{tool.name} failed while it looked; see the log.")
-        return await guarded(reconciled(tool, InterruptedCall(call["arguments"], *foreseen)), failed)
+        look = partial(reconciled, tool, InterruptedCall(call["arguments"], *foreseen))
+        return await guarded(self._there(tool, look), failed)
 
     async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:
         """See the port."""
@@ -172,8 +177,20 @@ class GraphToolbox:
         name = resolve_name(written, self._registry.names())
         return self._registry.get(name) if name else None
 
-    async def _instance(self, name: str, context: ToolContext) -> BaseTool | None:
-        return self._registry.instance(name, context)
+    async def _instance(self, tool: BaseTool, context: ToolContext) -> BaseTool | None:
+        if not is_foreign(self._origin(tool)):
+            return self._registry.instance(tool.name, context)
+        return await asked(tool.name, partial(self._registry.instance, tool.name, context))
+
+    def _only_reads(self, tool: BaseTool, call: ToolCallInfo) -> bool:
+        """Whether this very call changes nothing; a tool of others said so when the call was planned."""
+        if is_foreign(self._origin(tool)):
+            return call.get("kind") == "readonly"
+        return tool.is_read_only(call["arguments"])
+
+    async def _there(self, tool: BaseTool, question: Callable[[], Awaitable[T]]) -> T:
+        """What a tool says of a call that was planned; one of others is not waited for longer than is fit."""
+        return await (asked_there(tool.name, question) if is_foreign(self._origin(tool)) else question())
 
     def _origin(self, tool: BaseTool) -> Origin:
         return self._registry.origin(tool.name) or "plugin"

@@ -1,7 +1,8 @@
 """The stages of a call before it runs: validate, state the facts, judge, preview. Executes nothing."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from graph_agent.toolbox.planned import planned
 from graph_agent.toolbox.surroundings import Surroundings
 from graph_agent.toolbox.values import stored_preview
 from policy import CallFacts, PolicySettings, judge, propose
-from tools.base import BaseTool, Preview, ToolErrorType, failure
+from tools.aside import Aside
+from tools.asking import Unanswered, asked, asked_there
+from tools.base import BaseTool, Preview, ToolContext, ToolErrorType, failure
 from tools.blocking import in_thread
 from tools.coercion import BadArguments
+from tools.foretold import Foretold
 from tools.paths import PathRefused
-from tools.registry import Origin
+from tools.registry import Origin, is_foreign
 from tools.result import ToolResult
 from tools.running import parsed, preview
 from tools.targets import PathTarget
@@ -37,24 +41,25 @@ class Judging:
     async def plan(self, tool: BaseTool, origin: Origin, arguments: Mapping[str, Any], scope: Scope) -> Plan:
         """What would happen with the call; unusable where its arguments or paths are."""
         try:
-            usable = parsed(tool, arguments)
-            if objection := tool.validate(usable):
-                return Plan(tool.name, usable, "unusable", objection)
-            facts = await self._facts(tool, origin, usable, scope)
+            about = await _about(tool, origin, arguments)
+            if objection := about.told.validate(about.arguments):
+                return Plan(tool.name, about.arguments, "unusable", objection)
+            facts = await self._facts(about, scope)
             decision = judge(facts, await self._policy(scope))
-            shown = None if decision.verdict == "deny" else await self._preview(tool, usable, scope, facts)
-        except (BadArguments, PathRefused) as error:
-            return Plan(tool.name, dict(arguments), "unusable", str(error), kind=kind_of(tool, arguments))
-        return planned(tool, usable, facts, decision, shown)
+            shown = None if decision.verdict == "deny" else await self._preview(about, scope, facts)
+        except (BadArguments, PathRefused, Unanswered) as error:
+            kind = tool.kind.value if is_foreign(origin) else kind_of(tool, arguments)
+            return Plan(tool.name, dict(arguments), "unusable", str(error), kind=kind)
+        return planned(about.told, about.arguments, facts, decision, shown)
 
     async def propose(self, tool: BaseTool, origin: Origin, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
         """The rules by which the call would run unasked from now on."""
         try:
-            usable = parsed(tool, arguments)
-            facts = await self._facts(tool, origin, usable, scope)
-        except (BadArguments, PathRefused) as error:
+            about = await _about(tool, origin, arguments)
+            facts = await self._facts(about, scope)
+        except (BadArguments, PathRefused, Unanswered) as error:
             return Proposal(objection=str(error))
-        rules, objection = propose(facts, await self._policy(scope), tool.suggest_rule(usable))
+        rules, objection = propose(facts, await self._policy(scope), about.told.suggest_rule(about.arguments))
         return Proposal(rules, objection, facts.place)
 
     async def admitted(
@@ -62,37 +67,62 @@ class Judging:
     ) -> frozenset[Path] | ToolResult | None:
         """The only paths the call may open now; None where it names none, a result where it may not run."""
         try:
-            usable = parsed(tool, call["arguments"])
-            if not any(isinstance(target, PathTarget) for target in tool.targets(usable)):
+            about = await _about(tool, origin, call["arguments"])
+            if not any(isinstance(target, PathTarget) for target in about.told.targets(about.arguments)):
                 return None
-            facts = await self._facts(tool, origin, usable, scope)
+            facts = await self._facts(about, scope)
             return admitted_paths(facts, call.get("paths"), await self._policy(scope))
         except BadArguments as error:
             return failure(ToolErrorType.VALIDATION, str(error))
+        except Unanswered as error:
+            return failure(ToolErrorType.EXECUTION, str(error))
         except PathRefused as refused:
             return refused.as_result()
 
-    async def _facts(self, tool: BaseTool, origin: Origin, usable: Mapping[str, Any], scope: Scope) -> CallFacts:
-        return await in_thread(call_facts, tool, usable, scope, self._around.setting, origin)
+    async def _facts(self, about: "_About", scope: Scope) -> CallFacts:
+        return await in_thread(call_facts, about.told, about.arguments, scope, self._around.setting, about.origin)
 
     async def _policy(self, scope: Scope) -> PolicySettings:
         return await with_grants(self._around.setting, self._grants, scope)
 
-    async def _preview(
-        self, tool: BaseTool, arguments: dict[str, Any], scope: Scope, facts: CallFacts
-    ) -> dict[str, Any] | None:
+    async def _preview(self, about: "_About", scope: Scope, facts: CallFacts) -> dict[str, Any] | None:
         blobs = self._around.blobs
         if facts.shell is not None:
             words = command_in_words(facts, facts.shell)
             return await stored_preview(Preview("text", words), blobs)
-        if tool.is_read_only(arguments):
+        if about.told.is_read_only(about.arguments):
             return None
         admitted = frozenset(Path(path.resolved) for path in facts.paths) or None
         try:
-            shown = await preview(tool, arguments, replace(self._around.of_thread(scope), admitted=admitted))
+            shown = await _previewed(about, replace(self._around.of_thread(scope), admitted=admitted))
         except PathRefused as refused:
             if not scope.comes_after_change:
                 raise
             # What is missing now may be the work of the calls before it: the run itself looks once they are done.
             shown = Preview("text", f"This depends on the calls ahead of it. As things are now: {refused}")
         return None if shown is None else await stored_preview(shown, blobs)
+
+
+@dataclass(frozen=True)
+class _About:
+    """A call whose tool has been asked about it."""
+
+    tool: BaseTool
+    told: BaseTool
+    """What answers in its place: of a tool of others what it said, of ours the tool itself."""
+    origin: Origin
+    arguments: dict[str, Any]
+
+
+async def _about(tool: BaseTool, origin: Origin, arguments: Mapping[str, Any]) -> _About:
+    if not is_foreign(origin):
+        return _About(tool, tool, origin, parsed(tool, arguments))
+    told = await asked(tool.name, partial(Foretold, tool, arguments), passing=(BadArguments, PathRefused))
+    return _About(tool, told, origin, told.arguments)
+
+
+async def _previewed(about: _About, context: ToolContext) -> Preview | None:
+    if not is_foreign(about.origin):
+        return await preview(about.tool, about.arguments, context)
+    make = partial(preview, about.tool, about.arguments, Aside().context(context))
+    return await asked_there(about.tool.name, make, passing=(PathRefused,))

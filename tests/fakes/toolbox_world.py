@@ -13,7 +13,7 @@ from policy import PolicySettings, parse_rules
 from tests.fakes.tool_ports import ToolSurroundings
 from tools import create_default_tools
 from tools.base import BaseTool
-from tools.registry import ToolRegistry
+from tools.registry import Origin, ToolRegistry
 
 __all__ = ["World", "call_of"]
 
@@ -22,7 +22,13 @@ class World:
     """A toolbox over real tools in a temporary workspace."""
 
     def __init__(
-        self, folder: Path, *more: BaseTool, stale: bool = False, early: bool = False, **rules: list[str]
+        self,
+        folder: Path,
+        *more: BaseTool,
+        stale: bool = False,
+        early: bool = False,
+        origin: Origin = "builtin",
+        **rules: list[str],
     ) -> None:
         self.around = ToolSurroundings(folder)
         self.workspace = self.around.workspace
@@ -31,7 +37,7 @@ class World:
         self._stale = stale
         registry = ToolRegistry()
         registry.register_all(create_default_tools(workspace=self.workspace))
-        registry.register_all(more)
+        registry.register_all(more, origin=origin)
         self.registry = registry
         settings = PolicySettings(rules=parse_rules(**rules), reserved=(folder.resolve() / "agent",))
         ports = ToolboxPorts(self.around.blobs, self.around.file_states, self._record, self._report)

@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 from tests.cases.bench import Bench
-from tests.fakes.openai_server import TC, TXT, FakeOpenAI
+from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI
 
 _TOOL = """
 from pathlib import Path
@@ -115,3 +115,31 @@ def test_what_a_tool_prints_or_writes_to_descriptor_1_never_stands_in_the_output
     assert (json.loads(one.out)["answer"], one.out.count("\n")) == ("ok", 1)
     assert [json.loads(line)["seq"] for line in many.out.splitlines()] == list(range(1, many.out.count("\n") + 1))
     assert all(word in one.err for word in ("said", "written", "goodbye"))
+
+
+_LEAVES = _TOOL.replace(
+    "    async def execute",
+    """    def validate(self, args):
+        if args["file_path"] == "leaves":
+            raise SystemExit(7)
+    async def execute""",
+)
+
+
+def test_a_plug_in_that_ends_the_program_when_it_is_asked_of_a_call_is_told_and_the_turn_goes_on(
+    tmp_path: Path,
+) -> None:
+    calls = [("c1", "my_tool", {"file_path": "leaves"}), ("c2", "my_tool", {"file_path": "a"})]
+    with FakeOpenAI([TCS(*calls), TXT("ok")], strict=True) as server:
+        bench = Bench(tmp_path, server, {})
+        bench.configure('tool_risk = {my_tool = "low"}\n')
+        (bench.home / "tools").mkdir()
+        (bench.home / "tools" / "mine.py").write_text(_LEAVES)
+
+        ran = bench.ask("go")
+
+    assert ran.ending == (0, "ok")
+    assert bench.results(2) == [
+        "Error: my_tool failed when it was asked about this call: SystemExit: 7. Nothing was done.",
+        "a False",
+    ]
