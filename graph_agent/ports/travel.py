@@ -119,7 +119,11 @@ class Rewinds(Protocol):
         ...
 
     async def plan(self, rewind: Rewind) -> Rewind:
-        """Note what is about to be done; returns it with its number."""
+        """Note what is about to be done; returns it with its number.
+
+        Raises:
+            UsageError: where a sub-agent is to go back to was pruned since that was found out.
+        """
         ...
 
     async def finish(self, rewind: Rewind) -> None:

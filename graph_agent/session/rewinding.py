@@ -104,7 +104,11 @@ async def _files_of_undo(last: Rewind, parts: SessionParts) -> tuple[tuple[Resto
 
 
 async def carry_out(rewind: Rewind, parts: SessionParts) -> list[str]:
-    """Do what was surveyed; returns a sentence for each file that was left as it is."""
+    """Do what was surveyed; returns a sentence for each file that was left as it is.
+
+    Raises:
+        UsageError: a sub-agent was pruned since; nothing was done.
+    """
     return await _complete(await parts.rewinds.plan(rewind), parts)
 
 
@@ -127,10 +131,17 @@ async def _complete(rewind: Rewind, parts: SessionParts) -> list[str]:
         own = TakenAlong(rewind.thread_id, rewind.checkpoint_id, rewind.head)
         for one in (*reversed(rewind.sub_agents), own):
             if one.checkpoint_id and await parts.head(one.thread_id) == one.head:
-                run = parts.run.of(one.thread_id)
-                await go_back(one.thread_id, one.checkpoint_id, replace(parts, run=run))
+                left += await _taken_back(one, replace(parts, run=parts.run.of(one.thread_id)))
     await parts.rewinds.finish(rewind)
     return left
+
+
+async def _taken_back(one: TakenAlong, parts: SessionParts) -> list[str]:
+    """Nothing, or why the conversation stays where it is: a note that leads nowhere must lock no thread."""
+    if not (await parts.run.position(one.checkpoint_id)).exists:
+        return [f"the conversation of {one.thread_id} stays as it is: checkpoint {one.checkpoint_id} is gone"]
+    await go_back(one.thread_id, one.checkpoint_id, parts)
+    return []
 
 
 def _in_time(done: Iterable[Done]) -> list[Done]:

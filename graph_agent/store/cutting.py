@@ -69,7 +69,10 @@ WHERE thread_id = :thread_id AND checkpoint_ns = '' AND length(checkpoint) > :bi
     AND json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot.messages') IS NULL
 ORDER BY checkpoint_id DESC
 """
-_BROKEN_OFF = "SELECT 1 FROM rewinds WHERE thread_id = ? AND status = 'planned'"
+_BROKEN_OFF = """
+SELECT 1 FROM rewinds WHERE status = 'planned' AND (thread_id = :thread_id OR EXISTS (
+    SELECT 1 FROM json_each(plan, '$.sub_agents') AS along WHERE json_extract(along.value, '$[0]') = :thread_id))
+"""
 _COUNTERS = "counters_since_delta_snapshot"
 _REDUCERS: Mapping[str, Callable[[Any, Sequence[Any]], Any]] = {"messages": merge_messages, "calls": merge_calls}
 _EMPTY: Mapping[str, Any] = {"messages": [], "calls": {}}
@@ -107,9 +110,10 @@ def is_worth_cutting(connection: sqlite3.Connection, thread_id: str, keep_turns:
 def cut_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int, codec: Codec) -> Cut:
     """Cut, within the transaction of the caller. Doing it again changes nothing.
 
-    A thread with a rewind that was broken off is left alone: it is to be finished with what stands.
+    A thread with a rewind that was broken off, its own or one that takes it along, is left alone: it is to be
+    finished with what stands.
     """
-    if connection.execute(_BROKEN_OFF, (thread_id,)).fetchone():
+    if connection.execute(_BROKEN_OFF, {"thread_id": thread_id}).fetchone():
         return Cut()
     head = connection.execute("SELECT checkpoint_id FROM threads WHERE thread_id = ?", (thread_id,)).fetchone()
     cut = _first_kept(connection, thread_id, keep_turns)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, replace
 from typing import Any
 
+from graph_agent.errors import UsageError
 from graph_agent.ports import Clock, Done, FileImage, Intent, Restoration, Rewind, TakenAlong
 from graph_agent.store.database import Database
 from graph_agent.store.jsontext import json_text, storable
@@ -25,6 +26,7 @@ _PLAN = """
 INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) VALUES (?, ?, ?, ?, ?, 'planned', ?)
 """
 _ONE = "SELECT id, thread_id, checkpoint_id, head, scope, plan FROM rewinds WHERE thread_id = ? AND"
+_STANDS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
 _UNFINISHED = f"{_ONE} status = 'planned' ORDER BY id DESC LIMIT 1"
 _LAST = f"{_ONE} status = 'done' AND json_extract(plan, '$.undoes') IS NULL ORDER BY id DESC LIMIT 1"
 _COUNT_CALL = "UPDATE journal SET undone = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
@@ -81,7 +83,16 @@ class SqliteRewinds:
             self._clock.now(),
         )
 
+        places = [(one.thread_id, one.checkpoint_id) for one in rewind.sub_agents if one.checkpoint_id]
+
         def insert(connection: sqlite3.Connection) -> int:
+            # Nobody holds the threads of sub-agents while a person thinks about it: they may have been pruned.
+            for place in places:
+                if connection.execute(_STANDS, place).fetchone() is None:
+                    raise UsageError(
+                        f"the sub-agent's thread {place[0]} was pruned or deleted meanwhile; nothing was done, "
+                        "order the rewind again"
+                    )
             return connection.execute(_PLAN, row).lastrowid or 0
 
         return replace(rewind, number=await self._database.write(insert))

@@ -130,6 +130,25 @@ async def test_what_was_pruned_since_cannot_be_come_back_to_and_nothing_is_touch
     assert query(stage, "SELECT status FROM rewinds") == [("done",)]
 
 
+async def test_a_noted_rewind_whose_place_is_gone_is_ended_and_told_and_the_thread_opens(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"), text("two"))
+    async with stage.life() as session:
+        await session.send("t1")
+    query(
+        stage,
+        "INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) SELECT thread_id, 'gone', "
+        """checkpoint_id, 'both', '{"files": [], "calls": [], "undoes": null}', 'planned', '' FROM threads""",
+    )
+
+    async with stage.life() as session:
+        await session.send("t2")
+
+    assert shown(stage) == ["t1", "t2"]
+    assert query(stage, "SELECT status FROM rewinds") == [("done",)]
+    warned = [event.text for event in stage.events if isinstance(event, Warned)]
+    assert f"the conversation of {THREAD} stays as it is: checkpoint gone is gone" in warned[0]
+
+
 async def test_what_ran_before_a_rewind_is_not_said_never_to_have_started(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("one"))
     async with stage.life() as session:

@@ -1,6 +1,7 @@
 import pytest
 
-from graph_agent.ports import Rewind
+from graph_agent.errors import UsageError
+from graph_agent.ports import Rewind, TakenAlong
 from graph_agent.store.cutting import Cut
 from graph_agent.store.database import Database
 from graph_agent.store.forking import Fork
@@ -139,6 +140,31 @@ async def test_a_thread_whose_rewind_was_broken_off_is_left_alone(database: Data
     await SqliteRewinds(database, SteppingClock()).plan(Rewind("t", "c1", "c9", "both"))
 
     assert await CheckpointSaver(database).cut("t", 1) == Cut()
+
+
+async def test_a_sub_agent_that_a_broken_off_rewind_takes_along_is_left_alone_until_it_is_finished(
+    database: Database, graph: Graph
+) -> None:
+    rewinds, saver = SqliteRewinds(database, SteppingClock()), CheckpointSaver(database)
+    old = (await checkpoints(database))[1]
+    noted = await rewinds.plan(Rewind("parent", "c1", "c9", "both", sub_agents=(TakenAlong("t", old, "head", ()),)))
+
+    between = await saver.cut("t", 1)
+    await rewinds.finish(noted)
+
+    assert (between, (await saver.cut("t", 1)).checkpoints > 0) == (Cut(), True)
+
+
+async def test_a_rewind_is_not_begun_once_a_sub_agent_it_takes_along_was_pruned(
+    database: Database, graph: Graph
+) -> None:
+    rewinds, old = SqliteRewinds(database, SteppingClock()), (await checkpoints(database))[1]
+    await CheckpointSaver(database).cut("t", 1)
+
+    with pytest.raises(UsageError, match="thread t was pruned or deleted meanwhile; nothing was done"):
+        await rewinds.plan(Rewind("parent", "c1", "c9", "both", sub_agents=(TakenAlong("t", old, "head", ()),)))
+
+    assert await rewinds.unfinished("parent") is None
 
 
 @pytest.mark.parametrize("thread_id", ["t", "unknown"])
