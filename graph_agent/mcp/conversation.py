@@ -42,9 +42,9 @@ from graph_agent.mcp.telling import NoAnswer
 from graph_agent.mcp.transport import opened
 from tools.sandbox import Sandbox
 
-__all__ = ["Conversation", "Signals", "opened_conversation"]
+__all__ = ["MOST_TOOLS", "Conversation", "Signals", "opened_conversation"]
 
-_MOST_TOOLS = 1000
+MOST_TOOLS = 1000
 _MOST_PAGES = 200
 """A server that goes on paging for ever is cut off here."""
 _GOODBYE_S = 1.0
@@ -68,20 +68,23 @@ class Conversation(ClientSession):
     """The protocol's session, which also tells the server that a call is no longer wanted."""
 
     async def tools(self) -> list[Tool]:
-        """Every tool the server lists, over all pages; none where it knows of no tools at all."""
+        """Every tool the server lists, over all pages; none where it knows of no tools at all.
+
+        Of more than `MOST_TOOLS` that many and one.
+        """
         found: list[Tool] = []
         cursor: str | None = None
         try:
             for _ in range(_MOST_PAGES):
                 page = (await self.send_request(ClientRequest(_page_from(cursor)), Raw)).root
-                found += listed_tools(page)
+                found += listed_tools(page, MOST_TOOLS + 1 - len(found))
                 cursor = page.get("nextCursor")
-                if not isinstance(cursor, str) or not cursor or len(found) >= _MOST_TOOLS:
+                if not isinstance(cursor, str) or not cursor or len(found) > MOST_TOOLS:
                     break
         except McpError as error:
             if error.error.code != METHOD_NOT_FOUND:
                 raise
-        return found[:_MOST_TOOLS]
+        return found
 
     async def call(self, tool: str, arguments: dict[str, Any], progress: ProgressFnT) -> CallToolResult:
         """Call a tool by the server's own name for it. Cancelled, it tells the server so.

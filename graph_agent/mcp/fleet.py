@@ -1,7 +1,7 @@
 """All servers of a session, and their tools in the registry, which follows what the servers list."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from mcp.types import Tool
@@ -57,14 +57,16 @@ class Fleet:
         is_new = running.name not in self._standing
         standing = self._standing.setdefault(running.name, {})
         wanted = [tool for tool in tools if _is_wanted(tool.name, running.server)]
-        for name in [name for name, tool in standing.items() if tool not in wanted]:
+        listed = _by_name(wanted)
+        for name in [name for name, tool in standing.items() if tool not in listed.get(tool.name, ())]:
             self._registry.unregister(name)
             del standing[name]
+        known = _by_name(standing.values())
         for tool in wanted:
-            if tool in standing.values():
+            if tool in known.get(tool.name, ()):
                 continue
             is_marked = running.name in self._alike
-            name = offered_name(running.name, tool.name, self._registry.names(), is_marked=is_marked)
+            name = offered_name(running.name, tool.name, self._registry, is_marked=is_marked)
             if name in self._registry:
                 continue  # the server lists it twice
             self._registry.register_factory(name, _factory(name, tool, running), origin="mcp")
@@ -79,6 +81,14 @@ class Fleet:
             for name, tool in self._standing.get(later.name, {}).items():
                 self._registry.unregister(name)
                 self._registry.register_factory(name, _factory(name, tool, later), origin="mcp")
+
+
+def _by_name(tools: Iterable[Tool]) -> Mapping[str, Sequence[Tool]]:
+    """Comparing each of a thousand with each would take a second."""
+    found: dict[str, list[Tool]] = {}
+    for tool in tools:
+        found.setdefault(tool.name, []).append(tool)
+    return found
 
 
 def _is_wanted(name: str, server: McpServer) -> bool:

@@ -21,10 +21,11 @@ class NoResult(ValueError):
     """An answer to a call holds nothing that a call comes to."""
 
 
-def listed_tools(page: Mapping[str, Any]) -> list[Tool]:
-    """The tools of one page; what has no name is no tool."""
+def listed_tools(page: Mapping[str, Any], most: int) -> list[Tool]:
+    """The tools of one page, so many of its entries at most; what has no name is no tool."""
     entries = page.get("tools")
-    found = [_tool(entry) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    listed = entries[:most] if isinstance(entries, list) else []
+    found = [_tool(entry) for entry in listed if isinstance(entry, dict)]
     return [tool for tool in found if tool is not None]
 
 

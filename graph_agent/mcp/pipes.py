@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,15 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.messages import message_of
+from graph_agent.mcp.messages import message_of, refusal_of
 
 __all__ = ["Launch", "Streams", "served"]
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 _LONGEST_LINE = 32 * 1024 * 1024
+_BEGINNING = 256
+_TOO_LONG = "its answer has more than 32 MB and was passed over; what the call did stands. Ask for less at once."
 _CHUNK = 64 * 1024
 _LAST_WORDS_S = 0.2
 _GRACE_S = 2.0
@@ -103,7 +105,12 @@ async def _read(
 ) -> None:
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with sink:
-            async for line in _lines(output, lambda: log.note_stray("a line of more than 32 MB")):
+            async for line in _lines(output):
+                if isinstance(line, _Overlong):
+                    log.note_stray("a line of more than 32 MB")
+                    if (refusal := refusal_of(line.beginning, _TOO_LONG)) is not None:
+                        await sink.send(refusal)
+                    continue
                 text = line.decode("utf-8", "replace").strip()
                 # A flood of other lines must not be read with the care that messages are.
                 message = message_of(text) if text.startswith("{") else None
@@ -114,7 +121,14 @@ async def _read(
                     log.note_stray(text)
 
 
-async def _lines(output: asyncio.StreamReader, when_too_long: Callable[[], None]) -> AsyncIterator[bytes]:
+@dataclass(frozen=True)
+class _Overlong:
+    """A line that is passed over."""
+
+    beginning: bytes
+
+
+async def _lines(output: asyncio.StreamReader) -> AsyncIterator[bytes | _Overlong]:
     """Line by line; one that does not end is passed over, not gathered."""
     begun, is_cut = bytearray(), False
     while chunk := await output.read(_CHUNK):
@@ -126,7 +140,7 @@ async def _lines(output: asyncio.StreamReader, when_too_long: Callable[[], None]
             begun, is_cut = bytearray(), False
         begun += rest
         if len(begun) > _LONGEST_LINE:
-            when_too_long()
+            yield _Overlong(bytes(begun[:_BEGINNING]))
             is_cut = True
         if is_cut:
             begun.clear()

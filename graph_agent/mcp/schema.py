@@ -1,5 +1,6 @@
 """Argument schemas of foreign tools: made fit to be sent to a provider, and to hold arguments against."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,6 +12,8 @@ from referencing.exceptions import Unresolvable
 
 __all__ = ["arguments_model", "complaint", "usable_schema"]
 
+_BROKEN_IN_OTHER_WAYS = (RecursionError, ArithmeticError, TypeError, ValueError, re.error)
+"""How the library fails at references that run in a circle, at addresses and patterns that are none, infinity."""
 _SHOWN_PROBLEMS = 5
 _SHOWN_CHARS = 200
 
@@ -52,7 +55,7 @@ def complaint(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | 
             f"{'.'.join(map(str, error.absolute_path)) or 'arguments'}: {error.message[:_SHOWN_CHARS]}"
             for error in validator.iter_errors(dict(arguments))
         ]
-    except (SchemaError, Unresolvable):
+    except (SchemaError, Unresolvable, *_BROKEN_IN_OTHER_WAYS):
         return None
     if not problems:
         return None

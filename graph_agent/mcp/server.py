@@ -18,7 +18,7 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.conversation import Conversation, Signals, opened_conversation
+from graph_agent.mcp.conversation import MOST_TOOLS, Conversation, Signals, opened_conversation
 from graph_agent.mcp.lenient import NoResult
 from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.reaching import CannotReach
@@ -199,8 +199,7 @@ class RunningServer:
             _log.warning("the MCP server %s did not list its tools anew", self.name, exc_info=True)
             return
         if tools != self._listed:
-            self._listed = tools
-            self._tell("running", self._on_tools(self, tools))
+            self._take(tools)
             await self._settle(conversation)
 
     async def _greeted(self, open_now: AsyncExitStack, signals: Signals) -> Conversation:
@@ -213,10 +212,18 @@ class RunningServer:
             raise NoAnswer(
                 f"it did not answer within {limit:g} s (setting mcp_servers.{self.name}.startup_timeout)"
             ) from error
-        self._listed = tools
-        self._tell("running", self._on_tools(self, tools))
+        self._take(tools)
         await self._settle(conversation)
         return conversation
+
+    def _take(self, tools: list[Tool]) -> None:
+        self._listed = tools
+        if len(tools) > MOST_TOOLS:
+            self._around.warn(
+                f"MCP server {self.name!r} lists more than {MOST_TOOLS} tools; the others are left out. "
+                f"The setting mcp_servers.{self.name}.tools names those that are wanted."
+            )
+        self._tell("running", self._on_tools(self, tools[:MOST_TOOLS]))
 
     def _tell(
         self, state: Literal["starting", "running", "restarting", "failed"], tools: int = 0, reason: str = ""

@@ -25,12 +25,12 @@ from graph_agent.mcp.lenient import NoResult, call_result, listed_tools
     ],
 )
 def test_a_tool_is_read_as_far_as_it_can_be(entry: dict[str, Any], tool: Tool) -> None:
-    assert listed_tools({"tools": [3, {"name": ""}, {"name": None}, entry, None]}) == [tool]
+    assert listed_tools({"tools": [3, {"name": ""}, {"name": None}, entry, None]}, 9) == [tool]
 
 
 @pytest.mark.parametrize("page", [{}, {"tools": None}, {"tools": {"name": "t"}}])
 def test_what_is_no_list_holds_no_tools(page: dict[str, Any]) -> None:
-    assert listed_tools(page) == []
+    assert listed_tools(page, 9) == []
 
 
 def test_content_that_nobody_knows_stands_as_its_json() -> None:

@@ -39,6 +39,8 @@ def test_wrong_arguments_are_named_field_by_field() -> None:
         {"properties": {"a": {"type": "no such type"}}},
         {"properties": {"a": {"$ref": "http://example.invalid/schema"}}},
         {"properties": {"a": {"$ref": "#/nowhere"}}},
+        {"properties": {"a": {"$ref": "#/properties/a"}}},
+        {"properties": {"a": {"$ref": "http://[no/address"}}},
     ],
 )
 def test_a_schema_nobody_can_read_complains_about_nothing_and_reaches_for_nothing(odd: dict[str, object]) -> None:
