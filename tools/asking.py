@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
+from traceback import TracebackException
 from typing import TypeVar
 
 from tools.aside import Aside, End, told
@@ -18,6 +19,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_NO_TEXT = "<exception str() failed>"
 ANSWER_S = 10.0
 """How long a tool may think about what it says of a call, before anything is done."""
 
@@ -93,7 +95,6 @@ async def _in_time(
 
 def said(error: BaseException) -> str:
     """The error's own text, where it can be had."""
-    try:
-        return str(error)
-    except BaseException:  # noqa: BLE001 - its text is the tool's own code as well
-        return "it cannot say why"
+    # Its text is the tool's own code as well, which this makes without running into what that does.
+    text = str(TracebackException(type(error), error, None))
+    return "it cannot say why" if text == _NO_TEXT else text

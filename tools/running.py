@@ -47,13 +47,9 @@ async def execute(
         BadArguments: the arguments are unusable.
     """
     try:
-        keywords = await _keywords(tool, arguments, is_foreign=aside is not None)
+        keywords = await _keywords(tool, arguments, context, aside)
     except Unanswered as error:
         return failure(ToolErrorType.EXECUTION, str(error))
-    # A tool whose schema has an argument `context` gets its surroundings under the other name.
-    keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
-    if _declares(keyword, tool.execute):
-        keywords[keyword] = aside.context(context) if aside else context
     # Ctrl-C, and the end of a coroutine that nobody awaits any more, cannot be told from the tool's own.
     stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit, *passing)
     try:
@@ -75,12 +71,17 @@ async def execute(
         return _broken(tool, error)
 
 
-async def _keywords(tool: BaseTool, arguments: Mapping[str, Any], *, is_foreign: bool) -> dict[str, Any]:
-    """The arguments as `execute` takes them; a schema may have validators, which are the tool's own code."""
-    if not is_foreign:
-        return as_keywords(parse_arguments(tool.args_schema, arguments))
+async def _keywords(
+    tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext, aside: Aside | None
+) -> dict[str, Any]:
+    """What `execute` is called with; a schema may have validators, which are the tool's own code."""
     parse = partial(parse_arguments, tool.args_schema, arguments)
-    return as_keywords(await asked(tool.name, parse, passing=(BadArguments,)))
+    keywords = as_keywords(await asked(tool.name, parse, passing=(BadArguments,)) if aside else parse())
+    # A tool whose schema has an argument `context` gets its surroundings under the other name.
+    keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
+    if _declares(keyword, tool.execute):
+        keywords[keyword] = aside.context(context) if aside else context
+    return keywords
 
 
 def _late(tool: BaseTool, *, goes_on: bool) -> ToolResult:
