@@ -20,6 +20,8 @@ _WHOLE_BYTES = 1024 * 1024
 _NAMED = 5
 """So many processes are told by what they run, and how many there are beyond."""
 _SEVERAL = re.compile(r"[|;&\n]")
+_AS_ONE = re.compile(r"&&|[<>]&|&>")
+"""What hides no failure: a chain that stops at one, and redirections like `2>&1`."""
 _NO_TERMINAL = re.compile(
     r"/dev/tty['\"]?: (?:no such device|cannot open)|open ['\"]?/dev/tty"
     r"|/dev/tty[^\n]*no such device|no such device[^\n]*/dev/tty",
@@ -128,7 +130,8 @@ def code_in_words(code: int, command: str) -> str:
         return f"killed by signal {_signal_name(-code)}"
     name = _signal_name(code - 128) if 128 < code < 193 else ""
     by_signal = f", which usually means signal {name}" if name else ""
-    last = ", that of the last command; earlier ones may have failed" if _SEVERAL.search(command.strip()) else ""
+    is_hiding = _SEVERAL.search(_AS_ONE.sub(" ", command.strip())) is not None
+    last = ", that of the last command; earlier ones may have failed" if is_hiding else ""
     return f"exit code {code}{by_signal}{last}"
 
 

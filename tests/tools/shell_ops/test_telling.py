@@ -36,6 +36,11 @@ def _told(around: ToolSurroundings, raw: bytes, command: str = "x", **ending: An
         ("x", {}, "exit code 0"),
         ("x\n", {"code": 1}, "exit code 1"),
         ("x | y", {}, f"exit code 0{_OF_SEVERAL}"),
+        ("x > log 2>&1", {}, "exit code 0"),
+        ("x &> log && y <&3", {"code": 1}, "exit code 1"),
+        ("x 2>&1 | y", {}, f"exit code 0{_OF_SEVERAL}"),
+        ("x && y || z", {}, f"exit code 0{_OF_SEVERAL}"),
+        ("x && y &", {}, f"exit code 0{_OF_SEVERAL}"),
         ("x", {"code": -15}, "killed by signal SIGTERM"),
         ("x", {"code": 137}, "exit code 137, which usually means signal SIGKILL"),
         (
