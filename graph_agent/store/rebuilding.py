@@ -30,6 +30,23 @@ SELECT thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, 
 WHERE thread_id = ?1 AND call_id IN (SELECT call_id FROM journal WHERE thread_id = ?1)
 """
 _PUT_BACK = "INSERT OR IGNORE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_UNTOLD = """
+INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at, left_behind)
+SELECT thread_id, call_id,
+    (SELECT coalesce(max(seq), 0) FROM ledger WHERE thread_id = ?1)
+        + row_number() OVER (ORDER BY started_at, call_id),
+    ?2, status, json_object('call_id', call_id, 'tool_name', ?2, 'arguments', json('{}'), 'status', status,
+        'attempt', attempt, 'started_at', started_at, 'ended_at', at),
+    coalesce((SELECT checkpoint_id FROM threads WHERE thread_id = ?1), ''), at, status = 'interrupted'
+FROM (SELECT thread_id, call_id, max(attempt) AS attempt, min(started_at) AS started_at,
+        max(coalesce(ended_at, started_at)) AS at,
+        coalesce(max(CASE WHEN status IN ('success', 'error') THEN status END), 'interrupted') AS status
+    FROM journal j WHERE thread_id = ?1 AND NOT EXISTS (
+        SELECT 1 FROM ledger l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)
+    GROUP BY thread_id, call_id)
+"""
+_LOST_NAME = "(lost)"
+"""In place of the tool of a call of which nothing is left but what the journal knows."""
 _ANY = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
 _RESET = """
 UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', usage = NULL, branch = 0, turns = 0
@@ -52,6 +69,7 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
     count_turns(connection, thread_id)
     # What the journal knows is a fact, also where every checkpoint that told of it is gone.
     connection.executemany(_PUT_BACK, begun)
+    connection.execute(_UNTOLD, (thread_id, _LOST_NAME))
 
 
 def _clear(connection: sqlite3.Connection, thread_id: str, edges: dict[str, int]) -> None:

@@ -114,6 +114,26 @@ async def test_a_damaged_file_is_salvaged_kept_and_its_threads_go_on(path: Path)
     assert (_content(path), database_health(path) is not None, await _repaired(path)) == (before, True, [])
 
 
+async def test_a_call_that_only_the_journal_still_knows_stays_in_the_ledger(path: Path) -> None:
+    with Reader.open(path) as reader:
+        ran = {view.record["call_id"]: view.record["result"] for view in reader.calls(THREAD)}
+    del ran["n"]  # It was refused.
+    _change(
+        path,
+        "DELETE FROM ledger",
+        "DELETE FROM transcript",
+        "DELETE FROM checkpoints WHERE checkpoint_id > (SELECT min(checkpoint_id) FROM checkpoints)",
+    )
+
+    said = await _repaired(path)
+
+    with Reader.open(path) as reader:
+        calls_left = reader.calls(THREAD)
+    assert {view.record["tool_name"] for view in calls_left} == {"(lost)"}
+    assert {view.record["call_id"]: view.record["result"] for view in calls_left} == ran
+    assert (_steps(said), await _repaired(path)) == ([("projections", "will"), ("projections", "done")], [])
+
+
 async def test_a_schema_that_is_no_text_is_damage_like_any_other(path: Path) -> None:
     whole = path.read_bytes()
     place = whole.index(b"CREATE TABLE inbox")
