@@ -76,7 +76,7 @@ def test_the_whole_story_in_the_order_of_its_commands() -> None:
         "run --resume demo",
         "cat charges.txt",
         "calls demo",
-        "history demo",
+        "history demo --last 8",
         "diff 00000002 00000003",
         "threads diff demo",
         "rewind 00000001 --yes",
