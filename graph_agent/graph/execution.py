@@ -67,6 +67,8 @@ class ToolExecution:
         rows = await self.journal.rows(here.thread_id, call["call_id"])
         for row in rows:
             if row.outcome is not None and row.is_finished:
+                if life.stop:
+                    return _ended(call, row.outcome, row)
                 # Nobody knows whether the life that finished it came to the hooks that follow.
                 return await self._remarked(_ended(call, row.outcome, row), row.outcome, scope)
         # The fence: a row of this attempt, or the mark of another life, means that someone may have begun it.

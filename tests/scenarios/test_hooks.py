@@ -164,6 +164,18 @@ async def test_a_stop_within_a_hook_stops_the_turn_and_no_hook_tells_of_its_end(
     assert (rest.status, stage.toolbox.ran, hooks.ran) == ("stopped", [], ["before r"])
 
 
+async def test_a_stop_within_a_hook_after_a_call_does_not_run_it_again(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("r", "read_a")), text("never asked"))
+    stage.hooks = hooks = Spoken(remark="unheard", stays_in="after")
+    async with stage.life() as session:
+        sending = asyncio.create_task(session.send("go"))
+        await hooks.entered.wait()
+        rest = await session.stop()
+        await sending
+
+    assert (rest.status, stage.toolbox.ran, hooks.ran) == ("stopped", [("r", {})], ["before r", "after r: success"])
+
+
 async def test_a_stop_within_the_hook_at_its_end_leaves_the_answer(stage: Stage) -> None:
     stage.model = ScriptedModel(text("the answer"))
     stage.hooks = hooks = Spoken(stays_in="turn")
