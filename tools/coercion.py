@@ -181,19 +181,29 @@ def _problem(error: dict[str, Any], schema: Schema) -> str:
         return f"{place}: missing, expected {_expected(error, schema)}"
     got = json.dumps(error["input"], ensure_ascii=False, default=str)
     shown = got if len(got) <= 80 else f"{got[:80]}…"
-    return f"{place}: got {shown} ({_type_name(error['input'])}), expected {_expected(error, schema)}"
+    got_what = f"{place}: got {shown} ({_type_name(error['input'])})"
+    if error["type"] == "value_error":
+        return f"{got_what}: {str(error['msg']).removeprefix('Value error, ')}"
+    return f"{got_what}, expected {_expected(error, schema)}"
 
 
 def _expected(error: dict[str, Any], schema: Schema) -> str:
     form: Schema = schema
     for part in error["loc"]:
-        form = _dereferenced(form, schema.get("$defs", {}))
+        form = _plain(form, schema.get("$defs", {}))
         inner = form.get("items", {}) if isinstance(part, int) else form.get("properties", {}).get(part, {})
         form = inner if isinstance(inner, Mapping) else {}
-    form = _dereferenced(form, schema.get("$defs", {}))
+    form = _plain(form, schema.get("$defs", {}))
     if error["type"].endswith(("_type", "_parsing")) or error["type"] == "missing":
         return str(form.get("type") or error["msg"])
-    return str(error["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+    return str(error["msg"]).removeprefix("Input should be ")
+
+
+def _plain(form: Schema, definitions: Schema) -> Schema:
+    """What the form says of a value that is given: of several, the first that is not null."""
+    form = _dereferenced(form, definitions)
+    several = (_dereferenced(one, definitions) for one in form.get("anyOf", ()))
+    return next((one for one in several if one.get("type") != "null"), form)
 
 
 def _type_name(value: Any) -> str:

@@ -99,8 +99,9 @@ _MAX_SAID = 300
 _PAGE = re.compile(r"<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _CONTEXT = re.compile(
-    r"context_length_exceeded|context[ _](?:window|length|size)|(?:prompt|input) is too long|too many tokens"
+    r"context_length_exceeded|context[ _](?:window|length|size|limit)|(?:prompt|input) is too long|too many tokens"
     r"|maximum (?:number of )?(?:input )?tokens|reduce the length of the messages|context the overflows"
+    r"|`inputs` (?:tokens \+ `max_new_tokens` must be|must have less than)"
 )
 """How providers say that a request is longer than the model takes; in the middle of a stream there is no status."""
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|insufficient (?:balance|credits)")

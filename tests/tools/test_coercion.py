@@ -28,6 +28,7 @@ class Everything(BaseModel):
     edits: list[Edit] = Field(default_factory=list)
     labels: dict[str, int] = Field(default_factory=dict)
     maybe: int | None = None
+    more: list[Edit] | None = None
     either: int | str = 0
     place: Path = Path()
     colour: Colour = Colour.RED
@@ -77,6 +78,8 @@ def test_values_are_turned_into_what_the_schema_asks_for_at_any_depth(
         ({"flag": "yes"}, 'flag: got "yes" (string), expected boolean'),
         ({"text": 5}, "text: got 5 (integer), expected string"),
         ({"edits": [{"count": 1}]}, "edits.0.old: missing, expected string"),
+        ({"more": [{"count": 1}]}, "more.0.old: missing, expected string"),
+        ({"more": 5}, "more: got 5 (integer), expected array"),
         ({"edits": [{"old": "x", "count": "many"}]}, 'edits.0.count: got "many" (string), expected integer'),
         ({"colour": "blue"}, "colour: got \"blue\" (string), expected 'red'"),
         ({"txt": "x"}, "txt: there is no such argument, did you mean text"),

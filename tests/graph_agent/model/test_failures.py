@@ -83,6 +83,8 @@ def test_secrets_and_control_characters_never_reach_the_line() -> None:
     [
         {"message": "prompt is too long: 9001 tokens > 8192 maximum"},
         {"message": "the request exceeds the available context size", "code": 500},
+        {"message": "input length and `max_tokens` exceed context limit: 195000 + 8192 > 200000", "code": 400},
+        {"message": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096", "code": 422},
         {"message": "This model's maximum context length is 8192 tokens.", "code": "400"},
         {"message": "input token count (9001) exceeds the maximum number of tokens allowed (8192)", "code": 400},
         {"message": "too large", "code": 413},
