@@ -36,7 +36,7 @@ from graph_agent.inspect.shells import RunningShell, read_shells
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import FAMILY, ThreadSummary, most_urgent, owner_of, read_threads, with_sub_agents
-from graph_agent.inspect.transcript import Recent, TranscriptEntry, entries_of, read_recent, read_transcript
+from graph_agent.inspect.transcript import Recent, TranscriptEntry, entries_of, read_recent, stream_transcript
 from graph_agent.inspect.visits import Visits, read_visits
 from graph_agent.ports import Done, Grant, JournalRow
 
@@ -245,10 +245,14 @@ class Reader:
         return read_visits(self._database, thread_id, checkpoint_id)
 
     def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
+        """All that `each_message` gives."""
+        return list(self.each_message(thread_id, all_branches=all_branches))
+
+    def each_message(self, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
         """The conversation at the thread's head, in order; on request the messages of every other branch too."""
         if self.is_foreign:
-            return entries_of(self.inspection(thread_id).state)
-        return read_transcript(self._database, thread_id, all_branches=all_branches)
+            return iter(entries_of(self.inspection(thread_id).state))
+        return stream_transcript(self._database, thread_id, all_branches=all_branches)
 
     def recent(self, thread_id: str, most: int, *, turns: int | None = None) -> Recent:
         """The end of that conversation; see `read_recent`."""

@@ -1,5 +1,6 @@
 """The conversation of a thread, as the append-only transcript holds it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ from graph_agent.inspect.ledger import load_json
 from graph_agent.inspect.messages import is_message, role_of
 from graph_agent.inspect.state import CheckpointState
 
-__all__ = ["Recent", "TranscriptEntry", "entries_of", "read_recent", "read_transcript"]
+__all__ = ["Recent", "TranscriptEntry", "entries_of", "read_recent", "read_transcript", "stream_transcript"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +41,22 @@ WITH RECURSIVE line (branch, upto) AS (
 _SHOWN = "EXISTS (SELECT 1 FROM line WHERE line.branch = t.branch AND t.seq <= line.upto)"
 
 
-def read_transcript(
+def read_transcript(database: ReadOnlyDatabase, thread_id: str) -> list[TranscriptEntry]:
+    """The conversation that the thread's head stands at the end of."""
+    return list(stream_transcript(database, thread_id))
+
+
+def stream_transcript(
     database: ReadOnlyDatabase, thread_id: str, *, all_branches: bool = False
-) -> list[TranscriptEntry]:
-    """The conversation that the thread's head stands at the end of; on request also what it has come away from."""
-    rows = database.rows(
+) -> Iterator[TranscriptEntry]:
+    """The same message by message; on request also what the thread has come away from."""
+    rows = database.stream(
         f"""{_LINE} SELECT seq, branch, message_id, role, body, checkpoint_id, at FROM transcript t
         WHERE thread_id = ?1 AND {"1" if all_branches else _SHOWN} ORDER BY seq""",  # noqa: S608 - nothing from outside
         (thread_id,),
     )
-    return [
-        TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
-        for seq, branch, message_id, role, body, checkpoint_id, at in rows
-    ]
+    for seq, branch, message_id, role, body, checkpoint_id, at in rows:
+        yield TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
 
 
 @dataclass(frozen=True, slots=True)

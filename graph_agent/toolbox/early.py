@@ -80,10 +80,13 @@ class ReadingToolbox(GraphToolbox):
         self._texts: dict[int, list[str]] = {}
         self._early: dict[int, _Early] = {}
         """By the position of the call in its reply."""
+        self._judged: list[tuple[dict[str, Any], Plan]] = []
+        """What calls of the reply were judged to be, by the arguments as the model wrote them."""
 
     def begin(self, scope: Scope) -> None:
         """See the port."""
         self.settle(())
+        self._judged.clear()
         self._scope = scope
 
     def arrive(self, delta: Delta) -> None:
@@ -112,6 +115,15 @@ class ReadingToolbox(GraphToolbox):
             if wanted.get(place) != (early.name, early.arguments):
                 self._early.pop(place).reading.cancel()
         self._texts.clear()
+
+    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+        """See the port; a call that is read ahead was judged a moment ago, and is judged no second time."""
+        for known in self._judged:
+            is_it = (known[1].tool_name, known[0]) == (tool_name, arguments)
+            if is_it and _place(scope) == _place(self._scope):
+                self._judged.remove(known)
+                return known[1]
+        return await super().plan(tool_name, arguments, scope)
 
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """See the port."""
@@ -148,9 +160,12 @@ class ReadingToolbox(GraphToolbox):
         return await guarded(self._read_quietly(name, arguments, self._scope), None)
 
     async def _read_quietly(self, name: str, arguments: dict[str, Any], scope: Scope) -> _Found | None:
-        plan = await self.plan(name, arguments, scope)
+        plan = await super().plan(name, arguments, scope)
         if not self._may_begin(plan):
             return None
+        # A grant may be revoked at any time; rules stay what they are while the program runs.
+        if scope is self._scope and not plan.rule.startswith("grant "):
+            self._judged.append((arguments, plan))
         noted: list[_State] = []
         _noted.set(noted)  # of this task alone
         call: Any = {"call_id": "", "tool_name": plan.tool_name, "arguments": plan.arguments, "paths": plan.paths}
@@ -161,6 +176,10 @@ class ReadingToolbox(GraphToolbox):
         is_read = (plan.verdict, plan.kind, plan.risk) == ("allow", "readonly", "low")
         inside = bool(plan.paths) and all(Path(path).is_relative_to(self._root) for path in plan.paths)
         return is_read and plan.concurrency_safe and inside
+
+
+def _place(scope: Scope) -> tuple[str, str, str]:
+    return scope.thread_id, scope.mode, scope.cwd
 
 
 def _object(text: str) -> dict[str, Any] | None:

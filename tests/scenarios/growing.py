@@ -63,6 +63,7 @@ class _Forgetful(ScriptedModel):
 class Growth:
     """A thread, looked at after each turn."""
 
+    path: Path
     pages: list[int] = field(default_factory=list)
     rows: list[Mapping[str, int]] = field(default_factory=list)
     statements: list[int] = field(default_factory=list)
@@ -93,7 +94,7 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
     ]
     model = _Forgetful(*replies)
     stage = Stage(path, model, _FourKilobytes(), keep_turns=keep_turns, window=WINDOW)
-    growth = Growth(requests=model.sizes, unknown=model.unknown)
+    growth = Growth(path, requests=model.sizes, unknown=model.unknown)
     database = await Database.open(path)
     async with stage.life(database=database) as session:
         for _ in range(steps // PER_TURN):

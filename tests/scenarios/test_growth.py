@@ -1,11 +1,18 @@
 """Growth laws, by counting: what a step adds to the database, however long the thread is already."""
 
 import asyncio
+import io
+import tracemalloc
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from graph_agent.cli.views.calls import list_calls
+from graph_agent.cli.views.threads import ThreadView, show_thread
 from tests.scenarios.growing import PER_TURN, RESULT, WINDOW, Growth, grow
+from tests.scenarios.stage import THREAD
 
 _STEPS, _KEEP_TURNS = 300, 20
 _TABLES = ("checkpoints", "writes", "transcript", "ledger", "journal")
@@ -79,6 +86,42 @@ def test_a_request_has_as_much_to_write_out_late_as_early(growth: Growth) -> Non
     assert (early[len(early) // 2], late[len(late) // 2]) == (2, 2)
     assert late[len(late) * 9 // 10] <= 4 * PER_TURN
     assert sum(late) / len(late) <= 1.5 * sum(early) / len(early)
+
+
+class _Sink(io.TextIOBase):
+    """Stands for stdout, and counts."""
+
+    length = 0
+
+    def write(self, text: str) -> int:
+        self.length += len(text)
+        return len(text)
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda path: list_calls(path, THREAD, status=None, tool=None, as_json=True),
+        lambda path: show_thread(path, THREAD, None, ThreadView(as_json=True)),
+        lambda path: show_thread(path, THREAD, None, ThreadView(full=True)),
+    ],
+    ids=["calls --json", "threads show --json", "threads show --full"],
+)
+def test_showing_a_long_thread_whole_never_has_the_whole_in_memory(
+    growth: Growth, show: Callable[[Path], None]
+) -> None:
+    sink = _Sink()
+    with redirect_stdout(_Sink()):
+        show(growth.path)  # loads what it needs
+    tracemalloc.start()
+
+    with redirect_stdout(sink):
+        show(growth.path)
+
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sink.length >= _STEPS * RESULT
+    assert most <= sink.length / 2
 
 
 @pytest.mark.sweep

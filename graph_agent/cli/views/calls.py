@@ -7,7 +7,7 @@ from typing import Any
 
 from graph_agent.calls import STATUSES
 from graph_agent.cli.views.call import whole_call
-from graph_agent.cli.views.screen import clipped, local_time, print_json_list, print_lines
+from graph_agent.cli.views.screen import clipped, local_time, print_json_lists, print_lines
 from graph_agent.cli.views.table import short_ids, table
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
@@ -40,7 +40,7 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
         return status in (None, view.record["status"]) and tool in (None, view.record["tool_name"])
 
     if as_json:
-        print_json_list("calls", (call_json(view) for view in _each(database, text) if is_wanted(view)))
+        print_json_lists({}, {"calls": (call_json(view) for view in _each(database, text) if is_wanted(view))})
         return
     ledger = _read(database, text)
     calls = [view for view in ledger.calls if is_wanted(view)]

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -22,13 +22,14 @@ __all__ = [
     "local_time",
     "print_json",
     "print_json_line",
-    "print_json_list",
+    "print_json_lists",
     "print_lines",
     "speaks_unicode",
     "takes_sequences",
     "text_width",
 ]
 
+_AT_ONCE = 64 * 1024
 _COLORS = {
     "at_rest": "2",
     "success": "32",
@@ -48,20 +49,24 @@ _COLORS = {
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout, in ASCII: no character of it can do anything to a terminal."""
-    text = json.dumps(value, indent=2, ensure_ascii=True, default=str)
-    _write(text.replace("\x7f", "\\u007f") + "\n")
+    _write(_indented(value, 0) + "\n")
 
 
-def print_json_list(name: str, values: Iterable[Any]) -> None:
-    """An object with one list, as `print_json` prints it, while the values come: there may be many."""
-    before = f'{{\n  "{name}": [\n'
-    is_empty = True
-    for value in values:
-        text = json.dumps(value, indent=2, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
-        # No line break stands within a JSON string.
-        _write(before + "    " + text.replace("\n", "\n    "))
-        before, is_empty = ",\n", False
-    _write(f'{{\n  "{name}": []\n}}\n' if is_empty else "\n  ]\n}\n")
+def print_json_lists(head: Mapping[str, Any], lists: Mapping[str, Iterable[Any]]) -> None:
+    """An object that ends with lists, as `print_json` prints it, while their values come: there may be many."""
+    start = "{"
+    for name, value in head.items():
+        _write(f"{start}\n  {json.dumps(name)}: {_indented(value, 2)}")
+        start = ","
+    for name, values in lists.items():
+        _write(f"{start}\n  {json.dumps(name)}: [")
+        start = ","
+        ends = "]"
+        for value in values:
+            _write(f"{',' if ends != ']' else ''}\n    {_indented(value, 4)}")
+            ends = "\n  ]"
+        _write(ends)
+    _write("\n}\n")
 
 
 def print_json_line(value: Any) -> None:
@@ -70,8 +75,16 @@ def print_json_line(value: Any) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Lines on stdout."""
-    _write("".join(f"{line}\n" for line in lines))
+    """Lines on stdout, many at once but never all of very many."""
+    some: list[str] = []
+    length = 0
+    for line in lines:
+        some.append(line)
+        length += len(line)
+        if length > _AT_ONCE:
+            _write("\n".join([*some, ""]))
+            some, length = [], 0
+    _write("\n".join([*some, ""]))
 
 
 def line_width() -> int | None:
@@ -135,6 +148,12 @@ def _character_width(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _indented(value: Any, columns: int) -> str:
+    text = json.dumps(value, indent=2, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
+    # No line break stands within a JSON string.
+    return text.replace("\n", "\n" + " " * columns)
 
 
 def _in_color(text: str, meaning: str) -> str:

@@ -1,7 +1,7 @@
 """`threads list` and `threads show`: threads as a table, one thread with its calls and conversation."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from graph_agent.cli.views.ages import age
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.messages import message_lines, tokens_of
 from graph_agent.cli.views.place import reading
-from graph_agent.cli.views.screen import local_time, print_json, print_lines
+from graph_agent.cli.views.screen import local_time, print_json, print_json_lists, print_lines
 from graph_agent.cli.views.table import labelled, short_ids, table
 from graph_agent.cli.views.usage import usage_text
 from graph_agent.errors import NothingYet
-from graph_agent.inspect import CallView, Reader, Recent, ThreadSummary
+from graph_agent.inspect import CallView, Reader, ThreadSummary, TranscriptEntry
 from graph_agent.ports.spending import told_usage
 
 __all__ = ["ThreadView", "list_threads", "show_thread", "thread_json"]
@@ -55,29 +55,21 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
     with reading(database) as reader:
         target = reader.resolve(text, workspace)
         thread = reader.thread(target.thread_id)
-        calls, shared = reader.calls(target.thread_id, brief=not view.as_json), reader.shared_call_ids()
-        roots = reader.roots(target.thread_id)
-        said = _said(reader, thread, view)
-    if view.as_json:
-        transcript = said.entries
-        print_json(
-            {
-                **thread_json(thread),
-                "add_dirs": list(roots),
-                "tokens": tokens_of(transcript),
-                "calls": [call_json(view) for view in calls],
-                "transcript": [asdict(entry) for entry in transcript],
-            }
-        )
-    else:
-        print_lines(_thread_lines(thread, roots, (calls, shared), said, full=view.full))
+        if view.as_json:
+            _print_as_json(reader, thread, view)
+        else:
+            print_lines(_thread_lines(reader, thread, view))
 
 
-def _said(reader: Reader, thread: ThreadSummary, view: ThreadView) -> Recent:
-    """No more of the conversation than is shown: it may be long. Old threads' usage is counted from all of it."""
-    if view.as_json or view.full or view.all_branches or thread.usage is None:
-        return Recent(reader.transcript(thread.thread_id, all_branches=view.all_branches), 0)
-    return reader.recent(thread.thread_id, _LAST_MESSAGES)
+def _print_as_json(reader: Reader, thread: ThreadSummary, view: ThreadView) -> None:
+    def transcript() -> Iterator[TranscriptEntry]:
+        return reader.each_message(thread.thread_id, all_branches=view.all_branches)
+
+    facts = {"add_dirs": list(reader.roots(thread.thread_id)), "tokens": tokens_of(transcript())}
+    calls = (call_json(call) for call in reader.each_call(thread.thread_id))
+    print_json_lists(
+        {**thread_json(thread), **facts}, {"calls": calls, "transcript": (asdict(entry) for entry in transcript())}
+    )
 
 
 def thread_json(thread: ThreadSummary) -> dict[str, Any]:
@@ -137,17 +129,18 @@ def _open_of(thread: ThreadSummary) -> str:
     return ", ".join(f"{count} {word}" for count, word in counts if count) or "-"
 
 
-def _thread_lines(
-    thread: ThreadSummary,
-    roots: tuple[str, ...],
-    ledger: tuple[list[CallView], frozenset[str]],
-    said: Recent,
-    *,
-    full: bool,
-) -> Iterator[str]:
-    calls, shared = ledger
-    tokens = tokens_of(said.entries)
-    statuses = Counter(view.record["status"] for view in calls)
+def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> Iterator[str]:
+    statuses: Counter[str] = Counter()
+    open_calls = []
+    for call in reader.each_call(thread.thread_id, brief=True):
+        statuses[call.record["status"]] += 1
+        if _is_open(call):
+            open_calls.append(call)
+    usage = thread.usage
+    if not usage:
+        # Of threads from before it was noted it is counted.
+        told = tokens_of(reader.each_message(thread.thread_id, all_branches=view.all_branches))
+        usage = {**told, "unpriced_requests": 1}
     yield from labelled(
         {
             "thread": thread.thread_id,
@@ -155,7 +148,7 @@ def _thread_lines(
             "status": thread.status,
             "held by": _lease_text(thread),
             "workspace": thread.workspace,
-            "also in": ", ".join(roots),
+            "also in": ", ".join(reader.roots(thread.thread_id)),
             "model": thread.model,
             "mode": thread.mode,
             "created": local_time(thread.created_at),
@@ -165,26 +158,37 @@ def _thread_lines(
             "queued": str(thread.queued_messages or ""),
             "forked from": thread.parent_thread or "" if thread.parent_call is None else "",
             "sub-agent of": f"{thread.parent_thread}, call {thread.parent_call}" if thread.parent_call else "",
-            "tokens": usage_text(told_usage(thread.usage or {**tokens, "unpriced_requests": 1})),
+            "tokens": usage_text(told_usage(usage)),
             "calls": ", ".join(f"{count} {status}" for status, count in statuses.items()),
         }
     )
-    open_calls = [view for view in calls if _is_open(view)]
     if open_calls:
         yield ""
-        yield from call_table(open_calls, shared)
-    yield from _last_messages(said, full=full)
+        yield from call_table(open_calls, reader.shared_call_ids())
+    yield from _messages(reader, thread.thread_id, view)
 
 
-def _last_messages(said: Recent, *, full: bool) -> Iterator[str]:
-    shown = said.entries if full else said.entries[-_LAST_MESSAGES:]
-    left_out = said.earlier + len(said.entries) - len(shown)
-    if shown:
-        yield ""
-    if left_out:
-        yield f"… {left_out} earlier messages; --full shows them"
+def _messages(reader: Reader, thread_id: str, view: ThreadView) -> Iterator[str]:
+    shown, left_out = _said(reader, thread_id, view)
+    is_first = True
     for entry in shown:
-        yield from message_lines(entry.role, entry.body, full=full)
+        if is_first:
+            yield ""
+            if left_out:
+                yield f"… {left_out} earlier messages; --full shows them"
+            is_first = False
+        yield from message_lines(entry.role, entry.body, full=view.full)
+
+
+def _said(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterable[TranscriptEntry], int]:
+    """What is shown of the conversation, and how many messages stand before it. No more is read: it may be long."""
+    if view.full:
+        return reader.each_message(thread_id, all_branches=view.all_branches), 0
+    if view.all_branches:
+        everything = reader.transcript(thread_id, all_branches=True)
+        return everything[-_LAST_MESSAGES:], max(len(everything) - _LAST_MESSAGES, 0)
+    recent = reader.recent(thread_id, _LAST_MESSAGES)
+    return recent.entries, recent.earlier
 
 
 def _is_open(view: CallView) -> bool:

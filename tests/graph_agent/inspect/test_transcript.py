@@ -1,5 +1,5 @@
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.transcript import TranscriptEntry, read_recent, read_transcript
+from graph_agent.inspect.transcript import TranscriptEntry, read_recent, read_transcript, stream_transcript
 from tests.fakes.database_rows import START, Rows
 
 
@@ -28,7 +28,7 @@ def test_of_other_branches_only_what_the_head_rests_on_is_shown_unless_all_is_as
     database = ReadOnlyDatabase.open(rows.path)
 
     shown = [entry.seq for entry in read_transcript(database, "t1")]
-    everything = [(entry.seq, entry.branch) for entry in read_transcript(database, "t1", all_branches=True)]
+    everything = [(entry.seq, entry.branch) for entry in stream_transcript(database, "t1", all_branches=True)]
 
     database.close()
     assert shown == [1, 3, 5]

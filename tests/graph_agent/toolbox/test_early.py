@@ -130,3 +130,17 @@ async def test_progress_of_an_early_read_is_not_reported(tmp_path: Path) -> None
     _, outcome = await reply.world.go_through("grep", pattern="early")
 
     assert ("a.txt" in outcome.output, reply.world.progress) == (True, [])
+
+
+async def test_a_call_that_is_read_ahead_is_judged_once_and_only_for_the_reply_it_stands_in(tmp_path: Path) -> None:
+    reply = Reply(tmp_path)
+    await reply.arrives(READ)
+    [early] = reply.box._early.values()
+    found = early.reading.result()
+    assert found is not None
+
+    other_mode = await reply.box.plan(*READ, Scope("t1", "plan"))
+    first, second = [await reply.box.plan(*READ, Scope("t1", "default")) for _ in range(2)]
+
+    assert (first is found.plan, second is found.plan, second == first) == (True, False, True)
+    assert (other_mode is found.plan, other_mode == first) == (False, True)

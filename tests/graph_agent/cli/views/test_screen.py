@@ -8,7 +8,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from graph_agent.cli.views.screen import clipped, line_width, local_time, print_json, print_json_list, text_width
+from graph_agent.cli.views.screen import clipped, line_width, local_time, print_json, print_json_lists, text_width
 from tests.fakes.database_rows import Rows
 
 _ROOT = Path(__file__).parents[4]
@@ -36,10 +36,10 @@ def test_json_is_ascii_and_holds_no_control_character(capsys: pytest.CaptureFixt
 def test_a_list_printed_value_by_value_looks_as_one_printed_whole(
     values: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_json({"calls": values})
+    print_json({"of": [1], "calls": values, "more": []})
     whole = capsys.readouterr().out
 
-    print_json_list("calls", iter(values))
+    print_json_lists({"of": [1]}, {"calls": iter(values), "more": []})
 
     assert capsys.readouterr().out == whole
 
