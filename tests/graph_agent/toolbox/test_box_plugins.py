@@ -72,18 +72,20 @@ def _act(place: str, args: Mapping[str, Any]) -> None:
         return
     if args.get("how") == "leaves":
         raise SystemExit(7)
-    time.sleep(1)
+    time.sleep(2)
 
 
 class _Describing(_Odd):
     async def describe(self) -> str | ToolDescription:
-        time.sleep(1)  # noqa: ASYNC251 - what such tools do
+        time.sleep(2)  # noqa: ASYNC251 - what such tools do
         return "computed"
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.asking.ANSWER_S", 0.1)
+    monkeypatch.setattr("tools.asking.ANSWER_S", 0.5)
+    monkeypatch.setattr("tools.aside._PATIENCE_S", 0.1)
+    monkeypatch.setattr("tools.aside._GRACE_S", 0.1)
 
 
 @pytest.mark.parametrize("at", ["validate", "is_read_only", "targets", "signature", "preview"])
@@ -100,7 +102,7 @@ async def test_a_plug_in_that_hangs_or_leaves_while_its_call_is_planned_makes_it
 
     assert (other.verdict, leaves.verdict, hangs.verdict) == ("allow", "unusable", "unusable")
     assert leaves.reason == "odd failed when it was asked about this call: SystemExit: 7. Nothing was done."
-    assert hangs.reason.startswith("odd did not say within 0.1 seconds what it makes of this call")
+    assert hangs.reason.startswith("odd did not say within 0.5 seconds what it makes of this call")
 
 
 @pytest.mark.parametrize("how", ["sleeps", "leaves"])
