@@ -23,6 +23,7 @@ from tools.base import (
 from tools.blocking import in_thread
 from tools.file_ops.changing import FileChange, apply, effect_of, encoded, planned
 from tools.file_ops.consent import objection
+from tools.file_ops.nearby import absent
 from tools.file_ops.reconciling import reconcile_file
 from tools.file_ops.replacing import Mode, NotReplaced, Wish, replaced
 from tools.files import look
@@ -156,9 +157,7 @@ def _plan(args: Mapping[str, Any], context: ToolContext) -> _Plan:
     file_path = args["file_path"]
     before = look(context.resolve(file_path), context.limits.file_bytes)
     if before.data is None:
-        raise PathRefused(
-            ToolErrorType.NOT_FOUND, f"{file_path!r} does not exist; create it with write_file, or look with ls."
-        )
+        raise absent(before.resolved, context, "create it with write_file, or look with ls")
     if is_binary(before.data):
         raise PathRefused(ToolErrorType.VALIDATION, f"{file_path!r} is a binary file, which is not edited as text.")
     old, form = decode(before.data)

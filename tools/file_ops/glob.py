@@ -18,6 +18,7 @@ from tools.base import (
     failure,
 )
 from tools.blocking import in_thread
+from tools.file_ops.nearby import absent
 from tools.globbing import Anchored, BadGlob, GlobPattern, anchored, entered, literal_start
 from tools.paths import PathRefused
 from tools.walking import Interest, Walk, shown_name, walk
@@ -74,7 +75,7 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
     wanted = GlobPattern(place.pattern)
     root = context.resolve(place.folder)
     if not root.path.exists():
-        return failure(ToolErrorType.NOT_FOUND, f"{place.folder!r} does not exist; look with ls what is there.")
+        raise absent(root, context)
     if not root.path.is_dir():
         return failure(ToolErrorType.VALIDATION, f"{place.folder!r} is no folder; give the folder to search in.")
     found = walk(root, context, Interest(wanted.among, wanted.names, is_dated=True))

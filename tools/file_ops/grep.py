@@ -25,6 +25,7 @@ from tools.file_ops.certain import certain
 from tools.file_ops.grep_report import GrepReport, OutputMode
 from tools.file_ops.matching import LineSearch, split_lines
 from tools.file_ops.narrowing import holding
+from tools.file_ops.nearby import absent
 from tools.files import read_all
 from tools.globbing import BadGlob, GlobPattern
 from tools.paths import PathRefused, ResolvedPath, open_regular
@@ -137,7 +138,7 @@ def _grep(
 
 def _below(root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext) -> Walk:
     if not root.path.exists():
-        raise PathRefused(ToolErrorType.NOT_FOUND, f"{root.given!r} does not exist; look with ls what is there.")
+        raise absent(root, context)
     if not root.path.is_dir():
         # Neither file nor folder: refused with what it is.
         with open_regular(root):

@@ -21,6 +21,7 @@ from tools.base import (
     failure,
 )
 from tools.blocking import in_thread
+from tools.file_ops.nearby import absent
 from tools.ignored import IgnoreRules, is_hidden
 from tools.paths import PathRefused, ResolvedPath, open_directory
 from tools.walking import shown_name
@@ -84,12 +85,14 @@ def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
     resolved = context.resolve(path)
     if resolved.reaches_process:
         return failure(ToolErrorType.PERMISSION, f"{path!r} leads into the insides of a process: never listed.")
+    if not resolved.path.parent.exists():
+        raise absent(resolved, context)
     with open_directory(resolved.path.parent) as parent:
         name = resolved.path.name or "."
         try:
             status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         except FileNotFoundError:
-            return failure(ToolErrorType.NOT_FOUND, f"{path!r} does not exist; list the folder above it.")
+            raise absent(resolved, context, "list the folder above it") from None
         if not stat.S_ISDIR(status.st_mode):
             entry = _described(path, name, parent)
             return ToolResult(entry, display=f"{path}: 1 entry", metadata={"entries": 1})

@@ -23,6 +23,7 @@ from tools.base import (
 from tools.blocking import in_thread
 from tools.file_ops.far_range import far_lines
 from tools.file_ops.images import image_result, media_type_of
+from tools.file_ops.nearby import absent
 from tools.file_ops.notebook import as_cells
 from tools.file_ops.rendering import numbered
 from tools.files import digest, read_all
@@ -104,10 +105,15 @@ class ReadFileTool(BaseTool):
 
 def _read_path(file_path: str, context: ToolContext) -> _Content:
     resolved = context.resolve(file_path)
-    with open_regular(resolved) as fd:
-        size = os.fstat(fd).st_size
-        data = read_all(fd) if size <= context.limits.file_bytes else None
-        return _Content(data, str(resolved.path), size)
+    try:
+        with open_regular(resolved) as fd:
+            size = os.fstat(fd).st_size
+            data = read_all(fd) if size <= context.limits.file_bytes else None
+            return _Content(data, str(resolved.path), size)
+    except PathRefused as refused:
+        if refused.kind == ToolErrorType.NOT_FOUND:
+            raise absent(resolved, context) from refused
+        raise
 
 
 def _read_blob(reference: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
