@@ -60,9 +60,12 @@ class Turning:
             entering.append(asyncio.create_task(self._take_back(session, put)))
 
         def stop(_code: Exit = Exit.INTERRUPTED) -> None:
-            if not stopping and not running.done():
+            if running.done() or not all(one.done() for one in stopping):
+                return
+            if not stopping:
                 story.line(Text("stopping …", "yellow"))
-                stopping.append(asyncio.create_task(session.stop()))
+            # A stop that came before there was anything to stop is not the last one.
+            stopping.append(asyncio.create_task(session.stop()))
 
         with signals_caught(stop, signal.SIGINT):
             async with self._terminal.watched(stop, enter, story.typed, story.hide, back):

@@ -1,6 +1,17 @@
+import asyncio
+import io
 from pathlib import Path
 
+from prompt_toolkit.input import create_pipe_input
+from rich.console import Console
+
+from graph_agent.cli.ask.terminal import Terminal
+from graph_agent.cli.render.story import Story
+from graph_agent.cli.turning import Turning
+from graph_agent.events import EventBus
+from graph_agent.session.api import Rest
 from tests.fakes.pty_chat import PtyChat
+from tests.fakes.scripted_session import ScriptedSession, rest
 
 _UP, _BACKSPACE = "\x1b[A", "\x7f"
 
@@ -63,3 +74,35 @@ def test_a_stop_lets_what_is_queued_wait_until_enter_is_pressed(tmp_path: Path) 
     chat.types("\x04")
 
     assert (chat.ends(), chat.log()[-2:]) == (0, [["stop"], ["send", "instead"]])
+
+
+class _Deaf(ScriptedSession):
+    """Its first stop comes before there is anything to stop."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(EventBus(), folder)
+        self.stops = 0
+        self.ended = asyncio.Event()
+
+    async def start(self) -> Rest:
+        await self.ended.wait()
+        return rest("stopped")
+
+    async def stop(self) -> Rest:
+        self.stops += 1
+        if self.stops > 1:
+            self.ended.set()
+        return rest("stopped")
+
+
+async def test_where_a_stop_came_too_early_the_next_one_stops(tmp_path: Path) -> None:
+    session, shown = _Deaf(tmp_path), io.StringIO()
+    with create_pipe_input() as keys:
+        turning = Turning(Terminal(None, source=keys), Story(Console(file=shown)))
+        running = asyncio.create_task(turning.run(session, session.start()))
+        for _ in range(2):
+            keys.send_text("\x03")
+            await asyncio.sleep(0.2)
+        ended = await asyncio.wait_for(running, 5)
+
+    assert (ended.status, session.stops, shown.getvalue()) == ("stopped", 2, "stopping …\n")
