@@ -3,12 +3,10 @@
 Nothing is cut and nothing is joined: every character of the text is on the screen, or its escape is.
 """
 
-from itertools import groupby
-
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
-from graph_agent.cli.escape import escape
+from graph_agent.cli.escape import escape, parts
 
 __all__ = ["block", "expand_tabs", "folded", "marked"]
 
@@ -21,9 +19,8 @@ def marked(text: str, style: str = "") -> Text:
     if escape(text) == text:
         return Text(text, style)
     shown = Text(style=style)
-    for is_escaped, characters in groupby(text, lambda one: escape(one) != one):
-        run = "".join(characters)
-        shown.append(escape(run) if is_escaped else run, _ESCAPED if is_escaped else None)
+    for part, is_escaped in parts(text):
+        shown.append(part, _ESCAPED if is_escaped else None)
     return shown
 
 

@@ -5,6 +5,7 @@ Knows nothing of what is printed. Text is expected to be safe already, see `grap
 
 import json
 import os
+import re
 import shutil
 import sys
 import unicodedata
@@ -30,6 +31,10 @@ __all__ = [
 ]
 
 _AT_ONCE = 64 * 1024
+_CLUSTER = re.compile(
+    "[\U0001f1e6-\U0001f1ff]{2}|.(?:[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0061-\U000e007f]|\u200d.)*", re.DOTALL
+)
+"""A character, or several that are one picture: a flag, an emoji with its tone and all that is joined to it."""
 _COLORS = {
     "at_rest": "2",
     "success": "32",
@@ -117,10 +122,10 @@ def takes_sequences() -> bool:
 
 
 def text_width(text: str) -> int:
-    """Columns the text takes: two for wide East Asian characters, none for combining ones."""
+    """Columns the text takes: two for wide East Asian characters and an emoji, none for combining ones."""
     if text.isascii():
         return len(text)
-    return sum(_character_width(character) for character in text)
+    return sum(map(_cluster_width, _CLUSTER.findall(text)))
 
 
 def clipped(text: str, width: int) -> str:
@@ -128,11 +133,11 @@ def clipped(text: str, width: int) -> str:
     if text_width(text) <= width:
         return text
     kept, taken = [], 0
-    for character in text:
-        taken += _character_width(character)
+    for cluster in _CLUSTER.findall(text):
+        taken += _cluster_width(cluster)
         if taken > width - 1:
             break
-        kept.append(character)
+        kept.append(cluster)
     return "".join(kept) + "…" * (width > 0)
 
 
@@ -142,6 +147,10 @@ def local_time(iso: str | None) -> str:
         return datetime.fromisoformat(iso or "").astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
         return iso or ""
+
+
+def _cluster_width(cluster: str) -> int:
+    return 2 if len(cluster) > 1 else _character_width(cluster)
 
 
 def _character_width(character: str) -> int:

@@ -14,6 +14,10 @@ _PIECES = st.sampled_from(
         "```",
         "```py\n",
         "~~~",
+        "===\n",
+        "---\n",
+        "> ```\n",
+        "- ~~~\n",
         "|",
         "|-|-|",
         "**",
@@ -50,10 +54,31 @@ def _shown(text: str, width: int = 40) -> list[str]:
         ("|a|b|\n|-|-|\n|1|2|\nafter", ["a   b", "─────", "1   2", "after"]),
         ("a\tb \x1b[2J \u202e", ["a   b \\x1b[2J \\u202e"]),
         ("one\r\ntwo", ["one", "two"]),
+        ("> ```py\n> x = 1\n>   y\n> ```\n> so", ["│   py", "│   x = 1", "│     y", "│ so"]),
+        ("> ```\n> left open\nafter", ["│   left open", "after"]),
+        ("> > deep\n> - item\n> # Head", ["│ │ deep", "│ • item", "│ Head"]),
+        ("- ```sh\n  ls\n  ```\n- next", ["•   sh", "    ls", "• next"]),
+        ("1. do\n\n   ```\n   ls\n   ```\n2. then", ["1. do", "", "     ls", "2. then"]),
+        ("> 1. ```\n>    ls\n>    ```", ["│ 1.", "│      ls"]),
+        ("Title\n=====\nNext **one**\n---\ntext", ["Title", "Next one", "text"]),
+        ("text\n\n---\nmore\n--\n-- me", ["text", "", "─" * 40, "more", "--", "-- me"]),
+        ("- item\ngoes on\n---", ["• item", "goes on", "─" * 40]),
+        ("👨\u200d👩\u200d👧 in `a\u200db`", ["👨\u200d👩\u200d👧 in a\\u200db"]),
     ],
 )
 def test_each_kind_of_line_has_its_look(text: str, lines: list[str]) -> None:
     assert [line.rstrip() for line in _shown(text)] == lines
+
+
+def test_an_underline_makes_the_line_above_it_a_heading() -> None:
+    told = Markdown(Console(width=40))
+    lines = [*told.add("One\n===\nTwo\n---\nthree\n"), *told.end()]
+
+    assert [(line.plain, [str(span.style) for span in line.spans]) for line in lines] == [
+        ("One", ["bold underline"]),
+        ("Two", ["bold"]),
+        ("three", []),
+    ]
 
 
 def test_a_long_item_goes_on_below_its_first_word() -> None:

@@ -168,8 +168,8 @@ def test_while_text_arrives_what_runs_and_what_is_typed_stand_below_it() -> None
     seen.story.rest()
 
     assert both == ["first", "sec", "  … bash ls  0 s", "> for later"]
-    assert with_news == ["first", "news", "second", "  … bash ls  0 s", "> for later"]
-    assert seen.looks() == ["first", "news", "second"]
+    assert with_news == ["news", "first", "second", "  … bash ls  0 s", "> for later"]
+    assert seen.looks() == ["news", "first", "second"]
 
 
 def test_where_nothing_is_drawn_in_place_a_long_call_is_heard_of_now_and_then(

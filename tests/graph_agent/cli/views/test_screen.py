@@ -26,6 +26,15 @@ def test_what_is_too_long_ends_with_an_ellipsis_within_the_width(text: str, widt
     assert clipped(text, width) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "width"), [("👨\u200d👩\u200d👧", 2), ("🇩🇪🇫🇷", 4), ("👍🏽!", 3), ("❤\ufe0f", 2), ("1\ufe0f\u20e3", 2)]
+)
+def test_what_is_one_picture_is_as_wide_as_one_and_never_cut_apart(text: str, width: int) -> None:
+    shown = (text_width(text), clipped(f"ab{text}", 2 + width), clipped(f"{text}abc", 1 + width))
+
+    assert shown == (width, f"ab{text}", f"{text}…")
+
+
 def test_json_is_ascii_and_holds_no_control_character(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"text": "日\u202e\x7f\x1b"})
 
