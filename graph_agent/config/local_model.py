@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+from graph_agent.config.paths import odd_kind
+
 __all__ = ["INSTALL", "LOCAL_TAG", "MAGIC", "local_label", "local_obstacle"]
 
 MAGIC = b"GGUF"
@@ -21,6 +23,8 @@ def local_label(path: Path) -> str:
 
 def local_obstacle(path: Path) -> str:
     """What is in the way of using the model in this file, with what to do; empty where nothing is."""
+    if kind := odd_kind(path.expanduser()):
+        return f"{str(path)!r} is {kind}, no file; `graph-agent model local FILE` names another"
     try:
         with path.expanduser().open("rb") as file:
             begins = file.read(len(MAGIC))

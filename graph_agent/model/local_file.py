@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.config.local_model import MAGIC
+from graph_agent.config.paths import odd_kind
 from graph_agent.errors import UsageError
 
 __all__ = ["Header", "digest_of", "read_header"]
@@ -46,12 +47,14 @@ def read_header(path: Path) -> Header:
     Raises:
         UsageError: there is no such file, it is of another format or version, or its end is missing.
     """
+    if kind := odd_kind(path):
+        raise UsageError(f"{str(path)!r} is {kind}, no GGUF file.")
     try:
         with path.open("rb") as file:
             return _header(file, path)
     except OSError as error:
         raise UsageError(f"{str(path)!r} cannot be read: {error.strerror}") from error
-    except (_Damaged, struct.error, UnicodeDecodeError, OverflowError) as error:
+    except (_Damaged, struct.error, TypeError, ValueError, OverflowError) as error:
         raise UsageError(
             f"{str(path)!r} is damaged or not whole: its header does not hold together. Fetch the file again."
         ) from error

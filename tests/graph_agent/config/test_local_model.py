@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -32,5 +33,11 @@ def test_a_file_that_is_missing_or_of_another_format_is_named(tmp_path: Path) ->
     assert [text.removeprefix(repr(str(tmp_path))[:-1]).partition(";")[0] for text in told] == [
         "/a.txt' is no GGUF file",
         "/none' cannot be read (No such file or directory)",
-        "' cannot be read (Is a directory)",
+        "' is a folder, no file",
     ]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.gguf")
+
+    assert "`graph-agent model local FILE` names another" in local_obstacle(tmp_path / "a.gguf")

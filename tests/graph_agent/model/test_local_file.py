@@ -1,4 +1,5 @@
 import hashlib
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,7 +29,9 @@ def test_what_is_no_whole_file_of_the_format_is_refused_by_its_fault(tmp_path: P
     write_gguf(tmp_path / "new", version=9)
 
     told = {}
-    for name in ("text", "begun", "big", "cut", "new", "none", "."):
+    os.mkfifo(tmp_path / "pipe")
+    write_gguf(tmp_path / "odd", {"general.alignment": "wide"})
+    for name in ("text", "begun", "big", "cut", "new", "none", ".", "pipe", "odd"):
         with pytest.raises(UsageError) as refused:
             read_header(tmp_path / name)
         told[name] = str(refused.value).removeprefix(repr(str(tmp_path / name)))
@@ -37,10 +40,12 @@ def test_what_is_no_whole_file_of_the_format_is_refused_by_its_fault(tmp_path: P
         "text": " is no GGUF file: it doe",
         "begun": " is damaged or not whole",
         "big": " is damaged or not whole",
+        "odd": " is damaged or not whole",
         "cut": " is not whole: weights t",
         "new": " is GGUF of version 9; v",
         "none": " cannot be read: No such",
-        ".": " cannot be read: Is a di",
+        ".": " is a folder, no GGUF fi",
+        "pipe": " is a pipe, no GGUF file",
     }
 
 
