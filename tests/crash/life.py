@@ -34,6 +34,7 @@ from graph_agent.graph.build import Parts, build_graph
 from graph_agent.inspect import Reader
 from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import Always, AnswerKind, SystemClock
+from graph_agent.ports.hooks import NO_HOOKS
 from graph_agent.ports.window import Window
 from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.parts import SessionParts, Thread
@@ -58,6 +59,7 @@ from graph_agent.toolbox.shells import Shells
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.beside import settings_of
 from tests.crash.deadly import Countdown, DeadlySaver, deadly
+from tests.crash.onlooker import Onlooker
 from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, turn_of, words_for
 from tests.crash.world import World
 
@@ -220,6 +222,8 @@ class _Life:
         sub_agents = sub_agents_of(house, self._settings) if self._scene.task else SubAgents()
         tools = await open_toolbox(self._world.workspace, self._settings, storage, bus, servers)
         toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
+        asked = ("before", "after", "turn_ended")
+        hooks = deadly(Onlooker(), "hooks", asked, points) if self._scene.is_hooked else NO_HOOKS
         model = PlayModel(self._scene, self._world, points.point)
         barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)
         parts = Parts(
@@ -233,6 +237,7 @@ class _Life:
             self._window,
             blobs,
             early=early_reads_of(tools),
+            hooks=hooks,
         )
         saver = DeadlySaver(database, points)
 
@@ -266,6 +271,7 @@ class _Life:
             bus=bus,
             close=close,
             shells=shells,
+            hooks=hooks,
             sub_agents=sub_agents,
         )
 

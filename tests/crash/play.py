@@ -121,6 +121,8 @@ class Scene:
     """Tokens the model takes in; so few that the conversation is compacted on the way."""
     forks: bool = False
     """When all is over, the thread is forked at some checkpoint, once, and the fork is played on."""
+    is_hooked: bool = False
+    """Hooks look on at each call and each end of a turn, and say a word to each result."""
     task: tuple[tuple[Wanted, ...], ...] = ()
     """What each sub-agent's turn is, as one of `turns`."""
 
@@ -221,6 +223,7 @@ SCENES: tuple[Scene, ...] = (
         keep_turns=1,
         goes_back=True,
     ),
+    Scene("looked on by hooks", (((_READ, _BASH, _WRITE), (_BASH,)), ((_WRITE, _READ),)), is_hooked=True),
     *SMALL_EFFECTS,
     COMPACTED,
     SUB_AGENTS,
