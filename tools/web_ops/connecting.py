@@ -8,9 +8,10 @@ import httpx
 from tools.web_ops.address import Address
 from tools.web_ops.resolving import Unresolved, is_public, resolve
 
-__all__ = ["PrivateAddress", "open_client"]
+__all__ = ["SILENCE_S", "PrivateAddress", "open_client"]
 
-_SECONDS = 20.0
+SILENCE_S = 20.0
+"""How long a server may say nothing."""
 _AGENT = "graph-agent (web_fetch)"
 _ACCEPT = "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5"
 
@@ -28,7 +29,7 @@ def open_client(address: Address, *, may_be_private: bool) -> httpx.AsyncClient:
     proxy = _proxy_for(address)
     transport = _JudgedTransport(may_be_private=may_be_private, proxy=proxy)
     headers = {"User-Agent": _AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate"}
-    return httpx.AsyncClient(transport=transport, headers=headers, timeout=_SECONDS, follow_redirects=False)
+    return httpx.AsyncClient(transport=transport, headers=headers, timeout=SILENCE_S, follow_redirects=False)
 
 
 def _proxy_for(address: Address) -> str | None:

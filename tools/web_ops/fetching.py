@@ -10,10 +10,10 @@ import httpx
 from tools.context import BytesFetched, HostLeave, Progress
 from tools.kinds import ToolErrorType
 from tools.web_ops.address import Address, BadAddress
-from tools.web_ops.connecting import PrivateAddress, open_client
+from tools.web_ops.connecting import SILENCE_S, PrivateAddress, open_client
 from tools.web_ops.resolving import Unresolved
 
-__all__ = ["MAX_BYTES", "NotFetched", "Page", "bounded_body", "fetch"]
+__all__ = ["MAX_BYTES", "NotFetched", "Page", "bounded_body", "fetch", "why_not"]
 
 MAX_BYTES = 2 * 1024 * 1024
 """Of a page after it was unpacked; what comes later is cut off, and the result says so."""
@@ -97,11 +97,18 @@ async def _hop(address: Address, leave: HostLeave, progress: Callable[[Progress]
     except Unresolved as error:
         raise NotFetched(ToolErrorType.NOT_FOUND, f"{error}.") from error
     except (httpx.HTTPError, httpx.InvalidURL, ImportError, ValueError, zlib.error, OSError) as error:
-        why = str(error) or type(error).__name__
-        raise NotFetched(ToolErrorType.EXECUTION, f"{address.url} could not be fetched: {why}.") from error
+        kind = ToolErrorType.TIMEOUT if isinstance(error, httpx.TimeoutException) else ToolErrorType.EXECUTION
+        raise NotFetched(kind, f"{address.url} could not be fetched: {why_not(error)}.") from error
     kind, _, parameters = response.headers.get("content-type", "").partition(";")
     charset = parameters.partition("charset=")[2].partition(";")[0].strip().strip("'\"")
     return Page(address, response.status_code, kind.strip().casefold(), charset, body, is_cut)
+
+
+def why_not(error: Exception) -> str:
+    """What went wrong, in words; the library has none for silence."""
+    if isinstance(error, httpx.TimeoutException):
+        return f"nothing came for {SILENCE_S:g} seconds"
+    return str(error) or type(error).__name__
 
 
 async def bounded_body(

@@ -10,7 +10,7 @@ import httpx
 from tools.kinds import ToolErrorType
 from tools.web_ops.address import parse_address
 from tools.web_ops.connecting import open_client
-from tools.web_ops.fetching import NotFetched, bounded_body
+from tools.web_ops.fetching import NotFetched, bounded_body, why_not
 from tools.web_ops.providers import Found, OddAnswer, SearchProvider, found_in, inquiry
 from tools.web_ops.resolving import Unresolved
 
@@ -40,7 +40,7 @@ async def searched(provider: SearchProvider, query: str, limit: int) -> list[Fou
         hint = "is SearXNG running? The setting web_search.url says where" if provider.kind == "searxng" else error
         raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} cannot be reached: {hint}.") from error
     except (httpx.HTTPError, ValueError, zlib.error, OSError) as error:
-        why = str(error) or type(error).__name__
+        why = why_not(error)
         raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} could not be asked: {why}.") from error
     if status != 200:
         raise NotFetched(ToolErrorType.EXECUTION, _refusal(provider, status, body))

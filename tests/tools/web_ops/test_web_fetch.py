@@ -3,6 +3,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.fakes.web_site import Answer, WebSite, packed
@@ -221,3 +222,13 @@ def test_an_address_that_cannot_be_fetched_is_refused_before_anyone_is_asked(url
 
 def test_the_host_is_what_rules_are_about() -> None:
     assert WebFetchTool().suggest_rule({"url": "https://h:8443/secret?q=1"}) == "web_fetch(h:8443)"
+
+
+def test_silence_is_told_as_silence_and_other_faults_in_their_own_words() -> None:
+    faults = [httpx.ReadTimeout(""), httpx.ReadError("reset by peer"), httpx.ReadError("")]
+
+    assert [fetching.why_not(fault) for fault in faults] == [
+        "nothing came for 20 seconds",
+        "reset by peer",
+        "ReadError",
+    ]
