@@ -23,9 +23,9 @@ language what it reads with certainty: [local.md](local.md).
 """.splitlines()
 _WRITING = """\
 - Several commands are joined by `then`, `and then`, `after that` or 然后, 接着, 最后, also across the languages.
-  They run in order; after one that fails or is refused the others do not run, and the answer says so. One part
-  that is not understood spoils the whole message: nothing of it is done. `run` ends with 1 in both cases,
-  with 0 where it was you who refused.
+  They run in order; after one that fails or is refused the others do not run, and the answer says so. `run` then
+  ends with 1, with 0 where it was you who refused. One part that is not understood spoils the whole message:
+  nothing of it is done, and the answer says what would be understood.
 - Names with blanks stand between quotes, as do texts that hold a joining word before a command: `"..."`, `'...'`,
   `` `...` ``, “...”, ‘...’, 「...」, 『...』, 《...》. Between straight double quotes `\\n`, `\\t`, `\\"` and
   `\\\\` are read as in most languages; elsewhere a backslash is one, but before a blank in a name.

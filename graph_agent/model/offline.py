@@ -57,8 +57,7 @@ class OfflineModel(OnlyModel):
         chinese, commands = is_chinese(prompt), parse(prompt)
         if isinstance(commands, NotUnderstood):
             connect = CONNECT_BRIEFLY_CHINESE if chinese else CONNECT_BRIEFLY
-            unmet = "" if commands.asks_for_help else "the message was not understood; nothing was done"
-            answer: Call | Ended = Ended(not_understood(commands, connect, chinese=chinese), unmet)
+            answer: Call | Ended = Ended(not_understood(commands, connect, chinese=chinese))
         else:
             done = finished_since(request.messages[begin + 1 :])
             answer = step_of(commands, request.tool_names, done, chinese=chinese)
