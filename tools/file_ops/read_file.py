@@ -34,6 +34,8 @@ __all__ = ["ReadFileArgs", "ReadFileTool"]
 
 _BLOB = "blob:"
 _MAX_CHARS = 90_000
+_REPEATED_CHARS = 2_000
+"""Results up to this length are simply given again: looking back costs a model more than it would save."""
 _AS_CELLS = "a notebook, shown as its cells; in the file it is JSON, which is what edit_file changes"
 
 
@@ -92,10 +94,9 @@ class ReadFileTool(BaseTool):
                 return await in_thread(_shown, content, file_path, offset, limit, surroundings)
             sha256 = digest(content.data)
             shown = {"path": content.path, "sha256": sha256, "offset": offset, "limit": limit}
-            if shown in surroundings.shown:
+            result = await in_thread(_shown, content, file_path, offset, limit, surroundings)
+            if shown in surroundings.shown and len(result.output) > _REPEATED_CHARS:
                 result = _unchanged(file_path)
-            else:
-                result = await in_thread(_shown, content, file_path, offset, limit, surroundings)
         except PathRefused as refused:
             return refused.as_result()
         await surroundings.file_states.set(surroundings.thread_id, content.path, sha256)

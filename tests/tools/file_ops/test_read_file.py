@@ -36,10 +36,12 @@ async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolSurro
 async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_file_is_the_same(
     around: ToolSurroundings,
 ) -> None:
-    (around.workspace / "f.txt").write_text("one\ntwo\n")
-    first = await _read(around, "f.txt")
-    context = around.context(shown=[first.metadata["shown"]])
+    (around.workspace / "f.txt").write_text(f"one\ntwo {'x' * 1_990}\n")
+    (around.workspace / "short.txt").write_text(f"one\ntwo {'x' * 1_900}\n")
+    first, short = await _read(around, "f.txt"), await _read(around, "short.txt")
+    context = around.context(shown=[first.metadata["shown"], short.metadata["shown"]])
 
+    short_again = await ReadFileTool().execute(file_path="short.txt", context=context)
     again = await ReadFileTool().execute(file_path="./f.txt", context=context)
     others = await ReadFileTool().execute(file_path="f.txt", offset=2, context=context)
     (around.workspace / "f.txt").write_text("one\n2\n")
@@ -50,7 +52,8 @@ async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_
         "f.txt: unchanged since it was read",
         metadata={"unchanged": True},
     )
-    assert (others.output, changed.output) == ("     2\ttwo\n[lines 2 to 2 of 2]", "     1\tone\n     2\t2")
+    assert others.output.startswith("     2\ttwo xxx")
+    assert (changed.output, short_again) == ("     1\tone\n     2\t2", short)
 
 
 async def test_a_range_says_what_it_is_a_part_of(around: ToolSurroundings) -> None:
