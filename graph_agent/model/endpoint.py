@@ -105,9 +105,11 @@ class EndpointModel:
         """See `Models.switch`; a profile goes before a model of the endpoint.
 
         Raises:
-            UsageError: the profile names no model, and its endpoint has not exactly one.
+            UsageError: the name is empty, or the profile names no model and its endpoint has not exactly one.
             ModelError: that endpoint did not answer with a list.
         """
+        if not name.strip():
+            raise UsageError("No model has an empty name; `graph-agent model list` lists those there are.")
         settings = with_model(self._settings, name)
         if settings.model.name is None:
             async with self._in_time():

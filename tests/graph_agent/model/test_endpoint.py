@@ -52,6 +52,8 @@ async def test_another_model_is_asked_from_the_next_request_on() -> None:
         await model.switch("two")
         await model.reply(HI, ignore)
         names = await model.names()
+        with pytest.raises(UsageError, match="empty name"):
+            await model.switch(" ")
         await model.close()
 
     assert [body["model"] for body in server.bodies] == ["one", "two"]
