@@ -10,6 +10,9 @@ import typer
 from graph_agent.cli.options import Database
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from graph_agent.cli.opening import Target
     from graph_agent.cli.run import RunOrder
 
@@ -138,20 +141,21 @@ def run(
     db: Database = None,
 ) -> None:
     """Run one turn without asking anybody; the exit code says how it ended."""
-    from graph_agent.cli.opening import absolute, aim
-    from graph_agent.cli.run import RunOrder
-    from graph_agent.cli.settle import Settlement
-    from graph_agent.cli.typed import message_typed
-    from graph_agent.cli.views.place import database_of
+    with _starting(output, thread):
+        from graph_agent.cli.opening import absolute, aim
+        from graph_agent.cli.run import RunOrder
+        from graph_agent.cli.settle import Settlement
+        from graph_agent.cli.views.place import database_of
 
-    flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
-    flags |= {"trust": trust, "add_dirs": absolute(add_dir), "max_tokens": max_tokens, "max_cost": max_cost}
-    target = aim(flags, workspace=workspace, thread=thread, resume=resume)
-    text = _prompt(prompt, may_be_absent=target.exists)
-    text = message_typed(text, target.workspace, trusted_once=trust) if text else text
-    settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
-    settlement.require_open_calls(may_be=target.exists)
-    _run(RunOrder(text, output.value, settlement, timeout, target.thread_id, database_of(db)), target)
+        flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
+        flags |= {"trust": trust, "add_dirs": absolute(add_dir), "max_tokens": max_tokens, "max_cost": max_cost}
+        target = aim(flags, workspace=workspace, thread=thread, resume=resume)
+        text = _prompt(prompt, target, trusted_once=trust)
+        settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
+        settlement.require_open_calls(may_be=target.exists)
+        order = RunOrder(text, output.value, settlement, timeout, target.thread_id, database_of(db))
+        headless = _loaded_run()
+    raise typer.Exit(headless(order, target))
 
 
 def chat_here() -> None:
@@ -176,16 +180,18 @@ def _flags(
     return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "max_steps": max_steps}
 
 
-def _prompt(prompt: str | None, *, may_be_absent: bool) -> str | None:
+def _prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str | None:
+    from graph_agent.cli.typed import message_typed
+
     if prompt == "-":
         prompt = sys.stdin.read()
-    if prompt is None and may_be_absent:
+    if prompt is None and target.exists:
         return None
     if prompt is None or not prompt.strip():
         raise typer.BadParameter(
             "there is nothing to do: give a PROMPT, or - to read it from stdin, or --resume ID"
         )
-    return prompt
+    return message_typed(prompt, target.workspace, trusted_once=trusted_once)
 
 
 def _chat(target: "Target", message: str | None) -> None:
@@ -195,15 +201,25 @@ def _chat(target: "Target", message: str | None) -> None:
     raise typer.Exit(open_chat(target, message))
 
 
-def _run(order: "RunOrder", target: "Target") -> None:
+def _starting(output: Output, thread: str | None) -> "AbstractContextManager[None]":
+    from graph_agent.cli.starting import told_if_cut
+
+    return told_if_cut(output.value, thread)
+
+
+def _loaded_run() -> "Callable[[RunOrder, Target], int]":
     import graph_agent.app.opening  # noqa: F401 - loaded before the event loop starts to listen for signals
     from graph_agent.cli.logs import log_privately
     from graph_agent.cli.opening import open_target
     from graph_agent.cli.run import run_headless
 
     log_privately()
-    _take_interrupts()
-    raise typer.Exit(run_headless(order, lambda bus: open_target(target, bus)))
+
+    def headless(order: "RunOrder", target: "Target") -> int:
+        _take_interrupts()
+        return run_headless(order, lambda bus: open_target(target, bus))
+
+    return headless
 
 
 def _take_interrupts() -> None:
