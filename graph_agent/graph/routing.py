@@ -62,11 +62,7 @@ class ToolRouting:
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in asked:
             scope = replace(scope, comes_after_change=any(map(_may_change, calls.values())))
-            plan = (
-                Plan(tool_name, {}, "unusable", complaint)
-                if complaint
-                else await self.toolbox.plan(tool_name, arguments, scope)
-            )
+            plan = await self._planned(tool_name, arguments, complaint, scope, life)
             if call_id in life.recorded and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
@@ -77,6 +73,16 @@ class ToolRouting:
                 calls[call_id]["verdict"] = dict(verdict)
             self.bus.publish(CallPlanned(dict(calls[call_id])))
         return calls
+
+    async def _planned(
+        self, tool_name: str, arguments: dict[str, Any], complaint: str, scope: Scope, life: Life
+    ) -> Plan:
+        if complaint:
+            return Plan(tool_name, {}, "unusable", complaint)
+        if life.stop:
+            # It is about to be cancelled: who stops the turn waits for no tool that thinks about a call.
+            return Plan(tool_name, dict(arguments), "ask", "the turn was stopped")
+        return await self.toolbox.plan(tool_name, arguments, scope)
 
     def _hold_back(self, calls: _Calls, state: "AgentState", life: Life) -> _Calls:
         """Let none of a message's calls through where one of them has gone wrong too often in this turn."""
