@@ -4,6 +4,7 @@ from pathlib import Path
 from graph_agent.ports import Plan, Scope
 from tests.fakes.scripted_model import ScriptedModel, calls
 from tests.fakes.scripted_toolbox import ScriptedToolbox
+from tests.fakes.waiting import until
 from tests.scenarios.stage import Stage
 
 
@@ -23,8 +24,7 @@ async def test_who_stops_the_turn_waits_for_no_tool_that_thinks_about_a_call(tmp
     stage = Stage(tmp_path / "agent.db", ScriptedModel(calls(("w", "write_a"))), toolbox)
     async with stage.life() as session:
         turn = asyncio.create_task(session.send("go"))
-        while not toolbox.asked:
-            await asyncio.sleep(0.01)
+        assert await until(lambda: toolbox.asked == 1)
 
         rest = await asyncio.wait_for(session.stop(), 10)
         await asyncio.wait({turn})
