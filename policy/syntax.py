@@ -67,15 +67,19 @@ class _Walker:
         self.found = Found()
         self._repeats = False
 
-    def visit(self, node: Any, stdin: str = "") -> None:
-        if isinstance(node, list):
-            for item in node:
-                self.visit(item)
-        elif isinstance(node, dict) and "Line" not in node:
-            # What has a line is a place in the text, of which there are more than of all else.
-            self._visit_node(node, stdin)
+    def visit(self, tree: Node) -> None:
+        """Node by node, each before what it holds: a list of many commands is a tree as deep as it is long."""
+        waiting: list[tuple[Any, str]] = [(tree, "")]
+        while waiting:
+            node, stdin = waiting.pop()
+            if isinstance(node, list):
+                waiting += [(item, "") for item in reversed(node)]
+            elif isinstance(node, dict) and "Line" not in node:
+                # What has a line is a place in the text, of which there are more than of all else.
+                waiting += reversed(self._visit_node(node, stdin))
 
-    def _visit_node(self, node: Node, stdin: str) -> None:
+    def _visit_node(self, node: Node, stdin: str) -> list[tuple[Any, str]]:
+        """Note what the node is; returns what it holds, each with what that is fed."""
         kind = node.get("Type")
         if kind is not None and kind not in _PLAIN_KINDS:
             self.found.doubt(_why_not(kind))
@@ -93,8 +97,9 @@ class _Walker:
                 pass
         fed = self._redirected(node.get("Redirs") or ()) or stdin
         said = self._said(node)
-        for name, value in node.items():
-            self.visit(value, said if name == "Y" and said else fed if name == "Cmd" else "")
+        return [
+            (value, said if name == "Y" and said else fed if name == "Cmd" else "") for name, value in node.items()
+        ]
 
     def _call(self, node: Node, stdin: str) -> None:
         assigned = [self._assignment(item) for item in node.get("Assigns") or ()]
@@ -183,14 +188,15 @@ class _Walker:
 
     def _said(self, node: Node) -> str:
         """What flows through a pipe, as far as that stands in the text: what is echoed, and what is fed."""
-        if node.get("Type") != "BinaryCmd" or node.get("Op") not in ("|", "|&"):
-            return ""
-        left = node["X"]
-        fed = "".join(map(self._fed, left.get("Redirs") or ()))
-        call = left.get("Cmd") or {}
-        words = [read_word(item, self._source).text for item in call.get("Args") or ()]
-        echoed = " ".join(words[1:]) if words and basename(words[0]) in ("echo", "printf") else ""
-        return fed + echoed + self._said(call)
+        said: list[str] = []
+        while node.get("Type") == "BinaryCmd" and node.get("Op") in ("|", "|&"):
+            left = node["X"]
+            said += map(self._fed, left.get("Redirs") or ())
+            node = left.get("Cmd") or {}
+            words = [read_word(item, self._source).text for item in node.get("Args") or ()]
+            if words and basename(words[0]) in ("echo", "printf"):
+                said.append(" ".join(words[1:]))
+        return "".join(said)
 
     def _fed(self, redirection: Node) -> str:
         """The text of a here-document or here-string."""

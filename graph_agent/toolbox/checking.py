@@ -44,7 +44,9 @@ def check_call(
         if tool is None:
             facts = _foreign_facts(name, arguments, mode, setting)
         else:
-            facts = call_facts(tool, _usable(tool, arguments), scope, setting, registry.origin(tool.name))
+            origin = registry.origin(tool.name)
+            usable = _usable(tool, arguments, is_foreign=origin != "builtin")
+            facts = call_facts(tool, usable, scope, setting, origin)
     except PathRefused as error:
         return Checked(Decision("deny", "unusable path", str(error)), None)
     return Checked(judge(facts, setting.policy), facts)
@@ -57,14 +59,15 @@ def _tool_named(name: str, registry: ToolRegistry) -> BaseTool | None:
     return next((tool for tool in registry if tool.rule_name and tool.rule_name.casefold() == name), None)
 
 
-def _usable(tool: BaseTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _usable(tool: BaseTool, arguments: Mapping[str, Any], *, is_foreign: bool) -> dict[str, Any]:
+    """The arguments as rules see them. What a tool of ours says of them beyond that is for whoever runs it."""
     fields = tool.args_schema.model_fields
     named = {
         ARGUMENT_ALIASES.get(key, key) if ARGUMENT_ALIASES.get(key) in fields else key: value
         for key, value in arguments.items()
     }
     usable = parsed(tool, named)
-    if objection := tool.validate(usable):
+    if is_foreign and (objection := tool.validate(usable)):
         raise BadArguments(objection)
     return usable
 

@@ -54,7 +54,9 @@ def _parsed(text: str) -> Mapping[str, Any]:
         tree = json.loads(done.stdout) if done.returncode == 0 else None
     except subprocess.TimeoutExpired as error:
         raise Unparsable("it takes too long to read") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise Unparsable("it is nested too deeply") from error
+    except (OSError, ValueError) as error:
         raise Unparsable(f"shfmt cannot read it: {error}") from error
     if not isinstance(tree, dict):
         raise Unparsable(
