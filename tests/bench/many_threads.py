@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 __all__ = ["fill_home"]
@@ -26,7 +27,7 @@ def fill_home(home: Path, threads: int) -> Mapping[str, str]:
     )
     if made.returncode != _AWAITING_APPROVAL:
         raise RuntimeError(f"the first thread ended with {made.returncode}, not with a question: {made.stderr}")
-    with sqlite3.connect(home / "data" / "graph-agent.db") as connection:
+    with closing(sqlite3.connect(home / "data" / "graph-agent.db")) as connection, connection:
         _multiply(connection, threads)
     connection.close()
     return env

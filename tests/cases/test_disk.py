@@ -5,6 +5,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,8 @@ def _newer(path: Path) -> None:
 
 def _foreign(path: Path) -> None:
     path.unlink()
-    sqlite3.connect(path).executescript("CREATE TABLE notes (text)").close()
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("CREATE TABLE notes (text)")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -51,7 +51,7 @@ def told(path: Path, thread_id: str, checkpoint_id: str | None = None) -> Inspec
 
 def insert(path: Path, thread_id: str, kind: str, blob: bytes) -> None:
     row = (thread_id, "x", kind, blob, b"{}")
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata) VALUES (?, ?, ?, ?, ?)",
             row,
@@ -110,7 +110,7 @@ def test_every_older_checkpoint_is_there_with_its_values(path: Path, thread_id: 
 
 def test_a_file_from_before_writes_named_their_tasks_is_read_the_same(path: Path) -> None:
     tasks = {thread_id: told(path, thread_id).state.tasks for thread_id in GRAPHS}
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE writes DROP COLUMN task_path")
     connection.close()
 
@@ -283,7 +283,7 @@ def test_it_is_refused_where_it_would_be_written(path: Path) -> None:
 
 def test_a_file_that_is_neither_is_told(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE checkpoints (id)")
         connection.execute("CREATE VIEW writes AS SELECT 1 AS channel")
     connection.close()

@@ -12,6 +12,7 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,7 @@ class _Life:
 
     def _somewhere(self, what: str) -> str:
         """Some checkpoint of the thread; the log says that it is gone back to, and what had begun by then."""
-        with sqlite3.connect(self._world.database) as connection:
+        with closing(sqlite3.connect(self._world.database)) as connection, connection:
             of = "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
             places = connection.execute(of, (THREAD,)).fetchall()
             begun = connection.execute("SELECT call_id, attempt FROM journal").fetchall()

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -187,7 +187,7 @@ class Race:
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         """What the database says."""
-        with sqlite3.connect(self._folder / "home" / "data" / "graph-agent.db") as connection:
+        with closing(sqlite3.connect(self._folder / "home" / "data" / "graph-agent.db")) as connection, connection:
             rows = connection.execute(sql).fetchall()
         connection.close()
         return rows

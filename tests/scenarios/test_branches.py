@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def checkpoints(stage: Stage) -> list[str]:
-    with sqlite3.connect(stage.database) as connection:
+    with closing(sqlite3.connect(stage.database)) as connection, connection:
         found = connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id").fetchall()
     connection.close()
     return [checkpoint_id for (checkpoint_id,) in found]

@@ -2,6 +2,7 @@ import json
 import pickle
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import ormsgpack
@@ -54,7 +55,7 @@ def command(tmp_path: Path) -> Command:
     """One thread as it should be, and one for each kind of crafted value, in every row that holds one."""
     made = Command(tmp_path)
     assert made("run", "list", "--thread", "good").returncode == 0
-    with sqlite3.connect(tmp_path / "home" / "data" / "graph-agent.db") as database:
+    with closing(sqlite3.connect(tmp_path / "home" / "data" / "graph-agent.db")) as database, database:
         for kind in _KINDS:
             _copied(database, kind)
             crafted = _crafted(kind, tmp_path / "marker")

@@ -38,7 +38,8 @@ class _Audited:
         """Whether an event starts a program that is named in full and lies outside the repository."""
         kind, what = event
         program = Path(str(what[0]))
-        return kind == "subprocess.Popen" and program.is_absolute() and not program.is_relative_to(self.log.parent)
+        is_start = kind in ("subprocess.Popen", "os.posix_spawn")
+        return is_start and program.is_absolute() and not program.is_relative_to(self.log.parent)
 
     @property
     def got_through(self) -> tuple[list[Any], list[str]]:

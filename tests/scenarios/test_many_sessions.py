@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def _outcomes(database: Path) -> list[tuple[str, str, int]]:
     """How many calls of each thread have which status."""
     if not database.exists():
         return []
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         found = connection.execute("SELECT thread_id, status, count(*) FROM ledger GROUP BY 1, 2 ORDER BY 1, 2")
         outcomes = found.fetchall()
     connection.close()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ async def test_each_command_answers_soon_and_in_little_memory(tmp_path: Path) ->
 
 
 def _middle(database: Path) -> str:
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         found = connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id").fetchall()
     connection.close()
     return str(found[len(found) // 2][0])

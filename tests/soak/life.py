@@ -10,6 +10,7 @@ import random
 import re
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ class _Person:
 
     def _look(self) -> int:
         """Note how big database and process are; the steps so far."""
-        with sqlite3.connect(f"file:{self._world.database}?mode=ro", uri=True) as connection:
+        with closing(sqlite3.connect(f"file:{self._world.database}?mode=ro", uri=True)) as connection, connection:
             pages, free, size = (
                 connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("page_count", "freelist_count", "page_size")

@@ -1,5 +1,6 @@
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,4 +44,5 @@ def test_a_copy_is_made_and_its_size_told(rows: Rows, tmp_path: Path) -> None:
     told = _doctor("--db", str(rows.path), "--backup", str(target), "--json")
 
     assert json.loads(told.stdout) == {"file": str(target), "bytes": target.stat().st_size}
-    assert sqlite3.connect(target).execute("SELECT count(*) FROM threads").fetchone() == (0,)
+    with closing(sqlite3.connect(target)) as copy:
+        assert copy.execute("SELECT count(*) FROM threads").fetchone() == (0,)

@@ -1,4 +1,6 @@
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,10 @@ CREATE TABLE writes (thread_id TEXT, checkpoint_ns TEXT, checkpoint_id TEXT, tas
 
 
 @pytest.fixture
-def file() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.executescript(_TABLES)
-    return connection
+def file() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(_TABLES)
+        yield connection
 
 
 def stored(file: sqlite3.Connection, checkpoint_id: str, namespace: str = "", **checkpoint: Any) -> None:

@@ -1,4 +1,5 @@
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from graph_agent.inspect.database import ReadOnlyDatabase
@@ -28,7 +29,7 @@ def test_the_line_leads_back_to_the_first_checkpoint(tmp_path: Path) -> None:
 def test_a_line_that_bites_its_own_tail_ends_there(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     (head,) = play(path, "go", replies=(text("a"),))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             "UPDATE checkpoints SET parent_checkpoint_id = ? WHERE parent_checkpoint_id IS NULL", (head,)
         )

@@ -1,4 +1,5 @@
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from graph_agent.inspect import END, START, Reader, Visits
@@ -50,6 +51,6 @@ def test_what_was_pruned_is_told(tmp_path: Path) -> None:
 
 
 def _forget(path: Path, checkpoint_id: str) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = ?", (checkpoint_id,))
     connection.close()

@@ -67,7 +67,8 @@ def test_a_database_cut_short_is_damaged_and_left_as_it_is(path: Path) -> None:
 
 def test_what_is_foreign_or_newer_is_named_as_such(path: Path, tmp_path: Path) -> None:
     foreign = tmp_path / "foreign.db"
-    sqlite3.connect(foreign).executescript("CREATE TABLE threads (a); PRAGMA user_version = 1").close()
+    with closing(sqlite3.connect(foreign)) as theirs:
+        theirs.executescript("CREATE TABLE threads (a); PRAGMA user_version = 1")
     (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at " * 10)
     newer = sqlite3.connect(path)
     newer.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")

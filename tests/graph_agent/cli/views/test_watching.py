@@ -154,7 +154,7 @@ def test_the_death_of_whoever_holds_the_thread_is_a_change(
     with Reader.open(path) as reader:
         [thread] = reader.threads()
         asked = next(entry for entry in reader.history(thread.thread_id) if entry.node == "reasoning")
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         lease = (holder.pid, process_started(holder.pid))
         connection.execute("UPDATE leases SET ended_at = NULL, pid = ?, process_started = ?", lease)
         head = (asked.checkpoint_id, '["tool_routing"]')
