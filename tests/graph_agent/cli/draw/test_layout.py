@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from graph_agent.cli.draw.chart import Chart, ChartEdge, ChartNode, chart_of
 from graph_agent.cli.draw.layout import Box, Layout, lay_out
+from graph_agent.cli.views.screen import text_width
 from tests.graph_agent.cli.draw.charts import LOOP
 
 NAMES = ("START", "a", "b", "c", "d", "END")
@@ -42,7 +43,9 @@ def test_nothing_overlaps_and_everything_lies_within(chart: Chart) -> None:
 def test_no_label_touches_a_line_upright_or_a_box(chart: Chart) -> None:
     layout = lay_out(chart)
 
-    texts = {(x, label.y) for label in layout.labels for x in range(label.x - 1, label.x + len(label.text) + 1)}
+    texts = {
+        (x, label.y) for label in layout.labels for x in range(label.x - 1, label.x + text_width(label.text) + 1)
+    }
     assert not texts & set(levels(layout))
     assert not texts & {cell for box in layout.boxes for cell in cells_of(box)}
 
