@@ -11,6 +11,8 @@ _DISK = re.compile(r"/dev/(?:[shv]d[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|mappe
 _SYSTEM = re.compile(
     r"/|/\*|/(?:bin|boot|dev|etc|home|lib|lib64|opt|proc|root|sbin|sys|usr|var|System|Library|Users)(?:/\*)?"
 )
+_FROM_HOME = re.compile(r"~|\$\{?HOME\b")
+"""How a path begins that is the same wherever one stands."""
 _HOME = re.compile(r"(?:~|\$\{?HOME\}?|/(?:home|Users)/[^/]+|/root)(?:/\*)?")
 _NARROWING = frozenset(
     ("-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-user", "-size", "-mtime", "-mmin")
@@ -39,9 +41,13 @@ def destroys(command: str, text: ShellText) -> str:
 
 def _moved(folder: str, command: SimpleCommand) -> str:
     """Where the next command is run, were every change of folder before it to succeed."""
-    if command.words[0] not in ("cd", "pushd"):
-        return folder
-    return join(folder, next((word for word in command.words[1:] if not word.startswith("-")), "~"))
+    if command.words[0] not in ("cd", "pushd") or "-" in command.words:
+        return folder  # Where `cd -` goes back to is not known.
+    return _place(folder, next((word for word in command.words[1:] if not word.startswith("-")), "~"))
+
+
+def _place(folder: str, word: str) -> str:
+    return word if _FROM_HOME.match(word) else join(folder, word)
 
 
 def _destroys_one(command: SimpleCommand, folder: str) -> str:
@@ -57,7 +63,7 @@ def _destroys_one(command: SimpleCommand, folder: str) -> str:
         return "it writes over a disk"
     if program not in _SWEEPERS:
         return ""
-    places = (join(folder, word) for word in arguments if not word.startswith("-"))
+    places = (_place(folder, word) for word in arguments if not word.startswith("-"))
     whole = next((place for place in places if _goes_through_all(program, arguments, place)), None)
     return f"it would go through all of {whole}" if whole else ""
 

@@ -22,6 +22,8 @@ from policy.shell import ShellText, read_shell
         "cd / && rm -rf *", "cd /; rm -r .", "cd && rm -rf ./*", "cd /usr && cd .. && rm -rf *",
         "cd / && find . -delete",
         "cd ~ && rm -rf -- *", "pushd / && chmod -R 777 .",
+        "cd /tmp && rm -rf ~", "cd x; rm -rf ~/*", "cd x && rm -rf $HOME", "cd x && rm -rf \"${HOME}\"/",
+        "cd x && cd && rm -rf *", "cd x && cd $HOME && rm -rf *",
     ],
 )  # fmt: skip
 def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
@@ -38,7 +40,7 @@ def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
         "find . -delete", "cat > notes <<'EOF'\nrm -rf /\nEOF", "ls > /dev/null", "grep -r x /",
         "rm -rf * && cd /", "cd / && cd /srv/app && rm -rf *", "cd / && rm -rf ./home/me/x/build",
         "cd build && rm -rf *",
-        "cd / && ls *",
+        "cd / && ls *", "cd - && rm -rf *", "cd build && cd - && rm -rf *", "cd ~/x && rm -rf *",
     ],
 )  # fmt: skip
 def test_ordinary_commands_are_no_destroyers(command: str) -> None:
