@@ -170,7 +170,7 @@ async def session_parts(
 def _at_depth(parts: Parts, depth: int) -> Parts:
     """Parts as a thread of the user's own has them, or a sub-agent, whose task is in the words of a model: no judge
     can go by what the user wants there."""
-    return parts if depth == 0 else replace(parts, keeps_ids=False, judges=False)
+    return parts if depth == 0 else replace(parts, is_sub_agent=True, judges=False)
 
 
 async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:

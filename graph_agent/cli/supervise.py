@@ -51,7 +51,7 @@ def signals_caught(caught: Callable[[Exit], None], *signals: signal.Signals) -> 
 
 
 async def until_cut(work: Coroutine[Any, Any, T]) -> Cut[T]:
-    """Run work that nothing rests on yet to its end; a signal breaks it off.
+    """Run work that nothing rests on yet to its end; a signal breaks it off, however that fails.
 
     Not by an exception out of nowhere: libraries that are being loaded turn that into errors of their own.
     """
@@ -64,7 +64,9 @@ async def until_cut(work: Coroutine[Any, Any, T]) -> Cut[T]:
 
     with signals_caught(catch, *_CODES):
         await asyncio.wait({running})
-    return Cut(caught[0] if caught else None, None if running.cancelled() else running.result())
+    if running.cancelled() or (caught and running.exception() is not None):
+        return Cut(caught[0] if caught else None, None)
+    return Cut(caught[0] if caught else None, running.result())
 
 
 async def supervised(

@@ -147,14 +147,14 @@ class Project:
     @property
     def tools(self) -> tuple[tuple[str, str], ...]:
         """Its files with tools: where each stands, and its text; none where they do not count."""
-        return self._told(file for file in self.files if file.is_code)
+        return self._placed(file for file in self.files if file.is_code)
 
     @property
     def skills(self) -> tuple[tuple[str, str], ...]:
         """Its skills, each with the place of its file and that text; none where they do not count."""
-        return self._told(file for file in self.files if file.is_skill)
+        return self._placed(file for file in self.files if file.is_skill)
 
-    def _told(self, files: Iterable[ProjectFile]) -> tuple[tuple[str, str], ...]:
+    def _placed(self, files: Iterable[ProjectFile]) -> tuple[tuple[str, str], ...]:
         return tuple((str(self.folder / file.name), file.text) for file in files) if self.counts else ()
 
 

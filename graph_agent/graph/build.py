@@ -63,7 +63,7 @@ class Parts:
     """Begins reads while a reply still arrives."""
     judges: bool = False
     """Whether the model judges calls in mode auto; else they ask."""
-    keeps_ids: bool = True
+    is_sub_agent: bool = False
     """See `Reasoning`."""
     shells: ShellNews = field(default_factory=NoShells)
     """Tells which background shells ended."""
@@ -89,7 +89,7 @@ def build_graph(
             parts.early,
             judge,
             parts.shells,
-            parts.keeps_ids,
+            parts.is_sub_agent,
         ),
         "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
         "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),

@@ -56,9 +56,9 @@ class Reasoning:
     judge: Judge | None = None
     """Judges calls in mode auto; without one they all ask."""
     shells: ShellNews = field(default_factory=NoShells)
-    keeps_ids: bool = True
-    """Whether a call may keep the id that the model gave it; a sub-agent's may not, as its parent is asked about
-    them beside its own."""
+    is_sub_agent: bool = False
+    """Whether a model gave the task. Its calls do not keep the ids they came with, as its parent is asked about
+    them beside its own; and its turns are parts of one of the user's."""
 
     async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
         """Outcomes: called, answered, compacted, shortened, stopped, limit.
@@ -128,7 +128,7 @@ class Reasoning:
         self.bus.publish(StepStarted(step))
         try:
             news = await news_of(self.shells, state, scope.thread_id)
-            begins = step == 1 and self.keeps_ids and not turn.get("overflowed")
+            begins = step == 1 and not self.is_sub_agent and not turn.get("overflowed")
             reply = await self._reply(replace(request, news=news.lines, begins_turn=begins), scope)
         except ContextOverflow as overflow:
             if turn.get("overflowed"):
@@ -205,7 +205,7 @@ class Reasoning:
         taken = await self.journal.known_ids(thread_id, wanted) if wanted else set()
         calls = []
         for call, call_id in zip(reply.tool_calls, wanted, strict=True):
-            keeps = self.keeps_ids and call_id not in taken and _USABLE_ID.fullmatch(call_id)
+            keeps = not self.is_sub_agent and call_id not in taken and _USABLE_ID.fullmatch(call_id)
             own_id = call_id if keeps else f"call_{uuid4().hex[:12]}"
             taken.add(own_id)
             calls.append({**call, "id": own_id})

@@ -110,7 +110,8 @@ class Turns:
             await self.parts.inbox.take_back(thread_id, number)
             raise
         if said is None:
-            return await self.drive.rest("stopped", position.values)
+            # No turn of this message began: what the one before came to is no answer to it.
+            return await self.drive.rest("stopped", {})
         rest = await self._send(position, text, f"inbox-{number}", "\n\n".join(filter(None, (brings, said))))
         await self.parts.inbox.take(thread_id, number)
         return rest

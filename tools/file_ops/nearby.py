@@ -21,7 +21,11 @@ def absent(
     resolved: ResolvedPath, context: ToolContext, otherwise: str = "look with ls what is there"
 ) -> PathRefused:
     """The refusal of a path that leads nowhere, which names what it may have meant."""
-    meant = dict.fromkeys(_meant(resolved.path, context))
+    try:
+        meant = dict.fromkeys(_meant(resolved.path, context))
+    except OSError:
+        # Something on the way may not be looked into; the path is absent all the same.
+        meant = {}
     found = [_shown(path, context) for path in meant if context.may_read(path)][:_MOST_SHOWN]
     if found:
         return PathRefused(

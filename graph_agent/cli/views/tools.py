@@ -73,7 +73,7 @@ def _known(mode: str | None, *, about: str = "") -> KnownTools:
 
 def _named(name: str, known: KnownTools) -> KnownTool:
     for tool in known.tools:
-        if name in (tool.name, tool.rule_name):
+        if name and name in (tool.name, tool.rule_name):
             return tool
     names = [tool.name for tool in known.tools]
     near = difflib.get_close_matches(name, names, n=1)

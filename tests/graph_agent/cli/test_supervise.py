@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.exits import Exit
-from graph_agent.cli.supervise import Cut, supervised
+from graph_agent.cli.supervise import Cut, supervised, until_cut
+from graph_agent.errors import StorageError
 from graph_agent.events import EventBus
 from graph_agent.session.api import Rest
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, rest
@@ -56,3 +57,15 @@ async def test_the_time_limit_suspends_the_turn(tmp_path: Path) -> None:
 
     assert await supervised(session, session.send("go"), timeout_seconds=0.1) == Cut(Exit.LIMIT, None)
     assert session.log == [("send", "go"), ("suspend",)]
+
+
+async def test_what_a_signal_breaks_off_ends_by_the_signal_however_it_fails() -> None:
+    async def opening() -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError as cancelled:
+            raise StorageError("cannot be opened") from cancelled
+
+    asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGTERM)
+
+    assert await until_cut(opening()) == Cut(Exit.TERMINATED, None)

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,11 @@ def test_what_may_not_be_read_is_not_named(around: ToolSurroundings) -> None:
         str(absent(context.resolve("readme.md"), context))
         == "'readme.md' does not exist; look with ls what is there."
     )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser looks into everything")
+def test_a_folder_that_may_not_be_looked_into_is_no_obstacle(around: ToolSurroundings) -> None:
+    (around.workspace / "shut").mkdir(mode=0)
+    context = around.context()
+
+    assert str(absent(context.resolve("shutt/x"), context, "look")) == "'shutt/x' does not exist; look."

@@ -33,5 +33,7 @@ def test_a_tool_is_shown_as_the_model_gets_it(capsys: pytest.CaptureFixture[str]
 def test_an_unknown_tool_and_an_unknown_mode_are_named() -> None:
     with pytest.raises(UsageError, match="there is no tool 'read_fil'; did you mean 'read_file'"):
         show_tool("read_fil", None, as_json=False)
+    with pytest.raises(UsageError, match="there is no tool ''"):
+        show_tool("", None, as_json=False)
     with pytest.raises(ConfigError, match="flag --mode: mode = 'yolo'"):
         list_tools("yolo", as_json=False)
