@@ -5,6 +5,7 @@ to do says nothing: done twice, nothing happens the second time. A thread that a
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -20,13 +21,13 @@ from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.collecting import collect, collectable
 from graph_agent.store.cutting import is_worth_cutting
 from graph_agent.store.database import Database, give_back
-from graph_agent.store.health import database_health, require_no_strangers
+from graph_agent.store.health import back_up, database_health, require_no_strangers
 from graph_agent.store.lock import FlockThreadLock
 from graph_agent.store.migrations import SCHEMA_VERSION
 from graph_agent.store.privacy import exposed_files, tighten
 from graph_agent.store.salvage import Salvaged, salvage
 from graph_agent.store.saver import CheckpointSaver
-from graph_agent.store.wholeness import drop_what_is_not_whole
+from graph_agent.store.wholeness import drop_what_is_not_whole, unreadable_values
 
 __all__ = ["repair"]
 
@@ -50,6 +51,7 @@ async def repair(path: Path, environment: Mapping[str, str]) -> AsyncIterator[Sa
         "database": lambda: _make_sound(path),
         "log": lambda: _write_log_back(path),
         "schema": lambda: _migrate(path),
+        "values": lambda: _drop_unreadable(path),
         "projections": lambda: _rebuild(path),
         "pruning": lambda: _prune(path, keep_turns),
         "blobs": lambda: _collect(path),
@@ -98,12 +100,40 @@ def _listed_losses(done: Salvaged) -> str:
 
 async def _stand_on_what_is_whole(path: Path) -> AsyncIterator[Said]:
     async with await Database.open(path) as database:
-        saver = CheckpointSaver(database)
         dropped = await database.write(drop_what_is_not_whole)
         for thread_id, count in dropped.items():
-            await saver.rebuild_projections(thread_id)
-            gone = f"thread {thread_id}: {count} checkpoints rested on what is lost"
-            yield Said("database", "left", f"{gone}; it goes on from the newest one that is whole")
+            await _derive(database, thread_id)
+            yield Said("database", "left", _told_lost(thread_id, count))
+
+
+def _told_lost(thread_id: str, count: int) -> str:
+    gone = f"thread {thread_id}: {count} checkpoints rested on what is lost"
+    return f"{gone}; it goes on from the newest one that is whole"
+
+
+async def _drop_unreadable(path: Path) -> AsyncIterator[Said]:
+    """Treat a value that cannot be decoded like one that is lost: SQLite finds nothing wrong with the file."""
+    async with await Database.open(path) as database:
+        found = await database.run(unreadable_values)
+        if not found:
+            return
+        kept = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+        counted = ", ".join(f"{count} of thread {thread_id}" for thread_id, count in found.items())
+        yield Said("values", "will", f"keep a copy of the database, and drop what cannot be read: {counted} values")
+        await database.run(lambda _: back_up(path, kept))
+        yield Said("values", "done", f"the database as it was is {kept}")
+        for thread_id in found:
+            dropped: dict[str, int] = {}
+            held = await _while_held(database, thread_id, partial(_drop_of, database, thread_id, dropped))
+            for name, count in dropped.items():
+                yield Said("values", "left", _told_lost(name, count))
+            if held:
+                yield Said("values", "left", held)
+
+
+async def _drop_of(database: Database, thread_id: str, dropped: dict[str, int]) -> None:
+    dropped.update(await database.write(lambda one: drop_what_is_not_whole(one, thread_id)))
+    await _derive(database, thread_id)
 
 
 async def _migrate(path: Path) -> AsyncIterator[Said]:

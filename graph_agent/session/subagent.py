@@ -122,8 +122,8 @@ class Household(Protocol):
         """Whether there is such a thread."""
         ...
 
-    async def is_copy(self, thread_id: str) -> bool:
-        """Whether a thread came out of another one, or out of a file, with calls that began there."""
+    async def may_have_begun_elsewhere(self, thread_id: str, call_id: str) -> bool:
+        """Whether the thread came out of another one, or out of a file, and the call may have begun there."""
         ...
 
     async def open(self, order: Order) -> SubAgent:

@@ -96,7 +96,7 @@ class SubAgents:
             return False
         if await self._household.has(await self._id(thread_id, call_id)):
             return True
-        return not begun or not await self._household.is_copy(thread_id)
+        return not begun or not await self._household.may_have_begun_elsewhere(thread_id, call_id)
 
     async def questions(self, call_id: str) -> tuple[OpenQuestion, ...] | None:
         """What the sub-agent of a call waits for; None where it does not wait for anybody."""

@@ -58,8 +58,13 @@ WITH RECURSIVE line (id, depth) AS (
     WHERE t.parent_call IS NOT NULL AND t.parent_thread IS NOT NULL AND depth < 100)
 SELECT max(depth) FROM line
 """
-_IS_COPY = """
-SELECT 1 FROM threads WHERE thread_id = :id AND parent_thread IS NOT NULL AND parent_call IS NULL
+# A fork copies the journal: what its newest attempt at a call shares with the original began there.
+_BEGAN_ELSEWHERE = """
+SELECT 1 FROM threads t WHERE thread_id = :id AND parent_thread IS NOT NULL AND parent_call IS NULL AND (
+    NOT EXISTS (SELECT 1 FROM threads WHERE thread_id = t.parent_thread)
+    OR EXISTS (SELECT 1 FROM journal its JOIN journal own USING (call_id, attempt, owner)
+        WHERE its.thread_id = t.parent_thread AND own.thread_id = :id AND call_id = :call AND attempt =
+            (SELECT max(attempt) FROM journal WHERE thread_id = :id AND call_id = :call)))
 UNION ALL SELECT 1 FROM imported WHERE thread_id = :id LIMIT 1
 """
 
@@ -89,9 +94,10 @@ class ThreadTable:
         """How many threads it is a sub-agent under."""
         return int(await self._database.run(lambda c: c.execute(_DEPTH, (thread_id,)).fetchone()[0]))
 
-    async def is_copy(self, thread_id: str) -> bool:
-        """Whether it was forked from another thread, or came out of a file."""
-        return await self._database.run(lambda c: c.execute(_IS_COPY, {"id": thread_id}).fetchone() is not None)
+    async def may_have_begun_elsewhere(self, thread_id: str, call_id: str) -> bool:
+        """Whether a call may have begun in the thread this one was forked from, or before it came out of a file."""
+        named = {"id": thread_id, "call": call_id}
+        return await self._database.run(lambda c: c.execute(_BEGAN_ELSEWHERE, named).fetchone() is not None)
 
     async def get(self, thread_id: str) -> ThreadRow | None:
         """The thread's line; None when there is no such thread."""

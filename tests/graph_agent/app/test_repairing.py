@@ -20,7 +20,7 @@ from graph_agent.store.migrations import MIGRATIONS
 from graph_agent.store.schema import open_connection
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage
-from tests.scenarios.test_branches import two_turns
+from tests.scenarios.test_branches import to_the_end, two_turns
 
 
 @pytest.fixture
@@ -112,6 +112,41 @@ async def test_a_damaged_file_is_salvaged_kept_and_its_threads_go_on(path: Path)
     assert _steps(said) == [("database", "will"), ("database", "done")]
     assert [kept.read_bytes() for kept in path.parent.glob("a.db.damaged-*")] == [damaged]
     assert (_content(path), database_health(path) is not None, await _repaired(path)) == (before, True, [])
+
+
+_NEWEST = "rowid = (SELECT max(rowid) FROM {} WHERE thread_id = '{}' AND {})"
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "of"),
+    [
+        ("checkpoints", "checkpoint", "1"),
+        ("checkpoints", "metadata", "1"),
+        ("writes", "value", "channel = 'messages'"),
+    ],
+)
+async def test_a_value_with_turned_bits_is_treated_as_lost_and_the_other_threads_are_mended_too(
+    path: Path, table: str, value: str, of: str
+) -> None:
+    stage = Stage(path, ScriptedModel(text("there")))
+    async with stage.life(thread="other") as session:
+        await session.send("another thread")
+    newest = _NEWEST.format(table, THREAD, of)
+    turned = f"UPDATE {table} SET {value} = CAST(x'c1' || substr({value}, 2) AS BLOB) WHERE {newest}"  # noqa: S608 - names from here
+    _change(path, turned, "DELETE FROM transcript")
+    damaged = _content(path)
+
+    said = await _repaired(path)
+
+    assert _steps(said)[:3] == [("values", "will"), ("values", "done"), ("values", "left")]
+    assert [_content(kept) for kept in path.parent.glob("a.db.damaged-*")] == [damaged]
+    assert [one for one in await _repaired(path) if one.step != "blobs"] == []
+    for thread in (THREAD, "other"):
+        stage.model = ScriptedModel(*[text("here")] * 3)
+        async with stage.life(thread=thread) as session:
+            await to_the_end(session, await session.start())
+            rest = await session.send("are you there?")
+        assert (rest.status, rest.answer) == ("done", "here")
 
 
 async def test_a_call_that_only_the_journal_still_knows_stays_in_the_ledger(path: Path) -> None:

@@ -1,7 +1,9 @@
 import pytest
 
 from graph_agent.errors import UnknownId
+from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
+from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadRow, ThreadTable
 from tests.fakes.stepping_clock import SteppingClock
@@ -88,3 +90,32 @@ async def test_the_folders_of_a_thread_stay_with_it(threads: ThreadTable) -> Non
 
     assert row is not None
     assert (created.roots, row.roots) == ((), ("/lib", "/srv/ü"))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("SELECT 1", [True, False]),
+        ("UPDATE journal SET owner = 'a later life' WHERE thread_id = 'fork'", [False, False]),
+        ("DELETE FROM threads WHERE thread_id = 'source'", [True, True]),
+        ("INSERT INTO imported VALUES ('fork', 'x')", [True, True]),
+    ],
+)
+async def test_a_call_of_a_fork_began_elsewhere_only_where_its_newest_attempt_came_along(
+    threads: ThreadTable,
+    database: Database,
+    blobs: FileBlobs,
+    clock: SteppingClock,
+    change: str,
+    expected: list[bool],
+) -> None:
+    journal = SqliteJournal(database, blobs, clock)
+    for thread_id in ("source", "fork"):
+        await threads.create(thread_id, "/w", "m", "default")
+        await journal.claim(thread_id, "came along", 1, "life", None)
+    await journal.claim("fork", "its own", 1, "life", None)
+    await database.write(lambda one: one.execute("UPDATE threads SET parent_thread = 'source' WHERE rowid = 2"))
+    await database.write(lambda one: one.execute(change))
+
+    found = [await threads.may_have_begun_elsewhere("fork", call_id) for call_id in ("came along", "its own")]
+    assert found == expected
