@@ -9,8 +9,9 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain, islice
 from typing import Any
 
 from graph_agent.cli.plainness import is_plain
@@ -58,12 +59,16 @@ def print_json(value: Any) -> None:
 
 
 def print_json_lists(head: Mapping[str, Any], lists: Mapping[str, Iterable[Any]]) -> None:
-    """An object that ends with lists, as `print_json` prints it, while their values come: there may be many."""
+    """An object that ends with lists, as `print_json` prints it, while their values come: there may be many.
+
+    A list that cannot be begun raises before anything is printed: stdout would hold half an object.
+    """
+    begun = {name: _begun(values) for name, values in lists.items()}
     start = "{"
     for name, value in head.items():
         _write(f"{start}\n  {json.dumps(name)}: {_indented(value, 2)}")
         start = ","
-    for name, values in lists.items():
+    for name, values in begun.items():
         _write(f"{start}\n  {json.dumps(name)}: [")
         start = ","
         ends = "]"
@@ -157,6 +162,11 @@ def _character_width(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _begun(values: Iterable[Any]) -> Iterator[Any]:
+    rest = iter(values)
+    return chain(list(islice(rest, 1)), rest)
 
 
 def _indented(value: Any, columns: int) -> str:

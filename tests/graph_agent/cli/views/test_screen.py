@@ -2,6 +2,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pexpect
 import pytest
 
 from graph_agent.cli.views.screen import clipped, line_width, local_time, print_json, print_json_lists, text_width
+from graph_agent.errors import UnknownId
 from tests.fakes.database_rows import Rows
 
 _ROOT = Path(__file__).parents[4]
@@ -51,6 +53,17 @@ def test_a_list_printed_value_by_value_looks_as_one_printed_whole(
     print_json_lists({"of": [1]}, {"calls": iter(values), "more": []})
 
     assert capsys.readouterr().out == whole
+
+
+def test_lists_of_which_one_cannot_be_begun_are_not_printed_by_half(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> Iterator[int]:
+        yield from ()
+        raise UnknownId("there is no such thread")
+
+    with pytest.raises(UnknownId):
+        print_json_lists({"of": 1}, {"calls": [1], "more": fails()})
+
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("0", None), ("wide", None), ("", None)])
