@@ -1,7 +1,7 @@
 """Adds MCP servers to a config file and takes them out. Starts none; trusts one only where the person says so."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,8 +10,9 @@ from graph_agent.app.project import answer_trust, forget_trust, project_at, sett
 from graph_agent.app.server_views import ServerView, server_view, trust_server, withdraw_trust
 from graph_agent.config.layers import config_file
 from graph_agent.config.load import load_settings
-from graph_agent.config.project import PROJECT_CONFIG
+from graph_agent.config.project import PROJECT_CONFIG, Project
 from graph_agent.config.server_tables import checked_server, put_servers, take_server
+from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
 
 __all__ = ["Added", "Scope", "add_servers", "remove_server", "trust_added"]
@@ -39,13 +40,11 @@ def add_servers(
         UsageError: one describes no server, or has a name that is taken, unless `replaces`.
         ConfigError: the file cannot be read or written, or something else in it is wrong.
     """
-    if not replaces:
-        settings_at(folder)  # A fault beside them is told before anything is written; replacing may mend it.
     servers = {name: checked_server(name, table) for name, table in tables.items()}
     before, path = project_at(folder), _place(scope, folder)
     if scope == "project":
         _require_free(list(servers))
-    put_servers(path, tables, replace=replaces)
+    put_servers(path, tables, replace=replaces, require_fit=_fit(scope, before))
     settings = settings_at(folder)
     views = (replace(server_view(name, server, settings), scope=scope) for name, server in servers.items())
     return Added(tuple(views), path, scope, scope == "project" and before.trust not in ("none", "trusted"))
@@ -86,6 +85,13 @@ def remove_server(name: str, scope: Scope, folder: Path) -> Path:
         else:
             forget_trust(after.folder)
     return path
+
+
+def _fit(scope: Scope, project: Project) -> Callable[[str], Settings]:
+    """Tells a fault beside the servers before anything is written; one in what is replaced is mended by that."""
+    if scope == "user":
+        return lambda text: load_settings(os.environ, project=project, user_text=text)
+    return lambda text: load_settings(os.environ, project=project.with_config(text))
 
 
 def _place(scope: Scope, folder: Path) -> Path:

@@ -17,6 +17,7 @@ from rich.console import Console
 from graph_agent.cli.ask.editing import edited_text
 from graph_agent.cli.ask.terminal import Terminal
 from graph_agent.cli.render.lines import marked
+from graph_agent.cli.supervise import signals_caught
 
 __all__ = ["OwnPrograms"]
 
@@ -100,13 +101,15 @@ class OwnPrograms:
         finally:
             os.close(writing)
         try:
-            async with self._terminal.watched(_stopper(process)), _lines(reading, process) as lines:
-                async for text in lines:
-                    kept.append(text)
-                    del kept[: -_KEPT_CHARS // 2]
-                    self._console.print(marked(text), soft_wrap=True)
-                # One that has closed its output, or sent it to a file, works on.
-                return await process.wait()
+            stop = _stopper(process)
+            with signals_caught(lambda _: stop(), signal.SIGINT):
+                async with self._terminal.watched(stop), _lines(reading, process) as lines:
+                    async for text in lines:
+                        kept.append(text)
+                        del kept[: -_KEPT_CHARS // 2]
+                        self._console.print(marked(text), soft_wrap=True)
+                    # One that has closed its output, or sent it to a file, works on.
+                    return await process.wait()
         finally:
             if process.returncode is None:
                 _signal(process, signal.SIGKILL)

@@ -22,6 +22,12 @@ __all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "StartingCommand", "
 _ANY_LENGTH = 1000
 """Of a help text in a list of commands: its first sentence is wrapped instead of cut off."""
 
+_IDS = ("call", "checkpoint", "identifier", "new", "old", "resume", "target", "thread")
+"""Parameters that are one id. Left out it may mean the newest; given empty it is a variable nobody set."""
+
+_NEWEST = "\0newest"
+"""Stands for the ID that `--resume` came without; no argument can hold it."""
+
 
 class _AsGiven:
     """Stands where Typer keeps what turns a parameter's texts into its type; asks that only where there is need."""
@@ -73,18 +79,23 @@ class PlainCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer does, but complaints say what is wrong and not which library found it."""
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
+            _require_ids(ctx)
         except BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise
+        return rest
 
 
 class ResumingCommand(PlainCommand):
     """A command whose `--resume` may stand without an ID, for the newest thread here."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The parser knows no option with a value that may be left out: the empty ID is put in for it."""
-        return super().parse_args(ctx, [part for number in range(len(args)) for part in _with_id(args, number)])
+        """The parser knows no option with a value that may be left out: something is put in for it."""
+        rest = super().parse_args(ctx, [part for number in range(len(args)) for part in _with_id(args, number)])
+        if ctx.params.get("resume") == _NEWEST:
+            ctx.params["resume"] = ""
+        return rest
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Examples, and what the exit code says."""
@@ -130,9 +141,15 @@ def write_examples(path: str, formatter: Any) -> None:
         formatter.write("\nExamples:\n" + "".join(f"  {line}\n" for line in lines))
 
 
+def _require_ids(ctx: Any) -> None:
+    for name in _IDS:
+        if ctx.params.get(name) == "" and ctx.get_parameter_source(name).name == "COMMANDLINE":
+            raise BadParameter("an id is empty, perhaps a variable that is not set; name one, or leave it out")
+
+
 def _with_id(args: list[str], number: int) -> list[str]:
     is_bare = args[number] == "--resume" and (number + 1 == len(args) or args[number + 1].startswith("-"))
-    return [args[number], ""] if is_bare else [args[number]]
+    return [args[number], _NEWEST] if is_bare else [args[number]]
 
 
 def _name(db: str | None) -> str | None:

@@ -59,16 +59,19 @@ def config_file(env: Mapping[str, str]) -> Path:
 
 
 def read_layers(
-    env: Mapping[str, str], flags: Mapping[str, Any], project: Project | None = None
+    env: Mapping[str, str], flags: Mapping[str, Any], project: Project | None = None, user_text: str | None = None
 ) -> tuple[Layer, ...]:
     """The layers, strongest first. Keys are known; values are not checked, but for the mode no file may set.
+
+    With `user_text` the user's file is taken to say that.
 
     Raises:
         ConfigError: a file that counts cannot be read, or the user's names a key that does not exist.
     """
     given = {key: Found(value, f"flag {FLAGS.get(key, key)}") for key, value in flags.items() if value is not None}
     environment = {key: Found(env[name], name) for name, key in ENVIRONMENT if env.get(name)}
-    user = _from_file(config_file(env))
+    path = config_file(env)
+    user = _from_file(path) if user_text is None else _said(user_text, path)
     for layer in (environment, user):
         refuse_bypass(layer.get("mode"))
     return (Layer("flag", given), Layer("env", environment), *_of(project, user), Layer("user", user))
@@ -105,6 +108,10 @@ def _from_file(path: Path) -> dict[str, Found]:
         ) from error
     except ValueError as error:
         raise ConfigError(f"{path} cannot be read as TOML: {error}. Correct it or move it away.") from error
+    return _said(text, path)
+
+
+def _said(text: str, path: Path) -> dict[str, Found]:
     found = {key: Found(value, str(path)) for key, value in read_tables(text, str(path)).items()}
     for key in found:
         if key not in known_keys():

@@ -19,7 +19,11 @@ __all__ = ["load_settings", "settings_from"]
 
 
 def load_settings(
-    env: Mapping[str, str], *, flags: Mapping[str, Any] | None = None, project: Project | None = None
+    env: Mapping[str, str],
+    *,
+    flags: Mapping[str, Any] | None = None,
+    project: Project | None = None,
+    user_text: str | None = None,
 ) -> Settings:
     """The settings of this process.
 
@@ -27,6 +31,7 @@ def load_settings(
         env: the environment; also says where the config file lies.
         flags: values by dotted key, those of `FLAGS`; None is "not given".
         project: the folder that is worked in; without it no project has a say.
+        user_text: what the config file would say, to try a change before it is written.
 
     Raises:
         ConfigError: a value is wrong or a key unknown; the message names where it stands and what is expected.
@@ -36,7 +41,7 @@ def load_settings(
     origins: dict[str, str] = {}
     names: list[Any] = []
     database = Found(database_path(env, given.get("database")), "flag --db" if "database" in given else "")
-    for layer in reversed(read_layers(env, given, project)):
+    for layer in reversed(read_layers(env, given, project, user_text)):
         if layer.name == "project":
             # Alone first: a wrong value is told with the place it stands at.
             settings_from({**layer.values, "database": database})

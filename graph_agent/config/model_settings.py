@@ -11,6 +11,9 @@ __all__ = ["OPENAI_BASE_URL", "HeaderValue", "HttpUrl", "ModelSettings", "Price"
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 """Where a key without a base URL belongs."""
 
+_DEAREST = 1e9
+"""Of a million tokens, in any currency: what a thread costs stays a number that JSON has."""
+
 
 def _http_url(value: str) -> str:
     trimmed = value.strip().rstrip("/").removesuffix("/chat/completions")
@@ -118,9 +121,9 @@ class ModelSettings(Section):
 class Price(Section):
     """A table `[prices."MODEL"]`: what a million tokens cost, in the currency of the setting `currency`."""
 
-    input: float = Field(ge=0, allow_inf_nan=False)
+    input: float = Field(ge=0, le=_DEAREST, allow_inf_nan=False)
     """Of what the model reads."""
-    output: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, le=_DEAREST, allow_inf_nan=False)
     """Of what it writes, its reasoning included."""
-    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, le=_DEAREST, allow_inf_nan=False)
     """Of what it reads out of the provider's cache; without it, as of anything it reads."""

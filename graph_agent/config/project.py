@@ -5,7 +5,7 @@ Nothing here follows a path: whoever opened the files safely hands over what was
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -127,6 +127,11 @@ class Project:
     def config(self) -> ProjectFile | None:
         """Its settings."""
         return next((file for file in self.files if file.name == PROJECT_CONFIG), None)
+
+    def with_config(self, text: str) -> "Project":
+        """The folder as it would be with these settings, and the trust it has now."""
+        others = (file for file in self.files if file.name != PROJECT_CONFIG)
+        return replace(self, files=(*others, ProjectFile(PROJECT_CONFIG, "", text)))
 
     @property
     def config_path(self) -> Path:

@@ -1,7 +1,7 @@
 """Tables of MCP servers in a config.toml: put in and taken out, with everything else left as it was."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,18 @@ def checked_server(name: str, table: Mapping[str, Any]) -> McpServer:
         raise UsageError(f"{place}: {first['msg'].removeprefix('Value error, ')}. Nothing was changed.") from None
 
 
-def put_servers(path: Path, tables: Mapping[str, Mapping[str, Any]], *, replace: bool = False) -> None:
-    """Write the tables into a config file, all or none.
+def put_servers(
+    path: Path,
+    tables: Mapping[str, Mapping[str, Any]],
+    *,
+    replace: bool = False,
+    require_fit: Callable[[str], object] = lambda _: None,
+) -> None:
+    """Write the tables into a config file, all or none; `require_fit` sees the whole text before it is written.
 
     Raises:
         UsageError: one has a name that is there already, and `replace` was not said.
-        ConfigError: the file cannot be read or written.
+        ConfigError: the file cannot be read or written; whatever `require_fit` raises.
     """
 
     def changed(before: str) -> str:
@@ -49,7 +55,9 @@ def put_servers(path: Path, tables: Mapping[str, Mapping[str, Any]], *, replace:
             raise UsageError(
                 f"{path} has a server {', '.join(map(repr, taken))} already; take another name, or --replace"
             )
-        return _certain(path, _with(before, tables, taken), _expected(before, {**standing, **tables}))
+        text = _certain(path, _with(before, tables, taken), _expected(before, {**standing, **tables}))
+        require_fit(text)
+        return text
 
     change_document(path, changed)
 

@@ -64,7 +64,7 @@ def resolve(
         case [target]:
             return target
         case []:
-            raise UnknownId(pruned_answer(database, text) or _unknown(text, kinds))
+            raise UnknownId(pruned_answer(database, text) or _nothing(database, text, kinds))
         case _:
             raise UnknownId(_ambiguous(text, found))
 
@@ -121,13 +121,24 @@ def _newest(database: ReadOnlyDatabase, workspace: str | None) -> Target:
     return Target("thread", thread_id, thread_id)
 
 
-def _unknown(text: str, kinds: tuple[Kind, ...]) -> str:
-    what = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
+def _nothing(database: ReadOnlyDatabase, text: str, kinds: tuple[Kind, ...]) -> str:
+    """What is wrong with an id that means nothing; of THREAD:ID only the ID, where there is such a thread."""
+    for position, character in enumerate(text):
+        left, right = text[:position], text[position + 1 :]
+        if character == ":" and right and _one_side(database, left, exactly=True):
+            inner = tuple(kind for kind in kinds if kind != "thread")
+            return _unknown(right, inner or kinds, f" of thread {left}")
+    return _unknown(text, kinds, "")
+
+
+def _unknown(text: str, kinds: tuple[Kind, ...], where: str) -> str:
+    what = f"{', '.join(kinds[:-1])} or {kinds[-1]}{where}" if len(kinds) > 1 else f"{kinds[0]}{where}"
     if len(text) < _SHORTEST:
         return f"no {what} has the id {text!r}, and parts of an id need {_SHORTEST} or more characters."
+    shows = "`graph-agent history` and" if where else "`graph-agent threads list` and"
     return (
         f"no {what} has an id that is, begins or ends with {text!r}; "
-        "`graph-agent threads list` and `graph-agent calls` show the ids there are."
+        f"{shows} `graph-agent calls` show the ids there are."
     )
 
 

@@ -37,12 +37,13 @@ def test_a_server_of_ones_own_is_started_once_it_is_trusted_and_taken_out_with_i
     assert _states() == [("a", "user", "untrusted")]
 
 
-def test_a_fault_elsewhere_in_the_file_is_told_before_anything_is_written(home: Path) -> None:
-    faulty = 'max_steps = "many"\n'
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_fault_elsewhere_in_the_file_is_told_before_anything_is_written(home: Path, *, replaces: bool) -> None:
+    faulty = 'max_steps = "many"\n[mcp_servers.b]\ncommand = "x"\n'
     (home / "config.toml").write_text(faulty, encoding="utf-8")
 
     with pytest.raises(ConfigError, match="max_steps"):
-        add_servers({"a": TABLE}, "user", Path.cwd())
+        add_servers({"b" if replaces else "a": TABLE}, "user", Path.cwd(), replaces=replaces)
 
     assert (home / "config.toml").read_text(encoding="utf-8") == faulty
 

@@ -1,5 +1,7 @@
 import asyncio
 import io
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +65,15 @@ async def test_a_line_without_end_is_shown_in_pieces_and_ended_by_ctrl_c_alone(c
     assert not is_running(int((chat.folder / "pid").read_text()))
     chat.keys.send_text("\r")
     assert await Terminal(None, source=chat.keys).message() == "next"
+
+
+async def test_an_interrupt_from_outside_ends_the_line_and_not_the_chat(chat: _Chat) -> None:
+    running = asyncio.create_task(chat.programs.run("echo ready; sleep 30", chat.folder))
+    assert await until(lambda: "ready" in chat.shown)
+    os.kill(os.getpid(), signal.SIGINT)
+    await running
+
+    assert chat.shown.replace(_HINT, "") == "ready\n[ended by signal 2]\n"
 
 
 async def test_one_that_does_not_listen_is_killed(chat: _Chat, monkeypatch: pytest.MonkeyPatch) -> None:

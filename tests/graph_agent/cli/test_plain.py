@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from graph_agent.cli.plain import PlainCommand, PlainGroup
+from graph_agent.cli.plain import PlainCommand, PlainGroup, ResumingCommand
 from tests.fakes.database_rows import Rows, record_of
 
 _ROOT = Path(__file__).parents[3]
@@ -146,6 +146,29 @@ def test_texts_and_flags_arrive_as_given_and_other_types_are_still_checked() -> 
 
     assert codes == [0, 0, 2, 2]
     assert taken == ["a name", None, True, 3, None, [], "", "7", False, 1, 8, ["x", ""]]
+
+
+def test_an_id_that_is_given_empty_is_refused_and_one_left_out_is_not() -> None:
+    taken: list[object] = []
+    program = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
+
+    @program.callback()
+    def root() -> None:
+        pass
+
+    @program.command(cls=ResumingCommand)
+    def show(
+        thread: Annotated[str, typer.Argument()] = "", resume: Annotated[str | None, typer.Option()] = None
+    ) -> None:
+        taken.append((thread, resume))
+
+    runner = CliRunner()
+    lines = [["a"], [""], ["--resume", ""], ["--resume="], ["--resume", "b", ""]]
+    refused = [runner.invoke(program, ["show", *line]).exit_code for line in lines]
+    taken_at = [runner.invoke(program, ["show", *line]).exit_code for line in ([], ["--resume"], ["a", "--resume"])]
+
+    assert (refused, taken_at) == ([0, 2, 2, 2, 2], [0, 0, 0])
+    assert taken == [("a", None), ("", None), ("", ""), ("a", "")]
 
 
 def test_the_options_of_a_chat_are_read_without_the_library_that_validates() -> None:

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from graph_agent.config.model_settings import OPENAI_BASE_URL, ModelSettings
+from graph_agent.config.model_settings import OPENAI_BASE_URL, ModelSettings, Price
 
 
 def test_requests_go_to_openai_unless_a_base_url_is_set() -> None:
@@ -18,3 +18,8 @@ def test_a_key_loses_the_line_end_it_was_pasted_with() -> None:
 
     assert key is not None
     assert key.get_secret_value() == "sk-1"
+
+
+def test_a_price_that_no_cost_can_be_counted_with_is_refused() -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 1000000000"):
+        Price(input=1, output=1e308)

@@ -75,6 +75,17 @@ def test_what_is_no_beginning_or_end_of_an_id_is_unknown(reader: Reader, text: s
         reader.resolve(text)
 
 
+def test_of_a_thread_and_an_id_only_the_id_is_called_unknown(reader: Reader) -> None:
+    with reader:
+        for text, told in {
+            "alpha-thread:zzzz": "no checkpoint or call of thread alpha-thread has an id that .* with 'zzzz';",
+            "beta:thread:zz": "no checkpoint or call of thread beta:thread has the id 'zz', and parts of",
+            "gamma:zzzz": "no thread, checkpoint or call has an id that is, begins or ends with 'gamma:zzzz'",
+        }.items():
+            with pytest.raises(UnknownId, match=told):
+                reader.resolve(text)
+
+
 def test_parts_shorter_than_four_characters_are_not_guessed(reader: Reader) -> None:
     with reader, pytest.raises(UnknownId, match="parts of an id need 4 or more"):
         reader.resolve("775")
