@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from graph_agent.config.choice import OFFLINE_LABEL
+from graph_agent.config.labels import OFFLINE_LABEL
 from graph_agent.config.local_model import local_label
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError

@@ -16,6 +16,7 @@ from graph_agent.cli.own_programs import OwnPrograms
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.servers_seen import ServersSeen
 from graph_agent.cli.typed import command_typed, is_path, nearest
+from graph_agent.config.labels import OFFLINE_LABEL
 from graph_agent.errors import AgentError
 
 if TYPE_CHECKING:
@@ -196,8 +197,6 @@ class Slash:
         return Look(self.database, self.session.thread_id, self.session.mode, servers).view(name, argument)
 
     def _help(self, own: "UserCommands") -> None:
-        from graph_agent.config.choice import OFFLINE_LABEL  # with the settings, which are loaded by then
-
         self._list([(command.usage, command.does) for command in COMMANDS.values()])
         if own.known:
             self._say("Your own:", "bold")

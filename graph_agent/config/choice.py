@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from graph_agent.config.labels import OFFLINE_LABEL
 from graph_agent.config.local_model import local_label, local_obstacle
 from graph_agent.config.model_settings import ModelSettings
 from graph_agent.config.settings import Settings
@@ -13,14 +14,11 @@ __all__ = [
     "CONNECT_BRIEFLY",
     "CONNECT_BRIEFLY_CHINESE",
     "CONNECT_FIRST",
-    "OFFLINE_LABEL",
     "Choice",
     "choose_model",
     "shown_address",
     "shown_url",
 ]
-
-OFFLINE_LABEL = "offline command mode, no model"
 
 CONNECT_FIRST = (
     "To connect a model: set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any OpenAI-compatible server "

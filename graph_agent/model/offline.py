@@ -12,7 +12,8 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage
 
 from graph_agent.calls import WANTS_WHOLE
-from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_BRIEFLY_CHINESE, CONNECT_FIRST, OFFLINE_LABEL
+from graph_agent.config.choice import CONNECT_BRIEFLY, CONNECT_BRIEFLY_CHINESE, CONNECT_FIRST
+from graph_agent.config.labels import OFFLINE_LABEL
 from graph_agent.model.noting import with_news
 from graph_agent.model.offline_grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline_plan import Call

@@ -15,6 +15,7 @@ from graph_agent.cli.render.lines import block, folded, marked
 from graph_agent.cli.render.markdown import Markdown
 from graph_agent.cli.render.running import RunningCalls
 from graph_agent.cli.shell_line import shell_line
+from graph_agent.config.labels import OFFLINE_LABEL
 from graph_agent.events import (
     CallAnswered,
     CallArrived,
@@ -73,11 +74,15 @@ class Story:
         self._has_streamed = False
         self._typed = ""
         self._drawn_at = 0.0
+        self._is_told_again = False
+        """Whether the answer holds what the calls gave: the offline mode has nothing else to say."""
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         self._live.take(event)
         match event:
+            case SessionOpened(model=model):
+                self._is_told_again = model == OFFLINE_LABEL
             case StepStarted():
                 self._running.wait(_MODEL, "waiting for the model")
             case TextArrived() | CallArrived() | ModelReplied() | TurnEnded():
@@ -245,6 +250,8 @@ class Story:
             case {"answer": str(answer)}:
                 told = Markdown(self._console)
                 return [*told.add(answer), *told.end()]
+        if self._is_told_again:
+            return []
         output = event.output.rstrip("\n").split("\n") if event.output.strip() else []
         last = [line.expandtabs() for line in output[-_SHOWN_LINES:]]
         shown = block("\n".join(last), self._console.width, style="dim") if last else []

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.metering import budget_of, meter_of, require_price
-from graph_agent.config.choice import OFFLINE_LABEL
+from graph_agent.config.labels import OFFLINE_LABEL
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import UsageError
 from graph_agent.model.endpoint import EndpointModel

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph_agent.config.choice import OFFLINE_LABEL
+from graph_agent.config.labels import OFFLINE_LABEL
 from graph_agent.model.offline import OfflineModel
 from graph_agent.ports import Delta, ModelRequest
 

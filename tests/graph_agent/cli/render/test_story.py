@@ -8,6 +8,7 @@ from rich.text import Text
 
 from graph_agent.cli.render.markdown import Markdown
 from graph_agent.cli.render.story import Story
+from graph_agent.config.labels import OFFLINE_LABEL
 from graph_agent.events import (
     CallAnswered,
     CallEnded,
@@ -16,6 +17,7 @@ from graph_agent.events import (
     CallStarted,
     Event,
     ModelReplied,
+    SessionOpened,
     TextArrived,
     Warned,
 )
@@ -55,6 +57,16 @@ def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> No
         "  … 3 more lines; /calls c1 shows them",
         *(f"  │ line {number}" for number in range(4, 12)),
     ]
+
+
+def test_offline_a_call_leaves_its_output_to_the_answer() -> None:
+    told = _told(
+        SessionOpened("t", "", "/w", OFFLINE_LABEL, "default"),
+        CallEnded("c1", "ls", "success", "ls .", "a.txt\n"),
+        ModelReplied(".:\na.txt"),
+    )
+
+    assert told == "✓ ls .  success\n.:\na.txt\n"
 
 
 def test_a_finished_write_shows_its_diff_instead_of_its_words() -> None:
