@@ -157,21 +157,19 @@ class Chat:
         session = self._session
         if session is None or not text.strip():
             return
-        if is_command(text):
-            setting = self._setting
-            match await Slash(session, self._console, setting.database, self._programs, setting.servers).run(text):
-                case Elsewhere(thread=thread):
-                    await self._move(session, thread)
-                case GoOn():
-                    await self._retry(session)
-                case Compact():
-                    await self._work(session, session.compact())
-                case Back(wish=wish):
-                    await self._go_back(session, wish)
-                case Say(text=message):
-                    await self._work(session, session.send(message, self._programs.take_shared()))
-            return
-        await self._work(session, session.send(text, self._programs.take_shared()))
+        setting = self._setting
+        slash = Slash(session, self._console, setting.database, self._programs, setting.servers)
+        match await slash.run(text) if is_command(text) else Say(text):
+            case Elsewhere(thread=thread):
+                await self._move(session, thread)
+            case GoOn():
+                await self._retry(session)
+            case Compact():
+                await self._work(session, session.compact())
+            case Back(wish=wish):
+                await self._go_back(session, wish)
+            case Say(text=message):
+                await self._work(session, session.send(message, self._programs.shared))
 
     async def _work(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> None:
         try:
@@ -227,7 +225,7 @@ class Chat:
         """Send the oldest message typed while a turn ran; a failed or stopped turn leaves the others waiting."""
         self._tells_sent = True
         try:
-            sent = await self._turning.run(session, session.send_queued())
+            sent = await self._turning.run(session, session.send_queued(self._programs.shared))
         except MessageBlocked as refusal:
             self._say(str(refusal))
             return True
@@ -247,6 +245,8 @@ class Chat:
     def _count(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         if isinstance(event, TurnStarted):
             self._turns += 1
+            if event.text:
+                self._programs.forget_shared()
             if self._tells_sent and event.text:
                 self._say(f"> {event.text.split(chr(10))[0]}", "cyan")
             self._tells_sent = False

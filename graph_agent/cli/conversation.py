@@ -82,7 +82,7 @@ class Conversation(Protocol):
         """Whether the message still waited; then it is gone, and never sent."""
         ...
 
-    async def send_queued(self) -> Rest | None:
+    async def send_queued(self, brings: str = "") -> Rest | None:
         """Run a turn on the oldest queued message; None when none waits."""
         ...
 

@@ -78,11 +78,16 @@ class OwnPrograms:
         first = self._last.split("\n", 1)[0]
         self._say(f"your next message brings what this wrote: {first}", "dim")
 
-    def take_shared(self) -> str:
-        """What goes with the message that is sent now; empty for nothing."""
-        shared, self._shared = self._shared, ""
+    @property
+    def shared(self) -> str:
+        """What goes with the next message that is sent; empty for nothing."""
+        shared = self._shared
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shared)), default=0))
         return f"I ran this myself, in the workspace:\n{fence}\n{shared}\n{fence}" if shared else ""
+
+    def forget_shared(self) -> None:
+        """A message that brings it was sent: one that a hook kept back brings nothing yet."""
+        self._shared = ""
 
     async def _run(self, line: str, folder: Path, kept: list[str]) -> int:
         reading, writing = os.pipe()

@@ -169,13 +169,13 @@ class Session:
         """Whether the message still waited; then it is gone, and never sent."""
         return await self._queue.take_back(number)
 
-    async def send_queued(self) -> Rest | None:
+    async def send_queued(self, brings: str = "") -> Rest | None:
         """Start a turn with the oldest queued message; None, and nothing is done, when none waits.
 
         Raises:
             UsageError: questions are open.
         """
-        return await self._turns.send_queued()
+        return await self._turns.send_queued(brings)
 
     async def continue_turn(self) -> Rest:
         """Ask the model again where its request is all that is open, or go on after a limit or a stop.

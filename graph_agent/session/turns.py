@@ -62,7 +62,7 @@ class Turns:
         async with self.queue.sending(number):
             return await self._send_kept(position, number, text, brings)
 
-    async def send_queued(self) -> Rest | None:
+    async def send_queued(self, brings: str = "") -> Rest | None:
         """See `Session.send_queued`."""
         async with self.queue.oldest() as oldest:
             if oldest is None:
@@ -71,7 +71,7 @@ class Turns:
             position = await self.parts.run.position()
             if position.open_nodes != ("__start__",):
                 number, text = oldest
-                return await self._send_kept(await self.ready(), number, text)
+                return await self._send_kept(await self.ready(), number, text, brings)
         # The last life died between storing a message and taking it in: that one goes first, and whole.
         return await self.continue_turn()
 

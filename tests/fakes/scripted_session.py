@@ -110,7 +110,7 @@ class ScriptedSession:
         self._note("take back", self._queue.get(number, ""))
         return self._queue.pop(number, None) is not None
 
-    async def send_queued(self) -> Rest | None:
+    async def send_queued(self, brings: str = "") -> Rest | None:
         return await self.send(self._queue.pop(min(self._queue))) if self._queue else None
 
     async def continue_turn(self) -> Rest:

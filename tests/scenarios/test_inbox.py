@@ -12,6 +12,8 @@ from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.command import Command, until
 from tests.scenarios.stage import Stage
 
+_SHARED = "```\n$ echo of my own\nof my own\n```"
+
 
 def _said(server: FakeOpenAI) -> list[str]:
     return [message["content"] for message in server.bodies[-1]["messages"] if message["role"] == "user"]
@@ -65,18 +67,25 @@ def test_what_is_typed_while_a_turn_runs_survives_a_kill_and_is_sent_next_but_fo
     assert (_said(server), server.faults) == (["go", "good night", "Say goodbye to me."], [])
 
 
-def test_a_message_typed_while_a_turn_runs_is_sent_when_it_ends(tmp_path: Path) -> None:
+def test_a_message_typed_while_a_turn_runs_is_sent_when_it_ends_with_what_was_shared_before_it(
+    tmp_path: Path,
+) -> None:
     with FakeOpenAI([TXT("a slow one", pace_s=0.5), TXT("the next one")], strict=True) as server:
         command = Command(tmp_path, server.base_url)
         chat = PtyProgram(["-m", "graph_agent", "chat", "go"], command.workspace, command.env)
         until(lambda: len(server.bodies) == 1)
+        chat.enters("!echo of my own")
+        chat.sees("after this turn: !echo")
+        chat.enters("/share")
+        chat.sees("after this turn: /share")
         chat.enters("more")
         chat.sees("queued: more")
         chat.sees("the next one")
         chat.types("\x04")
         code = chat.ends()
 
-    assert (code, _said(server)) == (0, ["go", "more"])
+    said, more = _said(server)
+    assert (code, said, more) == (0, "go", f"more\n\nI ran this myself, in the workspace:\n{_SHARED}")
 
 
 async def test_a_life_that_ends_before_it_could_mark_a_message_as_taken_does_not_send_it_twice(

@@ -104,10 +104,12 @@ async def test_what_it_leaves_running_goes_on_and_keeps_nobody_waiting(chat: _Ch
 
 async def test_the_model_hears_of_it_only_when_it_is_shared_and_once(chat: _Chat) -> None:
     await chat.says("echo '```'; false")
-    before = chat.programs.take_shared()
+    before = chat.programs.shared
     chat.programs.share()
 
-    shared = [chat.programs.take_shared(), chat.programs.take_shared()]
+    shared = [chat.programs.shared]
+    chat.programs.forget_shared()
+    shared.append(chat.programs.shared)
 
     assert (before, shared) == (
         "",
@@ -120,7 +122,7 @@ async def test_of_a_long_output_the_end_is_shared(chat: _Chat) -> None:
     await chat.says("seq 20000")
     chat.programs.share()
 
-    shared = chat.programs.take_shared()
+    shared = chat.programs.shared
 
     assert ("characters left out]" in shared, shared.endswith("19999\n20000\n```"), len(shared) < 31_000) == (
         True,

@@ -170,7 +170,7 @@ async def test_a_shell_line_runs_in_the_workspace_and_is_shared_on_wish(tmp_path
     await talk.slash.run("/share")
 
     assert said.startswith("here\n")
-    assert "$ ls\nhere\n" in talk.slash.programs.take_shared()
+    assert "$ ls\nhere\n" in talk.slash.programs.shared
 
 
 async def test_a_message_is_written_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
