@@ -25,7 +25,7 @@ class Meanwhile:
         self._entered: list[int | str] = []
         """Numbers of queued messages, and commands as they were typed; oldest first."""
         self._typed_as: dict[int, str] = {}
-        """What was typed for a message whose words are others."""
+        """What was typed for each of these messages: the words of a command's are others."""
         self._turn = asyncio.Lock()
         """Lines are taken in one by one, however long each takes."""
         self.first = ""
@@ -61,9 +61,9 @@ class Meanwhile:
                 newest = self._entered.pop()
                 if isinstance(newest, str):
                     return self._taken_back(newest)
-                text = dict(await session.queued()).get(newest, "")
+                line = self._typed_as.pop(newest, "")
                 if await session.take_back(newest):
-                    return self._taken_back(self._typed_as.pop(newest, text))
+                    return self._taken_back(line)
             # What an earlier life queued.
             for number, text in reversed(await session.queued()):
                 if await session.take_back(number):
@@ -93,8 +93,8 @@ class Meanwhile:
     async def _queue(self, session: Conversation, message: str, line: str) -> None:
         number = await session.queue(message)
         self._entered.append(number)
-        if message != line:
-            self._typed_as[number] = line
+        # The number of one that was taken back, or that a hook kept back, is given again.
+        self._typed_as[number] = line
 
     async def _meant(self, session: Conversation, line: str) -> str | None:
         """The message that a line stands for; None where it is a command of the chat."""

@@ -45,7 +45,7 @@ def check_call(
             facts = _foreign_facts(name, arguments, mode, setting)
         else:
             origin = registry.origin(tool.name)
-            usable = _usable(tool, arguments, is_foreign=origin != "builtin")
+            usable = _usable(tool, arguments, is_ours=origin == "builtin")
             facts = call_facts(tool, usable, scope, setting, origin)
     except PathRefused as error:
         return Checked(Decision("deny", "unusable path", str(error)), None)
@@ -59,7 +59,7 @@ def _tool_named(name: str, registry: ToolRegistry) -> BaseTool | None:
     return next((tool for tool in registry if tool.rule_name and tool.rule_name.casefold() == name), None)
 
 
-def _usable(tool: BaseTool, arguments: Mapping[str, Any], *, is_foreign: bool) -> dict[str, Any]:
+def _usable(tool: BaseTool, arguments: Mapping[str, Any], *, is_ours: bool) -> dict[str, Any]:
     """The arguments as rules see them. What a tool of ours says of them beyond that is for whoever runs it."""
     fields = tool.args_schema.model_fields
     named = {
@@ -67,7 +67,7 @@ def _usable(tool: BaseTool, arguments: Mapping[str, Any], *, is_foreign: bool) -
         for key, value in arguments.items()
     }
     usable = parsed(tool, named)
-    if is_foreign and (objection := tool.validate(usable)):
+    if not is_ours and (objection := tool.validate(usable)):
         raise BadArguments(objection)
     return usable
 

@@ -108,6 +108,8 @@ class ScriptedSession:
 
     async def take_back(self, number: int) -> bool:
         self._note("take back", self._queue.get(number, ""))
+        # As in the inbox, the newest number is free again.
+        self._last_number -= number == self._last_number
         return self._queue.pop(number, None) is not None
 
     async def send_queued(self, brings: str = "") -> Rest | None:
