@@ -54,5 +54,5 @@ def _no_command(name: str, own: Iterable[str]) -> str:
     if name in COMMANDS:
         return f"/{name} is a command of the chat; `run` takes options (`run --help`) and commands of your own"
     near = nearest(name, own)
-    meant = f"did you mean {near}? " if near else ""
-    return f"/{name} is no command of yours; {meant}A line that begins with a blank is sent as it stands"
+    way = f"did you mean {near}? A" if near else "a"
+    return f"/{name} is no command of yours; {way} line that begins with a blank is sent as it stands"

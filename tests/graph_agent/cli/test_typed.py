@@ -42,7 +42,7 @@ def test_a_line_that_is_a_command_of_ones_own_stands_for_its_message(
     [
         ("/reviews a.py", r"no command of yours; did you mean /review\? A line that begins with a blank is sent"),
         ("/model gpt-9", "/model is a command of the chat"),
-        ("/", "/ is no command of yours"),
+        ("/", "/ is no command of yours; a line that begins with a blank is sent"),
     ],
 )
 def test_a_command_that_is_none_is_not_sent_to_the_model(commands: Path, text: str, told: str) -> None:
