@@ -67,6 +67,10 @@ def _read(chat: "pexpect.spawn[str]") -> bytes:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        picture = draw(lines_of(play(Path(folder))), _COLUMNS)
+    place = Path(tempfile.gettempdir()) / "demo"  # the same in every picture
+    place.mkdir()
+    try:
+        picture = draw(lines_of(play(place)), _COLUMNS)
         (_ROOT / "docs" / "session.svg").write_text(picture, encoding="utf-8")
+    finally:
+        shutil.rmtree(place)
