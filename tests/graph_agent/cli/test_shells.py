@@ -50,6 +50,26 @@ def test_bash_asks_this_program_and_evaluates_nothing_of_what_comes_back(home: P
     assert not (home / "pwned").exists()
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_offers_what_the_installed_script_asks_this_program_for(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = home / "graph-agent"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={_ROOT} exec {sys.executable} -m graph_agent "$@"\n')
+    program.chmod(0o700)
+    (home / "a file").touch()
+    monkeypatch.setenv("PATH", str(home), prepend=":")
+    install_script("fish")
+
+    def ask(line: str) -> list[str]:
+        words = ["fish", "-c", f"complete -C '{line}'"]
+        shown = subprocess.run(words, cwd=home, capture_output=True, text=True, check=True).stdout
+        return [offer.partition("\t")[0] for offer in shown.splitlines()]
+
+    assert ask("graph-agent run --output str") == ["stream-json"]
+    assert ask("graph-agent threads import a") == ["a file"]
+
+
 @pytest.mark.parametrize("shell", sorted(SHELLS))
 def test_each_script_is_one_its_shell_can_read(tmp_path: Path, shell: str) -> None:
     if shutil.which(shell) is None:
