@@ -40,7 +40,7 @@ def test_a_file_with_the_size_of_a_known_one_and_another_content_is_refused(
 
 
 def test_without_the_runtime_nothing_is_taken(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"pip install 'graph-agent\[local\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[local\]' in the checkout"):
         examine_file(str(write_gguf(tmp_path / "tiny.gguf")))
 
 

@@ -48,7 +48,7 @@ def test_a_decision_is_recorded_once_and_the_second_exits_with_1(rows: Rows) -> 
     told = text_of(rows, "recover")
     assert f"decided: cancel by {by}; its thread has not taken it in" in told
     assert "Decide with" not in told
-    assert told.endswith("if none has: graph-agent resume t1\n")
+    assert told.endswith("\ngo on with: graph-agent resume t1\n")
 
 
 def test_a_call_id_of_several_threads_is_printed_as_it_is_accepted(rows: Rows) -> None:

@@ -99,7 +99,7 @@ def test_what_the_runtime_refuses_is_a_failure_of_the_model(
 def test_a_missing_runtime_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
 
-    with pytest.raises(ModelError, match=r"pip install 'graph-agent\[local\]'"):
+    with pytest.raises(ModelError, match=r"pip install '\.\[local\]' in the checkout"):
         LlamaRuntime(Path("a.gguf"), 512).generate(Ask([], 9), lambda _: False)
 
 
