@@ -222,7 +222,7 @@ class Chat:
         await self._enter(session, visit)
 
     async def _sent_queued(self, session: Conversation) -> bool:
-        """Send the oldest message typed while a turn ran; a failed or stopped turn leaves the others waiting."""
+        """Send the oldest message typed while a turn ran; false where none was there and none came meanwhile."""
         self._tells_sent = True
         try:
             sent = await self._turning.run(session, session.send_queued(self._programs.shared))
@@ -233,7 +233,7 @@ class Chat:
             self._tells_sent = False
         if sent is not None:
             self._rested(await self._settling.settled(session, sent))
-        return sent is not None
+        return sent is not None or self._turning.was_spoken_to
 
     def _rested(self, rest: Rest) -> None:
         """Say how a turn ended, where that is not plain to see."""

@@ -36,6 +36,8 @@ class Turning:
         """What was typed while turns ran."""
         self.goes_on = False
         """Whether something was entered after the last turn had been stopped."""
+        self.was_spoken_to = False
+        """Whether something was entered while the last turn ran, or while there was none to run."""
         self._is_taking_back = False
 
     def tell(self, number: int, event: Event) -> None:
@@ -46,13 +48,14 @@ class Turning:
         """Run until the graph rests; what is typed meanwhile waits."""
         self.running = running = asyncio.create_task(work)
         stopping: list[asyncio.Task[Rest]] = []
-        self.goes_on = False
+        self.goes_on = self.was_spoken_to = False
         entering: list[asyncio.Task[None]] = []
         story = self._story
 
         def enter(line: str) -> bool:
             if line.strip():
                 self.goes_on = bool(stopping)
+                self.was_spoken_to = True
                 entering.append(asyncio.create_task(self.meanwhile.enter(session, line)))
             return True
 

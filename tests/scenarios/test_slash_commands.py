@@ -125,6 +125,24 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
     assert asked == ["say something", "go on"]
 
 
+def test_lines_typed_in_one_breath_are_all_taken_in_their_order_and_none_waits_for_the_next(tmp_path: Path) -> None:
+    with FakeOpenAI([TXT("first answer"), TXT("second answer")], strict=True, models=["tiny"]) as server:
+        environment = {**_environment(tmp_path, server.base_url), "GRAPH_AGENT_MODEL": "tiny"}
+        chat = PtyProgram(["-m", "graph_agent", "chat"], _workspace(tmp_path), environment)
+        chat.sees("> ")
+        chat.enters("say something")
+        chat.sees("first answer")
+        chat.sees("> ")
+
+        chat.types_at_once("/todo\r/mode plan\rgo on\r/mode acceptEdits\r")
+        chat.sees("mode: plan")
+        chat.sees("second answer")
+        chat.sees("mode: acceptEdits")
+        chat.enters("/quit")
+
+        assert chat.ends() == 0
+
+
 @pytest.mark.parametrize("answer", ["\r", "1\r"])
 def test_a_chat_without_a_named_model_never_fails_for_it(tmp_path: Path, answer: str) -> None:
     with FakeOpenAI([TXT("hello")], models=["tiny", "huge"]) as server:
