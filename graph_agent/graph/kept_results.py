@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["shown_before", "shown_by"]
 
-_SHOWN = "shown"
+_SHOWN, _PATH = "shown", "path"
 
 
 def shown_by(call: ToolCallInfo) -> dict[str, Any]:
@@ -26,8 +26,13 @@ def shown_by(call: ToolCallInfo) -> dict[str, Any]:
 
 
 def shown_before(messages: "Sequence[AnyMessage]", call: ToolCallInfo) -> list[dict[str, Any]]:
-    """What results before this call show of the paths it names; nothing for a model that does not look back."""
+    """What results before this call show of the paths it names, each once; nothing for a model that looks not back.
+
+    Where a call says of what it reads another part than a result showed, that result is left out: with the task all
+    this is stored, and a file may be read in hundreds of parts.
+    """
     paths = call.get("paths", ())
+    part = {key: value for key, value in call["arguments"].items() if key != _PATH}
     if call.get("kind") != "readonly" or not paths or messages[-1].response_metadata.get(WANTS_WHOLE):
         return []
     noted = [
@@ -35,5 +40,10 @@ def shown_before(messages: "Sequence[AnyMessage]", call: ToolCallInfo) -> list[d
         for message in messages
         if _SHOWN in message.additional_kwargs and not message.response_metadata.get(SHORTENED)
     ]
-    # A conversation may have been brought from elsewhere: then anything can stand there.
-    return [shown for shown in noted if isinstance(shown, dict) and shown.get("path") in paths]
+    kept: list[dict[str, Any]] = []
+    for shown in noted:
+        # A conversation may have been brought from elsewhere: then anything can stand there.
+        is_of_it = isinstance(shown, dict) and shown.get(_PATH) in paths
+        if is_of_it and shown not in kept and all(shown.get(key, value) == value for key, value in part.items()):
+            kept.append(shown)
+    return kept

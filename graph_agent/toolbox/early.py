@@ -127,14 +127,21 @@ class ReadingToolbox(GraphToolbox):
 
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """See the port."""
-        # What was read ahead is whole; a call about what the model has before it already is answered anew, shortly.
-        found = await self._taken(call, scope) if call["tool_name"] in _READS and not scope.shown else None
-        # Read before it was known how many calls share the room: then it is read again, and cut.
-        if found is None or len(found.outcome.output) > self.room_for(scope):
+        found = await self._taken(call, scope) if call["tool_name"] in _READS else None
+        if found is None or not self._is_fit(found.outcome, scope):
             return await super().run(call, scope)
         for state in found.noted:
             await self._states.set(*state)
         return found.outcome
+
+    def _is_fit(self, outcome: Outcome, scope: Scope) -> bool:
+        """Whether it is what a run would give now that it is known what stands before the model, and beside it.
+
+        What read ahead is whole; what the model has before it already is answered shortly, and what is more than
+        this call's share of the room is cut.
+        """
+        is_repeated = outcome.metadata.get("shown") in scope.shown
+        return not is_repeated and len(outcome.output) <= self.room_for(scope)
 
     async def _taken(self, call: ToolCallInfo, scope: Scope) -> _Found | None:
         """What was read ahead for this call, once."""

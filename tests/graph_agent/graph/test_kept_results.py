@@ -10,7 +10,14 @@ _SHOWN = {"path": "/w/a", "sha256": "1", "offset": 1}
 
 
 def _call(**more: Any) -> ToolCallInfo:
-    call: Any = {"call_id": "c2", "status": "success", "kind": "readonly", "paths": ["/w/a"], **more}
+    call: Any = {
+        "call_id": "c2",
+        "status": "success",
+        "kind": "readonly",
+        "paths": ["/w/a"],
+        "arguments": {},
+        **more,
+    }
     return call  # type: ignore[no-any-return]  # what else a record has plays no part
 
 
@@ -46,9 +53,11 @@ def test_a_message_notes_what_a_whole_result_shows(call: ToolCallInfo, noted: di
         (_talk(asks={WANTS_WHOLE: True}), _call(), []),
         (_talk("brought from elsewhere"), _call(), []),
         (_talk(None), _call(), []),
+        (_talk() + _talk(), _call(arguments={"path": "a", "offset": 1, "colour": "red"}), [_SHOWN]),
+        (_talk(), _call(arguments={"path": "a", "offset": 2}), []),
     ],
 )
-def test_only_what_stands_whole_before_a_model_that_looks_back_was_shown(
+def test_only_that_part_which_stands_whole_before_a_model_that_looks_back_was_shown(
     talk: list[AnyMessage], call: ToolCallInfo, shown: list[dict[str, Any]]
 ) -> None:
     assert shown_before(talk, call) == shown

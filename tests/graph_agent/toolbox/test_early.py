@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,20 @@ async def test_a_read_of_the_finished_reply_has_been_made_while_it_arrived_and_i
     noted_before = await reply.noted()
     assert [await reply.is_read_early(), await reply.is_read_early()] == [True, False]
     assert (noted_before, await reply.noted() is None) == (None, False)
+
+
+async def test_a_read_ahead_counts_unless_the_model_has_the_very_same_before_it(tmp_path: Path) -> None:
+    is_early = []
+    for digest in ("another's", hashlib.sha256(b"early\n").hexdigest()):
+        reply = Reply(tmp_path / digest)
+        plan = await reply.world.plan(READ[0], **READ[1])
+        shown = {"path": str(reply.file.resolve()), "sha256": digest, "offset": 1, "limit": 2000}
+        await reply.arrives(READ)
+        call = call_of(plan.tool_name, plan.arguments)
+        outcome = await reply.box.run(call, Scope("t1", "default", shown=(shown,)))
+        is_early.append("early" in outcome.output)
+
+    assert is_early == [True, False]
 
 
 async def test_a_read_that_the_finished_reply_does_not_hold_leaves_no_trace(tmp_path: Path) -> None:
