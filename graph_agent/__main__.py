@@ -37,6 +37,9 @@ def main() -> int:
 
     # While modules are loaded nothing is at stake, and an exception would pass through code that is not ours.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    from graph_agent.cli.garbage import search_little  # noqa: PLC0415 - as above
+
+    search_little()
     from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - as above
 
     return run_command_line()

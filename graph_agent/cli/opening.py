@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from graph_agent.cli.garbage import search_from_now_on
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,4 +88,5 @@ async def open_target(target: Target, bus: "EventBus") -> "Conversation":
     session = await app.open_session(
         workspace=target.workspace, thread_id=target.thread_id, flags=target.flags, bus=bus
     )
+    search_from_now_on()
     return cast("Conversation", session)
