@@ -91,7 +91,7 @@ class ModelSettings(Section):
     fallback: tuple[str, ...] = ()
     """Profiles or models to ask, in this order, while this one cannot be reached or is too busy."""
     timeout_s: float = Field(default=300.0, gt=0)
-    """Longest silence of the endpoint within one request."""
+    """Longest wait for the next part of a reply; what only keeps the connection open is none."""
     connect_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for a connection."""
     context_window: int | None = Field(default=None, gt=0)

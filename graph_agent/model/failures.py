@@ -29,6 +29,7 @@ __all__ = [
     "Place",
     "ReplyFailed",
     "ServerSaid",
+    "SilentReply",
     "Unavailable",
     "diagnose",
 ]
@@ -40,6 +41,10 @@ class ReplyFailed(Exception):
 
 class BrokenReply(ReplyFailed):
     """The answer ended before it was whole, or cannot be read."""
+
+
+class SilentReply(BrokenReply):
+    """Nothing of the answer came for too long, though the connection stands; says for how long."""
 
 
 class EmptyReply(ReplyFailed):
@@ -143,6 +148,9 @@ def _unusable(error: openai.APIError | ReplyFailed, place: Place) -> Failure:
     match error:
         case ServerSaid(body=body):
             return _refused(_status_in(body), _said(body), place, {})
+        case SilentReply():
+            hint = "at most signs of life; timeout_s under [model] allows longer"
+            return Failure("busy", f"{place.url} sent no part of a reply for {error}, {hint}.")
         case EmptyReply():
             return Failure("empty", f"The model gave an empty reply ({error}).")
         case NotAnApi():

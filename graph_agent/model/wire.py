@@ -6,7 +6,8 @@ servers other than OpenAI's send: calls without an index, reasoning, arguments t
 
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -19,6 +20,7 @@ from graph_agent.model.dialect import Dialect
 from graph_agent.model.encoded import EncodedMessages, encoded
 from graph_agent.model.events import payloads_of
 from graph_agent.model.failures import BrokenReply
+from graph_agent.model.silence import unless_silent
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -41,6 +43,7 @@ class Wire(ChatOpenAI):
     _encoded: EncodedMessages | None = PrivateAttr(default=None)
     _around: "tuple[Sequence[Mapping[str, Any]], Dialect, dict[str, Any], bytes] | None" = PrivateAttr(default=None)
     """What is beside the messages of the last request, as value and as bytes, for these tools and this dialect."""
+    _silence_s: float = PrivateAttr(default=300.0)
 
     def request_body(
         self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], dialect: Dialect
@@ -61,6 +64,7 @@ class Wire(ChatOpenAI):
         Raises:
             openai.APIError: the endpoint could not be reached or answered with an error status.
             BrokenReply: the connection broke while the answer arrived.
+            SilentReply: nothing of the answer arrived for too long, whatever else keeps the connection open.
             NotAnApi: a web page answered.
         """
         # Not `chat.completions.create`: it would walk every message of the history against its type declarations
@@ -70,8 +74,9 @@ class Wire(ChatOpenAI):
         )
         try:
             content_type = str(response.headers.get("content-type", "")).lower()
-            async for payload in payloads_of(_blocks(response), content_type):
-                yield payload
+            async with aclosing(unless_silent(_blocks(response), self._silence_s)) as blocks:
+                async for payload in payloads_of(blocks, content_type):
+                    yield payload
         finally:
             await response.close()
 
@@ -110,7 +115,7 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
     async def key() -> str:
         return secret
 
-    return Wire(
+    wire = Wire(
         model=name,
         base_url=model.endpoint,
         # As a coroutine function: with a plain key ChatOpenAI would set up a second, blocking client.
@@ -125,6 +130,8 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
         use_responses_api=False,
         stream_usage=False,
     )
+    wire._silence_s = model.timeout_s  # noqa: SLF001 -- its constructor takes fields of the request only
+    return wire
 
 
 def _send_back(kept: Mapping[str, Any], sent: dict[str, Any], dialect: Dialect) -> None:
@@ -167,7 +174,7 @@ def _client_through_proxies(**options: Any) -> openai.DefaultAsyncHttpxClient:
         ) from error
 
 
-async def _blocks(response: Any) -> AsyncIterator[bytes]:
+async def _blocks(response: Any) -> AsyncGenerator[bytes, None]:
     broken: Exception | None = None
     try:
         async for block in response.iter_bytes():

@@ -287,6 +287,16 @@ async def test_a_silent_server_is_a_time_out_that_is_retried() -> None:
     assert "did not answer in time" in asking.texts("retry")
 
 
+async def test_a_server_that_only_keeps_the_connection_open_is_a_time_out_that_is_retried() -> None:
+    pings = SSE([{"content": "half"}, *["RAW \n: ping\n\n"] * 99], pace_s=0.1)
+    with FakeOpenAI([pings, TXT("ok")]) as server:
+        asking = Asking(server, timeout_s=0.4)
+        reply = await asking.reply()
+
+    assert (reply.text, len(server.requests)) == ("ok", 2)
+    assert "sent no part of a reply for 0.4 s" in asking.texts("retry")
+
+
 @pytest.mark.parametrize("done", [True, False])
 async def test_a_whole_reply_is_taken_though_its_stream_stays_open(done: bool) -> None:
     with FakeOpenAI([TXT("hello", linger_s=9.0, done=done)]) as server:
