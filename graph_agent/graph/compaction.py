@@ -48,6 +48,8 @@ class Weighed(NamedTuple):
 
     size: Size
     window: Window
+    said: Window
+    """Without regard to what the model refused."""
 
     def is_hopeless(self, done: int) -> bool:
         """Whether it is too long whatever is done, after so many compactions since the last reply.
@@ -86,12 +88,9 @@ class Compaction:
         """The next request, and the window it should fit."""
         context = state.get("context") or {}
         size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), self.known)
-        window = await self.window_of(size.total)
+        said = await self.window_of(size.total)
         learned = learned_from(context, self.model.label)
-        if learned is not None and learned.tokens < window.tokens:
-            # What the model itself refused is more than anybody says; the room for a reply was taken off there.
-            window = replace(window, tokens=learned.tokens, reserve=0)
-        return Weighed(size, window)
+        return Weighed(size, said if learned is None else learned.within(said), said)
 
     def relearned(self, state: "AgentState", taken: int) -> dict[str, Any] | None:
         """The state's `context` after a request of so many tokens was answered; None: it stays as it is."""
@@ -107,7 +106,7 @@ class Compaction:
 
         `done` is how many compactions there were since the last reply.
         """
-        size, window = weighed
+        size, window, _ = weighed
         allowed = allowance_of(size, window)
         if size.estimated <= allowed.limit or done >= MOST_IN_A_ROW:
             return None
@@ -118,7 +117,7 @@ class Compaction:
         self, state: "AgentState", thread_id: str, request: ModelRequest, overflow: ContextOverflow
     ) -> Smaller | None:
         """What makes a request shorter that the model refused as too long; None where nothing makes it shorter."""
-        size, window = await self.weigh(state, request)
+        size, window, said = await self.weigh(state, request)
         refused = int(size.total * _OVERFLOWED)
         tokens = max(min(refused, window.tokens, overflow.most_tokens or refused), _LEAST_WINDOW)
         window = replace(window, tokens=tokens, reserve=0)
@@ -128,12 +127,12 @@ class Compaction:
         if smaller is None:
             return None
         known = learned_from(smaller.context, self.model.label) or LearnedWindow(self.model.label, 0)
-        learned = known.after_refusal(size.total, tokens, is_told=overflow.most_tokens is not None)
+        learned = known.after_refusal(size.total, tokens, said, overflow.most_tokens)
         return replace(smaller, context={**smaller.context, "learned": learned.as_state()})
 
     async def by_hand(self, state: "AgentState", thread_id: str, request: ModelRequest) -> Smaller | None:
         """What the user asked for makes the conversation shorter; None where there is nothing to gain."""
-        size, window = await self.weigh(state, request)
+        size, window, _ = await self.weigh(state, request)
         goal = min(allowance_of(size, window).goal, sum(size.messages) // _BY_HAND)
         return await self._compact(_Work(state, thread_id, request, size, window), goal)
 

@@ -39,13 +39,17 @@ class Summarising(ScriptedModel):
         self.summaries: list[ModelRequest] = []
         self.takes = 1_000_000
         self.refused: list[int] = []
+        self.limit_named: int | None = None
+        """The limit that a refusal names."""
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         require_valid(request.messages)  # type: ignore[arg-type]  # the port names the base type
         size = estimate_request_tokens(request.messages, request.tools)
         if size > self.takes:
             self.refused.append(size)
-            raise ContextOverflow("too long for the model: use a larger one")
+            overflow = ContextOverflow("too long for the model: use a larger one")
+            overflow.most_tokens = self.limit_named
+            raise overflow
         if request.tools:
             return await super().reply(request, on_delta)
         self.summaries.append(request)

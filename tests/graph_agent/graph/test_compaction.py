@@ -96,21 +96,40 @@ async def test_a_refusal_as_too_long_is_followed_by_smaller_requests_and_is_reme
     assert (len(model.refused), max(sizes(model.requests)) <= 3_000) == (3, True)
 
 
-async def test_one_refusal_that_nothing_confirms_does_not_make_a_thread_small_for_good(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [None, 600])
+@pytest.mark.parametrize("window", [Window(), Window(64_000, "set")])
+async def test_one_refusal_that_nothing_confirms_does_not_make_a_thread_small_for_good(
+    tmp_path: Path, named: int | None, window: Window
+) -> None:
     model = Summarising(*work(30, 2))
-    stage = Stage(tmp_path / "a.db", model, Bulky())
+    stage = Stage(tmp_path / "a.db", model, Bulky(), window=window)
     await play(stage, 2)
-    model.takes = 0
+    model.takes, model.limit_named = 0, named
     async with stage.life() as session:
-        await session.send("an error of the provider")
+        await session.send("an error of the provider " * 100)
     refused, model.takes = len(model.refused), 1_000_000
 
     async with stage.life() as session:
-        for turn in range(26):
-            await session.send(f"please do thing {turn}")
+        ends = [(await session.send(f"please do thing {turn}")).status for turn in range(26)]
 
-    assert (refused, len(model.refused)) == (3, 3)
+    assert (ends, refused, len(model.refused)) == (["done"] * 26, 3, 3)
     assert max(sizes(model.requests)) > 2 * model.refused[0]
+
+
+async def test_a_window_that_the_user_sets_anew_goes_before_what_was_refused_until_it_is_refused_again(
+    tmp_path: Path,
+) -> None:
+    model = Summarising(*work(12, 2))
+    model.takes = model.limit_named = 3_000
+    small = Stage(tmp_path / "a.db", model, Bulky(), window=Window(20_000, "set"))
+    await play(small, 8)
+    refused, model.takes = len(model.refused), 30_000
+    large = Stage(small.database, model, Bulky(), window=Window(30_000, "set"))
+
+    await play(large, 4)
+
+    assert len(model.refused) == refused
+    assert max(sizes(model.requests)) > 4_000
 
 
 async def test_a_model_that_refuses_everything_ends_the_turn_after_few_requests(tmp_path: Path) -> None:

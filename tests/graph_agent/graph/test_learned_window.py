@@ -1,12 +1,25 @@
 from graph_agent.graph.learned_window import LearnedWindow, learned_from
+from graph_agent.ports.window import Window
 
-FIRST = LearnedWindow("m", 0).after_refusal(3_000, 2_700, is_told=False)
+FIRST = LearnedWindow("m", 0).after_refusal(3_000, 2_700, Window())
 
 
-def test_a_limit_that_the_model_named_stays() -> None:
-    told = LearnedWindow("m", 0).after_refusal(3_000, 2_900, is_told=True)
+def test_a_limit_that_the_model_named_stays_once_it_is_named_again() -> None:
+    first = LearnedWindow("m", 0).after_refusal(9_000, 2_900, Window(), 2_900)
+    other, again = (first.after_refusal(3_100, named, Window(), named) for named in (2_800, 2_900))
 
-    assert told.after_reply(2_800) == told == LearnedWindow("m", 2_900, 3_000)
+    assert (first.after_reply(2_800).tokens, other.is_sure) == (int(2_900 * 1.25), False)
+    assert again.after_reply(2_800) == again == LearnedWindow("m", 2_900, 3_100, is_sure=True, named=2_900)
+
+
+def test_what_settings_or_endpoint_say_anew_goes_before_it() -> None:
+    learned = LearnedWindow("m", 0).after_refusal(3_000, 2_700, Window(8_000, "endpoint"))
+    same, unasked = Window(8_000, "endpoint"), Window(9_000, "table")
+
+    assert [learned.within(said).tokens for said in (same, unasked, Window(2_000))] == [2_700, 2_700, 2_000]
+    assert learned.within(Window(8_001, "set")) == Window(8_001, "set")
+    assert FIRST.within(Window(8_000, "table")) == Window(2_700, "assumed", reserve=0)
+    assert FIRST.within(Window(8_000, "set")) == Window(8_000, "set")
 
 
 def test_a_refusal_without_a_limit_loses_its_hold_with_every_request_taken_close_to_it() -> None:
@@ -16,7 +29,7 @@ def test_a_refusal_without_a_limit_loses_its_hold_with_every_request_taken_close
 
 
 def test_a_second_refusal_at_about_the_same_size_is_believed_and_one_at_another_is_not() -> None:
-    near, far = FIRST.after_refusal(4_400, 3_960, is_told=False), FIRST.after_refusal(9_000, 8_100, is_told=False)
+    near, far = FIRST.after_refusal(4_400, 3_960, Window()), FIRST.after_refusal(9_000, 8_100, Window())
 
     assert (near.is_sure, near.after_reply(3_900)) == (True, near)
     assert (far.is_sure, far.tokens) == (False, 8_100)
