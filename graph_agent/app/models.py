@@ -1,6 +1,8 @@
 """Opens the model that the settings name, and notes with the thread when another one is chosen."""
 
+import asyncio
 import contextlib
+import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,6 +47,7 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
     """
     choice = choose_model(settings)
     if choice.kind == "offline":
+        await _load("graph_agent.model.offline")
         from graph_agent.model.offline import OfflineModel  # noqa: PLC0415 - no model waits for the others
 
         return OfflineModel(choice.obstacle)
@@ -53,12 +56,15 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
 
         return MadeModel(settings.model.factory)
     if choice.kind == "local":
+        await _load("graph_agent.model.local")
         return _local(settings.model)
+    await _load("graph_agent.model.endpoint")
     from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - as above
 
     image = partial(_image, FileBlobs(blob_dir(settings.database)))
     tries = {} if most_tries is None else {"most_tries": most_tries}
-    model = EndpointModel(settings, rendered=as_prompt_text, image=image, **tries)
+    # Its certificates alone take 20 ms to read.
+    model = await asyncio.to_thread(EndpointModel, settings, rendered=as_prompt_text, image=image, **tries)
     if not may_choose_later:
         try:
             with contextlib.suppress(ModelError):
@@ -67,6 +73,11 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
             await model.close()
             raise
     return model
+
+
+async def _load(module: str) -> None:
+    """In a thread: meanwhile keys that are typed reach the screen."""
+    await asyncio.to_thread(importlib.import_module, module)
 
 
 def _image(blobs: FileBlobs, reference: str) -> bytes | None:
