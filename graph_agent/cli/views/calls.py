@@ -64,7 +64,11 @@ def call_name(thread_id: str, call_id: str, shared: frozenset[str]) -> str:
 
 
 def call_table(
-    calls: Sequence[CallView], shared: frozenset[str], *, workspaces: Mapping[str, str] | None = None
+    calls: Sequence[CallView],
+    shared: frozenset[str],
+    *,
+    workspaces: Mapping[str, str] | None = None,
+    indent: int = 0,
 ) -> Iterator[str]:
     """The calls, one a line, with ids that commands accept.
 
@@ -86,7 +90,7 @@ def call_table(
     headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", *place_heading, "ABOUT")
     threads = ("THREAD",) if has_threads else ()
     rows = [row(view) for view in calls]
-    return table((*threads, *headings), rows, place="WORKSPACE", leading=len(threads) + 2)
+    return table((*threads, *headings), rows, place="WORKSPACE", leading=len(threads) + 2, indent=indent)
 
 
 def _columns(view: CallView) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from graph_agent.ports.spending import told_usage
 __all__ = ["inspect_state", "piece_of"]
 
 _LAST_MESSAGES = 6
+_INDENT = 2
 _OWN_SECTIONS = ("messages", "calls", "usage", "todo")
 
 
@@ -135,7 +136,7 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
     )
     yield from _section("tasks", _task_lines(found, full=full))
     yield from _section("pending writes", _write_lines(found, full=full))
-    yield from _section("calls", call_table(found.calls, shared) if found.calls else iter(()))
+    yield from _section("calls", call_table(found.calls, shared, indent=_INDENT) if found.calls else iter(()))
     yield from _section("in the background", _shell_lines(found))
     yield from _section("todo", iter(checklist(todo)))
     yield from _section("values", _value_lines(_other_values(found), _notes(found), full=full))
@@ -163,7 +164,7 @@ def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
         if number == 0:
             yield ""
             yield colored(title, "heading")
-        yield f"  {line}"
+        yield f"{' ' * _INDENT}{line}"
 
 
 def _task_lines(found: Inspection, *, full: bool) -> Iterator[str]:
@@ -211,4 +212,4 @@ def _json(value: Any) -> str:
 
 
 def _cut(line: str) -> str:
-    return clipped(line, (line_width() or 160) - 2)
+    return clipped(line, (line_width() or 160) - _INDENT)

@@ -17,15 +17,17 @@ _LEAST_TO_SAY = 8
 
 
 def table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, place: str = "", leading: int = 2
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, place: str = "", leading: int = 2, indent: int = 0
 ) -> Iterator[str]:
     """Lines of a table; the last column is cut where the screen ends. A cell that is a status gets its colour.
 
     Of the column headed `place`, which holds paths, only the ends are shown where the last one needs the room. On a
-    screen that is too narrow for both, the columns before the last one go, but for the `leading` ones.
+    screen that is too narrow for both, the columns before the last one go, but for the `leading` ones. Who sets the
+    lines in by some columns says so as `indent`.
     """
     cells = [list(headings), *([escape(cell) for cell in row] for row in rows)]
-    room = line_width()
+    width = line_width()
+    room = None if width is None else width - indent
     if room is not None:
         cells = _without_lesser(cells, room, place, leading)
         headings = cells[0]

@@ -3,6 +3,7 @@
 import asyncio
 import difflib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -36,6 +37,7 @@ _LISTED = (
     "wants_answer",
     "argument_aliases",
 )
+_SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)\.(?: |\Z)")
 
 
 def list_tools(mode: str | None, *, as_json: bool) -> None:
@@ -92,8 +94,12 @@ def _yes(is_so: bool) -> str:
 
 
 def _row(tool: KnownTool) -> tuple[str, ...]:
-    about = tool.description.partition("\n")[0].partition(". ")[0].removesuffix(".")
-    return tool.name, tool.risk, tool.kind, tool.origin, _yes(tool.offered), about
+    return tool.name, tool.risk, tool.kind, tool.origin, _yes(tool.offered), _first_sentence(tool.description)
+
+
+def _first_sentence(text: str) -> str:
+    """Without its full stop; that of an abbreviation ("e.g. a preference") ends none."""
+    return _SENTENCE_END.split(text.partition("\n")[0], maxsplit=1)[0]
 
 
 def _lines(tool: KnownTool) -> Iterator[str]:

@@ -110,6 +110,12 @@ def test_the_text_is_literal_and_complete_with_full(path: Path) -> None:
     assert {character for character in shown if not character.isprintable()} <= {"\n"}
 
 
+def test_no_line_is_longer_than_the_screen(path: Path) -> None:
+    lines = run("inspect", "t1", "--db", str(path), COLUMNS="60").stdout.splitlines()
+
+    assert max(map(len, lines)) == 60
+
+
 @pytest.mark.parametrize(
     ("piece", "text"),
     [

@@ -30,6 +30,14 @@ def test_a_tool_is_shown_as_the_model_gets_it(capsys: pytest.CaptureFixture[str]
     assert set(shown["parameters"]["properties"]) == {"path", "depth"}
 
 
+def test_the_table_tells_the_first_sentence_of_each_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    list_tools(None, as_json=False)
+
+    ends = [line.split("  ")[-1] for line in capsys.readouterr().out.splitlines()]
+    assert {"Replace text in a file", "Run a command with bash in the workspace"} <= set(ends)
+    assert "conversations, e.g. a preference" in "".join(ends)
+
+
 def test_an_unknown_tool_and_an_unknown_mode_are_named() -> None:
     with pytest.raises(UsageError, match="there is no tool 'read_fil'; did you mean 'read_file'"):
         show_tool("read_fil", None, as_json=False)
