@@ -32,7 +32,7 @@ class FileChange:
     @property
     def is_empty(self) -> bool:
         """Whether the content is there already."""
-        return self.before.data == self.after
+        return self.before.sha256 == self.diff.after_sha256
 
     @property
     def parted_links(self) -> str:
