@@ -3,7 +3,6 @@
 Links are named, never followed. What is in the files is not looked at here.
 """
 
-import heapq
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +12,10 @@ from typing import NamedTuple
 from tools.context import FilesSearched, ToolContext
 from tools.ignored import IgnoreRules
 from tools.kinds import ToolErrorType
+from tools.newest import FoundFile, Newest
 from tools.paths import PathRefused, ResolvedPath, open_directory
 
 __all__ = [
-    "FoundFile",
     "FoundFolder",
     "Interest",
     "Walk",
@@ -29,15 +28,6 @@ __all__ = [
 
 _NEVER_SEARCHED = ("/proc", "/sys", "/dev")
 _PROGRESS_EVERY = 1_000
-
-
-class FoundFile(NamedTuple):
-    """A file or link below the folder; as plain tuples in a set order they sort newest first."""
-
-    age: int
-    """Negative time of the last change; 0 where nobody looked."""
-    relative: str
-    path: str
 
 
 class FoundFolder(NamedTuple):
@@ -68,8 +58,8 @@ class Interest(NamedTuple):
     """Of a folder's relative prefix and names, the names that are wanted."""
     names: Callable[[str], bool]
     """Whether a name that is usually left out is asked for."""
-    is_dated: bool = False
-    """Whether the files themselves are wanted, each with its age."""
+    dated: Newest | None = None
+    """Takes in the files themselves, each with its age, where they are wanted."""
 
 
 @dataclass
@@ -77,16 +67,11 @@ class Walk:
     """What was found, and how much was left out."""
 
     folders: list[FoundFolder] = field(default_factory=list)
-    dated: list[FoundFile] = field(default_factory=list)
     hidden: int = 0
     ignored: int = 0
     unreadable: int = 0
     withheld: int = 0
     seen: int = 0
-
-    def newest(self, count: int) -> list[FoundFile]:
-        """The newest of those that were dated."""
-        return heapq.nsmallest(count, self.dated)
 
     def notes(self) -> list[str]:
         """One sentence about what was left out, if anything was."""
@@ -218,8 +203,8 @@ def _look_into(fd: int, listing: _Listing, level: _Level, search: _Search) -> No
         str(level.folder), level.prefix, _wanted(regular, level, search), _wanted(others, level, search)
     )
     search.found.folders.append(here)
-    if search.interest.is_dated:
-        _date(here, fd, search.found)
+    if search.interest.dated is not None:
+        search.found.unreadable += _date(here, fd, search.interest.dated)
     folders, named = _kept(listing.folders, level, search, is_folder=True)
     suspects = {*level.rules.suspects(level.folder, folders)}
     for name in folders:
@@ -262,15 +247,21 @@ def _wanted(names: list[str], level: _Level, search: _Search) -> list[str]:
     return shown
 
 
-def _date(folder: FoundFolder, fd: int, found: Walk) -> None:
-    start, prefix, keep = folder.path.rstrip("/"), folder.prefix, found.dated.append
-    for name in (*folder.regular, *folder.others):
+def _date(folder: FoundFolder, fd: int, dated: Newest) -> int:
+    """Note the files of a folder; returns how many could not be looked at."""
+    start, prefix, unreadable = folder.path.rstrip("/"), folder.prefix, 0
+    names = (*folder.regular, *folder.others)
+    for name in names:
         try:
             age = _age(name, fd)
         except OSError:
-            found.unreadable += 1
+            unreadable += 1
             continue
-        keep(FoundFile(age, prefix + name, f"{start}/{name}"))
+        # Of a hundred thousand files few are ever named.
+        if age <= dated.oldest:
+            dated.note(FoundFile(age, prefix + name, f"{start}/{name}"))
+    dated.total += len(names) - unreadable
+    return unreadable
 
 
 def _age_or_none(path: str) -> int:

@@ -20,6 +20,7 @@ from tools.base import (
 from tools.blocking import in_thread
 from tools.file_ops.nearby import absent
 from tools.globbing import Anchored, BadGlob, GlobPattern, anchored, entered, literal_start
+from tools.newest import Newest
 from tools.paths import PathRefused
 from tools.walking import Interest, Walk, shown_name, walk
 
@@ -78,14 +79,15 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
         raise absent(root, context)
     if not root.path.is_dir():
         return failure(ToolErrorType.VALIDATION, f"{place.folder!r} is no folder; give the folder to search in.")
-    found = walk(root, context, Interest(wanted.among, wanted.names, is_dated=True))
+    newest = Newest(_MAX_FILES)
+    found = walk(root, context, Interest(wanted.among, wanted.names, newest))
     # Shown as the other tools take them: relative to the workspace where that is possible.
     inside = root.path.is_relative_to(context.workspace)
     shown = [
         shown_name(os.path.relpath(file.path, context.workspace) if inside else file.path)
-        for file in found.newest(_MAX_FILES)
+        for file in newest.files()
     ]
-    return _told(shown, found, pattern)
+    return _told(shown, newest.total, found, pattern)
 
 
 def _through_links(place: Anchored, context: ToolContext) -> Anchored:
@@ -96,8 +98,7 @@ def _through_links(place: Anchored, context: ToolContext) -> Anchored:
     return place if context.resolve(inner.folder).path == as_named else inner
 
 
-def _told(shown: list[str], found: Walk, pattern: str) -> ToolResult:
-    total = len(found.dated)
+def _told(shown: list[str], total: int, found: Walk, pattern: str) -> ToolResult:
     cut = [f"the newest {len(shown)} of {total} files; narrow the pattern"] if total > len(shown) else []
     notes = "; ".join([*cut, *found.notes()])
     body = "\n".join(shown) or f"No file matches {pattern!r}."

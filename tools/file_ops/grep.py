@@ -28,11 +28,11 @@ from tools.file_ops.narrowing import holding
 from tools.file_ops.nearby import absent
 from tools.files import read_all
 from tools.globbing import BadGlob, GlobPattern
+from tools.newest import FoundFile
 from tools.paths import PathRefused, ResolvedPath, open_regular
 from tools.patterns import BadPattern, compiled
 from tools.text import decode, is_binary
 from tools.walking import (
-    FoundFile,
     FoundFolder,
     Interest,
     Walk,

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from tools.context import ToolContext
 from tools.file_ops.certain import Certain
+from tools.newest import FoundFile
 from tools.programs import find_program
-from tools.walking import FoundFile, Walk, stop_if_cancelled
+from tools.walking import Walk, stop_if_cancelled
 
 __all__ = ["holding", "ripgrep"]
 
