@@ -44,9 +44,9 @@ class ModelRow:
                     raise Unavailable(" ".join(failures)) from None
             except ContextOverflow:
                 raise
-            except ModelError:
+            except ModelError as failure:
                 self._place = 0
-                raise
+                raise ModelError(" ".join([*failures, str(failure)])) from None
             self._place += 1
             on_delta(Delta("retry", f"{failures[-1]} Asking {self.label} instead, until your next message."))
 
