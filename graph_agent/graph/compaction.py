@@ -106,12 +106,16 @@ class Compaction:
 
         `done` is how many compactions there were since the last reply.
         """
-        size, window, _ = weighed
+        size, window, said = weighed
         allowed = allowance_of(size, window)
         if size.estimated <= allowed.limit or done >= MOST_IN_A_ROW:
             return None
         work = _Work(state, thread_id, request, size, window)
-        return await self._compact(work, allowed.goal // (done + 1), is_deep=done > 0)
+        smaller = await self._compact(work, allowed.goal // (done + 1), is_deep=done > 0)
+        learned = learned_from(state.get("context") or {}, self.model.label)
+        if smaller is None or learned is None or window == said:
+            return smaller
+        return replace(smaller, context={**smaller.context, "learned": learned.raised().as_state()})
 
     async def after(
         self, state: "AgentState", thread_id: str, request: ModelRequest, overflow: ContextOverflow

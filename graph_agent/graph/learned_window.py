@@ -1,9 +1,9 @@
 """How many tokens a model takes, as learned from what it refused and from what it took. Pure.
 
 One refusal may be an error of the provider, also one that names a limit: a router that asked a smaller model once,
-a proxy with a limit of its own. It binds the thread for as long as nothing speaks against it: requests that are
-taken close to the limit raise it, until a second refusal says about the same. What the settings or the endpoint say
-anew goes before it.
+a proxy with a limit of its own. So it is tried again: each request that is taken close to the limit raises it, and
+each compaction for its sake, until a second refusal says about the same. What the settings or the endpoint say anew
+goes before it.
 """
 
 from collections.abc import Mapping
@@ -45,9 +45,11 @@ class LearnedWindow:
 
     def after_reply(self, taken: int) -> "LearnedWindow":
         """What to believe after a request of this size was taken."""
-        if self.is_sure or taken < _CLOSE * self.tokens:
-            return self
-        return replace(self, tokens=int(self.tokens * _RAISED))
+        return self.raised() if taken >= _CLOSE * self.tokens else self
+
+    def raised(self) -> "LearnedWindow":
+        """What to believe where a conversation was made shorter for its sake, which may have been in vain."""
+        return self if self.is_sure else replace(self, tokens=int(self.tokens * _RAISED))
 
     def within(self, said: Window) -> Window:
         """The window to keep to where this one is said; as long as this is not sure, nothing is hopeless."""

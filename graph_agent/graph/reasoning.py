@@ -16,7 +16,7 @@ from graph_agent.errors import ContextOverflow
 from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
 from graph_agent.graph.auto import Judge, Judged
 from graph_agent.graph.budgets import drawn, passed
-from graph_agent.graph.compaction import Compaction, Smaller
+from graph_agent.graph.compaction import Compaction, Smaller, Weighed
 from graph_agent.graph.history import printable, require_valid
 from graph_agent.graph.life import Here, Life, Step, scope_of
 from graph_agent.graph.news import news_of
@@ -86,7 +86,7 @@ class Reasoning:
             return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
         purse = life.purse
         try:
-            step = await self._fit(state, turn, request, here) or await self._ask(state, turn, request, scope)
+            step = await self._fitted(state, turn, request, scope)
         finally:
             if purse is not None:
                 purse.answered(here.thread_id)
@@ -105,17 +105,17 @@ class Reasoning:
             return drawn(life.purse, here.thread_id, least)
         return passed(budget, (turn, state), least)
 
-    async def _fit(
-        self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, here: Here
-    ) -> Step | None:
-        """The step to take instead of a request that would be too long."""
+    async def _fitted(
+        self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, scope: Scope
+    ) -> Step:
+        """The request, or the step to take instead of one that would be too long."""
         done = int(turn.get("compactions", 0))
         weighed = await self.compaction.weigh(state, request)
-        smaller = await self.compaction.before(state, here.thread_id, request, weighed, done)
+        smaller = await self.compaction.before(state, scope.thread_id, request, weighed, done)
         if smaller is not None:
             return Step("compacted", _smaller(state, {**turn, "compactions": done + 1}, smaller))
         if not weighed.is_hopeless(done):
-            return None
+            return await self._ask(state, turn, request, scope, weighed)
         tokens = weighed.window.tokens
         why = (
             f"even compacted, the conversation is longer than the {tokens:,} tokens that the model takes: "
@@ -123,7 +123,9 @@ class Reasoning:
         )
         return Step("limit", {"turn": {**turn, "outcome": "limit", "why": why}})
 
-    async def _ask(self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, scope: Scope) -> Step:
+    async def _ask(
+        self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, scope: Scope, weighed: Weighed
+    ) -> Step:
         step = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(step))
         try:
@@ -155,7 +157,7 @@ class Reasoning:
             "usage": summed(state.get("usage"), spent),
             **news.update,
         }
-        if (context := self.compaction.relearned(state, int(usage.get("input_tokens", 0)))) is not None:
+        if (context := self.compaction.relearned(state, weighed.size.total)) is not None:
             update["context"] = context
         return Step("called" if call_ids else "answered", update)
 

@@ -101,7 +101,8 @@ async def test_a_refusal_as_too_long_is_followed_by_smaller_requests_and_is_reme
 async def test_one_refusal_that_nothing_confirms_does_not_make_a_thread_small_for_good(
     tmp_path: Path, named: int | None, window: Window
 ) -> None:
-    model = Summarising(*work(30, 2))
+    wrong = {"usage_metadata": {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}}
+    model = Summarising(*(reply.model_copy(update=wrong) for reply in work(30, 2)))
     stage = Stage(tmp_path / "a.db", model, Bulky(), window=window)
     await play(stage, 2)
     model.takes, model.limit_named = 0, named
