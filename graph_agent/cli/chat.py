@@ -193,11 +193,11 @@ class Chat:
         """Go on in another thread; this one is kept until the other is open."""
         try:
             visit = await asyncio.to_thread(self._setting.elsewhere, thread, left)
-            session = await self._open(visit)
+            self._session = session = await self._open(visit)
         except AgentError as failure:
             self._say(str(failure))
             return
-        self._session = session
+        await self._turning.meanwhile.follow(left, session.thread_id)
         await left.close()
         self._say(f"/resume {left.thread_id} goes back to the thread you left", "dim")
         await self._enter(session, visit)

@@ -82,6 +82,10 @@ class Conversation(Protocol):
         """Whether the message still waited; then it is gone, and never sent."""
         ...
 
+    async def hand_over(self, number: int, thread_id: str) -> int | None:
+        """Let a message that waits wait in another thread; its number there, None where it waited no more."""
+        ...
+
     async def send_queued(self, brings: str = "") -> Rest | None:
         """Run a turn on the oldest queued message; None when none waits."""
         ...

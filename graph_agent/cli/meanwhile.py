@@ -24,6 +24,8 @@ class Meanwhile:
         self._remember = remember
         self._entered: list[int | str] = []
         """Numbers of queued messages, and commands as they were typed; oldest first."""
+        self._behind: list[int] = []
+        """Those of them that were typed behind the command that was due last."""
         self._typed_as: dict[int, str] = {}
         """What was typed for each of these messages: the words of a command's are others."""
         self._turn = asyncio.Lock()
@@ -76,9 +78,21 @@ class Meanwhile:
             await self._drop_sent(session)
             due = self._entered[:1] if in_order else self._entered
             command = next((one for one in due if isinstance(one, str)), None)
+            self._behind = []
             if command is not None:
-                self._entered.remove(command)
+                place = self._entered.index(command)
+                del self._entered[place]
+                self._behind = [one for one in self._entered[place:] if isinstance(one, int)]
             return command
+
+    async def follow(self, left: Conversation, thread_id: str) -> None:
+        """What was typed behind a command that leaves a thread is for the thread it goes to."""
+        async with self._turn:
+            for number in self._behind:
+                if (there := await left.hand_over(number, thread_id)) is not None:
+                    self._entered[self._entered.index(number)] = there
+                    self._typed_as[there] = self._typed_as.pop(number, "")
+            self._behind = []
 
     async def _drop_sent(self, session: Conversation) -> None:
         if self._entered:

@@ -163,6 +163,10 @@ class Inbox(Protocol):
         """Forget a message that waits, in one step; False, and nothing is done, where it waits no more."""
         ...
 
+    async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
+        """Let a message that waits wait in another thread, in one step; its id there, None if it waits no more."""
+        ...
+
     async def take(self, thread_id: str, message_id: int) -> None:
         """Mark a message as taken; called once the checkpoint that holds it is on disk."""
         ...

@@ -35,6 +35,12 @@ class Queue:
         async with self._turn:
             return number != self._sending and await self.inbox.take_back(self.thread_id, number)
 
+    async def hand_over(self, number: int, thread_id: str) -> int | None:
+        """Let it wait in another thread, in one step; its number there, None where it waited here no more."""
+        async with self._turn:
+            is_sent = number == self._sending
+            return None if is_sent else await self.inbox.hand_over(self.thread_id, number, thread_id)
+
     @asynccontextmanager
     async def oldest(self) -> AsyncIterator[tuple[int, str] | None]:
         """The message that is sent in this block, and cannot be taken back meanwhile; None where none waits."""

@@ -85,11 +85,7 @@ class Session:
         return await self._parts.models.names()
 
     async def switch_model(self, name: str) -> None:
-        """Ask this model from the next request on.
-
-        Raises:
-            UsageError: there is nothing to choose here.
-        """
+        """Ask this model from the next request on; raises UsageError where there is nothing to choose."""
         await self._parts.models.switch(name)
 
     @property
@@ -168,6 +164,10 @@ class Session:
     async def take_back(self, number: int) -> bool:
         """Whether the message still waited; then it is gone, and never sent."""
         return await self._queue.take_back(number)
+
+    async def hand_over(self, number: int, thread_id: str) -> int | None:
+        """Let a message that waits wait in another thread; its number there, None where it waited no more."""
+        return await self._queue.hand_over(number, thread_id)
 
     async def send_queued(self, brings: str = "") -> Rest | None:
         """Start a turn with the oldest queued message; None, and nothing is done, when none waits.

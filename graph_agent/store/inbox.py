@@ -1,5 +1,7 @@
 """Messages that wait for their turn, in SQLite."""
 
+from sqlite3 import Connection
+
 from graph_agent.ports import Clock
 from graph_agent.store.database import Database
 from graph_agent.store.jsontext import storable
@@ -49,6 +51,23 @@ class SqliteInbox:
         """See `Inbox.take_back`."""
         values = (thread_id, message_id)
         return await self._database.write(lambda connection: connection.execute(_TAKE_BACK, values).rowcount == 1)
+
+    async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
+        """See `Inbox.hand_over`."""
+        now = self._clock.now()
+
+        def hand_over(connection: Connection) -> int | None:
+            values = (thread_id, message_id)
+            row = connection.execute(
+                "SELECT text, queued_by FROM inbox WHERE thread_id = ? AND id = ?", values
+            ).fetchone()
+            if connection.execute(_TAKE_BACK, values).rowcount != 1:
+                return None
+            text, by = row
+            # Under a number of its own: the other thread may have taken a message of this one's.
+            return connection.execute(_QUEUE, {"thread_id": to, "text": text, "by": by, "at": now}).lastrowid
+
+        return await self._database.write(hand_over)
 
     async def take(self, thread_id: str, message_id: int) -> None:
         """See `Inbox.take`."""

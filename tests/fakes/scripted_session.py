@@ -112,6 +112,10 @@ class ScriptedSession:
         self._last_number -= number == self._last_number
         return self._queue.pop(number, None) is not None
 
+    async def hand_over(self, number: int, thread_id: str) -> int | None:
+        self._note("hand over", self._queue.get(number, ""), thread_id)
+        return number if number in self._queue else None
+
     async def send_queued(self, brings: str = "") -> Rest | None:
         return await self.send(self._queue.pop(min(self._queue))) if self._queue else None
 

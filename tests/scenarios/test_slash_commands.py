@@ -125,8 +125,11 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
     assert asked == ["say something", "go on"]
 
 
-def test_lines_typed_in_one_breath_are_all_taken_in_their_order_and_none_waits_for_the_next(tmp_path: Path) -> None:
-    with FakeOpenAI([TXT("first answer"), TXT("second answer")], strict=True, models=["tiny"]) as server:
+def test_lines_typed_in_one_breath_are_all_taken_in_their_order_in_the_thread_they_are_for(
+    tmp_path: Path,
+) -> None:
+    answers = [TXT("first answer"), TXT("second answer"), TXT("third answer")]
+    with FakeOpenAI(answers, strict=True, models=["tiny"]) as server:
         environment = {**_environment(tmp_path, server.base_url), "GRAPH_AGENT_MODEL": "tiny"}
         chat = PtyProgram(["-m", "graph_agent", "chat"], _workspace(tmp_path), environment)
         chat.sees("> ")
@@ -134,13 +137,16 @@ def test_lines_typed_in_one_breath_are_all_taken_in_their_order_and_none_waits_f
         chat.sees("first answer")
         chat.sees("> ")
 
-        chat.types_at_once("/todo\r/mode plan\rgo on\r/mode acceptEdits\r")
+        chat.types_at_once("/todo\r/mode plan\rgo on\r/mode acceptEdits\r/clear\ranew\r")
         chat.sees("mode: plan")
         chat.sees("second answer")
         chat.sees("mode: acceptEdits")
+        chat.sees("goes back to the thread you left")
+        chat.sees("third answer")
         chat.enters("/quit")
 
         assert chat.ends() == 0
+        assert [one["content"] for one in server.bodies[-1]["messages"] if one["role"] == "user"] == ["anew"]
 
 
 @pytest.mark.parametrize("answer", ["\r", "1\r"])

@@ -106,3 +106,20 @@ async def test_the_first_message_of_a_chat_goes_before_what_is_typed_while_it_wa
     await scene.meanwhile.keep_first(scene.session)
 
     assert [text for _, text in await scene.session.queued()] == ["first", "second"]
+
+
+async def test_what_was_typed_behind_a_command_that_leaves_the_thread_is_taken_along_and_nothing_else(
+    scene: Scene,
+) -> None:
+    await scene.enter("stays", "/clear", "comes", "!ls", "along")
+
+    await scene.due(in_order=False)
+    await scene.meanwhile.follow(scene.session, "new")
+    await scene.due(in_order=False)
+    await scene.due(in_order=False)
+    await scene.meanwhile.follow(scene.session, "newer")
+
+    assert [entry for entry in scene.session.log if entry[0] == "hand over"] == [
+        ("hand over", "comes", "new"),
+        ("hand over", "along", "new"),
+    ]

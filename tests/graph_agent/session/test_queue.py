@@ -24,6 +24,9 @@ class MemoryInbox:
         await asyncio.sleep(0.001)
         return self.kept.pop(message_id, None) is not None
 
+    async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
+        return await self.queue(to, self.kept.pop(message_id), "") if message_id in self.kept else None
+
     async def take(self, thread_id: str, message_id: int) -> None:
         del self.kept[message_id]
 

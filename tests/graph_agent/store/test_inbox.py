@@ -44,3 +44,21 @@ async def test_a_message_is_taken_back_once_and_only_while_it_waits(
     foreign = await inbox.take_back("other", numbers[2])
 
     assert (back, foreign, await inbox.waiting("t")) == ([False, True, False], False, [(numbers[2], "three")])
+
+
+async def test_a_message_that_waits_goes_over_to_another_thread_once_though_that_one_took_one_of_its_number(
+    database: Database, clock: SteppingClock
+) -> None:
+    inbox = SqliteInbox(database, clock)
+    numbers = [await inbox.queue("t", text, "chat") for text in ("one", "two")]
+    await inbox.take("t", numbers[0])
+    row = ("other", 1, f"inbox-{numbers[1]}", "user", "{}", "c1", clock.now())
+    statement = (
+        "INSERT INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at) VALUES (?,?,?,?,?,?,?)"
+    )
+    await database.write(lambda connection: connection.execute(statement, row))
+
+    there = [await inbox.hand_over("t", number, "other") for number in (*numbers, numbers[1])]
+
+    assert there == [None, numbers[1] + 1, None]
+    assert (await inbox.waiting("t"), await inbox.waiting("other")) == ([], [(numbers[1] + 1, "two")])
