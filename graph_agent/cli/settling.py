@@ -43,6 +43,7 @@ class Settling:
                     return rest
                 rest = await self._turning.run(session, session.continue_turn())
                 continue
+            self._terminal.keep_typed()
             asking = Asking(Prompt(session, self._terminal, self._story, self._console.width))
             try:
                 await asking.ask_all(rest.questions)
@@ -57,7 +58,8 @@ class Settling:
         return rest
 
     async def agrees(self) -> bool:
-        """Whether the person says yes; to leave is to say no."""
+        """Whether the person says yes; to leave is to say no. Keys typed until the question stands do not count."""
+        self._terminal.keep_typed()
         try:
             return (await self._terminal.answer("Go on? [y]es [n]o > ") or "").strip().lower() in ("y", "yes")
         except (Interrupted, Left):

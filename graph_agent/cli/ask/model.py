@@ -39,6 +39,7 @@ async def _asked(names: Sequence[str], terminal: Terminal, say: Callable[[str], 
         say(f"  {number:>2}  {name}")
     if len(names) > _SHOWN:
         say(f"  … and {len(names) - _SHOWN} more, by name")
+    terminal.keep_typed()
     while text := (await terminal.answer("Model, by number or name > ") or "").strip():
         if found := picked(text, names):
             return found

@@ -136,6 +136,10 @@ class Terminal:
         with contextlib.suppress(termios.error, OSError, ValueError):
             termios.tcflush(self._input.fileno(), termios.TCIFLUSH)
 
+    def keep_typed(self) -> None:
+        """What was typed until now was typed with no question in sight: all of it is for the next message."""
+        self._unfinished.keep_all_typed()
+
     @contextlib.asynccontextmanager
     async def watched(
         self,

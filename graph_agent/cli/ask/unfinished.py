@@ -25,8 +25,17 @@ class Unfinished:
         """Puts a text on the line that is typed; None while none is."""
 
     def keep_typed_ahead(self) -> None:
-        """What was typed until now is for the next message, and for no question."""
-        self._text += line_of(get_typeahead(self._source))
+        """What was read until now is for the next message and for no question; no line of it is sent unseen."""
+        text = line_of([_as_text(press) for press in get_typeahead(self._source)])
+        self._text += text if text.strip() else ""
+
+    def keep_all_typed(self) -> None:
+        """The same of every key that has arrived, whether it was read already or not."""
+        keys = get_typeahead(self._source)
+        while more := self._source.read_keys():
+            keys += more
+        store_typeahead(self._source, [*keys, *self._source.flush_keys()])
+        self.keep_typed_ahead()
 
     def begin(self) -> None:
         """A line begins: what was kept comes first on it."""
@@ -52,3 +61,7 @@ class Unfinished:
             self.put(text)
         else:
             self._text += text
+
+
+def _as_text(press: KeyPress) -> KeyPress:
+    return KeyPress(Keys.BracketedPaste, "\n") if press.key is Keys.Enter else press

@@ -1,3 +1,4 @@
+import asyncio
 import io
 
 import pytest
@@ -11,7 +12,7 @@ from graph_agent.cli.turning import Turning
 
 
 @pytest.mark.parametrize(("typed", "agrees"), [("y\r", True), ("YES\r", True), ("\r", False), ("\x03", False)])
-async def test_whoever_does_not_say_yes_does_not_agree(
+async def test_whoever_does_not_say_yes_once_asked_does_not_agree_and_what_was_typed_before_is_kept(
     typed: str, agrees: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAPH_AGENT_PLAIN", "1")
@@ -19,6 +20,10 @@ async def test_whoever_does_not_say_yes_does_not_agree(
     with create_pipe_input() as keys:
         terminal = Terminal(None, source=keys)
         story = Story(console)
-        keys.send_text(typed)
+        keys.send_text("yes\r")
+        asyncio.get_running_loop().call_later(0.02, keys.send_text, typed)
 
-        assert await Settling(terminal, console, story, Turning(terminal, story)).agrees() is agrees
+        agreed = await Settling(terminal, console, story, Turning(terminal, story)).agrees()
+        keys.send_text("and more\r")
+
+        assert (agreed, await terminal.message()) == (agrees, "yes\nand more")

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -37,10 +38,13 @@ async def keys() -> AsyncIterator[PipeInput]:
         yield keys
 
 
-async def chosen(folder: Path, keys: PipeInput, models: tuple[str, ...]) -> tuple[str | None, list[str]]:
+async def chosen(
+    folder: Path, keys: PipeInput, models: tuple[str, ...], typed: str = ""
+) -> tuple[str | None, list[str]]:
     session = ScriptedSession(EventBus(), folder)
     session.models, session.model_name = models, None
     said: list[str] = []
+    asyncio.get_running_loop().call_later(0.02, keys.send_text, typed)
     await choose_model(session, Terminal(None, source=keys), said.append)
     return session.model_name, said
 
@@ -50,9 +54,9 @@ async def test_the_only_model_is_taken_without_a_question(tmp_path: Path, keys: 
 
 
 async def test_one_of_several_is_asked_for_until_the_answer_fits(tmp_path: Path, keys: PipeInput) -> None:
-    keys.send_text("gpt\rmini\r")
+    keys.send_text("a message, typed before\r")
 
-    name, said = await chosen(tmp_path, keys, NAMES)
+    name, said = await chosen(tmp_path, keys, NAMES, "gpt\rmini\r")
 
     assert name == "gpt-5-mini"
     assert said[1:] == [
@@ -65,9 +69,7 @@ async def test_one_of_several_is_asked_for_until_the_answer_fits(tmp_path: Path,
 
 
 async def test_an_empty_answer_leaves_it_open(tmp_path: Path, keys: PipeInput) -> None:
-    keys.send_text("\r")
-
-    name, said = await chosen(tmp_path, keys, NAMES)
+    name, said = await chosen(tmp_path, keys, NAMES, "\r")
 
     assert (name, said[-1]) == (None, "No model is chosen; /model NAME chooses one.")
 
