@@ -1,7 +1,8 @@
 """What is typed while a turn runs, in the order it was typed: messages in the thread's inbox, commands beside it.
 
-A command of the user's own is a message, and waits as one. Commands of the chat wait in memory: a later life must
-not begin with a `/clear` or a shell line that somebody entered long ago.
+A command of the user's own is a message, and waits as one. What waits is not in the history of what was typed yet:
+an Up too many would send it twice. Commands of the chat wait in memory: a later life must not begin with a `/clear`
+or a shell line that somebody entered long ago.
 """
 
 import asyncio
@@ -36,11 +37,11 @@ class Meanwhile:
     async def enter(self, session: Conversation, line: str) -> None:
         """Take in a line; it is durable before it is shown as queued."""
         async with self._turn:
-            self._remember(line)
             await self._keep_first(session)
             try:
                 message = await self._meant(session, line)
             except AgentError as refusal:
+                self._remember(line)
                 self._say(str(refusal))
                 return
             if message is None:
@@ -80,6 +81,7 @@ class Meanwhile:
             command = next((one for one in due if isinstance(one, str)), None)
             self._behind = []
             if command is not None:
+                self._remember(command)
                 place = self._entered.index(command)
                 del self._entered[place]
                 self._behind = [one for one in self._entered[place:] if isinstance(one, int)]
@@ -97,7 +99,9 @@ class Meanwhile:
     async def _drop_sent(self, session: Conversation) -> None:
         if self._entered:
             waiting = dict(await session.queued())
-            self._entered = [one for one in self._entered if isinstance(one, str) or one in waiting]
+            for sent in [one for one in self._entered if isinstance(one, int) and one not in waiting]:
+                self._entered.remove(sent)
+                self._remember(self._typed_as.pop(sent, ""))
 
     async def _keep_first(self, session: Conversation) -> None:
         first, self.first = self.first, ""
@@ -121,5 +125,6 @@ class Meanwhile:
         return None if message == line else message
 
     def _taken_back(self, text: str) -> str:
+        self._remember(text)
         self._say(f"taken back: {text}")
         return text

@@ -47,12 +47,11 @@ class DrawnLine:
     async def message(self) -> str:
         """Read a message; raises Interrupted or Left."""
         _leave_search(self._messages)
-        self._unfinished.put = self._put
         try:
-            text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=self._status)
+            with self._unfinished.put_by(self._put):
+                text: str = await self._messages.prompt_async([(_PROMPT_STYLE, "> ")], bottom_toolbar=self._status)
             return text
         finally:
-            self._unfinished.put = None
             self._show_all()
 
     async def answer(self, prompt: str) -> str:
@@ -72,10 +71,13 @@ class DrawnLine:
         if self._typing is not None:
             self._typing.invalidate()
 
-    def _put(self, text: str) -> None:
+    def _put(self, text: str) -> bool:
+        if self._messages.app.is_done:
+            return False
         line = self._messages.default_buffer
         line.text = text + line.text
         line.cursor_position = len(line.text)
+        return True
 
     async def _edit(self, line: Buffer) -> None:
         """Open what is typed in the person's editor."""

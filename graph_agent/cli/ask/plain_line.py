@@ -40,11 +40,8 @@ class PlainLine:
 
     async def message(self) -> str:
         """Read a message, which is remembered; raises Interrupted or Left on an empty line."""
-        self._unfinished.put = lambda text: self._replace(text + self._text)
-        try:
+        with self._unfinished.put_by(self._put):
             text = await self._entered_at("> ", is_answer=False)
-        finally:
-            self._unfinished.put = None
         if text.strip():
             self._history.store_string(text)
         return text
@@ -132,6 +129,12 @@ class PlainLine:
             return
         self._place = min(max(self._place + further, 0), len(self._earlier))
         self._replace(self._earlier[self._place - 1] if self._place else "")
+
+    def _put(self, text: str) -> bool:
+        if self._entered is None or self._entered.done():
+            return False
+        self._replace(text + self._text)
+        return True
 
     def _add(self, text: str) -> None:
         self._text += text

@@ -1,13 +1,15 @@
 """What was typed, or taken back, and not sent: the next line that is typed begins with it. Draws nothing."""
 
 import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
 
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-from graph_agent.cli.ask.keys import Put, TakeBack, line_of
+from graph_agent.cli.ask.keys import TakeBack, line_of
 
 __all__ = ["Unfinished"]
 
@@ -21,8 +23,8 @@ class Unfinished:
         self._taking: asyncio.Task[None] | None = None
         self.source_of_more: TakeBack | None = None
         """Where a message that waits can be taken back from, while one is typed; None while none waits."""
-        self.put: Put | None = None
-        """Puts a text on the line that is typed; None while none is."""
+        self.put: Callable[[str], bool] = _nowhere
+        """Puts a text on the line that is typed; false where none is, or it was just entered."""
 
     def keep_typed_ahead(self) -> None:
         """What was read until now is for the next message and for no question; no line of it is sent unseen."""
@@ -57,10 +59,21 @@ class Unfinished:
         text = await take_back()
         if text is None:
             self.source_of_more = None
-        elif self.put is not None:
-            self.put(text)
-        else:
+        elif not self.put(text):
             self._text += text
+
+    @contextlib.contextmanager
+    def put_by(self, put: Callable[[str], bool]) -> Iterator[None]:
+        """A line is typed in this block, onto which this puts a text."""
+        self.put = put
+        try:
+            yield
+        finally:
+            self.put = _nowhere
+
+
+def _nowhere(_text: str) -> bool:
+    return False
 
 
 def _as_text(press: KeyPress) -> KeyPress:

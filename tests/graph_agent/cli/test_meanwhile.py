@@ -39,12 +39,13 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 async def test_what_waits_is_taken_back_from_its_end_as_it_was_typed(scene: Scene) -> None:
     await scene.enter("one", "/mode plan", "/review a.py", "!ls")
+    waiting = list(scene.remembered)
 
     back = [await scene.back() for _ in range(5)]
 
     assert back == ["!ls", "/review a.py", "/mode plan", "one", None]
     assert await scene.session.queued() == []
-    assert scene.remembered == ["one", "/mode plan", "/review a.py", "!ls"]
+    assert (waiting, scene.remembered) == ([], back[:4])
     assert scene.said[:2] == ["queued: one  (Up takes it back)", "after this turn: /mode plan"]
 
 
@@ -84,6 +85,7 @@ async def test_a_command_comes_after_the_messages_typed_before_it(scene: Scene) 
     after = [await scene.due(), await scene.due()]
 
     assert (before, after) == (None, ["/mode plan", None])
+    assert scene.remembered == ["one", "/mode plan"]
 
 
 async def test_after_a_failure_a_command_need_not_wait_for_messages(scene: Scene) -> None:

@@ -161,6 +161,27 @@ async def test_a_stop_key_stops_and_an_arrow_key_does_not(keys: PipeInput, key: 
     assert (before, stops) == ([], ["stop"])
 
 
+@pytest.mark.parametrize("plain", ["", "1"])
+async def test_what_is_taken_back_at_the_instant_a_line_is_entered_is_on_that_line_or_on_the_next(
+    keys: PipeInput, monkeypatch: pytest.MonkeyPatch, plain: str
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_PLAIN", plain)
+    for steps in range(15):
+
+        async def newest(steps: int = steps) -> str | None:
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            return "queued "
+
+        terminal = Terminal(None, source=keys)
+        keys.send_text("\x1b[Aabc\r")
+        first = await terminal.message(newest)
+        await asyncio.sleep(0.01)
+        keys.send_text("next\r")
+
+        assert (first, await terminal.message()) in (("queued abc", "next"), ("abc", "queued next")), steps
+
+
 async def test_dropped_keys_answer_nothing(keys: PipeInput) -> None:
     terminal = Terminal(None, source=keys)
     async with terminal.watched(lambda: None):

@@ -44,11 +44,16 @@ async def test_a_message_taken_back_comes_onto_the_line_or_where_that_is_entered
 ) -> None:
     unfinished = Unfinished(keys)
     line: list[str] = []
-    unfinished.source_of_more, unfinished.put = _newest, line.append
-    first = unfinished.take_back()
-    await asyncio.sleep(0.01)
-    second = unfinished.take_back()
-    unfinished.put = None
+
+    def put(text: str) -> bool:
+        line.append(text)
+        return True
+
+    unfinished.source_of_more = _newest
+    with unfinished.put_by(put):
+        first = unfinished.take_back()
+        await asyncio.sleep(0.01)
+        second = unfinished.take_back()
     await asyncio.sleep(0.01)
 
     unfinished.begin()
