@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.history import InMemoryHistory
-from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.input import Input
 
 from graph_agent.cli.ask.drawn_line import DrawnLine
+from graph_agent.cli.ask.keyboard import Keyboard
 from graph_agent.cli.ask.keys import Interrupted, Left, Put, TakeBack, TurnKeys, Watch
 from graph_agent.cli.ask.lines import Lines
 from graph_agent.cli.ask.output import paste_in_brackets, paste_plainly
@@ -68,7 +69,7 @@ class Terminal:
     def __init__(
         self, history: Path | None, completer: Completer | None = None, source: Input | None = None
     ) -> None:
-        self._input = source or create_input(sys.stdin)
+        self._input = source or Keyboard(sys.stdin)
         self.status = Status()
         self._history = TypedHistory(history) if history else InMemoryHistory()
         self._unfinished = Unfinished(self._input)
