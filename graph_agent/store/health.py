@@ -2,14 +2,14 @@
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from graph_agent.config.paths import lock_dir, odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
+from graph_agent.store.copies import written_whole
 from graph_agent.store.faults import UNREADABLE, storage_fault
-from graph_agent.store.files import sync_file, sync_folder
 from graph_agent.store.logs import require_no_log, require_own_log
 from graph_agent.store.migrations import APPLICATION_ID, SCHEMA_VERSION
 from graph_agent.store.outline import table_names, tables_of_version
@@ -96,7 +96,7 @@ def require_no_strangers(path: Path) -> None:
 def back_up(path: Path, target: Path) -> int:
     """Copy the database as it is at one moment, while others may write; returns the bytes of the copy.
 
-    The copy is private, checked, and on the disk when this returns.
+    The copy is private, checked, and on the disk when this returns; killed before, it does not have its name.
 
     Raises:
         UsageError: there is no database, or something stands where the copy is to go.
@@ -106,27 +106,27 @@ def back_up(path: Path, target: Path) -> int:
         raise UsageError(f"{path} does not exist: there is nothing to copy")
     if kind := odd_kind(path):
         raise UsageError(f"{path} is {kind}, not a file: there is nothing to copy")
-    try:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError as error:
-        raise UsageError(f"{target} exists; name a file that does not") from error
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
-    try:
-        with closing(_opened(path)) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy)
-            # The copy is one file: no log beside it that could be left behind.
-            copy.execute("PRAGMA journal_mode = DELETE")
-            _require_sound(copy, path)
-        sync_file(target)
-        sync_folder(target.parent)
-    except (sqlite3.Error, OSError) as error:
-        target.unlink(missing_ok=True)
-        raise StorageError(f"{path} could not be copied: {error}; no copy was left") from error
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
+    if os.path.lexists(target):
+        raise UsageError(f"{target} exists; name a file that does not")
+    with ExitStack() as stack:
+        try:
+            draft = stack.enter_context(written_whole(target))
+        except OSError as error:
+            raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+        try:
+            _copy(path, draft)
+            stack.close()
+        except (sqlite3.Error, OSError) as error:
+            raise StorageError(f"{path} could not be copied: {error}; no copy was left") from error
     return target.stat().st_size
+
+
+def _copy(path: Path, draft: Path) -> None:
+    with closing(_opened(path)) as source, closing(sqlite3.connect(draft)) as copy:
+        source.backup(copy)
+        # The copy is one file: no log beside it that could be left behind.
+        copy.execute("PRAGMA journal_mode = DELETE")
+        _require_sound(copy, path)
 
 
 def _require_sound(copy: sqlite3.Connection, path: Path) -> None:

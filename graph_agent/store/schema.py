@@ -9,13 +9,14 @@ import sqlite3
 import stat
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from graph_agent.config.paths import lock_dir, odd_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError
+from graph_agent.store.copies import written_whole
 from graph_agent.store.faults import BUSY_TIMEOUT_S, UNREADABLE
 from graph_agent.store.files import create_private_file, exclusive, make_private_folder
 from graph_agent.store.logs import require_no_log, require_own_log
@@ -200,13 +201,11 @@ def _apply(connection: sqlite3.Connection, number: int, migration: Migration) ->
 
 def _back_up(path: Path, connection: sqlite3.Connection, version: int) -> None:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    for left in path.parent.glob(f"{path.name}.v*.backup.*.draft*"):
+        left.unlink()  # Of a process that was killed over it; this one has the lock.
     target = path.with_name(f"{path.name}.v{version}-{stamp}.backup")
-    create_private_file(target)
-    copy = sqlite3.connect(target)
-    try:
+    with written_whole(target) as draft, closing(sqlite3.connect(draft)) as copy:
         connection.backup(copy)
-    finally:
-        copy.close()
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

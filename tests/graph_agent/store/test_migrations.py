@@ -111,6 +111,24 @@ def test_killed_at_any_statement_of_its_migration_it_is_migrated_by_the_next_lif
     assert kills > 20
 
 
+def test_killed_over_its_copy_it_leaves_none_and_the_next_life_makes_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = unpack(1, tmp_path / "data" / "agent.db")
+    before = _content(path)
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(os, "replace", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        schema.open_connection(path, MIGRATIONS)
+        os._exit(0)
+    died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    left = [file.suffix for file in path.parent.glob("*.backup*")]
+
+    schema.open_connection(path, MIGRATIONS).close()
+
+    [copy] = path.parent.glob("*.backup*")
+    assert (died, left, copy.suffix, _content(copy)) == (-signal.SIGKILL, [".draft"], ".backup", before)
+
+
 def _killed_at(number: int, path: Path) -> bool:
     """Open it in a child that dies before its statement of this number; False where it has fewer."""
     child = os.fork()
