@@ -13,10 +13,13 @@ from policy.reserved import names_reserved
 from policy.rules import Rule
 from policy.shell import ShellText, unread
 
-__all__ = ["CHAIN", "CHAIN_STEPS", "Case", "judge"]
+__all__ = ["CHAIN_STEPS", "Speaker", "judge"]
+
+Speaker = Literal["built in", "allow", "ask", "deny", "granted"]
+"""Who speaks at a step: the program, one of the three lists of rules, or what was allowed always."""
 
 
-class Case(NamedTuple):
+class _Case(NamedTuple):
     """A call to be judged, with its command."""
 
     facts: CallFacts
@@ -30,21 +33,21 @@ def judge(facts: CallFacts, settings: PolicySettings) -> Decision:
     text = facts.shell
     if text is None and facts.command is not None:
         text = unread(facts.command)
-    decision = _first(Case(facts, settings, text))
+    decision = _first(_Case(facts, settings, text))
     if decision.verdict == "ask" and facts.mode == "dontAsk":
         return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} In this mode nobody is asked.")
     return decision
 
 
-def _first(case: Case) -> Decision:
-    for rule in CHAIN:
-        decision = rule(case)
+def _first(case: _Case) -> Decision:
+    for step in _CHAIN:
+        decision = step.judge(case)
         if decision is not None:
             return decision
     return Decision("ask", "silence", "No rule speaks about this call.")
 
 
-def _hard_refusals(case: Case) -> Decision | None:
+def _hard_refusals(case: _Case) -> Decision | None:
     facts = case.facts
     for path in (*facts.paths, *facts.redirects):
         if path.reserved:
@@ -62,24 +65,24 @@ def _hard_refusals(case: Case) -> Decision | None:
     return None
 
 
-def _plan_mode(case: Case) -> Decision | None:
+def _plan_mode(case: _Case) -> Decision | None:
     if case.facts.mode != "plan" or case.facts.plans:
         return None
     return Decision("deny", "plan mode", f"{case.facts.tool} is not used while planning; present the plan first.")
 
 
-def _deny_rules(case: Case) -> Decision | None:
+def _deny_rules(case: _Case) -> Decision | None:
     rule = _touching(case.settings.rules.deny, case)
     return Decision("deny", f"deny {rule.text}", f"The rule {rule.text!r} denies it.") if rule else None
 
 
-def _questions(case: Case) -> Decision | None:
+def _questions(case: _Case) -> Decision | None:
     if not case.facts.wants_answer:
         return None
     return Decision("ask", "question to the user", "It asks you something; no rule and no mode can answer for you.")
 
 
-def _bypass(case: Case) -> Decision | None:
+def _bypass(case: _Case) -> Decision | None:
     if case.facts.mode != "bypassPermissions":
         return None
     if case.text is not None and not case.text.is_read and _has_patterns(case):
@@ -87,17 +90,21 @@ def _bypass(case: Case) -> Decision | None:
     return Decision("allow", "bypassPermissions", "Everything not denied is allowed in this mode.")
 
 
-def _ask_rules(case: Case) -> Decision | None:
+def _ask_rules(case: _Case) -> Decision | None:
     rule = _touching(case.settings.rules.ask, case)
     if rule is not None:
         return Decision("ask", f"ask {rule.text}", f"The rule {rule.text!r} asks.")
+    return None
+
+
+def _protected_names(case: _Case) -> Decision | None:
     for path in (*case.facts.paths, *case.facts.redirects):
         if path.access == "write" and is_protected(_below(path, case.facts.workspace)):
             return Decision("ask", "protected name", f"{path.resolved} decides what runs later, or holds keys.")
-    return _asks_for_denied_path(case)
+    return None
 
 
-def _asks_for_denied_path(case: Case) -> Decision | None:
+def _denied_paths(case: _Case) -> Decision | None:
     """A command that names a path which must not be read or written could do so in ways no one can foresee."""
     if case.text is None:
         return None
@@ -107,12 +114,12 @@ def _asks_for_denied_path(case: Case) -> Decision | None:
     return None
 
 
-def _allow_rules(case: Case) -> Decision | None:
+def _allow_rules(case: _Case) -> Decision | None:
     rule = allows(case.settings.rules.allow, case.facts, case.settings, case.text)
     return Decision("allow", f"allow {rule.text}", f"The rule {rule.text!r} allows it.") if rule else None
 
 
-def _grants(case: Case) -> Decision | None:
+def _grants(case: _Case) -> Decision | None:
     """What was allowed "always", together with the allow rules: a list of commands may need both."""
     facts, settings = case.facts, case.settings
     if case.text is not None and case.text.written:
@@ -133,7 +140,7 @@ def _grants(case: Case) -> Decision | None:
     return Decision("allow", name, f"Allowed always by {name}: {rules}.")
 
 
-def _accept_edits(case: Case) -> Decision | None:
+def _accept_edits(case: _Case) -> Decision | None:
     facts = case.facts
     if facts.mode != "acceptEdits" or facts.tool not in ("write_file", "edit_file") or not facts.paths:
         return None
@@ -142,7 +149,7 @@ def _accept_edits(case: Case) -> Decision | None:
     return Decision("allow", "acceptEdits", "Changes of files in the workspace are accepted in this mode.")
 
 
-def _by_risk(case: Case) -> Decision:
+def _by_risk(case: _Case) -> Decision:
     facts = case.facts
     for path in facts.paths:
         if not (path.inside or path.is_memory) or path.reaches_process:
@@ -156,43 +163,12 @@ def _by_risk(case: Case) -> Decision:
     return Decision("ask", f"risk {facts.risk}", f"{facts.tool} has {facts.risk} risk.{why}")
 
 
-CHAIN: tuple[Callable[[Case], Decision | None], ...] = (
-    _hard_refusals,
-    _plan_mode,
-    _deny_rules,
-    _questions,
-    _bypass,
-    _ask_rules,
-    _allow_rules,
-    _grants,
-    _accept_edits,
-    _by_risk,
-)
-
-
-def _has_patterns(case: Case) -> bool:
+def _has_patterns(case: _Case) -> bool:
     rules = case.settings.rules.deny
     return any(rule.pattern is not None and covers_tool(rule, case.facts.tool) for rule in rules)
 
 
-CHAIN_STEPS: tuple[tuple[str, Literal["built in", "allow", "ask", "deny"]], ...] = (
-    ("hard refusals: what destroys disks or the root, and the agent's own files", "built in"),
-    ("plan mode denies what is not for planning", "built in"),
-    ("deny rules", "deny"),
-    ("a question to the user is put in every mode", "built in"),
-    ("bypassPermissions allows", "built in"),
-    ("ask rules", "ask"),
-    ("writes to protected names ask", "built in"),
-    ("allow rules", "allow"),
-    ("acceptEdits allows file changes in the workspace", "built in"),
-    ("risk: LOW allows, reads outside the workspace ask, MEDIUM and HIGH ask", "built in"),
-    ("auto: a model's stored verdict may allow a MEDIUM call that nothing but its risk asks about", "built in"),
-    ("dontAsk turns ask into deny", "built in"),
-)
-"""The order of judgement in words, each with the list of rules that speaks there."""
-
-
-def _touching(rules: tuple[Rule, ...], case: Case) -> Rule | None:
+def _touching(rules: tuple[Rule, ...], case: _Case) -> Rule | None:
     return next((rule for rule in rules if touches(rule, case.facts, case.settings, case.text)), None)
 
 
@@ -201,3 +177,34 @@ def _below(path: PathFact, workspace: PurePath) -> PurePath:
     if path.resolved.is_relative_to(workspace):
         return path.resolved.relative_to(workspace)
     return path.resolved
+
+
+class _Step(NamedTuple):
+    """One step of judgement, in words for who asks what judges."""
+
+    words: str
+    speaker: Speaker
+    judge: Callable[[_Case], Decision | None]
+
+
+_CHAIN = (
+    _Step("hard refusals: what destroys disks or the root, and the agent's own files", "built in", _hard_refusals),
+    _Step("plan mode denies what is not for planning", "built in", _plan_mode),
+    _Step("deny rules", "deny", _deny_rules),
+    _Step("a question to the user is put in every mode", "built in", _questions),
+    _Step("bypassPermissions allows", "built in", _bypass),
+    _Step("ask rules", "ask", _ask_rules),
+    _Step("writes to protected names ask", "built in", _protected_names),
+    _Step("commands that name a path which deny rules close ask", "built in", _denied_paths),
+    _Step("allow rules", "allow", _allow_rules),
+    _Step("what was allowed always", "granted", _grants),
+    _Step("acceptEdits allows file changes in the workspace", "built in", _accept_edits),
+    _Step("risk: LOW allows, reads outside the workspace ask, MEDIUM and HIGH ask", "built in", _by_risk),
+)
+
+CHAIN_STEPS: tuple[tuple[str, Speaker], ...] = (
+    *((step.words, step.speaker) for step in _CHAIN),
+    ("auto: a model's stored verdict may allow a MEDIUM call that nothing but its risk asks about", "built in"),
+    ("dontAsk turns ask into deny", "built in"),
+)
+"""The order of judgement in words, each with who speaks there; the last two turn what came of the others."""

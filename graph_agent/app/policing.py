@@ -1,6 +1,6 @@
 """Answers what the rules would say to a call, and which rules there are. Runs no tool, writes nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,9 @@ from graph_agent.app.tooling import policy_of
 from graph_agent.config.settings import Settings
 from graph_agent.config.tightening import item_key
 from graph_agent.errors import UsageError
+from graph_agent.ports import Grant
 from graph_agent.toolbox.checking import Checked, check_call
+from graph_agent.toolbox.granting import granted
 from graph_agent.toolbox.places import Setting
 from policy import CHAIN_STEPS, CallFacts, PathFact
 from tools.asking import Unanswered, asked
@@ -48,14 +50,18 @@ class EffectiveRule:
     source: str
 
 
-async def report_on(tool: str, arguments: Mapping[str, Any], settings: Settings, workspace: Path) -> Report:
-    """Judge a call made in this workspace under these settings; a server's tool as its server describes it.
+async def report_on(
+    tool: str, arguments: Mapping[str, Any], settings: Settings, workspace: Path, grants: Sequence[Grant] = ()
+) -> Report:
+    """Judge a call made in this workspace under these settings and grants.
+
+    A server's tool is judged as its server describes it.
 
     Raises:
         ConfigError: a rule of the settings cannot be read.
         UsageError: the arguments are not what the tool takes.
     """
-    setting = Setting(workspace, policy_of(settings), roots_of(workspace, (), settings).usable)
+    setting = Setting(workspace, granted(policy_of(settings), grants), roots_of(workspace, (), settings).usable)
     async with registry_about(tool, workspace, settings) as (registry, problems):
         try:
             judge = partial(check_call, tool, arguments, settings.mode, registry=registry, setting=setting)
@@ -71,7 +77,7 @@ def as_report(checked: Checked) -> Report:
     return Report(decision.verdict, decision.rule, decision.reason, {} if facts is None else _parsed(facts))
 
 
-def effective_rules(settings: Settings) -> Sequence[EffectiveRule]:
+def effective_rules(settings: Settings, grants: Sequence[Grant] = ()) -> Sequence[EffectiveRule]:
     """Everything that judges, first what speaks first.
 
     Raises:
@@ -79,16 +85,26 @@ def effective_rules(settings: Settings) -> Sequence[EffectiveRule]:
     """
     policy_of(settings)
     found: list[EffectiveRule] = []
-    for step, kind in CHAIN_STEPS:
-        if kind == "built in":
-            found.append(EffectiveRule(step, "", step, "built in"))
-            continue
-        key, origins = f"policy.{kind}", settings.origins
-        found += [
-            EffectiveRule(step, kind, entry.rule, origins.get(item_key(key, entry.rule), origins.get(key, "")))
-            for entry in settings.policy.rules(kind)
-        ]
+    for step, speaker in CHAIN_STEPS:
+        match speaker:
+            case "built in":
+                found.append(EffectiveRule(step, "", step, "built in"))
+            case "granted":
+                found += [
+                    EffectiveRule(step, "allow", rule, f"grant {grant.id}")
+                    for grant in grants
+                    for rule in grant.rules
+                ]
+            case _:
+                found += _of_list(step, speaker, settings)
     return found
+
+
+def _of_list(step: str, name: Literal["allow", "ask", "deny"], settings: Settings) -> Iterator[EffectiveRule]:
+    key, origins = f"policy.{name}", settings.origins
+    for entry in settings.policy.rules(name):
+        source = origins.get(item_key(key, entry.rule), origins.get(key, ""))
+        yield EffectiveRule(step, name, entry.rule, source)
 
 
 def _parsed(facts: CallFacts) -> Mapping[str, Any]:

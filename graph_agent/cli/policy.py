@@ -51,12 +51,14 @@ def check_command(
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="The call's arguments, as one JSON object.")],
     mode: _Mode = None,
     workspace: _Workspace = None,
+    db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what would become of a call, by which rule and why; exit code 0 allow, 3 ask, 4 deny."""
+    from graph_agent.cli.views.place import database_of
     from graph_agent.cli.views.policy import check
 
-    check(tool, arguments, mode, workspace, as_json=as_json)
+    check(database_of(db), tool, arguments, mode=mode, workspace=workspace, as_json=as_json)
 
 
 @policy_app.command("test", cls=PlainCommand)
@@ -71,8 +73,9 @@ def cases_command(
 
 
 @policy_app.command("show", cls=PlainCommand)
-def show_command(mode: _Mode = None, as_json: AsJson = False) -> None:
+def show_command(mode: _Mode = None, db: Database = None, as_json: AsJson = False) -> None:
     """Show everything that judges a call, in order, with where it stands."""
+    from graph_agent.cli.views.place import database_of
     from graph_agent.cli.views.policy import show
 
-    show(mode, as_json=as_json)
+    show(database_of(db), mode, as_json=as_json)

@@ -1,6 +1,7 @@
 """From the grants that are stored to those that policy judges with. Knows no storage and no tool."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 
 from graph_agent.ports import Grant, Grants, GrantScope, Scope
@@ -8,7 +9,7 @@ from graph_agent.toolbox.places import Setting
 from policy import BadRule, PolicySettings, parse_rule
 from policy import Grant as GrantedRules
 
-__all__ = ["NoGrants", "with_grants"]
+__all__ = ["NoGrants", "granted", "with_grants"]
 
 _log = logging.getLogger(__name__)
 
@@ -17,13 +18,16 @@ _WHERE: dict[GrantScope, str] = {"thread": "this thread", "project": "this proje
 
 async def with_grants(setting: Setting, grants: Grants, scope: Scope) -> PolicySettings:
     """The settings with what was allowed always and holds here and now."""
-    stored = await grants.holding(scope.thread_id, str(setting.workspace))
-    read = [_read(grant) for grant in stored]
-    return replace(setting.policy, grants=tuple(grant for grant in read if grant is not None))
+    return granted(setting.policy, await grants.holding(scope.thread_id, str(setting.workspace)))
+
+
+def granted(policy: PolicySettings, holding: Iterable[Grant]) -> PolicySettings:
+    """The settings with these grants; one whose rules cannot be read allows nothing."""
+    read = map(_read, holding)
+    return replace(policy, grants=tuple(grant for grant in read if grant is not None))
 
 
 def _read(grant: Grant) -> GrantedRules | None:
-    """The grant as policy takes it; None for one whose rules cannot be read: it then allows nothing."""
     try:
         rules = tuple(parse_rule(text, is_literal=True) for text in grant.rules)
     except BadRule as error:

@@ -16,7 +16,7 @@ from graph_agent.errors import NothingYet
 from graph_agent.inspect import Reader
 from graph_agent.ports import Grant
 
-__all__ = ["list_policy", "revoke"]
+__all__ = ["grants_holding", "list_policy", "revoke"]
 
 
 def list_policy(database: Path, *, as_json: bool) -> None:
@@ -50,6 +50,15 @@ def revoke(database: Path, text: str, *, as_json: bool) -> None:
 def grant_json(grant: Grant) -> dict[str, Any]:
     """The grant as scripts get it."""
     return {**asdict(grant), "rules": list(grant.rules)}
+
+
+def grants_holding(database: Path, workspace: Path) -> list[Grant]:
+    """What was allowed always and holds in each thread of the folder, without what a single one was allowed."""
+    return [
+        grant
+        for grant in _grants(database)
+        if grant.scope == "user" or (grant.scope == "project" and grant.workspace == str(workspace))
+    ]
 
 
 def _grants(database: Path) -> list[Grant]:

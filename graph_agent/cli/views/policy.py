@@ -12,6 +12,7 @@ import typer
 from graph_agent.app.policing import Report, effective_rules, report_on
 from graph_agent.app.project import settings_at
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.grants import grants_holding
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import table
 from graph_agent.cli.views.trust import project_here, tell_ignored
@@ -22,7 +23,9 @@ __all__ = ["check", "show"]
 _EXITS = {"allow": 0, "ask": 3, "deny": 4}
 
 
-def check(tool: str, arguments: str, mode: str | None, workspace: str | None, *, as_json: bool) -> None:
+def check(
+    database: Path, tool: str, arguments: str, *, mode: str | None, workspace: str | None, as_json: bool
+) -> None:
     """Print what policy says to the call; exit 0 allow, 3 ask, 4 deny.
 
     Raises:
@@ -30,7 +33,8 @@ def check(tool: str, arguments: str, mode: str | None, workspace: str | None, *,
         ConfigError: a setting is wrong.
     """
     given, folder = _object(arguments), _folder(workspace)
-    report = asyncio.run(report_on(tool, given, settings_at(folder, {"mode": mode}), folder))
+    settings = settings_at(folder, {"mode": mode})
+    report = asyncio.run(report_on(tool, given, settings, folder, grants_holding(database, folder)))
     if as_json:
         # `problems` is a key only where there are some: the others are what scripts go by.
         print_json({key: value for key, value in asdict(report).items() if key != "problems" or value})
@@ -39,7 +43,7 @@ def check(tool: str, arguments: str, mode: str | None, workspace: str | None, *,
     raise typer.Exit(_EXITS[report.decision])
 
 
-def show(mode: str | None, *, as_json: bool) -> None:
+def show(database: Path, mode: str | None, *, as_json: bool) -> None:
     """Print what judges, first what speaks first.
 
     Raises:
@@ -47,7 +51,7 @@ def show(mode: str | None, *, as_json: bool) -> None:
     """
     settings = settings_at(Path.cwd(), {"mode": mode})
     tell_ignored(project_here())
-    rules = effective_rules(settings)
+    rules = effective_rules(settings, grants_holding(database, Path.cwd()))
     if as_json:
         print_json({"mode": settings.mode, "rules": [asdict(rule) for rule in rules]})
         return

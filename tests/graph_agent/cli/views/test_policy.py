@@ -6,6 +6,8 @@ import typer
 
 from graph_agent.cli.views.policy import check, show
 from graph_agent.errors import UsageError
+from tests.fakes.database_rows import Rows
+from tests.fakes.light_commands import json_of, run
 
 
 @pytest.mark.parametrize(
@@ -20,7 +22,7 @@ def test_the_exit_code_is_the_decision(
     tool: str, arguments: str, mode: str | None, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as left:
-        check(tool, arguments, mode, str(tmp_path), as_json=True)
+        check(tmp_path / "none", tool, arguments, mode=mode, workspace=str(tmp_path), as_json=True)
 
     assert left.value.exit_code == code
     assert set(json.loads(capsys.readouterr().out)) == {"decision", "rule", "reason", "parsed"}
@@ -30,7 +32,14 @@ def test_a_person_is_told_what_would_run_and_why_no_rule_allows_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit):
-        check("bash", '{"command": "echo $(rm a) > b"}', None, str(tmp_path), as_json=False)
+        check(
+            tmp_path / "none",
+            "bash",
+            '{"command": "echo $(rm a) > b"}',
+            mode=None,
+            workspace=str(tmp_path),
+            as_json=False,
+        )
 
     told = capsys.readouterr().out
     assert "decision: ask" in told
@@ -39,12 +48,36 @@ def test_a_person_is_told_what_would_run_and_why_no_rule_allows_it(
 
 
 @pytest.mark.parametrize(("arguments", "folder"), [("x", None), ("[]", None), ("{}", "/nonexistent")])
-def test_wrong_usage_is_told(arguments: str, folder: str | None) -> None:
+def test_wrong_usage_is_told(arguments: str, folder: str | None, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        check("bash", arguments, None, folder, as_json=False)
+        check(tmp_path / "none", "bash", arguments, mode=None, workspace=folder, as_json=False)
 
 
-def test_what_judges_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    show(None, as_json=False)
+def test_what_judges_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show(tmp_path / "none", None, as_json=False)
 
     assert "hard refusals" in capsys.readouterr().out
+
+
+def test_what_was_allowed_always_counts_and_is_shown_in_its_place_but_for_that_of_one_thread(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows.grant("bash(make a)", scope="user")
+    rows.grant("bash(make b)", scope="project", workspace=str(tmp_path))
+    rows.grant("bash(make c)", scope="project", workspace="/elsewhere")
+    rows.grant("bash(make d)", scope="thread", workspace=str(tmp_path))
+
+    shown = [(rule["step"], rule["rule"], rule["source"]) for rule in json_of(rows, "policy", "show")["rules"]]
+    checked = [
+        run("policy", "check", "bash", f'{{"command": "make {name}"}}', "--db", str(rows.path)).exit_code
+        for name in "abcd"
+    ]
+
+    place = shown.index(("what was allowed always", "bash(make a)", "grant 1"))
+    assert shown[place + 1] == ("what was allowed always", "bash(make b)", "grant 2")
+    assert [step for step, *_ in shown[place - 1 : place + 3 : 3]] == [
+        "commands that name a path which deny rules close ask",
+        "acceptEdits allows file changes in the workspace",
+    ]
+    assert checked == [0, 0, 3, 3]
