@@ -17,9 +17,9 @@ from rich.text import Text
 from graph_agent.cli.ask.keys import TakeBack
 from graph_agent.cli.ask.model import choose_model
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.conversation import Conversation
 from graph_agent.cli.escape import escape
-from graph_agent.cli.exits import Exit
 from graph_agent.cli.own_programs import OwnPrograms
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story

@@ -13,8 +13,8 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
 from graph_agent.cli.chat_offers import ChatOffers
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.escape import escape
-from graph_agent.cli.exits import Exit
 from graph_agent.cli.opening import Target, aim, open_target
 from graph_agent.config.paths import data_dir, database_path
 from graph_agent.config.private import make_private_folder

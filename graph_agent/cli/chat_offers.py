@@ -16,10 +16,10 @@ from prompt_toolkit.document import Document
 from graph_agent.cli.commands_of_chat import COMMANDS, MODES
 from graph_agent.cli.escape import escape
 from graph_agent.errors import AgentError
-from graph_agent.events import Event, EventBus, SessionOpened
 
 if TYPE_CHECKING:
     from graph_agent.app.file_names import FileNames
+    from graph_agent.events import Event, EventBus
 
 __all__ = ["ChatOffers"]
 
@@ -43,13 +43,15 @@ class ChatOffers(Completer):
         self._thread_id = ""
         self._names: FileNames | None = None
 
-    def on(self, bus: EventBus) -> EventBus:
+    def on(self, bus: "EventBus") -> "EventBus":
         """The bus of a new session, listened to from now on."""
         bus.subscribe(self)
         return bus
 
-    def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
+    def __call__(self, number: int, event: "Event") -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
+        from graph_agent.events import SessionOpened  # the prompt need not wait for it
+
         if isinstance(event, SessionOpened):
             self._thread_id = event.thread_id
             if Path(event.workspace) != self._workspace:

@@ -1,12 +1,16 @@
 """Which exit code a rest of the graph ends with."""
 
+from typing import TYPE_CHECKING
+
 from graph_agent.cli.codes import Exit
-from graph_agent.session.api import Rest, RestStatus
 
-__all__ = ["Exit", "exit_for"]
+if TYPE_CHECKING:
+    from graph_agent.session.api import Rest, RestStatus
+
+__all__ = ["exit_for"]
 
 
-_BY_STATUS: dict[RestStatus, Exit] = {
+_BY_STATUS: "dict[RestStatus, Exit]" = {
     "done": Exit.DONE,
     "awaiting_approval": Exit.APPROVALS_OPEN,
     "interrupted": Exit.RECOVERY_OPEN,
@@ -19,7 +23,7 @@ _BY_STATUS: dict[RestStatus, Exit] = {
 }
 
 
-def exit_for(rest: Rest) -> Exit:
+def exit_for(rest: "Rest") -> Exit:
     """The code for a rest; with questions of both kinds open, recovery wins."""
     if any(item.question.kind == "recovery" for item in rest.questions):
         return Exit.RECOVERY_OPEN

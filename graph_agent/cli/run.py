@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.conversation import Conversation, Opener
 from graph_agent.cli.escape import escape
-from graph_agent.cli.exits import Exit, exit_for
+from graph_agent.cli.exits import exit_for
 from graph_agent.cli.left_open import left_open, shared_ids
 from graph_agent.cli.logs import debugged
 from graph_agent.cli.news import News

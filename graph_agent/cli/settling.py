@@ -8,8 +8,9 @@ from graph_agent.cli.ask.approving import StopTurn
 from graph_agent.cli.ask.asking import Asking
 from graph_agent.cli.ask.prompt import Prompt
 from graph_agent.cli.ask.terminal import Interrupted, Left, Terminal
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.conversation import Conversation
-from graph_agent.cli.exits import Exit, exit_for
+from graph_agent.cli.exits import exit_for
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story
 from graph_agent.cli.resting import has_fresh_budget

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from graph_agent.cli.ask.keys import Put
 from graph_agent.cli.ask.terminal import Terminal
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.conversation import Conversation
-from graph_agent.cli.exits import Exit
 from graph_agent.cli.meanwhile import Meanwhile
 from graph_agent.cli.render.lines import marked
 from graph_agent.cli.render.story import Story

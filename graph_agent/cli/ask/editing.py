@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Never
 
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.escape import escape
-from graph_agent.cli.exits import Exit
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.errors import AgentError
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import typer
 
-from graph_agent.cli.exits import Exit
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.views.screen import colored, line_width, print_lines
 
 __all__ = ["Guide"]

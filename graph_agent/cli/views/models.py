@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph_agent.app.metering import budget_of, meter_of
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.escape import escape
-from graph_agent.cli.exits import Exit
 from graph_agent.cli.views.consent import agreed
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import labelled, table

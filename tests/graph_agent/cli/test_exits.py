@@ -2,7 +2,8 @@ from typing import get_args
 
 import pytest
 
-from graph_agent.cli.exits import Exit, exit_for
+from graph_agent.cli.codes import Exit
+from graph_agent.cli.exits import exit_for
 from graph_agent.session.api import RestStatus
 from tests.fakes.scripted_session import approval, recovery, rest
 

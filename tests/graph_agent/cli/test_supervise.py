@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.exits import Exit
+from graph_agent.cli.codes import Exit
 from graph_agent.cli.supervise import Cut, supervised, until_cut
 from graph_agent.errors import StorageError
 from graph_agent.events import EventBus
