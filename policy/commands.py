@@ -9,7 +9,17 @@ from dataclasses import replace
 from posixpath import basename
 
 from policy.options import dangerous_options, spelled_out
-from policy.programs import COMMANDING, LANGUAGES, RUN_BY_GIT, RUN_LATER, SHELLS, TAKING_CODE, WRAPPERS, WRAPS_AFTER
+from policy.programs import (
+    COMMANDING,
+    LANGUAGES,
+    RUN_BY_GIT,
+    RUN_HERE,
+    RUN_LATER,
+    SHELLS,
+    TAKING_CODE,
+    WRAPPERS,
+    WRAPS_AFTER,
+)
 from policy.rough import rough_commands, rough_endings
 from policy.simple import SimpleCommand
 
@@ -43,15 +53,28 @@ def everything_run(commands: Iterable[SimpleCommand], read: Read, depth: int = 0
         skipped = len(command.words) - len(words)
         if depth < _MAX_DEPTH:
             for code in _in_variables(command.words[:skipped]):
-                yield from everything_run(read(code), read, depth + 1)
+                yield from _run_within((*command.shell, 0), read(code), read, depth + 1)
         if not words:
             continue
         if skipped and depth:
             yield command
         patterns = frozenset(at - skipped for at in command.patterns if at >= skipped)
-        yield from _named(replace(command, words=words, patterns=patterns))
+        plain = replace(command, words=words, patterns=patterns)
+        yield from _named(plain)
         if depth < _MAX_DEPTH:
-            yield from _run_in_turn(words, command.stdin, read, depth + 1)
+            yield from _run_in_turn(plain, read, depth + 1)
+
+
+def _run_within(
+    shell: tuple[int, ...], commands: Iterable[SimpleCommand], read: Read, depth: int
+) -> Iterator[SimpleCommand]:
+    inner = (replace(command, shell=(*shell, *command.shell)) for command in commands)
+    return everything_run(inner, read, depth)
+
+
+def _shell_behind(command: SimpleCommand) -> tuple[int, ...]:
+    """The shell in which a command runs what its words say."""
+    return command.shell if basename(command.words[0]) in RUN_HERE else (*command.shell, 0)
 
 
 def _in_variables(assignments: tuple[str, ...]) -> Iterator[str]:
@@ -61,20 +84,21 @@ def _in_variables(assignments: tuple[str, ...]) -> Iterator[str]:
             yield value
 
 
-def _run_in_turn(words: tuple[str, ...], stdin: str, read: Read, depth: int) -> Iterator[SimpleCommand]:
+def _run_in_turn(command: SimpleCommand, read: Read, depth: int) -> Iterator[SimpleCommand]:
+    words, stdin, shell = command.words, command.stdin, _shell_behind(command)
     program = basename(words[0])
     for code in _code_in(program, words, stdin):
-        yield from everything_run(read(code), read, depth)
-    yield from _in_other_languages(program, words, stdin)
+        yield from _run_within(shell, read(code), read, depth)
+    yield from (replace(one, shell=shell) for one in _in_other_languages(program, words, stdin))
     if program in WRAPPERS:
-        yield from _wrapped((*words, *stdin.split()) if program == "xargs" else words, read, depth)
+        yield from _wrapped((*words, *stdin.split()) if program == "xargs" else words, shell, read, depth)
     elif program in WRAPS_AFTER:
         at = next((index for index, word in enumerate(words) if word in WRAPS_AFTER[program]), len(words))
-        yield from _wrapped(words[at:], read, depth)
+        yield from _wrapped(words[at:], shell, read, depth)
     elif program == "find":
         for index, word in enumerate(words):
             if word in ("-exec", "-execdir", "-ok", "-okdir"):
-                yield from everything_run((SimpleCommand(words[index + 1 :]),), read, depth)
+                yield from everything_run((SimpleCommand(words[index + 1 :], shell=shell),), read, depth)
 
 
 def _in_other_languages(program: str, words: tuple[str, ...], stdin: str) -> Iterator[SimpleCommand]:
@@ -114,7 +138,7 @@ def _after_option(word: str) -> str:
     return re.sub(r"^(?:-\w*S|--split-string=|\w+=)", "", word)
 
 
-def _wrapped(words: tuple[str, ...], read: Read, depth: int) -> Iterator[SimpleCommand]:
+def _wrapped(words: tuple[str, ...], shell: tuple[int, ...], read: Read, depth: int) -> Iterator[SimpleCommand]:
     # One level is enough: the rests of a rest are rests themselves. One interpreter of a kind is, too: it is taken
     # to read every word behind it.
     interpreters: set[str] = set()
@@ -123,12 +147,15 @@ def _wrapped(words: tuple[str, ...], read: Read, depth: int) -> Iterator[SimpleC
         if not rest:
             continue
         if rest != words[index:]:
-            yield SimpleCommand(words[index:])
-        yield from _named(SimpleCommand(rest))
+            yield SimpleCommand(words[index:], shell=shell)
+        inner = SimpleCommand(rest, shell=shell)
+        yield from _named(inner)
         program = basename(rest[0])
         kind = "shell" if program in SHELLS else "language" if LANGUAGES.fullmatch(program) else ""
-        if program not in WRAPPERS and kind not in interpreters:
-            yield from _run_in_turn(rest, "", read, depth)
+        if program in WRAPPERS:
+            shell = _shell_behind(inner)
+        elif kind not in interpreters:
+            yield from _run_in_turn(inner, read, depth)
         if kind:
             interpreters.add(kind)
 
@@ -141,7 +168,7 @@ def _named(command: SimpleCommand) -> Iterator[SimpleCommand]:
     if plain.words != command.words:
         yield plain
     if plain.words[0] == "git" and len(rest) > 1 and rest[0].startswith("-"):
-        yield SimpleCommand(("git", *_from_subcommand(plain.words[1:])))
+        yield replace(command, words=("git", *_from_subcommand(plain.words[1:])), patterns=frozenset())
 
 
 def _from_subcommand(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """Commands no one means: those that wipe a disk, the system or a whole home. Refused in every mode."""
 
 import re
-from posixpath import join, normpath
+from posixpath import normpath
 
 from policy.shell import ShellText, SimpleCommand
+from policy.standing import placed
 
 __all__ = ["destroys"]
 
@@ -11,8 +12,6 @@ _DISK = re.compile(r"/dev/(?:[shv]d[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d|mappe
 _SYSTEM = re.compile(
     r"/|/\*|/(?:bin|boot|dev|etc|home|lib|lib64|opt|proc|root|sbin|sys|usr|var|System|Library|Users)(?:/\*)?"
 )
-_FROM_HOME = re.compile(r"~|\$\{?HOME\b")
-"""How a path begins that is the same wherever one stands."""
 _HOME = re.compile(r"(?:~|\$\{?HOME\}?|/(?:home|Users)/[^/]+|/root)(?:/\*)?")
 _NARROWING = frozenset(
     ("-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-user", "-size", "-mtime", "-mmin")
@@ -31,26 +30,10 @@ def destroys(command: str, text: ShellText) -> str:
         return "it is a fork bomb"
     if any(_DISK.match(target) for target in text.written):
         return "it writes over a disk"
-    folder = ""
-    for run in text.runs:
-        if why := _destroys_one(run, folder):
-            return why
-        folder = _moved(folder, run)
-    return ""
+    return next(filter(None, map(_destroys_one, text.runs)), "")
 
 
-def _moved(folder: str, command: SimpleCommand) -> str:
-    """Where the next command is run, were every change of folder before it to succeed."""
-    if command.words[0] not in ("cd", "pushd") or "-" in command.words:
-        return folder  # Where `cd -` goes back to is not known.
-    return _place(folder, next((word for word in command.words[1:] if not word.startswith("-")), "~"))
-
-
-def _place(folder: str, word: str) -> str:
-    return word if _FROM_HOME.match(word) else join(folder, word)
-
-
-def _destroys_one(command: SimpleCommand, folder: str) -> str:
+def _destroys_one(command: SimpleCommand) -> str:
     named, *arguments = command.words
     program = _POWERSHELL.get(named.casefold(), named)
     if named.casefold() in _WIPES:
@@ -59,11 +42,11 @@ def _destroys_one(command: SimpleCommand, folder: str) -> str:
         return "it lifts the protection of the root folder"
     if program.startswith(_FORMATTERS) and any(_DISK.match(word) for word in arguments):
         return "it formats a disk"
-    if any(_DISK.match(word) for word in _overwritten(program, arguments)):
+    if any(_DISK.match(placed(command.folder, word)) for word in _overwritten(program, arguments)):
         return "it writes over a disk"
     if program not in _SWEEPERS:
         return ""
-    places = (_place(folder, word) for word in arguments if not word.startswith("-"))
+    places = (placed(command.folder, word) for word in arguments if not word.startswith("-"))
     whole = next((place for place in places if _goes_through_all(program, arguments, place)), None)
     return f"it would go through all of {whole}" if whole else ""
 

@@ -7,6 +7,7 @@ __all__ = [
     "COMMANDING",
     "LANGUAGES",
     "RUN_BY_GIT",
+    "RUN_HERE",
     "RUN_LATER",
     "SHELLS",
     "TAKING_CODE",
@@ -82,6 +83,9 @@ RUN_BY_GIT = frozenset(
     ]
 )  # fmt: skip
 """Commands of git of which a word may be a command."""
+
+RUN_HERE = frozenset(("builtin", "command", "eval"))
+"""They run it in the shell itself, which changes with it."""
 
 RUN_LATER = re.compile(
     r"\w*(?:COMMAND|PAGER|EDITOR|ASKPASS|BROWSER)|VISUAL|SHELL|LESSOPEN|LESSCLOSE|GIT_SSH|GIT_EXTERNAL_DIFF|PS[0-4]"

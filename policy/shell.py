@@ -7,7 +7,7 @@ The parser is handed in: it starts a process, and this package has no effects.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from posixpath import isabs, join
@@ -16,6 +16,7 @@ from typing import Any
 from policy.commands import everything_run
 from policy.rough import rough_commands
 from policy.simple import SimpleCommand
+from policy.standing import standing
 from policy.syntax import Found, walk
 from policy.words import is_invisible
 
@@ -66,7 +67,7 @@ def read_shell(text: str, parse: Parser) -> ShellText:
     except Unparsable as error:
         return unread(text, doubt or str(error))
     inline = _InlineCode(parse)
-    runs = tuple(dict.fromkeys(everything_run(found.commands, inline.read)))
+    runs = _each_once(everything_run(found.commands, inline.read))
     if inline.is_exhausted:
         doubt = doubt or f"it holds more than {_MAX_PIECES} pieces of code within it"
     return replace(_settled(found, doubt, runs), is_read=not inline.is_exhausted)
@@ -76,7 +77,12 @@ def unread(text: str, why: str = "it was not parsed") -> ShellText:
     """A text nothing is known of but its characters."""
     guesses = rough_commands(text)
     runs = everything_run(guesses, rough_commands) if len(text) <= _MAX_CHARS else guesses
-    return ShellText(guesses, tuple(dict.fromkeys((*guesses, *runs))), not_plain=why, is_read=False)
+    return ShellText(guesses, _each_once(guesses, runs), not_plain=why, is_read=False)
+
+
+def _each_once(*readings: Iterable[SimpleCommand]) -> tuple[SimpleCommand, ...]:
+    """Every command once for each folder it is run in; a reading is all of the text."""
+    return tuple({(run.folder, run): run for runs in readings for run in standing(runs)}.values())
 
 
 def _doubt_at_sight(text: str) -> str:

@@ -8,6 +8,7 @@ the text unclear.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from posixpath import basename
 from typing import Any
 
@@ -26,6 +27,7 @@ _PLAIN_KINDS = frozenset(
 )  # fmt: skip
 _OF_WORDS = frozenset(("CmdSubst", "ProcSubst", "ParamExp", "ArithmExp", "ExtGlob", "BraceExp"))
 """Kinds whose doubt the words they stand in tell better."""
+_OWN_SHELL = frozenset(("Subshell", "CmdSubst", "ProcSubst", "CoprocClause"))
 _REPEATING = frozenset(("WhileClause", "ForClause", "FuncDecl"))
 _NUMBER_OR_CLOSE = re.compile(r"\d+|-")
 _PLAIN_DELIMITER = re.compile(r"\w+")
@@ -66,20 +68,22 @@ class _Walker:
         self._source = source
         self.found = Found()
         self._repeats = False
+        self._shells = count(1)
+        self._shell: tuple[int, ...] = ()
 
     def visit(self, tree: Node) -> None:
         """Node by node, each before what it holds: a list of many commands is a tree as deep as it is long."""
-        waiting: list[tuple[Any, str]] = [(tree, "")]
+        waiting: list[tuple[Any, str, tuple[int, ...]]] = [(tree, "", ())]
         while waiting:
-            node, stdin = waiting.pop()
+            node, stdin, self._shell = waiting.pop()
             if isinstance(node, list):
-                waiting += [(item, "") for item in reversed(node)]
+                waiting += [(item, "", self._shell) for item in reversed(node)]
             elif isinstance(node, dict) and "Line" not in node:
                 # What has a line is a place in the text, of which there are more than of all else.
                 waiting += reversed(self._visit_node(node, stdin))
 
-    def _visit_node(self, node: Node, stdin: str) -> list[tuple[Any, str]]:
-        """Note what the node is; returns what it holds, each with what that is fed."""
+    def _visit_node(self, node: Node, stdin: str) -> list[tuple[Any, str, tuple[int, ...]]]:
+        """Note what the node is; returns what it holds, each with what that is fed, and the shell it runs in."""
         kind = node.get("Type")
         if kind is not None and kind not in _PLAIN_KINDS:
             self.found.doubt(_why_not(kind))
@@ -92,14 +96,21 @@ class _Walker:
             case "CaseClause":
                 self._choice(node)
             case "TimeClause":
-                self.found.commands.append(SimpleCommand(("time",)))
+                self.found.commands.append(SimpleCommand(("time",), shell=self._shell))
             case _:
                 pass
         fed = self._redirected(node.get("Redirs") or ()) or stdin
         said = self._said(node)
         return [
-            (value, said if name == "Y" and said else fed if name == "Cmd" else "") for name, value in node.items()
+            (value, said if name == "Y" and said else fed if name == "Cmd" else "", self._shell_of(node, name))
+            for name, value in node.items()
         ]
+
+    def _shell_of(self, node: Node, name: str) -> tuple[int, ...]:
+        """Which shell runs a part: those of a pipeline, and what is not waited for, have one of their own."""
+        is_piped = node.get("Op") in ("|", "|&") and name in ("X", "Y")
+        is_apart = node.get("Type") in _OWN_SHELL or (node.get("Background") and name == "Cmd")
+        return (*self._shell, next(self._shells)) if is_piped or is_apart else self._shell
 
     def _call(self, node: Node, stdin: str) -> None:
         assigned = [self._assignment(item) for item in node.get("Assigns") or ()]
@@ -134,7 +145,9 @@ class _Walker:
             self.found.moves.append(None)
         patterns = frozenset(at for at, word in enumerate(every) if word.is_pattern)
         if every:
-            self.found.commands.append(SimpleCommand(tuple(word.text for word in every), stdin, patterns))
+            self.found.commands.append(
+                SimpleCommand(tuple(word.text for word in every), stdin, patterns, self._shell)
+            )
 
     def _assignment(self, node: Node) -> Word:
         name = (node.get("Name") or {}).get("Value", "")

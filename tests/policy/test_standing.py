@@ -1,0 +1,29 @@
+import pytest
+
+from graph_agent.toolbox.shfmt import parse_bash
+from policy.shell import read_shell
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [
+        ("cd a; cd b; HERE", "a/b"),
+        ("cd a; (cd b; HERE)", "a/b"),
+        ("cd a; (cd b); HERE", "a"),
+        ("cd a; cd /b | cd /c; HERE", "a"),
+        ("cd a; cd /b; cd -; HERE", "a"),
+        ("cd -; HERE", ""),
+        ("pushd a; pushd b; popd; HERE", "a"),
+        ("popd; HERE", ""),
+        ("cd a; pushd +1; HERE", "a"),
+        ("bash -c 'cd a; HERE'", "a"),
+        ("env -u X -C a Y=1 HERE", "a"),
+        ("env HERE -C a", ""),
+        ("sudo --chdir=a env -Cb HERE", "a/b"),
+        ("cd a && cd && HERE", "~"),
+    ],
+)
+def test_a_command_stands_where_the_changes_before_it_in_its_shell_lead(text: str, folder: str) -> None:
+    runs = read_shell(text, parse_bash).runs
+
+    assert {run.folder for run in runs if run.words[0] == "HERE"} == {folder}
