@@ -47,7 +47,7 @@ def resolve(
     """The target of an exact id, a unique prefix or suffix of 4 or more characters, or THREAD:ID.
 
     Exact ids win over parts of ids. Empty text means the newest thread that is no sub-agent's, of the workspace
-    where one is given.
+    where one is given; one in which nothing was said only where there is no other.
 
     Raises:
         UnknownId: nothing fits, or several do; then the message lists them.
@@ -111,7 +111,8 @@ def _one_side(database: ReadOnlyDatabase, text: str, *, exactly: bool) -> list[s
 def _newest(database: ReadOnlyDatabase, workspace: str | None) -> Target:
     rows = database.rows(
         """SELECT thread_id FROM threads WHERE (?1 IS NULL OR workspace = ?1) AND parent_call IS NULL
-        ORDER BY updated_at DESC, rowid DESC LIMIT 1""",
+        ORDER BY checkpoint_id IS NULL AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.thread_id = threads.thread_id),
+            updated_at DESC, rowid DESC LIMIT 1""",
         (workspace,),
     )
     if not rows:

@@ -41,6 +41,11 @@ class ThreadRow:
 
 
 _SELECT = f"SELECT {', '.join(field.name for field in fields(ThreadRow))} FROM threads"  # noqa: S608 - names only
+_NEWEST = f"""
+{_SELECT} WHERE workspace = ? AND parent_call IS NULL
+ORDER BY checkpoint_id IS NULL AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.thread_id = threads.thread_id),
+    updated_at DESC, rowid DESC LIMIT 1
+"""  # noqa: S608 - names only
 _CREATE = """
 INSERT INTO threads (thread_id, workspace, model, mode, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
@@ -104,11 +109,11 @@ class ThreadTable:
         return await self._first(f"{_SELECT} WHERE thread_id = ?", thread_id)
 
     async def newest(self, workspace: str) -> ThreadRow | None:
-        """The thread of this workspace that was at work last; sub-agents' threads are left out."""
-        return await self._first(
-            f"{_SELECT} WHERE workspace = ? AND parent_call IS NULL ORDER BY updated_at DESC, rowid DESC LIMIT 1",
-            storable(workspace),
-        )
+        """The thread of this workspace that was at work last; sub-agents' threads are left out.
+
+        One in which nothing was said, a chat that was opened and left, is taken only for want of others.
+        """
+        return await self._first(_NEWEST, storable(workspace))
 
     async def is_imported(self, thread_id: str, checkpoint_id: str) -> bool:
         """Whether a checkpoint came out of a file, so that nobody here let a call through that is open in it."""

@@ -56,6 +56,20 @@ def test_nothing_means_the_newest_thread_of_the_workspace(reader: Reader) -> Non
             reader.resolve("", "/nowhere")
 
 
+def test_a_thread_in_which_nothing_was_said_is_the_newest_only_for_want_of_others(rows: Rows) -> None:
+    rows.thread("left", updated_at="2")
+    with Reader.open(rows.path) as reader:
+        found = [reader.resolve("").id]
+        rows.thread("worked", updated_at="1", checkpoint_id="c1")
+        found.append(reader.resolve("").id)
+        rows.execute(
+            "INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('left', 'later', 'me', '3')"
+        )
+        found.append(reader.resolve("").id)
+
+    assert found == ["left", "worked", "left"]
+
+
 def test_an_ambiguous_id_lists_the_candidates_in_a_form_that_can_be_typed(reader: Reader) -> None:
     with reader, pytest.raises(UnknownId) as refusal:
         reader.resolve("functions.bash:0")

@@ -3,6 +3,7 @@ import pytest
 from graph_agent.errors import UnknownId
 from graph_agent.store.blobs import FileBlobs
 from graph_agent.store.database import Database
+from graph_agent.store.inbox import SqliteInbox
 from graph_agent.store.journal import SqliteJournal
 from graph_agent.store.saver import CheckpointSaver
 from graph_agent.store.threads import ThreadRow, ThreadTable
@@ -63,6 +64,22 @@ async def test_the_newest_thread_of_a_workspace_is_the_one_at_work_last(
 
     assert [row.thread_id for row in (before, after) if row] == ["new", "old"]
     assert await threads.newest("/nowhere") is None
+
+
+async def test_a_thread_that_was_opened_and_left_is_not_the_newest_but_one_with_a_message_that_waits_is(
+    threads: ThreadTable, database: Database, clock: SteppingClock
+) -> None:
+    await threads.create("worked", "/w", "gpt-5", "default")
+    await play_turn(compile_graph(CheckpointSaver(database)), "worked", "hello")
+    await threads.create("left", "/w", "gpt-5", "default")
+    later = "UPDATE threads SET updated_at = '9999' WHERE thread_id = 'left'"
+    await database.write(lambda connection: connection.execute(later))
+    before = await threads.newest("/w")
+    await SqliteInbox(database, clock).queue("left", "later", "me")
+
+    after = await threads.newest("/w")
+
+    assert [row.thread_id for row in (before, after) if row] == ["worked", "left"]
 
 
 async def test_threads_of_sub_agents_are_not_the_newest(threads: ThreadTable, database: Database) -> None:
