@@ -48,13 +48,20 @@ class Purse:
     def begin(self, thread_id: str, used: Used, steps: int, open_calls: Collection[str]) -> None:
         """What the owner's own state tells now; that of sub-agents whose calls have ended is part of it."""
         self._own, self._own_steps = used, steps
+        self.forget_told(thread_id, open_calls)
+
+    def forget_told(self, thread_id: str, open_calls: Collection[str]) -> None:
+        """Leave out sub-agents whose calls have ended, and those below them: the owner's state tells of them."""
         told = [
             child
             for child, share in self._shares.items()
             if share.is_over and share.parent == thread_id and share.call_id not in open_calls
         ]
-        for child in told:
-            del self._shares[child]
+        while told:
+            for child in told:
+                del self._shares[child]
+            above = {thread_id, *self._shares}
+            told = [child for child, share in self._shares.items() if share.parent not in above]
 
     def join(self, thread_id: str, parent: str, call_id: str, used: Used) -> None:
         """A sub-agent draws on it from now on, and has used so much already."""
@@ -80,11 +87,18 @@ class Purse:
         """It has ended, or failed."""
         self._asked.pop(thread_id, None)
 
-    def used(self) -> Used:
-        """By all of them, with what the requests under way take at least."""
-        turn, thread = dict(self._own.turn), dict(self._own.thread)
+    def below(self) -> Used:
+        """By the sub-agents alone, as far as the owner's state does not tell it."""
+        turn: Mapping[str, Any] = {}
+        thread: Mapping[str, Any] = {}
         for share in self._shares.values():
             turn, thread = summed(turn, share.used.turn), summed(thread, share.used.thread)
+        return Used(turn, thread)
+
+    def used(self) -> Used:
+        """By all of them, with what the requests under way take at least."""
+        below = self.below()
+        turn, thread = summed(self._own.turn, below.turn), summed(self._own.thread, below.thread)
         tokens = sum(tokens for tokens, _ in self._asked.values())
         cost = sum(cost for _, cost in self._asked.values())
         return Used(_with(turn, tokens, cost), _with(thread, tokens, cost))

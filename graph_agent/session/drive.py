@@ -10,7 +10,7 @@ from graph_agent.errors import AgentError, ModelError, StaleOwner
 from graph_agent.events import TurnEnded, Warned
 from graph_agent.graph.life import Life, new_token
 from graph_agent.ports import JournalRow, Question, Scope
-from graph_agent.ports.purse import Purse
+from graph_agent.ports.purse import Purse, Used
 from graph_agent.ports.spending import told_usage
 from graph_agent.session.api import OpenQuestion, Rest, RestStatus
 from graph_agent.session.branching import Earlier
@@ -20,6 +20,7 @@ from graph_agent.session.orphans import traces_of
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.resting import outcome_of, rest_of
 from graph_agent.session.run import Ran
+from graph_agent.session.sharing import used_with_those_below
 from graph_agent.toolbox.traces import Traces
 
 __all__ = ["Drive", "Work"]
@@ -51,8 +52,8 @@ class Drive:
         self._cwd = ""
         self._used: dict[str, Mapping[str, Any]] = {}
         """What sub-agents had used that were stopped, by call id."""
-        self.usage: Mapping[str, Any] = {}
-        """What the requests of the thread used, as far as this process knows."""
+        self._spent = Used()
+        """What the requests of turn and thread used, as far as this process knows."""
         self.can_wind_up = False
         """Whether all that is open are calls whose sub-agents could not go on."""
         self.earlier = Earlier()
@@ -151,19 +152,24 @@ class Drive:
 
     async def rest(self, status: RestStatus, values: Mapping[str, Any], error: str | None = None) -> Rest:
         """The rest as a value."""
-        self.usage = values.get("usage") or self.usage
         thread_id = self._thread.thread_id
+        if values:
+            self._spent = used_with_those_below(self.purse, thread_id, values)
+        elif status == "stopped":  # Before its turn began.
+            self._spent = Used({}, self._spent.thread)
         rest = rest_of(status, thread_id, await self._parts.head(thread_id), values)
-        return replace(rest, thread_usage=told_usage(self.usage), error=error or rest.error)
+        turn, thread = map(told_usage, self._spent)
+        return replace(rest, usage=turn, thread_usage=thread, error=error or rest.error)
 
     async def _finish(self, task: "asyncio.Task[Rest]") -> Rest:
         try:
             return await task
         except ModelError as failure:
             self._token = new_token()
-            if (await self._parts.run.position()).waits_for_model:
-                # Whatever was asked before has been answered and has run.
-                self.open = {}
+            position = await self._parts.run.position()
+            self._spent = used_with_those_below(self.purse, self._thread.thread_id, position.values)
+            if position.waits_for_model:
+                self.open = {}  # Whatever was asked before has been answered and has run.
             return await self.rest("model_error", {}, str(failure))
         except StaleOwner as failure:
             self._token = new_token()
@@ -290,6 +296,5 @@ class Drive:
             self._parts.bus.publish(Warned(f"the thread was not pruned: {failure}"))
 
     def _tell(self, rest: Rest) -> None:
-        self._parts.bus.publish(
-            TurnEnded(rest.status, rest.answer, rest.checkpoint_id, dict(rest.usage), rest.error)
-        )
+        ended = TurnEnded(rest.status, rest.answer, rest.checkpoint_id, dict(rest.usage), rest.error)
+        self._parts.bus.publish(ended)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from graph_agent.ports.spending import told_usage
 from graph_agent.session.api import Rest, RestStatus
 from graph_agent.session.run import last_answer, last_unmet
 
@@ -21,7 +20,7 @@ def outcome_of(values: Mapping[str, Any]) -> RestStatus:
 
 
 def rest_of(status: RestStatus, thread_id: str, checkpoint_id: str, values: Mapping[str, Any]) -> Rest:
-    """The rest with what the state tells of it."""
+    """The rest with what the state tells of it, but for what was used."""
     turn = values.get("turn") or {}
     at_limit = turn if status == "limit" else {}
     why = at_limit.get("why")
@@ -31,7 +30,6 @@ def rest_of(status: RestStatus, thread_id: str, checkpoint_id: str, values: Mapp
         checkpoint_id=checkpoint_id,
         answer=last_answer(values),
         unmet=last_unmet(values) if status == "done" else "",
-        usage=told_usage(turn.get("usage")),
         error=f"the turn was paused at a limit: {why}" if why else None,
         budget=str(at_limit.get("budget") or ""),
         is_shared=bool(at_limit.get("shared")),

@@ -1,6 +1,6 @@
 """What a state tells of its use, for a budget that a thread shares with its sub-agents. Reads values only."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from graph_agent.calls import FINAL
@@ -8,7 +8,7 @@ from graph_agent.graph.usage import spent_by, spent_of_turn
 from graph_agent.ports.purse import Purse, Used
 from graph_agent.ports.spending import summed
 
-__all__ = ["begin", "used_in"]
+__all__ = ["begin", "used_in", "used_with_those_below"]
 
 
 def used_in(values: Mapping[str, Any]) -> Used:
@@ -23,12 +23,23 @@ def begin(purse: Purse, thread_id: str, values: Mapping[str, Any], afresh: str) 
     turn = values.get("turn") or {}
     ended = [call for call in _newest(values).values() if call["status"] in FINAL]
     below = int(turn.get("below", 0)) + int(spent_of_turn(ended, {}).get("requests", 0))
-    still_open = {call_id for call_id, call in _newest(values).items() if call["status"] not in FINAL}
+    still_open = _still_open(values)
     used = used_in(values)
     if afresh not in ("", turn.get("afresh")):
         purse.begin(thread_id, Used({}, used.thread), 0, still_open)
     else:
         purse.begin(thread_id, used, int(turn.get("steps", 0)) + below, still_open)
+
+
+def used_with_those_below(purse: Purse, thread_id: str, values: Mapping[str, Any]) -> Used:
+    """The same with what sub-agents whose calls are still open have used."""
+    purse.forget_told(thread_id, _still_open(values))
+    own, below = used_in(values), purse.below()
+    return Used(summed(own.turn, below.turn), summed(own.thread, below.thread))
+
+
+def _still_open(values: Mapping[str, Any]) -> Collection[str]:
+    return {call_id for call_id, call in _newest(values).items() if call["status"] not in FINAL}
 
 
 def _newest(values: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -143,6 +143,8 @@ class SubAgents:
                     used[call_id] = (await session.used()).thread
                 finally:
                     await session.close()
+                if self._parent is not None:
+                    (await self._parent.purse()).leave(session.thread_id)
         return used
 
     def drain(self) -> None:

@@ -34,7 +34,7 @@ async def test_usage_of_turn_and_thread_is_the_sum_of_the_stored_replies(tmp_pat
     stage = Stage(tmp_path / "a.db", model, meter=_METER)
 
     async with stage.life() as session:
-        await session.send("go")
+        failed = await session.send("go")
     async with stage.life() as session:
         await session.start()
         first = await session.continue_turn()
@@ -42,6 +42,7 @@ async def test_usage_of_turn_and_thread_is_the_sum_of_the_stored_replies(tmp_pat
 
     with Reader.open(stage.database) as reader:
         [thread] = reader.threads()
+    assert failed.usage == euros(100, 0, 100, 1, 0.1)
     assert first.usage == euros(110, 5, 115, 2, 0.115)
     assert second.usage == euros(10, 5, 15, 1, 0.015)
     assert told_usage(thread.usage) == euros(120, 10, 130, 3, 0.13)

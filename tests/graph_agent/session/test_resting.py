@@ -1,6 +1,5 @@
 from langchain_core.messages import AIMessage
 
-from graph_agent.ports.spending import told_usage
 from graph_agent.session.api import Rest
 from graph_agent.session.resting import outcome_of, rest_of
 
@@ -14,7 +13,6 @@ def test_a_rest_at_a_limit_tells_which_one_and_whether_others_share_it() -> None
         "t",
         "c",
         "so far",
-        usage=told_usage({}),
         error="the turn was paused at a limit: it was too much",
         budget="max_tokens",
         is_shared=True,
@@ -24,4 +22,4 @@ def test_a_rest_at_a_limit_tells_which_one_and_whether_others_share_it() -> None
 def test_another_rest_says_nothing_of_the_limit_that_its_turn_came_to_before() -> None:
     values = {"turn": {"outcome": "limit", "budget": "max_tokens", "why": "it was too much", "shared": True}}
 
-    assert rest_of("broken_off", "t", "c", values) == Rest("broken_off", "t", "c", usage=told_usage({}))
+    assert rest_of("broken_off", "t", "c", values) == Rest("broken_off", "t", "c")

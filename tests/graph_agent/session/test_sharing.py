@@ -110,15 +110,26 @@ async def test_a_budget_of_the_thread_stays_used_up_until_it_is_raised(tmp_path:
     assert (rest.status, rest.answer) == ("done", "done")
 
 
-async def test_a_message_after_a_shared_limit_ends_what_works_and_begins_a_turn(tmp_path: Path) -> None:
-    replies = {"ALPHA": [_LS] * 4, "go": [_ONE, text("instead")]}
+async def test_a_message_after_a_shared_limit_ends_what_works_and_begins_a_turn_with_a_budget_of_its_own(
+    tmp_path: Path,
+) -> None:
+    deeper, other = calls(("c1", "new_task", {"prompt": "GAMMA"})), calls(("c2", "new_task", {"prompt": "BETA"}))
+    replies = {
+        "ALPHA": [deeper],
+        "GAMMA": [_LS] * 4,
+        "BETA": [_LS, text("beta")],
+        "go": [_ONE, other, text("instead")],
+    }
     family = _family(tmp_path, replies, max_tokens=35_000)
 
     async with family.life() as session:
-        await session.send("go")
+        limit = await session.send("go")
         rest = await session.send("do this instead")
 
-    assert (rest.status, rest.answer, family.statuses()) == ("done", "instead", {"new_task 1": "cancelled"})
+    assert (limit.status, limit.usage["total_tokens"], limit.thread_usage["requests"]) == ("limit", 40_000, 4)
+    assert (rest.status, rest.answer, rest.usage["total_tokens"]) == ("done", "instead", 40_000)
+    assert rest.thread_usage["total_tokens"] == 80_000
+    assert family.statuses() == {"new_task 1": "success"}
 
 
 @pytest.mark.parametrize("steps", [1, 3])
