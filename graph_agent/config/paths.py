@@ -1,5 +1,6 @@
 """Where the agent keeps its own files. Standard library only: read-only commands use no more of the settings."""
 
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,9 +47,15 @@ def data_dir(env: Mapping[str, str]) -> Path:
 
 
 def database_path(env: Mapping[str, str], flag: str | None = None) -> Path:
-    """The database file: the flag, else GRAPH_AGENT_DB, else graph-agent.db in the data folder."""
+    """The database file: the flag, else GRAPH_AGENT_DB, else graph-agent.db in the data folder.
+
+    Where that is a link, what it leads to: the log, the locks and the blobs lie beside the file itself, so that
+    whoever comes by the link and whoever comes by the file find the same ones.
+    """
     named = flag or env.get("GRAPH_AGENT_DB")
-    return Path(named).expanduser().absolute() if named else data_dir(env) / "graph-agent.db"
+    path = Path(named).expanduser().absolute() if named else data_dir(env) / "graph-agent.db"
+    is_link = os.path.islink(path)  # noqa: PTH114 - of a folder that may not be looked into, the method raises
+    return Path(os.path.realpath(path)) if is_link else path
 
 
 def blob_dir(database: Path) -> Path:
@@ -79,7 +86,7 @@ def own_places(env: Mapping[str, str], database: Path) -> tuple[Path, ...]:
     beside = (database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm"))
     files = (database, learned_file(database), *beside)
     folders = (config_dir(env), data_dir(env), blob_dir(database), lock_dir(database))
-    return tuple(path.resolve() for path in (*folders, *files))
+    return tuple(Path(os.path.realpath(path)) for path in (*folders, *files))
 
 
 def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:

@@ -34,6 +34,16 @@ def test_the_database_is_named_by_the_flag_before_the_environment() -> None:
     assert (database_path(env), database_path(env, "/srv/flag.db")) == (Path("/srv/other.db"), Path("/srv/flag.db"))
 
 
+def test_a_link_to_a_database_stands_for_the_file_so_that_both_ways_lead_to_the_same_locks(tmp_path: Path) -> None:
+    home, file = tmp_path / "home", tmp_path / "other" / "real.db"
+    (home / "data").mkdir(parents=True)
+    (home / "second").symlink_to(file)
+    (home / "data" / "graph-agent.db").symlink_to("../second")
+    env = {"GRAPH_AGENT_HOME": str(home)}
+
+    assert (database_path(env), database_path(env, str(home / "second"))) == (file.resolve(), file.resolve())
+
+
 def test_blobs_and_locks_lie_beside_their_database() -> None:
     database = Path("/srv/other.db")
 
