@@ -104,10 +104,10 @@ def _about_calls(
 ) -> Iterator[str]:
     held: Mapping[str, Any] = state.values.get("calls") or {}
     ledger = {row[0]: row[1:] for row in database.rows(_LEDGER, (state.thread_id,))}
-    # The calls of the newest message enter the ledger with the step after it.
-    asked = {str(call.get("id")) for entry in shown[:-1] for call in entry.body.get("tool_calls") or ()}
+    # The calls of the newest message enter the ledger with the step after it; the journal of a fork knows of them.
+    asked, newest = _asked(shown[:-1]), _asked(shown[-1:])
     unlisted = {row[0] for row in database.rows(_ONLY_IN_JOURNAL, (state.thread_id,))}
-    missing = sorted((asked | held.keys() | unlisted) - ledger.keys())
+    missing = sorted((asked | held.keys() | (unlisted - newest)) - ledger.keys())
     if missing:
         yield f"{len(missing)} calls are missing in the ledger: {', '.join(missing[:3])}"
     for call_id, record in held.items():
@@ -116,6 +116,10 @@ def _about_calls(
     for call_id, (status, _, is_left_behind) in ledger.items():
         if status not in _FINAL and not is_left_behind and call_id not in held:
             yield f"call {call_id} is {status} in the ledger, and nothing waits for it"
+
+
+def _asked(entries: Sequence[TranscriptEntry]) -> set[str]:
+    return {str(call.get("id")) for entry in entries for call in entry.body.get("tool_calls") or ()}
 
 
 def _told(row: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.forking import fork
 from graph_agent.inspect import Reader
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
@@ -35,11 +36,16 @@ def _harm(stage: Stage, *statements: str) -> None:
             assert database.execute(statement).rowcount > 0
 
 
-async def test_a_thread_agrees_with_itself_wherever_it_is_taken_up_also_while_it_waits(tmp_path: Path) -> None:
+async def test_a_thread_agrees_with_itself_wherever_it_is_taken_up_or_forked_also_while_it_waits(
+    tmp_path: Path,
+) -> None:
     stage = Stage(tmp_path / "a.db", ScriptedModel())
     await two_turns(stage)
+    places = checkpoints(stage)
+    for place in places:
+        await fork(stage.database, place)
     found = [_found(stage)]
-    for place in checkpoints(stage):
+    for place in places:
         stage.model = ScriptedModel()
         async with stage.life(checkpoint=place) as session:
             rest = await session.start()
