@@ -1,5 +1,6 @@
 """The keys of a question, and which one a typed line means. A line that means none is asked for again."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,10 @@ __all__ = [
     "Choice",
     "choice_line",
     "chosen",
+    "folded_prompt",
 ]
+
+_ROOM_TO_TYPE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +92,9 @@ def chosen(line: str, choices: Sequence[Choice], default: str | None = None) -> 
 def choice_line(choices: Sequence[Choice]) -> str:
     """The choices as the prompt shows them."""
     return f"{'  '.join(choice.label for choice in choices)} > "
+
+
+def folded_prompt(prompt: str, width: int) -> str:
+    """The prompt on as many lines as it takes, folded between words; the last one leaves room to type."""
+    lines = textwrap.wrap(prompt.rstrip(), max(width - _ROOM_TO_TYPE, _ROOM_TO_TYPE))
+    return "\n".join(lines) + " "

@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 
+from graph_agent.cli.ask.choices import folded_prompt
 from graph_agent.cli.ask.keys import Interrupted, Left, answer_keys, message_keys
 from graph_agent.cli.ask.lines import Lines
 from graph_agent.cli.ask.output import paste_plainly, prompt_output
@@ -20,7 +20,6 @@ __all__ = ["DrawnLine"]
 
 _PROMPT_STYLE = "ansicyan"
 """A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
-_ROOM_TO_TYPE = 8
 
 
 class DrawnLine:
@@ -56,11 +55,10 @@ class DrawnLine:
 
     async def answer(self, prompt: str) -> str:
         """Read an answer; raises Interrupted or Left. A prompt wider than the screen is folded between words."""
-        width = self._answers.output.get_size().columns - _ROOM_TO_TYPE
-        folded = "\n".join(textwrap.wrap(prompt.rstrip(), max(width, _ROOM_TO_TYPE)))
+        folded = folded_prompt(prompt, self._answers.output.get_size().columns)
         _leave_search(self._answers)
         try:
-            text: str = await self._answers.prompt_async([(_PROMPT_STYLE, f"{folded} ")])
+            text: str = await self._answers.prompt_async([(_PROMPT_STYLE, folded)])
             return text
         finally:
             self._show_all()

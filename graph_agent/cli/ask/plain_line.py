@@ -4,6 +4,7 @@ For screen readers and dumb terminals: nothing that was written changes but the 
 """
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 from rich.cells import cell_len
 
+from graph_agent.cli.ask.choices import folded_prompt
 from graph_agent.cli.ask.keys import Interrupted, Left
 from graph_agent.cli.ask.lines import Lines
 
@@ -48,7 +50,7 @@ class PlainLine:
 
     async def answer(self, prompt: str) -> str:
         """Read an answer; raises Interrupted or Left, with something typed, too."""
-        return await self._entered_at(prompt, is_answer=True)
+        return await self._entered_at(folded_prompt(prompt, shutil.get_terminal_size().columns), is_answer=True)
 
     async def _entered_at(self, prompt: str, *, is_answer: bool) -> str:
         self._prompt, self._text, self._is_answer = prompt, "", is_answer

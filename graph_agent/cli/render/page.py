@@ -37,7 +37,7 @@ def approval_page(
 ) -> list[Text]:
     """The page of an approval; `place` says which of how many, `is_edited` that it was changed at this prompt."""
     call = item.call
-    lines = [*_who(item, width), _title("Approval", place, call), *_warning(call)]
+    lines = [*_who(item, width), _title("Approval", place, call), *_warning(call, width)]
     lines += _field("why", item.question.reason or call.get("reason") or "the policy asks before this tool", width)
     lines += _field("workspace", str(workspace), width)
     preview = call.get("preview")
@@ -111,11 +111,11 @@ def _title(what: str, place: str, call: Mapping[str, Any]) -> Text:
     return Text.assemble((f"{what}{number}: ", "bold"), tool, "  ", (label, style), "  ", call_id)
 
 
-def _warning(call: Mapping[str, Any]) -> Iterator[Text]:
+def _warning(call: Mapping[str, Any], width: int) -> Iterator[Text]:
     if call.get("risk") == "high":
-        yield Text(
-            "  ! This can do harm that cannot be undone. Read all of it before you answer. ", "bold white on red"
-        )
+        told = "  ! This can do harm that cannot be undone. Read all of it before you answer."
+        for line in wrap(told, max(width - 1, 20), subsequent_indent="    "):
+            yield Text(f"{line} ", "bold white on red")
 
 
 def _field(name: str, value: str, width: int) -> list[Text]:

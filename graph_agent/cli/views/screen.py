@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import Any
 
-from graph_agent.cli.plainness import is_plain
+from graph_agent.cli.plainness import is_plain, moves_cursor
 
 __all__ = [
     "clipped",
@@ -118,7 +118,7 @@ def coloring() -> Callable[[str, str], str]:
 def speaks_unicode() -> bool:
     """Whether lines and boxes of Unicode can be shown."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    return os.environ.get("TERM") != "dumb" and encoding.startswith("utf")
+    return moves_cursor() and encoding.startswith("utf")
 
 
 def takes_sequences() -> bool:
@@ -181,8 +181,7 @@ def _in_color(text: str, meaning: str) -> str:
 
 
 def _takes_color() -> bool:
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not is_plain and sys.stdout.isatty()
+    return not os.environ.get("NO_COLOR") and moves_cursor() and sys.stdout.isatty()
 
 
 def _write(text: str) -> None:

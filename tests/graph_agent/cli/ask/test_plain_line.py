@@ -78,6 +78,16 @@ async def test_leaving_a_question_works_with_something_typed_too(
         await _line(keys).answer("? ")
 
 
+async def test_the_choices_of_a_question_are_folded_between_words(
+    keys: PipeInput, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    keys.send_text("y\r")
+
+    assert await _line(keys).answer("[y]es  [n]o  no, with a [r]eason  [s]top > ") == "y"
+    assert _seen(capsys) == ["[y]es  [n]o  no, with", "a [r]eason  [s]top > y"]
+
+
 async def test_news_stand_between_the_line_as_it_was_and_as_it_goes_on(
     keys: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,15 @@ def test_high_risk_carries_a_highlighted_warning() -> None:
     assert "on red" in str(page[1].style)
 
 
+def test_the_warning_is_folded_between_words() -> None:
+    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), 50, "")
+
+    assert _plain(page)[1:3] == [
+        "  ! This can do harm that cannot be undone. Read ",
+        "    all of it before you answer. ",
+    ]
+
+
 def test_content_that_the_diff_shows_whole_is_not_shown_twice() -> None:
     preview = {"kind": "diff", "text": _NEW_FILE}
     item = approval("c1", "write_file", {"file_path": "a.txt", "content": "one\ntwo\n"}, preview=preview)
