@@ -1,31 +1,49 @@
 """A chat model that a line of the user's settings names, `package.module:factory`, behind the port.
 
-The factory is called without arguments and returns any LangChain chat model. Knows no provider: what goes wrong in
-one is told with its own words and is final.
+The factory is called without arguments and returns any LangChain chat model. What it says is taken in as the stream
+of an endpoint is, with the same care for calls that are cut off or unreadable. Knows no provider: what goes wrong
+in one is told with its own words and is final.
 """
 
 import asyncio
 import importlib
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall, message_chunk_to_message
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages.ai import add_usage
 
 from graph_agent.errors import ConfigError, ModelError
+from graph_agent.model.arrival import DONE, Arrival
+from graph_agent.model.correcting import until_answered
+from graph_agent.model.failures import EmptyReply, Failure
 from graph_agent.model.noting import noted_messages
 from graph_agent.model.only import OnlyModel
+from graph_agent.model.openai import as_json
+from graph_agent.model.patience import Patience
+from graph_agent.model.prompt_form import Rendering, in_prompt_form
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 __all__ = ["MadeModel"]
 
 _FAILURES = (ImportError, AttributeError, TypeError, ValueError, RuntimeError, OSError, LookupError)
-_WHY_UNUSABLE = "the arguments are no JSON object"
+_ENDS = ("finish_reason", "stop_reason", "done_reason")
+"""What providers call the reason to finish."""
 
 
 class MadeModel(OnlyModel):
     """Implements `ChatModel` and `Models`."""
 
-    def __init__(self, factory: str) -> None:
+    def __init__(
+        self,
+        factory: str,
+        *,
+        tool_protocol: str = "auto",
+        rendered: Rendering = as_json,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         """Make the model.
 
         Raises:
@@ -34,6 +52,9 @@ class MadeModel(OnlyModel):
         super().__init__(f"model.factory = {factory!r} makes the model here.")
         self._factory = factory
         self._chat = _made(factory)
+        self._protocol = tool_protocol
+        self._rendered = rendered
+        self._sleep = sleep
 
     @property
     def label(self) -> str:
@@ -43,25 +64,52 @@ class MadeModel(OnlyModel):
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """See `ChatModel.reply`."""
-        asking = asyncio.ensure_future(self._ask(request, on_delta))
-        try:
-            await asyncio.wait({asking})
-        finally:
-            asking.cancel()
-        if failure := asking.exception():
-            raise ModelError(f"{self.label} failed: {type(failure).__name__}: {failure}")
-        return asking.result()
+        return await until_answered(lambda asked: self._answered(asked, on_delta), request, on_delta)
+
+    async def _answered(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+        patience = Patience()
+        while True:
+            asking = asyncio.ensure_future(self._ask(request, on_delta))
+            try:
+                await asyncio.wait({asking})
+            finally:
+                asking.cancel()
+            failure = asking.exception()
+            if failure is None:
+                return asking.result()
+            if not isinstance(failure, EmptyReply):
+                raise ModelError(f"{self.label} failed: {type(failure).__name__}: {failure}")
+            empty = Failure("empty", f"{self.label} gave an empty reply ({failure}).")
+            wait = patience.wait_after(empty)
+            if wait is None:
+                raise ModelError(patience.last_words(empty))
+            words = f"{empty.line} Waiting {wait:.1f} s, then try {patience.tries}."
+            on_delta(Delta("retry", words, wait_s=round(wait, 3)))
+            await self._sleep(wait)
 
     async def _ask(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
-        asked: Any = self._chat.bind_tools([dict(tool) for tool in request.tools]) if request.tools else self._chat
-        whole: AIMessageChunk | None = None
-        async for piece in asked.astream(list(noted_messages(request))):
-            if text := str(piece.text):
-                on_delta(Delta("text", text))
-            whole = piece if whole is None else whole + piece
-        if whole is None:
-            raise ModelError("it answered nothing")
-        return _usable(whole)
+        asked: Any = self._with_functions(request)
+        messages = list(noted_messages(request))
+        if is_text := asked is None:
+            asked, messages = self._chat, in_prompt_form(messages, request.tools, self._rendered)
+        offered = [str(tool["function"]["name"]) for tool in request.tools]
+        arrival, usage = Arrival(offered, calls_are_text=is_text), None
+        async for piece in asked.astream(messages):
+            usage = add_usage(usage, piece.usage_metadata) if piece.usage_metadata else usage
+            for delta in arrival.add(json.dumps(_event(piece))):
+                on_delta(delta)
+        for delta in (*arrival.add(DONE), *arrival.end()):
+            on_delta(delta)
+        return arrival.message().model_copy(update={"usage_metadata": usage})
+
+    def _with_functions(self, request: ModelRequest) -> Any:
+        """The model with the tools as functions; None where it takes them as text only."""
+        if not request.tools:
+            return self._chat
+        knows_none = type(self._chat).bind_tools is BaseChatModel.bind_tools
+        if self._protocol == "prompt" or (knows_none and self._protocol == "auto"):
+            return None
+        return self._chat.bind_tools([dict(tool) for tool in request.tools])
 
 
 def _made(factory: str) -> BaseChatModel:
@@ -75,17 +123,23 @@ def _made(factory: str) -> BaseChatModel:
     return chat
 
 
-def _usable(whole: AIMessageChunk) -> AIMessage:
-    """The finished message; calls whose arguments cannot be used are kept, and said to be so."""
-    message = message_chunk_to_message(whole)
-    if not isinstance(message, AIMessage):
-        raise ModelError(f"a {type(message).__name__} came where a reply was due")
-    broken = message.invalid_tool_calls
-    kept: list[ToolCall] = [{"name": call["name"] or "unnamed", "args": {}, "id": call["id"]} for call in broken]
-    unusable = {str(len(message.tool_calls) + at): _WHY_UNUSABLE for at in range(len(broken))}
-    return AIMessage(
-        str(message.text),
-        tool_calls=[*message.tool_calls, *kept],
-        usage_metadata=message.usage_metadata,
-        response_metadata={"unusable_arguments": unusable} if unusable else {},
-    )
+def _event(piece: AIMessage) -> Mapping[str, Any]:
+    """A piece as an endpoint would have sent it."""
+    delta = {"content": str(piece.text), "tool_calls": list(_calls(piece))}
+    if reasoning := piece.additional_kwargs.get("reasoning_content"):
+        delta["reasoning_content"] = reasoning
+    ends = (piece.response_metadata.get(name) for name in _ENDS)
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": next(filter(None, ends), None)}]}
+
+
+def _calls(piece: AIMessage) -> Iterator[Mapping[str, Any]]:
+    """As they were sent where they come in fragments: LangChain itself completes what was cut off."""
+    if isinstance(piece, AIMessageChunk) and piece.tool_call_chunks:
+        for part in piece.tool_call_chunks:
+            function = {"name": part["name"], "arguments": part["args"]}
+            yield {"index": part["index"], "id": part["id"], "function": function}
+        return
+    whole = [(call["id"], call["name"], json.dumps(call["args"])) for call in piece.tool_calls]
+    broken = [(call["id"], call["name"], call["args"]) for call in piece.invalid_tool_calls]
+    for place, (call_id, name, arguments) in enumerate((*whole, *broken)):
+        yield {"index": place, "id": call_id, "function": {"name": name, "arguments": arguments}}

@@ -54,7 +54,9 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
     if settings.model.factory is not None:
         from graph_agent.app.made_model import MadeModel  # noqa: PLC0415 - as above
 
-        return MadeModel(settings.model.factory)
+        return MadeModel(
+            settings.model.factory, tool_protocol=settings.model.tool_protocol, rendered=as_prompt_text
+        )
     if choice.kind == "local":
         await _load("graph_agent.model.local")
         return _local(settings.model)

@@ -1,7 +1,7 @@
 """What is done about a reply that only writes a call down: the model is told, at most twice. Knows no endpoint."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ from langchain_core.messages.ai import add_usage
 
 from graph_agent.model.call_forms import WrittenCall, offered_as
 from graph_agent.model.written import UNREADABLE, written_calls
-from graph_agent.ports import ModelRequest
+from graph_agent.ports import Delta, ModelRequest, OnDelta
 
-__all__ = ["MOST_TOLD", "Correction", "corrected", "in_all"]
+__all__ = ["MOST_TOLD", "Correction", "corrected", "in_all", "until_answered"]
 
 MOST_TOLD = 2
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -53,6 +53,23 @@ def corrected(request: ModelRequest, reply: AIMessage, told: int) -> Correction 
     messages = [*request.messages, AIMessage(reply.text), HumanMessage(_TOLD.format(name=named[0]))]
     words = _AGAIN.format(name=named[0], told=told + 1, most=MOST_TOLD)
     return Correction(replace(request, messages=messages), words)
+
+
+async def until_answered(
+    ask: Callable[[ModelRequest], Awaitable[AIMessage]], request: ModelRequest, on_delta: OnDelta
+) -> AIMessage:
+    """The reply, asked for again where it only writes a call down."""
+    told, earlier = 0, None
+    while True:
+        reply = in_all(await ask(request), earlier)
+        correction = corrected(request, reply, told)
+        if correction is None:
+            return reply
+        if correction.request is None:
+            on_delta(Delta("note", correction.words))
+            return reply
+        on_delta(Delta("retry", correction.words))
+        request, told, earlier = correction.request, told + 1, reply
 
 
 def _written(text: str, offered: Sequence[str]) -> list[WrittenCall]:

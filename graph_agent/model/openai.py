@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage
 from graph_agent.config.model_settings import ModelSettings
 from graph_agent.errors import ContextOverflow, ModelError
 from graph_agent.model.arrival import Arrival
-from graph_agent.model.correcting import corrected, in_all
+from graph_agent.model.correcting import until_answered
 from graph_agent.model.dialect import Dialect, configured, relearned
 from graph_agent.model.failures import PASSING, BrokenReply, Failure, ReplyFailed, Unavailable, diagnose
 from graph_agent.model.images import LoadImage, has_images, with_images
@@ -78,17 +78,7 @@ class OpenAIModel:
         Raises:
             Unavailable: for good as far as this model goes; another one may answer.
         """
-        told, earlier = 0, None
-        while True:
-            reply = in_all(await self._answered(request, on_delta), earlier)
-            correction = corrected(request, reply, told)
-            if correction is None:
-                return reply
-            if correction.request is None:
-                on_delta(Delta("note", correction.words))
-                return reply
-            on_delta(Delta("retry", correction.words))
-            request, told, earlier = correction.request, told + 1, reply
+        return await until_answered(lambda asked: self._answered(asked, on_delta), request, on_delta)
 
     async def close(self) -> None:
         """End the connections that are kept open."""

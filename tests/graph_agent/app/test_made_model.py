@@ -23,6 +23,27 @@ async def test_what_a_factory_makes_answers_in_pieces_and_its_failures_are_told(
         await model.switch("other")
 
 
+async def test_a_call_that_is_cut_off_is_said_to_be_so_and_an_empty_reply_is_asked_for_again() -> None:
+    waits: list[float] = []
+
+    async def note(seconds: float) -> None:
+        waits.append(seconds)
+
+    reply = await MadeModel(f"{_HERE}:cuts", sleep=note).reply(_REQUEST, lambda _: None)
+
+    assert [(call["name"], call["args"]) for call in reply.tool_calls] == [("f", {})]
+    assert "cut off" in reply.response_metadata["unusable_arguments"]["0"]
+    assert len(waits) == 1
+
+
+async def test_a_model_that_knows_no_functions_is_given_the_tools_as_text() -> None:
+    model = MadeModel(f"{_HERE}:knows_no_functions")
+
+    reply = await model.reply(_REQUEST, lambda _: None)
+
+    assert ([call["name"] for call in reply.tool_calls], reply.text) == (["f"], "")
+
+
 @pytest.mark.parametrize(
     ("factory", "why"),
     [
