@@ -10,7 +10,7 @@ from typing import Any
 
 from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.state import CheckpointState, read_state
+from graph_agent.inspect.state import CheckpointState, of_a_shape, read_state
 from graph_agent.inspect.transcript import TranscriptEntry, read_transcript
 
 __all__ = ["disagreements", "stored_threads"]
@@ -44,7 +44,8 @@ def disagreements(database: ReadOnlyDatabase, thread_id: str) -> list[str]:
     """What the tables of a thread with checkpoints say otherwise than these, a phrase each; empty: they agree."""
     with database.one_moment():
         try:
-            return list(_found(database, thread_id))
+            with of_a_shape("its head"):
+                return list(_found(database, thread_id))
         except DamagedDatabase as error:
             return [str(error)]
 

@@ -74,7 +74,9 @@ class ReadOnlyDatabase:
     def stream(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Generator[tuple[Any, ...]]:
         """The rows of one SELECT one by one; what is not asked for is not computed. Fails as `rows` does."""
         try:
-            yield from self._execute(sql, parameters)
+            # No `yield from`: that would close the cursor, too, perhaps after the connection, and fail at it.
+            for row in self._execute(sql, parameters):  # noqa: UP028 - as above
+                yield row
         except sqlite3.ProgrammingError as error:
             raise InternalError(f"{self.path} was read after it was closed ({error})") from error
         except _UNREADABLE as error:

@@ -109,7 +109,7 @@ def views_of(
     for call_id, record, attempts, answers in load_json(calls):
         # A call left open on a branch that the thread has come away from is nobody's question any more.
         evidence = ("[]" if is_at_rest else attempts, answers)
-        whole = {**_UNKNOWN, "call_id": call_id, **load_json(record)}
+        whole = {**_UNKNOWN, "call_id": call_id, **_record(record)}
         views.append(view_of(database, thread_id, whole, evidence, is_held=is_held or is_at_rest))
     return views
 
@@ -168,6 +168,16 @@ def load_json(text: str) -> Any:
         raise DamagedDatabase(
             f"a column that must hold JSON does not ({error}); the database was changed by another program."
         ) from error
+
+
+def _record(text: str) -> dict[str, Any]:
+    """The record in a row of the ledger; raises DamagedDatabase where there is none."""
+    record = load_json(text)
+    if not isinstance(record, dict) or not isinstance(record.get("status"), str):
+        raise DamagedDatabase(
+            f"{text!r:.80} stands for the record of a call; the database was changed by another program."
+        )
+    return record
 
 
 def _standing(record: dict[str, Any], answers: list[list[Any]]) -> StandingAnswer | None:

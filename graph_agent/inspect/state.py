@@ -1,16 +1,17 @@
 """The state of one checkpoint as the engine would tell it: values, next nodes, tasks, interrupts, writes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from graph_agent.errors import UnknownId
+from graph_agent.errors import DamagedDatabase, UnknownId
 from graph_agent.inspect.channels import channel_values
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.decode import decode, decode_checkpoint, decode_metadata
 from graph_agent.inspect.planning import Planned, planned_tasks
 
-__all__ = ["CheckpointState", "PendingWrite", "Task", "read_state"]
+__all__ = ["CheckpointState", "PendingWrite", "Task", "of_a_shape", "read_state"]
 
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 _INTERRUPT, _ERROR = "__interrupt__", "__error__"
@@ -87,8 +88,29 @@ def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *
 
     Raises:
         UnknownId: the thread has no such checkpoint.
-        DamagedDatabase: what is stored cannot be decoded.
+        DamagedDatabase: what is stored cannot be decoded, or is another value than any that was stored.
     """
+    with of_a_shape(f"checkpoint {checkpoint_id} of thread {thread_id}"):
+        return _rebuilt(database, thread_id, checkpoint_id, is_head=is_head)
+
+
+@contextmanager
+def of_a_shape(what: str) -> Iterator[None]:
+    """Values are read in this block whose shape nobody checked: a bit turned in one can leave a sound other value.
+
+    Raises:
+        DamagedDatabase: what is read has another shape than whatever is stored.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise DamagedDatabase(
+            f"{what} holds a value of a shape that is never stored ({error}); the database is torn or was changed "
+            "by another program. Put back a backup, or name another file with --db."
+        ) from error
+
+
+def _rebuilt(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *, is_head: bool) -> CheckpointState:
     rows = database.rows(
         """SELECT parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
         WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?""",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.forking import fork
+from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect import Reader
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
@@ -82,6 +83,29 @@ async def test_what_says_otherwise_is_named_and_rebuilding_mends_it(stage: Stage
 
     assert any(said in phrase for phrase in before), before
     assert _found(stage) == []
+
+
+@pytest.mark.parametrize(("channel", "value"), [("messages", "X'07'"), ("calls", "X'81a16307'")])
+async def test_a_value_that_decodes_to_another_than_was_stored_is_named_as_damage(
+    stage: Stage, channel: str, value: str
+) -> None:
+    _harm(stage, f"UPDATE writes SET value = {value} WHERE channel = '{channel}'")  # noqa: S608 - from here
+
+    assert "of a shape that is never stored" in _found(stage)[0]
+
+
+async def test_a_record_that_is_none_is_named_as_damage_and_nothing_else_is_told(
+    stage: Stage, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _harm(stage, "UPDATE ledger SET record = '{\"stat\": 1}'")
+
+    with (
+        pytest.raises(DamagedDatabase, match="stands for the record of a call"),
+        Reader.open(stage.database) as reader,
+    ):
+        reader.calls()
+
+    assert capfd.readouterr().err == ""
 
 
 async def test_a_pruned_thread_agrees_and_rebuilding_keeps_what_its_checkpoints_tell_no_more(
