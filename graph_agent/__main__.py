@@ -40,8 +40,10 @@ def main() -> int:
     from graph_agent.cli.garbage import search_little  # noqa: PLC0415 - as above
 
     search_little()
-    from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - as above
+    from graph_agent.cli.starting import asked_for, told_if_cut  # noqa: PLC0415 - as above
 
+    with told_if_cut(*asked_for(sys.argv[1:])):
+        from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - as above
     return run_command_line()
 
 

@@ -154,8 +154,8 @@ def run(
         settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
         settlement.require_open_calls(may_be=target.exists)
         order = RunOrder(text, output.value, settlement, timeout, target.thread_id, database_of(db))
-        headless = _loaded_run()
-    raise typer.Exit(headless(order, target))
+        code = _loaded_run()(order, target)
+    raise typer.Exit(code)
 
 
 def chat_here() -> None:
@@ -212,12 +212,13 @@ def _loaded_run() -> "Callable[[RunOrder, Target], int]":
     from graph_agent.cli.logs import log_privately
     from graph_agent.cli.opening import open_target
     from graph_agent.cli.run import run_headless
+    from graph_agent.cli.starting import tell_no_more
 
     log_privately()
 
     def headless(order: "RunOrder", target: "Target") -> int:
         _take_interrupts()
-        return run_headless(order, lambda bus: open_target(target, bus))
+        return run_headless(order, lambda bus: open_target(target, bus), tell_no_more)
 
     return headless
 

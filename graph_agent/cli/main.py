@@ -29,6 +29,7 @@ from graph_agent.cli.options import DEBUG_HELP
 from graph_agent.cli.plain import ResumingCommand, write_examples
 from graph_agent.cli.policy import policy_app
 from graph_agent.cli.recover import recover_command
+from graph_agent.cli.starting import asked_for, tell_if_cut
 from graph_agent.cli.threads import threads_app
 from graph_agent.cli.tools import tools_app
 from graph_agent.cli.travel import fork_command, rewind_command
@@ -104,7 +105,12 @@ def main() -> int:
     for name in _TRACING:
         os.environ.pop(name, None)
     asked = os.environ.pop(_COMPLETION, "")
-    return guarded(lambda: _complete(is_line=asked == "line") if asked else app(prog_name="graph-agent"))
+    return guarded(lambda: _complete(is_line=asked == "line") if asked else _run_command())
+
+
+def _run_command() -> None:
+    tell_if_cut(*asked_for(sys.argv[1:]))
+    app(prog_name="graph-agent")
 
 
 @app.callback()

@@ -5,7 +5,7 @@ The answer goes to stdout and news to stderr; nothing here needs a terminal.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -56,9 +56,14 @@ class RunOrder:
     """Where to look what a run that was cut short has left open."""
 
 
-def run_headless(order: RunOrder, opener: Opener) -> int:
-    """Run to the end; returns the exit code."""
-    return asyncio.run(_Run(order, opener).run())
+def run_headless(order: RunOrder, opener: Opener, listens: Callable[[], None] = lambda: None) -> int:
+    """Run to the end; returns the exit code. `listens` is told when signals are about to be heard by the run."""
+
+    async def run() -> int:
+        listens()
+        return await _Run(order, opener).run()
+
+    return asyncio.run(run())
 
 
 class _Run:
