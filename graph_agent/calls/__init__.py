@@ -2,7 +2,15 @@
 
 from graph_agent.calls.answers import fitting_answers
 from graph_agent.calls.digest import args_digest
-from graph_agent.calls.folding import REPLACES, SHORTENED, WANTS_WHOLE, in_place_of, merge_messages, merge_names
+from graph_agent.calls.folding import (
+    DECIDED,
+    REPLACES,
+    SHORTENED,
+    WANTS_WHOLE,
+    in_place_of,
+    merge_messages,
+    merge_names,
+)
 from graph_agent.calls.mark import process_mark
 from graph_agent.calls.record import (
     CallKind,
@@ -24,6 +32,7 @@ from graph_agent.calls.status import (
 )
 
 __all__ = [
+    "DECIDED",
     "FINAL",
     "INITIAL",
     "NEW_MESSAGE",

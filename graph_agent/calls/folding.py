@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
-__all__ = ["REPLACES", "SHORTENED", "WANTS_WHOLE", "in_place_of", "merge_messages", "merge_names"]
+__all__ = ["DECIDED", "REPLACES", "SHORTENED", "WANTS_WHOLE", "in_place_of", "merge_messages", "merge_names"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -23,6 +23,10 @@ SHORTENED = "shortened"
 WANTS_WHOLE = "wants_whole"
 """Key in the `response_metadata` of a model's message: it does not look back, so each of its calls gets a whole
 result, also one that an earlier result holds already."""
+
+
+DECIDED = "decided"
+"""Key in the `additional_kwargs` of a tool message: the call was not run because a person decided so."""
 
 
 def merge_messages(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "list[AnyMessage]":

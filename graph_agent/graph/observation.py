@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 
-from graph_agent.calls import FINAL, ToolCallInfo
+from graph_agent.calls import DECIDED, FINAL, ToolCallInfo
 from graph_agent.errors import InternalError
 from graph_agent.graph.budgets import steps_used_up
 from graph_agent.graph.history import newest_calls, tool_message_text
@@ -84,9 +84,14 @@ def _message(call: ToolCallInfo) -> ToolMessage:
         tool_call_id=call["call_id"],
         name=call["tool_name"],
         status="success" if call["status"] == "success" else "error",
-        additional_kwargs={**_images(call), **shown_by(call)},
+        additional_kwargs={**_images(call), **shown_by(call), **_decided(call)},
         id=f"tool-{call['call_id']}",
     )
+
+
+def _decided(call: ToolCallInfo) -> dict[str, Any]:
+    is_by_person = call["status"] == "cancelled" and call.get("decision") != "deny"
+    return {DECIDED: True} if is_by_person else {}
 
 
 def _images(call: ToolCallInfo) -> dict[str, Any]:

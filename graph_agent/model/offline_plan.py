@@ -41,6 +41,8 @@ class Result:
 
     text: str
     is_error: bool
+    is_decided: bool = False
+    """A person decided that the call is not to run: no failure of what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Report:
     """What the command was about: a path, a command line, a tool."""
     text: str = ""
     """The tool's own words."""
+    is_decided: bool = False
+    """As of the result."""
 
 
 Dialogue = Generator[Call, Result, Report]
@@ -104,7 +108,7 @@ def _one(tools: frozenset[str], call: Call, subject: str) -> Dialogue:
     if call.tool not in tools:
         return Report("missing", call.tool)
     result = yield call
-    return Report("failed" if result.is_error else "done", subject, result.text)
+    return Report("failed" if result.is_error else "done", subject, result.text, result.is_decided)
 
 
 def _first_offered(tools: frozenset[str], call: Call, instead: Call) -> Call:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, ToolMessage
 
+from graph_agent.calls import DECIDED
 from graph_agent.model.offline_plan import Call, Dialogue, Report, Result, dialogue
 from graph_agent.model.offline_words import report, stopped_before
 
@@ -21,8 +22,6 @@ Finished = list[tuple[str, Result]]
 """Tool and result of the calls of a turn, in order."""
 
 _MOST_SHOWN = 80
-_DECIDED = ("Not run: the user", "Not run again", "Cancelled")
-"""How results begin that tell what a person decided: no failure of what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def step_of(commands: "Sequence[Command]", tools: frozenset[str], done: Finished
             return ended
         told.append(report(ended, chinese=chinese))
         if ended.kind != "done":
-            unmet = "" if ended.text.startswith(_DECIDED) else f"not done: {ended.subject[:_MOST_SHOWN]}"
+            unmet = "" if ended.is_decided else f"not done: {ended.subject[:_MOST_SHOWN]}"
             if position < len(commands):
                 told.append(stopped_before(len(commands) - position, chinese=chinese))
             break
@@ -60,7 +59,10 @@ def finished_since(messages: "Sequence[BaseMessage]") -> Finished:
         for call in message.tool_calls
     }
     return [
-        (asked[message.tool_call_id], Result(message.text, message.status == "error"))
+        (
+            asked[message.tool_call_id],
+            Result(message.text, message.status == "error", bool(message.additional_kwargs.get(DECIDED))),
+        )
         for message in messages
         if isinstance(message, ToolMessage) and message.tool_call_id in asked
     ]

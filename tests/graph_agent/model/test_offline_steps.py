@@ -20,6 +20,15 @@ def test_the_results_at_hand_say_which_call_comes_next() -> None:
     ]
 
 
+def test_what_a_person_decided_is_told_by_no_words_of_a_failing_command() -> None:
+    said = "Cancelled by the server"
+    failed, refused = Result(said, is_error=True), Result(said, is_error=True, is_decided=True)
+
+    unmet = [step_of([RunShell("make")], TOOLS, [("bash", result)], chinese=False) for result in (failed, refused)]
+
+    assert unmet == [Ended(f"Not done: make\n{said}", "not done: make"), Ended(f"Not done: make\n{said}")]
+
+
 def test_results_are_those_of_the_calls_of_these_messages() -> None:
     asked = AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "1"}])
     messages: list[BaseMessage] = [asked, ToolMessage("a", tool_call_id="1"), ToolMessage("b", tool_call_id="2")]
