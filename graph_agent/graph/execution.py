@@ -22,7 +22,6 @@ from graph_agent.ports.hooks import NO_HOOKS, Hooks
 
 __all__ = ["ToolExecution"]
 
-
 _TOLD_TO_THE_STATE = ("cwd", "todo", "loaded_tools")
 """Channels that a tool writes by way of its metadata."""
 

@@ -21,7 +21,7 @@ def new_token() -> str:
 
 
 _PROCESS_TOKEN = new_token()
-DEFAULT_MAX_STEPS = 200
+_MAX_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Life:
     token: str = field(default=_PROCESS_TOKEN)
     stop: bool = False
     """The user stopped the turn: ask nothing, run nothing, cancel what is open."""
-    max_steps: int = DEFAULT_MAX_STEPS
+    max_steps: int = _MAX_STEPS
     """Model requests in one turn."""
     budget: Budget = UNLIMITED
     """What the requests of the turn, and of the thread, may use."""
@@ -43,7 +43,6 @@ class Life:
     """Of calls that a rewind undid: the newest attempt, whose number is taken."""
     mode: str = ""
     """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
-
     purse: Purse | None = None
     """The budget that a sub-agent's requests draw on beside others; it has none of its own then."""
     afresh: str = ""

@@ -190,16 +190,16 @@ class SubAgents:
         household, parent = self._household, self._parent
         if household is None or parent is None:
             raise Paused("nobody here can open a sub-agent")
-        bus = EventBus()
+        bus, purse = EventBus(), await parent.purse()
         order = Order(
-            await self._id(context.thread_id, context.call_id),
-            context.thread_id,
-            context.call_id,
-            errand,
-            parent.mode,
-            await parent.system(),
-            bus,
-            purse := await parent.purse(),
+            thread_id=await self._id(context.thread_id, context.call_id),
+            parent_thread=context.thread_id,
+            call_id=context.call_id,
+            errand=errand,
+            mode=parent.mode,
+            system=await parent.system(),
+            bus=bus,
+            purse=purse,
         )
         agent = _Agent(await household.open(order), errand.description, context, purse)
         self._agents[context.call_id] = agent
