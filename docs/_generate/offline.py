@@ -30,7 +30,8 @@ _WRITING = """\
   `` `...` ``, “...”, ‘...’, 「...」, 『...』, 《...》. Between straight double quotes `\\n`, `\\t`, `\\"` and
   `\\\\` are read as in most languages; elsewhere a backslash is one, but before a blank in a name.
 - A text may have several lines, bare after a colon or between three backquotes; its first indentation stays.
-- Texts and searches are literal: no patterns. Paths are relative to the workspace, absolute, or begin with `~`.
+- Texts and searches are literal: no patterns. Paths are relative to the workspace, absolute, or begin with `~`; a
+  bare `@` before one, by which Tab completes it in the chat, changes nothing.
 - Please, thanks, 请 and 谢谢 change nothing. The answer comes in the language of the message.
 """.splitlines()
 _TOOLS = frozenset(

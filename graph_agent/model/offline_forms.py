@@ -19,7 +19,7 @@ NUMBER = r"(?:\d{1,9}|[一二两三四五六七八九十]{1,3})"
 
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 _SLOTS = {
-    "F": rf"""{QUOTED}|(?:\\[ ]|[^\s"'`“”‘’「」『』《》,，;；])+?""",
+    "F": rf"""@?{QUOTED}|(?:\\[ ]|[^\s"'`“”‘’「」『』《》,，;；])+?""",
     "T": rf"{QUOTED}|[^\n]*\S.*",
     "B": rf"{QUOTED}|\S.{{0,1000}}?",
 }
@@ -64,8 +64,11 @@ def plain(text: str | None) -> str:
 
 
 def path(text: str | None) -> str:
-    """The name of a file; unquoted, it loses the full stop of the sentence and the backslashes before blanks."""
-    text = (text or "").strip()
+    """The name of a file, without the @ by which the chat completes it.
+
+    Unquoted, it loses the full stop of the sentence and the backslashes before blanks.
+    """
+    text = (text or "").strip().removeprefix("@")
     name = plain(text)
     if name != text:
         return name

@@ -43,9 +43,12 @@ def test_an_apostrophe_within_a_word_is_no_quote() -> None:
         ("here", "here"),
         ("?", ""),
         ("a\\ b", "a b"),
+        ("@a.txt.", "a.txt"),
+        ('@"a b"', "a b"),
+        ('"@a"', "@a"),
     ],
 )
-def test_a_file_name_loses_the_full_stop_of_the_sentence(text: str, name: str) -> None:
+def test_a_file_name_loses_the_full_stop_of_the_sentence_and_the_at_of_completion(text: str, name: str) -> None:
     assert path(text) == name
 
 
