@@ -39,6 +39,18 @@ async def test_a_limit_on_costs_is_refused_where_the_price_is_unknown_and_says_h
     assert '[prices."m"] input = …' in str(refused.value)
 
 
+async def test_a_model_to_fall_back_on_needs_a_price_too_where_costs_are_limited() -> None:
+    model = ModelSettings(base_url="http://127.0.0.1:9/v1", name="m", fallback=("spare",))
+    spare = {"spare": {"base_url": "http://127.0.0.1:8/v1", "name": "n"}}
+    one = {"input": 1, "output": 1}
+    unpriced = settings(max_cost=1, model=model, models=spare, prices={"m": one})
+    priced = settings(max_cost=1, model=model, models=spare, prices={"m": one, "n @ 127.0.0.1:8": one})
+
+    require_price(priced, EndpointModel(priced))
+    with pytest.raises(UsageError, match=r'\[prices."n"\] input = …'):
+        require_price(unpriced, EndpointModel(unpriced))
+
+
 async def test_with_a_price_or_without_a_model_there_is_nothing_to_refuse() -> None:
     priced = settings(max_cost=1, prices={"m": {"input": 1, "output": 1}})
 
