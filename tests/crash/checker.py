@@ -69,6 +69,10 @@ class _Account:
             for (text,) in connection.execute("SELECT body FROM transcript WHERE role = 'tool' ORDER BY seq")
             if (body := json.loads(text))
         }
+        self.said = [
+            str(json.loads(body)["content"])
+            for (body,) in connection.execute("SELECT body FROM transcript WHERE role = 'user' ORDER BY seq")
+        ]
         values = connection.execute("SELECT type, value FROM writes WHERE channel = 'calls' ORDER BY rowid")
         self.writes = [
             (call_id, write)
@@ -302,7 +306,15 @@ class _Account:
                 asked.add(note["turn"])
             elif note["turn"] in asked:
                 lost.append(f"I8: the message of turn {note['turn']} was lost after the model was asked")
-        return lost
+        return lost + self._said_otherwise()
+
+    def _said_otherwise(self) -> list[str]:
+        """I8: what waited is said once, in its order, and what was taken back never."""
+        if self.world.notes("goes back", "failed", "stuck"):
+            return []
+        sent = sorted({note["turn"] for note in self.world.notes("sends")})
+        said = [text for text in self.said if text.split()[0] in ("turn", "dropped")]
+        return [] if said == [f"turn {turn}" for turn in sent] else [f"I8: of the turns {sent} was said {said}"]
 
 
 def _folder_of(pid: int) -> str:

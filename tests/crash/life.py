@@ -132,8 +132,7 @@ class _Life:
             elif rest.status == "broken_off":
                 rest = await session.continue_turn()
             elif (said := turn_of((await run.position()).values.get("messages", ())) + 1) < len(self._scene.turns):
-                self._world.note("sends", turn=said)
-                rest = await session.send(f"turn {said}")
+                rest = await self._send(session, said)
             elif self._scene.goes_back and not self._world.notes("went back"):
                 await session.close()
                 session, run, rest = await self._back()
@@ -148,6 +147,26 @@ class _Life:
                 return FINISHED
         self._world.note("stuck", status=rest.status)
         return STUCK
+
+    async def _send(self, session: Session, turn: int) -> Rest:
+        if not self._scene.queues:
+            self._world.note("sends", turn=turn)
+            return await session.send(f"turn {turn}")
+        meant, dropped = f"turn {turn}", f"dropped {turn}"
+        waiting = {text: number for number, text in await session.queued()}
+        if meant not in waiting:
+            self._world.note("sends", turn=turn)
+            await session.queue(meant)
+        if dropped in waiting or {"kind": "taken back", "turn": turn} not in self._taken_back():
+            number = waiting.get(dropped) or await session.queue(dropped)
+            if await session.take_back(number):
+                self._world.note("taken back", turn=turn)
+        sent = await session.send_queued()
+        assert sent is not None
+        return sent
+
+    def _taken_back(self) -> list[dict[str, Any]]:
+        return [{"kind": note["kind"], "turn": note["turn"]} for note in self._world.notes("taken back")]
 
     async def _back(self) -> tuple[Session, GraphRun, Rest]:
         session, run = await self._open(self._somewhere("takes up"))
@@ -223,8 +242,12 @@ class _Life:
         sub_agents = sub_agents_of(house, self._settings) if self._scene.task else SubAgents()
         tools = await open_toolbox(self._world.workspace, self._settings, storage, bus, servers)
         toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
-        asked = ("before", "after", "turn_ended")
-        hooks = deadly(Onlooker(), "hooks", asked, points) if self._scene.is_hooked else NO_HOOKS
+        asked = ("session_started", "prompted", "before", "after", "turn_ended")
+        hooks = (
+            deadly(Onlooker(reads_messages=self._scene.queues), "hooks", asked, points)
+            if self._scene.is_hooked
+            else NO_HOOKS
+        )
         model = PlayModel(self._scene, self._world, points.point)
         barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)
         parts = Parts(
@@ -261,7 +284,7 @@ class _Life:
             journal=journal,
             toolbox=toolbox,
             blobs=blobs,
-            inbox=SqliteInbox(database, clock),
+            inbox=deadly(SqliteInbox(database, clock), "inbox", ("queue", "take_back", "take"), points),
             rewinds=deadly(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
             files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("put_back",), points),
             head=head,

@@ -11,7 +11,8 @@ REMARK = "[an onlooker saw it]"
 class Onlooker:
     """Implements `graph_agent.ports.hooks.Hooks`: objects to nothing, and says a word to each result."""
 
-    reads_messages = False
+    def __init__(self, *, reads_messages: bool) -> None:
+        self.reads_messages = reads_messages
 
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:
         """Nothing to say."""

@@ -123,6 +123,8 @@ class Scene:
     """When all is over, the thread is forked at some checkpoint, once, and the fork is played on."""
     is_hooked: bool = False
     """Hooks look on at each call and each end of a turn, and say a word to each result."""
+    queues: bool = False
+    """Messages wait in the inbox, a hook reads each, and behind it waits one that is taken back."""
     task: tuple[tuple[Wanted, ...], ...] = ()
     """What each sub-agent's turn is, as one of `turns`."""
 
@@ -224,6 +226,7 @@ SCENES: tuple[Scene, ...] = (
         goes_back=True,
     ),
     Scene("looked on by hooks", (((_READ, _BASH, _WRITE), (_BASH,)), ((_WRITE, _READ),)), is_hooked=True),
+    Scene("queued and taken back", (((_READ, _BASH),), ((_WRITE,),), ((_READ,),)), queues=True, is_hooked=True),
     *SMALL_EFFECTS,
     COMPACTED,
     SUB_AGENTS,
