@@ -1,7 +1,8 @@
 """What the user's hooks say about a session and its messages, before the model hears of them. Sends nothing."""
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+from collections.abc import Coroutine, Iterator
 
 from graph_agent.ports.hooks import Hooks
 
@@ -16,6 +17,9 @@ class Prompting:
         self._thread_id = thread_id
         self._greeting = ""
         self._running: asyncio.Task[str] | None = None
+        self._is_ahead = False
+        self.is_stopped = False
+        """Whether what is `ahead` of a turn was stopped before there was anything to stop: it must not begin."""
 
     @property
     def is_wanted(self) -> bool:
@@ -40,14 +44,30 @@ class Prompting:
         greeting, self._greeting = self._greeting, ""
         return greeting
 
+    @contextlib.contextmanager
+    def ahead(self) -> Iterator[None]:
+        """What is done in this block comes before a turn; a stop meanwhile is for it, unless `turn_begins`."""
+        self._is_ahead, self.is_stopped = True, False
+        try:
+            yield
+        finally:
+            self._is_ahead = False
+
+    def turn_begins(self) -> None:
+        """From here on it is the turn that is stopped."""
+        self._is_ahead = False
+
     def stop(self) -> bool:
-        """Whether a hook ran, which ends now."""
-        if self._running is None:
-            return False
-        self._running.cancel()
-        return True
+        """Whether no turn has begun yet; a hook that runs ends now, and what is ahead of a turn goes no further."""
+        self.is_stopped = self._is_ahead
+        if self._running is not None:
+            self._running.cancel()
+        return self._is_ahead or self._running is not None
 
     async def _said(self, hooks: Coroutine[object, object, str]) -> str | None:
+        if self.is_stopped:
+            hooks.close()
+            return None
         self._running = running = asyncio.ensure_future(hooks)
         try:
             await asyncio.wait({running})

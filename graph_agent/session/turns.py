@@ -32,6 +32,18 @@ class Turns:
 
     async def start(self) -> Rest:
         """See `Session.start`."""
+        with self.prompting.ahead():
+            position = await self._greeted()
+        await self.parts.shells.take_up(self.thread.thread_id)
+        if position.at_rest:
+            return await self.drive.rest("done", position.values)
+        if position.waits_for_model:
+            return await self.drive.rest("broken_off", position.values)
+        self.parts.bus.publish(TurnStarted())
+        return await self.drive.run(self.parts.run.go_on)
+
+    async def _greeted(self) -> Position:
+        """Where the thread stands, once that was told and its hooks were asked."""
         position = await self.parts.run.position()
         self.drive.earlier = await found_earlier(self.thread.thread_id, position.values, self.parts.journal)
         self.parts.bus.publish(
@@ -44,34 +56,31 @@ class Turns:
             )
         )
         await self.prompting.started(is_new=not position.exists, mode=self.drive.mode)
-        await self.parts.shells.take_up(self.thread.thread_id)
-        if position.at_rest:
-            return await self.drive.rest("done", position.values)
-        if position.waits_for_model:
-            return await self.drive.rest("broken_off", position.values)
-        self.parts.bus.publish(TurnStarted())
-        return await self.drive.run(self.parts.run.go_on)
+        return position
 
     async def send(self, text: str, brings: str = "") -> Rest:
         """See `Session.send`."""
-        position = await self.ready()
-        if not self.prompting.is_wanted:
-            return await self._send(position, text, None, brings)
-        # A hook may take its time: what was entered is on disk before one sees it.
-        number = await self.queue.add(text)
-        async with self.queue.sending(number):
-            return await self._send_kept(position, number, text, brings)
+        with self.prompting.ahead():
+            position = await self.ready()
+            if not self.prompting.is_wanted:
+                rest = await self._send(position, text, None, brings)
+                return rest or await self._kept(text)
+            # A hook may take its time: what was entered is on disk before one sees it.
+            number = await self.queue.add(text)
+            async with self.queue.sending(number):
+                return await self._send_kept(position, number, text, brings)
 
     async def send_queued(self, brings: str = "") -> Rest | None:
         """See `Session.send_queued`."""
         async with self.queue.oldest() as oldest:
             if oldest is None:
                 return None
-            self._refuse_open_questions()
-            position = await self.parts.run.position()
-            if position.open_nodes != ("__start__",):
-                number, text = oldest
-                return await self._send_kept(await self.ready(), number, text, brings)
+            with self.prompting.ahead():
+                self._refuse_open_questions()
+                position = await self.parts.run.position()
+                if position.open_nodes != ("__start__",):
+                    number, text = oldest
+                    return await self._send_kept(await self.ready(), number, text, brings)
         # The last life died between storing a message and taking it in: that one goes first, and whole.
         return await self.continue_turn()
 
@@ -109,18 +118,29 @@ class Turns:
         except MessageBlocked:
             await self.parts.inbox.take_back(thread_id, number)
             raise
-        if said is None:
-            # No turn of this message began: what the one before came to is no answer to it.
-            return await self.drive.rest("stopped", {})
-        rest = await self._send(position, text, f"inbox-{number}", "\n\n".join(filter(None, (brings, said))))
+        brought = "\n\n".join(filter(None, (brings, said)))
+        rest = None if said is None else await self._send(position, text, f"inbox-{number}", brought)
+        if rest is None:
+            return await self._unsent()
         await self.parts.inbox.take(thread_id, number)
         return rest
 
-    async def _send(self, position: Position, text: str, message_id: str | None, brings: str = "") -> Rest:
+    async def _kept(self, text: str) -> Rest:
+        await self.queue.add(text)
+        return await self._unsent()
+
+    async def _unsent(self) -> Rest:
+        """No turn of a message began, which waits: what the one before came to is no answer to it."""
+        return await self.drive.rest("stopped", {})
+
+    async def _send(self, position: Position, text: str, message_id: str | None, brings: str = "") -> Rest | None:
+        """Send a message; None where it was stopped before its turn began."""
         messages: list[Any] = [] if position.exists else [SystemMessage(self.parts.instructions())]
         words = printable(text)
         said = await self.parts.mentions.told(words, self.drive.scope)
         brought: dict[str, Any] = {"images": list(said.images)} if said.images else {}
+        if self.prompting.is_stopped:
+            return None
         whole = printable("\n\n".join(filter(None, (said.text, brings, self.prompting.take_greeting()))))
         if whole != words:
             brought[TYPED] = len(words)
@@ -155,6 +175,7 @@ class Turns:
             )
 
     async def _begin(self, update: dict[str, Any]) -> Rest:
+        self.prompting.turn_begins()
         turn = {"steps": 0, "outcome": "", "usage": {}}
         return await self.drive.run(
             lambda life: self.parts.run.begin({"turn": turn, "mode": self.drive.stored_mode, **update}, life)

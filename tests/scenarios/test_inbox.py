@@ -122,3 +122,14 @@ async def test_queued_messages_make_one_turn_each_in_order(tmp_path: Path, messa
             answers.append(rest.answer)
 
     assert answers == [f"answer {number}" for number in range(messages)]
+
+
+async def test_a_message_stopped_before_its_turn_began_waits_and_the_model_is_not_asked(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "a.db", ScriptedModel(text("too late")))
+    async with stage.life() as session:
+        sending = asyncio.create_task(session.send("hello"))
+        await asyncio.sleep(0)
+        await session.stop()
+
+        assert ((await sending).status, [text for _, text in await session.queued()]) == ("stopped", ["hello"])
+    assert stage.model.requests == []

@@ -136,12 +136,17 @@ class TurnKeys:
         with self._source.attach(self._read):
             try:
                 self._sort(get_typeahead(self._source))
+                # An Esc that came with the last line is still taken for the beginning of a sequence.
+                self._flush_soon()
                 yield
             finally:
                 self._finish()
 
     def _read(self) -> None:
         self._sort(self._source.read_keys())
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if self._flushing is not None:
             self._flushing.cancel()
         self._flushing = asyncio.get_running_loop().call_later(_ESCAPE_SECONDS, self._flush)

@@ -45,6 +45,19 @@ async def test_a_stop_ends_a_hook_that_runs_and_nothing_else() -> None:
     assert (before, during, await asking, prompting.stop()) == (False, True, None, False)
 
 
+async def test_a_stop_ahead_of_a_turn_lets_no_hook_begin_and_from_then_on_is_the_turns() -> None:
+    prompting = Prompting(Slow(), "t1")
+
+    with prompting.ahead():
+        stopped = prompting.stop(), await prompting.asked("hi", "default"), prompting.is_stopped
+    with prompting.ahead():
+        anew = prompting.is_stopped
+        prompting.turn_begins()
+        turn = prompting.stop()
+
+    assert (stopped, anew, turn) == ((True, None, True), False, False)
+
+
 async def test_without_hooks_no_message_has_to_be_asked_about() -> None:
     prompting = Prompting(NO_HOOKS, "t1")
 

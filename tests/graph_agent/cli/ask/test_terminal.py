@@ -147,6 +147,17 @@ async def test_keys_that_came_with_the_last_line_count_as_typed_during_the_turn(
     assert (lines, stops, await terminal.message()) == (["next"], ["stop"], "rest of it")
 
 
+async def test_an_escape_that_came_with_the_last_line_stops_the_turn_of_it(keys: PipeInput) -> None:
+    terminal, stops = Terminal(None, source=keys), list[str]()
+    keys.send_text("go\r\x1b")
+    await terminal.message()
+
+    async with terminal.watched(lambda: stops.append("stop")):
+        await asyncio.sleep(0.3)
+
+    assert stops == ["stop"]
+
+
 @pytest.mark.parametrize("key", ["\x03", "\x1b"])
 async def test_a_stop_key_stops_and_an_arrow_key_does_not(keys: PipeInput, key: str) -> None:
     terminal, stops = Terminal(None, source=keys), list[str]()
