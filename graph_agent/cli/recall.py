@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from graph_agent.cli.views.counting import counted
 from graph_agent.cli.views.messages import message_lines
 from graph_agent.inspect import Reader
 
@@ -17,4 +18,4 @@ def recent_lines(database: Path, thread_id: str) -> list[str]:
     lines = [line for entry in recent.entries for line in message_lines(entry.role, entry.body, full=False)]
     if not recent.earlier:
         return lines
-    return [f"… {recent.earlier} earlier messages: /inspect or `graph-agent threads show`", *lines]
+    return [f"… {counted(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`", *lines]

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.counting import counted
 from graph_agent.cli.views.screen import print_json, print_lines
 
 if TYPE_CHECKING:
@@ -18,13 +19,9 @@ def tell_fork(made: "Forked", *, as_json: bool) -> None:
         print_json(asdict(made))
         return
     told = [
-        f"forked thread {made.parent_thread} at checkpoint {made.checkpoint_id}: {_counted(made.turns, 'turn')}",
+        f"forked thread {made.parent_thread} at checkpoint {made.checkpoint_id}: {counted(made.turns, 'turn')}",
         f"go on with: graph-agent resume {made.thread_id}",
     ]
     if made.open_calls:
-        told.insert(1, f"{_counted(made.open_calls, 'call')} of it will be asked about again")
+        told.insert(1, f"{counted(made.open_calls, 'call')} of it will be asked about again")
     print_lines(escape(line) for line in told)
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"

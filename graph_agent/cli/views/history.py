@@ -5,6 +5,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
+from graph_agent.cli.views.counting import counted
 from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import local_time, print_json, print_lines
 from graph_agent.cli.views.table import short_ids, table
@@ -35,7 +36,7 @@ def show_history(
         table(head, [_row(entry, short, short_call, has_origin=not is_one_line) for entry in entries[:last]])
     )
     if last is not None and last < len(entries):
-        print_lines([f"… {len(entries) - last} earlier ones"])
+        print_lines([f"… {counted(len(entries) - last, 'earlier one')}"])
 
 
 def _row(

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from graph_agent.cli.checklist import checklist
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
+from graph_agent.cli.views.counting import held_back
 from graph_agent.cli.views.messages import message_lines
 from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import clipped, colored, line_width, local_time, print_json, print_lines
@@ -202,7 +203,7 @@ def _value_lines(values: Mapping[str, Any], notes: Mapping[str, str], *, full: b
 def _conversation_lines(messages: list[dict[str, Any]], *, full: bool) -> Iterator[str]:
     left_out = 0 if full else max(len(messages) - _LAST_MESSAGES, 0)
     if left_out:
-        yield f"… {left_out} earlier messages; --full shows them"
+        yield held_back(left_out, "earlier message")
     for message in messages[left_out:]:
         yield from message_lines(role_of(message), message, full=full)
 

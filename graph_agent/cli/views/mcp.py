@@ -14,6 +14,7 @@ from graph_agent.app.server_trial import ServerTrial, try_server
 from graph_agent.app.server_views import ServerView, known_servers, trust_server, withdraw_trust
 from graph_agent.cli.escape import escape
 from graph_agent.cli.logs import log_privately
+from graph_agent.cli.views.counting import counted
 from graph_agent.cli.views.screen import print_json, print_lines
 from graph_agent.cli.views.table import labelled, table
 from graph_agent.cli.views.trust import project_here, tell_ignored
@@ -94,7 +95,7 @@ def try_out(name: str, *, as_json: bool) -> None:
         if tried.warnings:
             print_lines([escape(f"  | {line}", multiline=False) for line in tried.said])
         else:
-            count = f"{len(tried.tools)} tools" if tried.tools else "no tool"
+            count = counted(len(tried.tools), "tool") if tried.tools else "no tool"
             print_lines([escape(f"{name} offers {count}; it was ready after {tried.seconds:.1f} s")])
             print_lines(table(("TOOL", "RISK", "ABOUT"), tried.tools) if tried.tools else [])
     if tried.warnings:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from graph_agent.cli.escape import escape
+from graph_agent.cli.views.counting import held_back
 from graph_agent.cli.views.screen import colored
 from graph_agent.inspect import TranscriptEntry
 from graph_agent.ports.searchable import plain_text
@@ -24,7 +25,7 @@ def message_lines(role: str, body: Mapping[str, Any], *, full: bool) -> Iterator
     kept = lines if full else lines[:_FIRST_LINES]
     yield from (f"  {line}" for line in kept if line or full or len(kept) > 1)
     if len(lines) > len(kept):
-        yield f"  … {len(lines) - len(kept)} more lines; --full shows them"
+        yield f"  {held_back(len(lines) - len(kept), 'more line')}"
     for call in body.get("tool_calls") or []:
         arguments = json.dumps(call.get("args"), ensure_ascii=False)
         name, call_id = escape(str(call.get("name"))), escape(str(call.get("id")))

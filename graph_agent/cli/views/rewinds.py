@@ -8,6 +8,7 @@ import typer
 
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.consent import agreed
+from graph_agent.cli.views.counting import counted
 from graph_agent.cli.views.named import named
 from graph_agent.cli.views.screen import print_json, print_lines
 
@@ -54,7 +55,7 @@ def survey_lines(seen: "Survey") -> Iterator[str]:
     calls = len(_undone(rewind))
     if calls and rewind.scope != "files":
         counts = "counts" if calls == 1 else "count"
-        yield f"  {_counted(calls, 'call')} after it {counts}{'' if rewind.undoes else ' as undone'}"
+        yield f"  {counted(calls, 'call')} after it {counts}{'' if rewind.undoes else ' as undone'}"
     if seen.lasting:
         yield "cannot be undone, what they did stays:"
     for call in seen.lasting:
@@ -120,7 +121,3 @@ def _about(call: "Done") -> str:
     command = call.arguments.get("command")
     place = "in the background " if call.arguments.get("background") else ""
     return f"{place}$ {command}" if command else f"{call.tool_name or 'a call'} {json.dumps(dict(call.arguments))}"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"

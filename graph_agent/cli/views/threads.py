@@ -10,6 +10,7 @@ from graph_agent.calls import FINAL
 from graph_agent.cli.escape import escape
 from graph_agent.cli.views.ages import age
 from graph_agent.cli.views.calls import call_json, call_table
+from graph_agent.cli.views.counting import held_back
 from graph_agent.cli.views.messages import message_lines, tokens_of
 from graph_agent.cli.views.place import reading
 from graph_agent.cli.views.screen import local_time, print_json, print_json_lists, print_lines
@@ -175,7 +176,7 @@ def _messages(reader: Reader, thread_id: str, view: ThreadView) -> Iterator[str]
         if is_first:
             yield ""
             if left_out:
-                yield f"… {left_out} earlier messages; --full shows them"
+                yield held_back(left_out, "earlier message")
             is_first = False
         yield from message_lines(entry.role, entry.body, full=view.full)
 
