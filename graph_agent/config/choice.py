@@ -98,5 +98,5 @@ def _endpoint_reason(settings: Settings) -> str:
     cause = origins.get("model.base_url") or origins.get("model.api_key") or "the settings"
     if settings.profile:
         cause = f"the profile {settings.profile!r} ({origins.get('model.name', 'the settings')})"
-    name = model.name or "the endpoint's only model"
+    name = model.name or "not named (the only one, or your choice)"
     return f"Model: {name} at {shown_url(model.endpoint)}, because of {cause}."

@@ -16,7 +16,8 @@ def cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] | None)
     """What the last turn and the whole thread used, as stored, and how to let the cost be known."""
     for name, used in (("this turn", turn), ("this thread", thread)):
         told = told_usage(used)
-        yield f"{name}: {told['requests']} requests, {usage_text(told)}"
+        count = told["requests"]
+        yield f"{name}: {count} {'request' if count == 1 else 'requests'}, {usage_text(told)}"
     if told_usage(thread)["cost"] is None:
         yield 'A price is missing: [prices."MODEL"] in config.toml, with input and output per million tokens.'
 

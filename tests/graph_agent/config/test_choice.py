@@ -40,7 +40,7 @@ def test_a_key_alone_chooses_openai(tmp_path: Path) -> None:
     choice = choose(tmp_path, OPENAI_API_KEY="sk-SECRET")
 
     assert choice.reason == (
-        "Model: the endpoint's only model at https://api.openai.com/v1, because of OPENAI_API_KEY."
+        "Model: not named (the only one, or your choice) at https://api.openai.com/v1, because of OPENAI_API_KEY."
     )
 
 

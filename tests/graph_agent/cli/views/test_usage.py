@@ -38,8 +38,8 @@ def test_costs_are_told_for_turn_and_thread_and_how_to_let_them_be_known() -> No
     turn = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3, "requests": 1}
 
     assert list(cost_lines(turn, turn)) == [
-        "this turn: 1 requests, 1 in, 2 out, cost unknown",
-        "this thread: 1 requests, 1 in, 2 out, cost unknown",
+        "this turn: 1 request, 1 in, 2 out, cost unknown",
+        "this thread: 1 request, 1 in, 2 out, cost unknown",
         'A price is missing: [prices."MODEL"] in config.toml, with input and output per million tokens.',
     ]
     assert list(cost_lines(None, None)) == [
