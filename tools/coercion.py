@@ -213,4 +213,4 @@ def _type_name(value: Any) -> str:
 
 
 def _sentence(problems: list[str]) -> str:
-    return f"The arguments do not fit: {'; '.join(problems)}. Correct them and call again."
+    return f"The arguments do not fit: {'; '.join(problems)}. Correct them and try again."

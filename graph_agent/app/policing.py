@@ -16,7 +16,7 @@ from graph_agent.ports import Grant
 from graph_agent.toolbox.checking import Checked, check_call
 from graph_agent.toolbox.granting import granted
 from graph_agent.toolbox.places import Setting
-from policy import CHAIN_STEPS, CallFacts, PathFact
+from policy import CHAIN_STEPS, CallFacts, PathFact, PolicySettings, judge
 from tools.asking import Unanswered, asked
 from tools.coercion import BadArguments
 
@@ -37,6 +37,8 @@ class Report:
     """How the call was understood: its commands, its paths, its hosts."""
     problems: tuple[str, ...] = ()
     """A line for each plug-in, or tool of one, that is left out: it was not there to be judged."""
+    allowed_in: tuple[str, ...] = ()
+    """Where it asks: the threads that were allowed it always."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +55,34 @@ class EffectiveRule:
 async def report_on(
     tool: str, arguments: Mapping[str, Any], settings: Settings, workspace: Path, grants: Sequence[Grant] = ()
 ) -> Report:
-    """Judge a call made in this workspace under these settings and grants.
+    """Judge a call that a new thread makes in this workspace under these settings and grants.
 
-    A server's tool is judged as its server describes it.
+    Grants of single threads only tell where else it would pass. A server's tool is judged as the server says.
 
     Raises:
         ConfigError: a rule of the settings cannot be read.
         UsageError: the arguments are not what the tool takes.
     """
-    setting = Setting(workspace, granted(policy_of(settings), grants), roots_of(workspace, (), settings).usable)
+    everywhere = [grant for grant in grants if grant.scope != "thread"]
+    policy = policy_of(settings)
+    setting = Setting(workspace, granted(policy, everywhere), roots_of(workspace, (), settings).usable)
     async with registry_about(tool, workspace, settings) as (registry, problems):
         try:
-            judge = partial(check_call, tool, arguments, settings.mode, registry=registry, setting=setting)
-            checked = await asked(tool, judge, passing=(BadArguments,), seconds=_WAIT_S)
+            judged = partial(check_call, tool, arguments, settings.mode, registry=registry, setting=setting)
+            checked = await asked(tool, judged, passing=(BadArguments,), seconds=_WAIT_S)
         except (BadArguments, Unanswered) as error:
             raise UsageError(str(error)) from error
-        return replace(as_report(checked), problems=tuple(problems))
+        allowed_in = tuple(_allowed_in(checked, policy, grants))
+        return replace(as_report(checked), problems=tuple(problems), allowed_in=allowed_in)
+
+
+def _allowed_in(checked: Checked, policy: PolicySettings, grants: Sequence[Grant]) -> Iterator[str]:
+    if checked.facts is None or checked.decision.verdict != "ask":
+        return
+    for thread_id in dict.fromkeys(grant.thread_id for grant in grants if grant.scope == "thread"):
+        holding = [grant for grant in grants if grant.scope != "thread" or grant.thread_id == thread_id]
+        if judge(checked.facts, granted(policy, holding)).verdict == "allow":
+            yield thread_id
 
 
 def as_report(checked: Checked) -> Report:

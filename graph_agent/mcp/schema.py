@@ -61,4 +61,4 @@ def complaint(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | 
         return None
     more = len(problems) - _SHOWN_PROBLEMS
     shown = "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
-    return f"The arguments do not fit: {shown}. Correct them and call again."
+    return f"The arguments do not fit: {shown}. Correct them and try again."

@@ -52,12 +52,12 @@ def grant_json(grant: Grant) -> dict[str, Any]:
     return {**asdict(grant), "rules": list(grant.rules)}
 
 
-def grants_holding(database: Path, workspace: Path) -> list[Grant]:
-    """What was allowed always and holds in each thread of the folder, without what a single one was allowed."""
+def grants_holding(database: Path, workspace: Path, *, of_threads: bool = False) -> list[Grant]:
+    """What was allowed always and holds in each thread of the folder; of single ones only if wanted."""
     return [
         grant
         for grant in _grants(database)
-        if grant.scope == "user" or (grant.scope == "project" and grant.workspace == str(workspace))
+        if grant.scope == "user" or (grant.workspace == str(workspace) and (grant.scope == "project" or of_threads))
     ]
 
 

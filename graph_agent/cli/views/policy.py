@@ -34,10 +34,12 @@ def check(
     """
     given, folder = _object(arguments), _folder(workspace)
     settings = settings_at(folder, {"mode": mode})
-    report = asyncio.run(report_on(tool, given, settings, folder, grants_holding(database, folder)))
+    grants = grants_holding(database, folder, of_threads=True)
+    report = asyncio.run(report_on(tool, given, settings, folder, grants))
     if as_json:
-        # `problems` is a key only where there are some: the others are what scripts go by.
-        print_json({key: value for key, value in asdict(report).items() if key != "problems" or value})
+        # These two are keys only where they say something: the others are what scripts go by.
+        rare = ("problems", "allowed_in")
+        print_json({key: value for key, value in asdict(report).items() if key not in rare or value})
     else:
         print_lines(list(map(escape, _lines(report))))
     raise typer.Exit(_EXITS[report.decision])
@@ -89,4 +91,6 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"{path['access']}s: {path['resolved']} ({where} the workspace)"
     if why := parsed.get("not_plain_because"):
         yield f"no rule can allow it: {why}"
+    for thread_id in report.allowed_in:
+        yield f"allowed always in thread {thread_id}: graph-agent policy list"
     yield from (f"! left out: {problem}" for problem in report.problems)

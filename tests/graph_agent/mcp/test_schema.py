@@ -29,7 +29,7 @@ def test_arguments_are_turned_into_what_the_foreign_schema_asks_for() -> None:
 def test_wrong_arguments_are_named_field_by_field() -> None:
     said = complaint(_STRICT, {"count": "many"})
 
-    assert said == "The arguments do not fit: count: 'many' is not of type 'integer'. Correct them and call again."
+    assert said == "The arguments do not fit: count: 'many' is not of type 'integer'. Correct them and try again."
     assert complaint(_STRICT, {"count": 3}) is None
 
 

@@ -81,3 +81,5 @@ def test_what_was_allowed_always_counts_and_is_shown_in_its_place_but_for_that_o
         "acceptEdits allows file changes in the workspace",
     ]
     assert checked == [0, 0, 3, 3]
+    thread = run("policy", "check", "bash", '{"command": "make d"}', "--db", str(rows.path)).stdout
+    assert "allowed always in thread t1: graph-agent policy list" in thread
