@@ -37,6 +37,10 @@ class ChosenTools:
         """See `Servers`: its parent's servers are its own."""
         await self.of_parent.settled()
 
+    def why_missing(self, written: str) -> str:
+        """See `Servers`."""
+        return self.of_parent.why_missing(written)
+
     async def close(self) -> None:
         """Nothing is its own."""
 

@@ -58,6 +58,10 @@ class SessionServers:
         if self._fleet is not None:
             await self._fleet.settled()
 
+    def why_missing(self, written: str) -> str:
+        """Why a tool of a server is not there, where that server failed."""
+        return self._fleet.why_missing(written) if self._fleet is not None else ""
+
     async def close(self) -> None:
         """End them; no process is left."""
         if self._fleet is not None:

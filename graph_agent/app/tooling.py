@@ -68,6 +68,10 @@ class Servers(Protocol):
         """Wait until no more are on their way."""
         ...
 
+    def why_missing(self, written: str) -> str:
+        """Why there is none of this name, where that is known."""
+        ...
+
 
 async def open_toolbox(
     workspace: Path,
@@ -103,7 +107,9 @@ async def open_toolbox(
         servers.registry if servers else default_registry(workspace, settings),
         workspace=workspace,
         policy=policy_of(settings),
-        ports=replace(ports, servers_settled=servers.settled) if servers else ports,
+        ports=replace(ports, servers_settled=servers.settled, why_missing=servers.why_missing)
+        if servers
+        else ports,
         roots=roots,
     )
     await toolbox.prepare()

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from mcp.types import Tool
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.naming import alike, offered_name
+from graph_agent.mcp.naming import alike, is_of, offered_name
 from graph_agent.mcp.server import RunningServer, Surroundings
 from graph_agent.mcp.tool import McpTool
 from tools.base import ToolContext
@@ -47,6 +47,12 @@ class Fleet:
     async def settled(self) -> None:
         """Wait until each has its tools or has failed."""
         await asyncio.gather(*(server.settled() for server in self.running))
+
+    def why_missing(self, written: str) -> str:
+        """Why no tool has a name that one of a server could have; empty where no server failed."""
+        return next(
+            (server.absence for server in self.running if is_of(server.name, written) and server.failure), ""
+        )
 
     async def close(self) -> None:
         """End all of them; no process is left."""

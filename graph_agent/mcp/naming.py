@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Container, Sequence
 
-__all__ = ["alike", "full_name", "offered_name"]
+__all__ = ["alike", "full_name", "is_of", "offered_name"]
 
 _LONGEST = 64
 """Longest function name that providers of the OpenAI protocol accept; characters: letters, digits, `_` and `-`."""
@@ -26,6 +26,11 @@ def offered_name(server: str, tool: str, taken: Container[str], *, is_marked: bo
     whose = f"{server}\0{tool}" if is_marked else full
     mark = hashlib.sha256(whose.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
     return f"{name[: _LONGEST - _HASH_CHARS - 1]}_{mark}"
+
+
+def is_of(server: str, written: str) -> bool:
+    """Whether a name is one that a tool of the server may have, offered or in the server's own spelling."""
+    return written.startswith((full_name(server, ""), _REFUSED.sub("_", full_name(server, ""))))
 
 
 def alike(servers: Sequence[str]) -> frozenset[str]:

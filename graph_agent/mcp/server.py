@@ -111,6 +111,11 @@ class RunningServer:
         async with self._changed:
             await self._changed.wait_for(lambda: self.is_settled)
 
+    @property
+    def absence(self) -> str:
+        """What the model is told when it asks for what ran once; empty while it starts or runs."""
+        return f"The MCP server {self.name!r} does not run: {self.failure}. Do without it." if self.failure else ""
+
     async def close(self) -> None:
         """End it and every process of it."""
         if self._task is not None:
@@ -149,7 +154,7 @@ class RunningServer:
                 lambda: self._is_over or (self._conversation is not None and not self._signals.lost.is_set())
             )
         if self._conversation is None:
-            raise ServerFailed(f"The MCP server {self.name!r} does not run: {self.failure}. Do without it.")
+            raise ServerFailed(self.absence)
         return self._conversation
 
     async def _lives(self) -> None:

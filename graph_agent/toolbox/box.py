@@ -196,7 +196,7 @@ class GraphToolbox:
         return self._registry.origin(tool.name) or "plugin"
 
     def _unknown(self, written: str) -> str:
-        return unknown_tool(written, self._registry.names())
+        return self._ports.why_missing(written) or unknown_tool(written, self._registry.names())
 
     def _before_image(self, data: bytes) -> tuple[str, str]:
         return digest(data), self._ports.blobs.put(data)

@@ -33,3 +33,5 @@ class ToolboxPorts:
     sandbox: Sandbox | None = None
     servers_settled: Callable[[], Awaitable[None]] = _at_once
     """Waits until every server has its tools, or never will; a call may come before its server is there."""
+    why_missing: Callable[[str], str] = lambda _: ""
+    """Why there is no tool of a name; empty where nothing is known of one."""

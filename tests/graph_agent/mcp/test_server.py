@@ -31,7 +31,9 @@ async def test_a_server_that_goes_away_in_a_call_is_started_once_more_and_the_ca
         with pytest.raises(ServerFailed, match="'demo' does not run: it ended by itself"):
             await server.call("note", {"text": "b"}, _ignore)
         left = harbour.registry.names()
+        reasons = [fleet.why_missing(name) for name in ("mcp__demo__note", "mcp__demon__note", "note")]
 
+    assert reasons == ["The MCP server 'demo' does not run: it ended by itself. Do without it.", "", ""]
     events = [line.split()[0] for line in trace.read_text().splitlines()]
     assert (again.isError, events, left) == (False, ["started", "died", "started", "note", "died"], [])
     assert [warning.partition(": ")[2] for warning in harbour.warnings] == [
