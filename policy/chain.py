@@ -68,7 +68,9 @@ def _hard_refusals(case: _Case) -> Decision | None:
 def _plan_mode(case: _Case) -> Decision | None:
     if case.facts.mode != "plan" or case.facts.plans:
         return None
-    return Decision("deny", "plan mode", f"{case.facts.tool} is not used while planning, but once the plan is approved.")
+    return Decision(
+        "deny", "plan mode", f"{case.facts.tool} is not used while planning, but once the plan is approved."
+    )
 
 
 def _deny_rules(case: _Case) -> Decision | None:

@@ -62,7 +62,7 @@ def replaced(text: str, wish: Wish, newline: str | None) -> Replaced:
     if wish.mode == "regex":
         result = _put(plain, _by_pattern(plain.text, wish), wish, newline)
     elif (wish.mode == "exact" or "\r" in wish.old) and wish.old in text:
-        return _put_raw(text, wish, newline)
+        result = _put_raw(text, wish, newline)
     else:
         result = _put(plain, *_by_text(plain, wish), newline)
     if result.text == text:

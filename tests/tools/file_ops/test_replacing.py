@@ -101,6 +101,10 @@ def test_what_is_not_replaced_is_explained(text: str, old: str, mode: Mode, why:
     assert why in _why(text, Wish(old, new, mode=mode))
 
 
+def test_an_edit_that_only_asks_for_other_line_ends_than_the_files_is_told_to_change_nothing() -> None:
+    assert "nothing would change" in _why("a\r\nb\r\n", Wish("a\r\n", "a\n"))
+
+
 def test_a_missing_final_newline_stays_missing() -> None:
     remark = "The file has no newline at its end and still has none."
 
