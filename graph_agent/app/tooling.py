@@ -107,13 +107,17 @@ async def open_toolbox(
         servers.registry if servers else default_registry(workspace, settings),
         workspace=workspace,
         policy=policy_of(settings),
-        ports=replace(ports, servers_settled=servers.settled, why_missing=servers.why_missing)
-        if servers
-        else ports,
+        ports=_serving(ports, servers),
         roots=roots,
     )
     await toolbox.prepare()
     return toolbox
+
+
+def _serving(ports: ToolboxPorts, servers: Servers | None) -> ToolboxPorts:
+    if servers is None:
+        return ports
+    return replace(ports, servers_settled=servers.settled, why_missing=servers.why_missing)
 
 
 def _reads_begin_early(settings: Settings) -> bool:
