@@ -2,14 +2,17 @@
 
     python -m docs._generate.picture
 
-Not compared by the checks, because ids and times differ from run to run.
+A test holds the picture against what such a chat shows now, but for what differs from run to run.
 """
 
 import os
+import re
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
+from html import unescape
 from pathlib import Path
 
 import pexpect
@@ -17,11 +20,21 @@ import pyte
 
 from docs._generate.terminal import draw, lines_of
 
-__all__ = ["play"]
+__all__ = ["play", "steadied", "text_in"]
 
 _COLUMNS, _ROWS = 96, 48
+_QUIET_SECONDS = 0.3
 _ROOT = Path(__file__).parents[2]
 _PROMPT = "list the files, then create hello.txt saying hi"
+
+
+_STEPS = (
+    (f"{_PROMPT}\r", ("sandbox", ">")),
+    ("y\r", ("[y]es",)),
+    ("/calls\r", ("Created hello.txt", ">")),
+    ("", ("hello.txt +1 -0", ">")),
+)
+"""What is typed, and what stands on the screen before it is; a line that is a mark alone is a prompt."""
 
 
 def play(folder: Path) -> pyte.Screen:
@@ -38,27 +51,41 @@ def play(folder: Path) -> pyte.Screen:
         env=environment,
         dimensions=(_ROWS, _COLUMNS),
     )
-    for keys, wanted in ((f"{_PROMPT}\r", "[y]es"), ("y\r", "> "), ("/calls\r", "success")):
-        _until(chat, stream, screen, "> ", quiet=1.5)
+    for keys, wanted in _STEPS:
+        _until(chat, stream, screen, wanted)
         chat.send(keys)
-        _until(chat, stream, screen, wanted, quiet=1.5)
     chat.close(force=True)
     return screen
 
 
-def _until(
-    chat: "pexpect.spawn[str]", stream: pyte.ByteStream, screen: pyte.Screen, wanted: str, quiet: float
-) -> None:
-    """Read until the text stands on the screen and nothing more has come for a while."""
+def steadied(lines: Iterable[str], folder: Path) -> str:
+    """The text without blanks, and without all that is another in each run or on each machine."""
+    told = "".join(line.replace(str(folder), "/tmp/demo") for line in lines)  # noqa: S108 - where the picture is made
+    told = re.sub(r"\s|─|│", "", told.partition("offline command mode, no model · ")[0])
+    return re.sub(r"call_[0-9a-f]{32}|[0-9a-f]{8}(?=success)|\d{4}-\d\d-\d\d\d\d:\d\d:\d\d|\d\.\ds", "*", told)
+
+
+def text_in(picture: str) -> list[str]:
+    """What a picture shows, in the order of its lines, without its title."""
+    _title, *pieces = re.findall(r"<text class=[^>]*>(.*?)</text>", picture)
+    return [unescape(piece).replace("\xa0", " ") for piece in pieces]
+
+
+def _until(chat: "pexpect.spawn[str]", stream: pyte.ByteStream, screen: pyte.Screen, wanted: Sequence[str]) -> None:
+    """Read until all of it stands on the screen and nothing more has come for a while."""
     deadline, last = time.monotonic() + 30, time.monotonic()
     while time.monotonic() < deadline:
         try:
             stream.feed(_read(chat))
             last = time.monotonic()
         except pexpect.TIMEOUT:
-            if time.monotonic() - last > quiet and any(wanted in line for line in screen.display):
+            if time.monotonic() - last > _QUIET_SECONDS and all(_stands(screen, one) for one in wanted):
                 return
     raise TimeoutError(f"{wanted!r} did not appear")
+
+
+def _stands(screen: pyte.Screen, wanted: str) -> bool:
+    return any(line.strip() == wanted or (wanted != ">" and wanted in line) for line in screen.display)
 
 
 def _read(chat: "pexpect.spawn[str]") -> bytes:

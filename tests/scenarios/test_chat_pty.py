@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from docs._generate import picture
+from docs._generate.terminal import lines_of
+from tests.architecture.checkout import ROOT
 from tests.fakes.openai_server import ERR, TCS, TXT, FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
 from tests.fakes.warm_command import run_warm
@@ -293,3 +297,12 @@ def test_a_background_shell_that_ends_is_told_above_the_line_that_is_typed(open_
     assert chat.ends() == 0
     said, told = desk.server.bodies[-1]["messages"][-1]["content"].split("\n\n", 1)
     assert (said, "sh1: exit code 3" in told) == ("well done", True)
+
+
+def test_the_picture_of_a_session_in_the_readme_shows_what_such_a_chat_shows() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        screen = picture.play(Path(folder))
+        shown = picture.steadied([line.plain for line in lines_of(screen)], Path(folder))
+
+    drawn = picture.text_in((ROOT / "docs/session.svg").read_text(encoding="utf-8"))
+    assert shown == picture.steadied(drawn, Path(folder)), "run `python -m docs._generate.picture`"
