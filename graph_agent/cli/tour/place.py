@@ -3,11 +3,12 @@
 Knows nothing of the commands that run in it.
 """
 
+import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,8 @@ sleep 5
 echo "the bank said yes"
 """,
 }
+_NAMED = "graph-agent-demo-"
+_HELD = "held"
 _FOREIGN = ("GRAPH_AGENT_", "OPENAI_")
 """Variables of these names would bring the user's own model, mode or database into the demo."""
 
@@ -60,15 +63,19 @@ class Place:
         return (self.workspace / CHARGES).exists() and any(_PRINTED.encode() in one.read_bytes() for one in spools)
 
 
-@contextmanager
+@contextlib.contextmanager
 def made_place(*, is_kept: bool) -> Iterator[Place]:
     """A place for one demo; it is gone afterwards, however the demo ends, unless it is kept.
+
+    What a demo left that was killed itself goes with the next one.
 
     Raises:
         UsageError: no temporary folder can be made.
     """
+    _clear_away()
     try:
-        place = Place(Path(tempfile.mkdtemp(prefix="graph-agent-demo-")).resolve())
+        place = Place(Path(tempfile.mkdtemp(prefix=_NAMED)).resolve())
+        held = None if is_kept else _hold(place.folder)
         place.workspace.mkdir()
         (place.folder / "tmp").mkdir()
         for name, text in _FILES.items():
@@ -80,5 +87,37 @@ def made_place(*, is_kept: bool) -> Iterator[Place]:
     try:
         yield place
     finally:
-        if not is_kept:
+        if held is not None:
             shutil.rmtree(place.folder, ignore_errors=True)
+            os.close(held)
+
+
+def _hold(folder: Path) -> int:
+    """Keep the folder from being cleared away for as long as this process lives."""
+    beginning = folder / f"{_HELD}.new"
+    descriptor = os.open(beginning, os.O_CREAT | os.O_RDWR, 0o600)
+    with contextlib.suppress(OSError):  # Where nothing can be held, nothing is taken for abandoned either.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    beginning.rename(folder / _HELD)
+    return descriptor
+
+
+def _clear_away() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_NAMED}*"):
+        with contextlib.suppress(OSError):
+            if _is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Whether it is of a demo of this user that lives no more; a folder that is to be kept has nothing to hold."""
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        return False
+    descriptor = os.open(folder / _HELD, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,9 +1,13 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from graph_agent.cli.tour.place import made_place
 from graph_agent.errors import UsageError
+from tests.architecture.checkout import ROOT
 
 
 def test_a_place_is_gone_afterwards_also_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,6 +29,22 @@ def test_a_place_that_is_kept_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pass
 
     assert list(tmp_path.iterdir()) == [place.folder]
+
+
+def test_what_a_killed_demo_left_goes_with_the_next_one_and_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    demo = "from graph_agent.cli.tour.place import made_place; made = made_place(is_kept=False); made.__enter__()"
+    kill = f"{demo}; import os; os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", kill], env={**os.environ, "TMPDIR": str(tmp_path)}, cwd=ROOT, check=False)
+    [left] = tmp_path.iterdir()
+    (tmp_path / "graph-agent-demo-link").symlink_to(left)
+
+    with made_place(is_kept=True) as kept, made_place(is_kept=False) as first, made_place(is_kept=False) as second:
+        there = sorted(tmp_path.iterdir())
+
+    assert there == sorted([tmp_path / "graph-agent-demo-link", kept.folder, first.folder, second.folder])
 
 
 def test_its_commands_see_none_of_the_users_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
