@@ -157,7 +157,8 @@ async def _lines(reading: int, process: asyncio.subprocess.Process) -> AsyncIter
     async def ending() -> None:
         await process.wait()
         await asyncio.sleep(_LAST_WORDS_S)
-        reader.feed_eof()
+        # Not only the reader: what was left running may write on.
+        transport.close()
 
     ends = asyncio.create_task(ending())
     try:

@@ -68,7 +68,7 @@ async def test_a_line_without_end_is_shown_in_pieces_and_ended_by_ctrl_c_alone(c
 
 
 async def test_an_interrupt_from_outside_ends_the_line_and_not_the_chat(chat: _Chat) -> None:
-    running = asyncio.create_task(chat.programs.run("echo ready; sleep 30", chat.folder))
+    running = asyncio.create_task(chat.programs.run("echo ready; while :; do sleep 0.05; done", chat.folder))
     assert await until(lambda: "ready" in chat.shown)
     os.kill(os.getpid(), signal.SIGINT)
     await running
@@ -100,6 +100,14 @@ async def test_leaving_the_chat_ends_it(chat: _Chat) -> None:
 
 async def test_what_it_leaves_running_goes_on_and_keeps_nobody_waiting(chat: _Chat) -> None:
     assert await chat.says("sleep 1 & echo started") == "started\n"
+
+
+async def test_what_it_leaves_running_may_write_without_end(chat: _Chat, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(5):
+        await chat.says("yes $(seq 300) & echo $! > pid")
+    left = int((chat.folder / "pid").read_text())
+
+    assert (await until(lambda: not is_running(left)), caplog.messages) == (True, [])
 
 
 async def test_the_model_hears_of_it_only_when_it_is_shared_and_once(chat: _Chat) -> None:
