@@ -4,9 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.isolation import clean_environment, loopback_only
+from tests.isolation import clean_environment, interrupts_heard, loopback_only
 
-__all__ = ["isolated"]
+__all__ = ["isolated", "pytest_configure"]
+
+
+def pytest_configure() -> None:
+    interrupts_heard()
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-__all__ = ["clean_environment", "loopback_only"]
+__all__ = ["clean_environment", "interrupts_heard", "loopback_only"]
 
 _PRIVATE_PREFIXES = ("GRAPH_AGENT_", "OPENAI_", "XDG_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_")
 _PRIVATE_NAMES = (
@@ -37,6 +38,12 @@ def clean_environment(home: Path) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def interrupts_heard() -> None:
+    """Undo what a script does to a command it starts with `&`: all that it starts in turn would ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

@@ -4,12 +4,15 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pexpect
 
 __all__ = ["PtyProgram"]
 
 _ROWS, _COLUMNS = 40, 100
+_PATIENCE_S = 60
+"""For machines that are busy, or stand still for a while; what has its own limit is measured by its test."""
 
 
 class PtyProgram:
@@ -24,7 +27,7 @@ class PtyProgram:
             env={**variables, **environment},
             dimensions=(_ROWS, _COLUMNS),
             encoding="utf-8",
-            timeout=20,
+            timeout=_PATIENCE_S,
         )
         self._sink = _Sink()
         self._child.logfile_read = self._sink
@@ -62,8 +65,10 @@ class PtyProgram:
         self._child.kill(number)
 
     def hangs_up(self) -> None:
-        """Close the terminal, as a lost connection does."""
-        self._child.close(force=False)
+        """Close the terminal, as a lost connection does, and wait for the end: nothing else tells the program."""
+        child: Any = self._child
+        child.ptyproc.fileobj.close()
+        child.wait()
 
     def ends(self) -> int:
         """Wait for the end; returns the exit code, or the negative signal that killed it."""

@@ -19,7 +19,7 @@ NO_SANDBOX = 'sandbox = "off"\n'
 """For tests in which commands outlive their agent, or tell their own process ids: in a sandbox they do not."""
 
 
-def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until the condition holds.
 
     Raises:

@@ -75,7 +75,7 @@ async def test_what_a_server_asks_for_is_refused_and_what_it_floods_with_is_drop
 
 async def test_a_program_that_speaks_something_else_is_told_by_what_it_said(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
-    talker = McpServer(command="sh", args=("-c", "echo Listening on port 3000; sleep 862.53"), startup_timeout=0.5)
+    talker = McpServer(command="sh", args=("-c", "echo Listening on port 3000; sleep 862.53"), startup_timeout=2)
 
     async with harbour.fleet(talker=talker) as fleet:
         await fleet.settled()
@@ -148,7 +148,7 @@ async def test_a_server_that_cannot_start_says_why_and_is_not_tried_again(
 
 async def test_a_call_that_takes_too_long_ends_at_the_limit_and_the_server_is_told(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    async with Harbour(tmp_path).fleet(demo=demo("--trace", str(trace), timeout=0.3)) as fleet:
+    async with Harbour(tmp_path).fleet(demo=demo("--trace", str(trace), timeout=1.5)) as fleet:
         (server,) = fleet.running
         with pytest.raises(TimeoutError):
             await server.call("slow", {"seconds": 30}, _ignore)

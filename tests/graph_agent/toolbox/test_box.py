@@ -155,14 +155,15 @@ async def test_a_life_that_lost_the_call_does_not_run_it(tmp_path: Path) -> None
 
 async def test_cancelling_a_run_stops_the_command(tmp_path: Path) -> None:
     world = World(tmp_path)
-    task = asyncio.ensure_future(world.run("bash", command="sleep 0.4; touch witness"))
+    task = asyncio.ensure_future(world.run("bash", command="until [ -e go ]; do sleep 0.02; done; touch witness"))
     await until(lambda: world.processes != [])
 
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.5)
+    (world.workspace / "go").touch()
+    await asyncio.sleep(0.2)
     assert not (world.workspace / "witness").exists()
 
 
