@@ -23,12 +23,14 @@ from langgraph.checkpoint.base import (
     get_checkpoint_id,
     get_checkpoint_metadata,
 )
+from langgraph.checkpoint.base import id as framework_ids
 
 from graph_agent.store.asynchronous import AsynchronousOnly
 from graph_agent.store.cutting import Codec, Cut, cut_thread, is_worth_cutting
 from graph_agent.store.database import Database, give_back
 from graph_agent.store.deltas import delta_history
 from graph_agent.store.forking import Fork, fork_thread
+from graph_agent.store.ids import newest_id, time_in
 from graph_agent.store.listing import nodes_after
 from graph_agent.store.projections import Projections, StoredCheckpoint, forget
 from graph_agent.store.pruning import copy_checkpoints, delete_runs, keep_latest
@@ -52,14 +54,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata"
 _ONE = f"SELECT {_COLUMNS} FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"  # noqa: S608 - no value in it
-_LATEST = (
-    f"SELECT {_COLUMNS} FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? "  # noqa: S608 - no value in it
-    "ORDER BY checkpoint_id DESC LIMIT 1"
-)
 _WRITES = """
 SELECT task_id, channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
 ORDER BY task_path, task_id, idx
 """
+
+_LAST_TIME = "_last_v6_timestamp"
+"""Where the framework keeps the time in the last id that it gave; the next is later, whatever the clock says."""
 
 _T = TypeVar("_T")
 _Walked = tuple[tuple[tuple[str, str, str], tuple[str, ...]], Mapping[str, DeltaChannelHistory]]
@@ -87,12 +88,16 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
         """The checkpoint that the config names, or the thread's latest; None where there is none."""
         key = _key(config)
 
-        def read(connection: sqlite3.Connection) -> CheckpointTuple | None:
-            found = connection.execute(_ONE, key) if key[2] else connection.execute(_LATEST, key[:2])
-            row = found.fetchone()
-            return None if row is None else self._tuple(connection, row)
+        def read(connection: sqlite3.Connection) -> tuple[CheckpointTuple | None, str]:
+            newest = newest_id(connection, *key[:2])
+            row = connection.execute(_ONE, (*key[:2], key[2] or newest)).fetchone()
+            return None if row is None else self._tuple(connection, row), newest
 
-        return await self._database.run(read)
+        found, newest = await self._database.run(read)
+        # The framework takes the next id from the clock. Where that was set back, what comes next would sort below
+        # what stands, and be forgotten by the next life.
+        setattr(framework_ids, _LAST_TIME, max(getattr(framework_ids, _LAST_TIME) or 0, time_in(newest)))
+        return found
 
     async def alist(
         self,
@@ -235,7 +240,7 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             return self._walked[1]
 
         def walk(connection: sqlite3.Connection) -> Mapping[str, DeltaChannelHistory]:
-            target = checkpoint_id or _latest_id(connection, thread_id, namespace)
+            target = checkpoint_id or newest_id(connection, thread_id, namespace)
             histories = delta_history(
                 connection, (thread_id, namespace, target), channels, self._serializer.loads_typed
             )
@@ -291,8 +296,3 @@ def _config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfi
     return {
         "configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id},
     }
-
-
-def _latest_id(connection: sqlite3.Connection, thread_id: str, namespace: str) -> str:
-    row = connection.execute(_LATEST, (thread_id, namespace)).fetchone()
-    return "" if row is None else str(row[2])

@@ -1,6 +1,7 @@
 """What a turn does as the session shows it: order, questions, refusals, limits, the history the model is sent."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,29 @@ async def test_going_on_where_nothing_was_begun_tells_how_the_thread_stands(stag
     assert (fresh.status, fresh.questions) == ("done", ())
     assert (asked.status, asked_about(asked)) == ("awaiting_approval", ["w"])
     assert stage.toolbox.ran == []
+
+
+async def test_what_was_said_and_asked_after_the_clock_was_set_back_is_not_forgotten(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.model = ScriptedModel(text("hello"), calls(("w", "write_a")), text("done"))
+    async with stage.life() as session:
+        await session.send("hi")
+    now = time.time_ns
+    monkeypatch.setattr("time.time_ns", lambda: now() - 3600 * 10**9)
+    found = []
+    for prompt in ("write", None, None):
+        # Another process: it has given no id yet.
+        monkeypatch.setattr("langgraph.checkpoint.base.id._last_v6_timestamp", None)
+        async with stage.life() as session:
+            rest = await (session.send(prompt) if prompt else session.start())
+            found.append((rest.status, asked_about(rest)))
+            for question in rest.questions[: prompt is None]:
+                await session.decide(question.question, "approve")
+                await session.proceed()
+
+    assert found == [("awaiting_approval", ["w"]), ("awaiting_approval", ["w"]), ("done", [])]
+    assert [call_id for call_id, _ in stage.toolbox.ran] == ["w"]
 
 
 async def test_neighbouring_reads_run_at_once_and_everything_else_alone_in_the_models_order(stage: Stage) -> None:
