@@ -145,9 +145,12 @@ def test_a_terminated_run_takes_its_shells_with_it(tmp_path: Path) -> None:
 
 
 def test_the_model_is_told_once_of_a_shell_that_ended_while_it_looked_elsewhere(tmp_path: Path) -> None:
-    waits = ("c2", "bash", {"command": "until test -e ended; do sleep 0.05; done; sleep 0.3"})
+    waits = ("c2", "bash", {"command": "touch go; until test -e ended; do sleep 0.05; done; sleep 0.3"})
     replies = [
-        TCS(_start("c1", "sleep 0.5; touch ended; exit 3"), _start("c3", "sleep 61.9110")),
+        TCS(
+            _start("c1", "until test -e go; do sleep 0.05; done; touch ended; exit 3"),
+            _start("c3", "sleep 61.9110"),
+        ),
         TCS(waits),
         TCS(("c4", "todo_read", {})),
         TXT("done"),
