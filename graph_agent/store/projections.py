@@ -15,6 +15,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from graph_agent.errors import DamagedDatabase
 from graph_agent.store.branches import begin_branch
 from graph_agent.store.deltas import Loads, delta_history
 from graph_agent.store.ledger import fold_calls, hold_against, leave_behind, start_again
@@ -146,7 +147,14 @@ class Projections:
 
     def _stored(self, thread_id: str, row: tuple[Any, ...]) -> StoredCheckpoint:
         parent_id, kind, content, metadata = row
-        return StoredCheckpoint(thread_id, parent_id, self.loads((kind, content)), json.loads(metadata or "{}"))
+        try:
+            noted = json.loads(metadata or "{}")
+        except ValueError as error:
+            raise DamagedDatabase(
+                f"what is noted of a checkpoint of thread {thread_id} cannot be read ({error}); "
+                "`graph-agent doctor --repair` tells what can be."
+            ) from error
+        return StoredCheckpoint(thread_id, parent_id, self.loads((kind, content)), noted)
 
     def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
         own = stored.values if stored.brings_values else {}

@@ -1,5 +1,6 @@
 import pytest
 
+from graph_agent.errors import DamagedDatabase
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
 from tests.graph_agent.store.looking import content_of, rows
@@ -56,3 +57,12 @@ async def test_what_the_checkpoints_that_stand_tell_comes_back_and_what_the_user
     said = [[row[5] for row in content["transcript"]] for content in (before, after)]
     assert said[0] == said[1]
     assert (after["threads"], after["ledger"]) == (before["threads"], before["ledger"])
+
+
+async def test_what_is_noted_of_a_checkpoint_and_cannot_be_read_is_named_as_damage(database: Database) -> None:
+    saver = CheckpointSaver(database)
+    await play_turn(compile_graph(saver), "t", "turn")
+    await database.write(lambda connection: connection.execute("UPDATE checkpoints SET metadata = X'27'"))
+
+    with pytest.raises(DamagedDatabase, match="thread t cannot be read"):
+        await saver.rebuild_projections("t")
