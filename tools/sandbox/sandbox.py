@@ -40,6 +40,8 @@ class Confined:
     """Variables besides the program's own."""
     undone: list[Path] = field(default_factory=list)
     """Known afterwards: names that were not to change, did, and were put back."""
+    stand_ins: tuple[str, ...] = ()
+    """Names that are absent and closed by something empty while it runs, which the program sees."""
 
     @property
     def has_own_processes(self) -> bool:
@@ -127,7 +129,8 @@ class Sandbox:
             mounts += [Mount(path, "read") for path in placeholders]
             # Of what is mounted to be written, only folders of repositories are among them.
             wires = tripwires(roots, names, [mount.path for mount in mounts if mount.kind == "write"])
-            confined = self._behind_walls(program, private, mounts)
+            walls = self._behind_walls(program, private, mounts)
+            confined = replace(walls, stand_ins=tuple(path.name for path in placeholders))
             try:
                 yield confined
             finally:

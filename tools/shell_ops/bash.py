@@ -178,6 +178,7 @@ async def _run(run: Run) -> ToolResult:
             prologue=prologue(sink),
             limits=context.sandbox.limits if context.sandbox and confined else "",
             undone=tuple(confined.undone) if confined else (),
+            stand_ins=confined.stand_ins if confined else (),
         )
         result = await in_thread(told, run.command, ending, spool, context)
     if context.sandbox is not None:

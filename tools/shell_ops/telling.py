@@ -19,6 +19,8 @@ _WHOLE_BYTES = 1024 * 1024
 """Up to here all of the output is cleaned; of more, the beginning and the end."""
 _NAMED = 5
 """So many processes are told by what they run, and how many there are beyond."""
+_LISTED = 3
+"""So many names that are not there are no chance: the folder was listed."""
 _SEVERAL = re.compile(r"[|;&\n]")
 _AS_ONE = re.compile(r"&&|[<>]&|&>")
 """What hides no failure: a chain that stops at one, and redirections like `2>&1`."""
@@ -71,6 +73,8 @@ class Ending:
     """Of the sandbox it ran in, in words; empty without one."""
     undone: tuple[Path, ...] = ()
     """What the command made or changed that the sandbox put back."""
+    stand_ins: tuple[str, ...] = ()
+    """Names that only the sandbox made the command see."""
     prologue: str = ""
     """What was put before the command; the shell quotes it in syntax errors, where it would only puzzle."""
 
@@ -84,7 +88,8 @@ def told(command: str, ending: Ending, spool: Spool, context: ToolContext) -> To
     status = _status(command, ending, context.limits.spool_bytes)
     hint = hint_of(text, ending.code)
     walls = _walls(text, ending)
-    parts = (text.rstrip("\n") or "(no output)", f"[{status}]", hint, walls, _left(ending), _folder(ending))
+    seen = _seen_stand_ins(text, ending)
+    parts = (text.rstrip("\n") or "(no output)", f"[{status}]", hint, seen, walls, _left(ending), _folder(ending))
     output = "\n".join(part for part in parts if part)
     metadata |= {"exit_code": ending.code if ending.code >= 0 else None, "seconds": round(ending.seconds, 3)}
     if ending.code < 0:
@@ -169,6 +174,14 @@ def _walls(text: str, ending: Ending) -> str:
         "call run outside of the sandbox, or change the settings sandbox_write and sandbox_network]"
     )
     return f"{undone}\n{hint}" if undone else hint
+
+
+def _seen_stand_ins(text: str, ending: Ending) -> str:
+    """Told where they were listed, or may be why it failed: a `.env` that cannot be read is not there at all."""
+    shown = [one for one in ending.stand_ins if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w.-])", text)]
+    if not shown or (ending.code == 0 and len(shown) < _LISTED):
+        return ""
+    return f"[not there, but kept closed by the sandbox while a command runs: {', '.join(shown)}]"
 
 
 def _left(ending: Ending) -> str:

@@ -62,6 +62,24 @@ def test_every_ending_has_its_words(tmp_path: Path, command: str, ending: dict[s
     assert result.output == f"(no output)\n[{status}]"
 
 
+@pytest.mark.parametrize(
+    ("raw", "code", "named"),
+    [
+        (b"a .env\n.git .hg/\n", 0, ".env, .git, .hg"),
+        (b"see .env and .git\n", 0, ""),
+        (b"cat: .env: Permission denied\n", 1, ".env"),
+        (b".envrc x.git .hg-2\n", 1, ""),
+    ],
+)
+def test_names_that_only_the_sandbox_made_are_told_where_they_puzzle(
+    tmp_path: Path, raw: bytes, code: int, named: str
+) -> None:
+    output = _told(ToolSurroundings(tmp_path), raw, code=code, stand_ins=(".env", ".git", ".hg")).output
+
+    told = f"\n[not there, but kept closed by the sandbox while a command runs: {named}]" if named else ""
+    assert output == f"{raw.decode()}[exit code {code}]{told}"
+
+
 def test_a_new_folder_is_named_and_given_to_the_program(tmp_path: Path) -> None:
     result = _told(ToolSurroundings(tmp_path), b"out\n", folder=Path("/w/sub"))
 
