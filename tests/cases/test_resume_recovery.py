@@ -164,7 +164,7 @@ def test_ctrl_c_in_a_headless_run_leaves_a_thread_that_goes_on(set_up: SetUp) ->
     until(lambda: bench.read("log") is not None)
 
     process.send_signal(signal.SIGINT)
-    code = process.wait(timeout=20)
+    code = process.wait(timeout=60)
     left = running_with(f"sleep {mark}")
     ran = bench.run("say ok", "--resume", "t1", "--recover", "cancel")
 

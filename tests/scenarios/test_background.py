@@ -139,7 +139,7 @@ def test_a_terminated_run_takes_its_shells_with_it(tmp_path: Path) -> None:
         process = command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions")
         until((command.workspace / "now").exists)
         os.kill(process.pid, 15)
-        code = process.wait(timeout=20)
+        code = process.wait(timeout=60)
 
     assert (code, running_with(mark)) == (143, [])
 

@@ -17,7 +17,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_done_is_said_before_and_after_and_then_everything_is_examined(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path.parent.mkdir(mode=0o755)
+    path.parent.mkdir()
+    path.parent.chmod(0o755)
 
     mend(path, repair, as_json=False)
     mend(path, repair, as_json=False)

@@ -62,7 +62,7 @@ def test_each_change_is_a_line_nothing_stays_locked_another_file_may_come_and_ct
     (tmp_path / "other.db").replace(path)
     third = next_state(process)
     process.send_signal(signal.SIGINT)
-    told = process.communicate(timeout=20)
+    told = process.communicate(timeout=60)
 
     assert [(state["status"], len(state["interrupts"])) for state in (first, second, third)] == [
         ("awaiting_approval", 1),
@@ -79,7 +79,7 @@ def test_it_ends_when_nobody_reads_any_more(path: Path) -> None:
     process.stdout.readline()
 
     process.stdout.close()
-    code = process.wait(timeout=20)
+    code = process.wait(timeout=60)
 
     assert process.stderr is not None
     assert (process.stderr.read(), code) == ("", 0)
