@@ -3,7 +3,7 @@
 from policy.chain import CHAIN_STEPS, judge
 from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
 from policy.grants import Grant
-from policy.matching import covers, hidden_tools, named_paths
+from policy.matching import covers, hidden_tools, named_folders, named_paths
 from policy.proposing import Proposal, propose
 from policy.protected import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
 from policy.reaching import reach_of
@@ -45,6 +45,7 @@ __all__ = [
     "is_reserved",
     "judge",
     "may_read",
+    "named_folders",
     "named_paths",
     "parse_rule",
     "parse_rules",

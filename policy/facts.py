@@ -63,6 +63,8 @@ class CallFacts:
     """Files that redirections in the command may write, from every folder it may be in."""
     mentions: tuple[PurePath, ...] = ()
     """Where words of the command lead if they are paths, absolute and free of links."""
+    patterns: tuple[PurePath, ...] = ()
+    """Where patterns of file names in the command lead, absolute; the folders before a wild sign free of links."""
     hosts: tuple[str, ...] = ()
     """Hosts it talks to, each with its port where that is not the usual one."""
     signature: str = ""

@@ -2,8 +2,9 @@
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import PurePath
 from posixpath import join, normpath
 
@@ -16,12 +17,22 @@ from policy.rules import Rule
 from policy.shell import ShellText, SimpleCommand
 from policy.wrappers import inner_commands
 
-__all__ = ["allows", "covers", "covers_tool", "hidden_tools", "named_paths", "names_path", "touches"]
+__all__ = [
+    "allows",
+    "covers",
+    "covers_tool",
+    "hidden_tools",
+    "named_folders",
+    "named_paths",
+    "names_path",
+    "touches",
+]
 
 _ABOUT_FILES = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
 _ALSO_READ = frozenset(("edit_file", "grep", "glob"))
 """Tools that show what is in a file: a deny of reading a path holds for them."""
 
+_WILD = re.compile(r"[*?]")
 _MAX_DEPTH = 8
 _SHOWS_DOTS = re.compile("dotglob|GLOBIGNORE")
 """What lets a star of the shell stand for names that begin with a dot."""
@@ -86,9 +97,24 @@ def allows(
 
 def named_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
     """The paths that rules name exactly, absolute."""
-    patterns = (rule.pattern.strip() for rule in rules if rule.pattern and rule.tool in _ABOUT_FILES)
-    exact = (pattern for pattern in patterns if pattern and not re.search(r"[*?]", pattern))
-    return tuple(PurePath(normpath(join(str(workspace), _below_home(pattern, home)))) for pattern in exact)
+    places = _named_places(rules, workspace, home)
+    return tuple(base / rest for base, rest in places if rest and not _WILD.search(rest))
+
+
+def named_folders(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
+    """The folders below which rules name paths, absolute: as deep as their names hold no wild sign."""
+    folders = (
+        base.joinpath(*takewhile(lambda part: not _WILD.search(part), PurePath(rest).parts[:-1]))
+        for base, rest in _named_places(rules, workspace, home)
+    )
+    return tuple(dict.fromkeys(folders))
+
+
+def _named_places(
+    rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
+) -> Iterator[tuple[PurePath, str]]:
+    speaking = (rule.pattern for rule in rules if rule.pattern and rule.tool in _ABOUT_FILES)
+    return (_placed(pattern, workspace, home) for pattern in speaking)
 
 
 def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
@@ -114,9 +140,10 @@ def _words(text: ShellText) -> set[str]:
 def _may_name(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
     """Whether the names of files that may take a pattern's place include one the rule covers."""
     words = {command.words[at] for command in text.commands for at in command.patterns}
-    wanted = _absolute(rule.pattern or "", facts, settings)
+    names = {*(_absolute(word, facts, settings) for word in words), *map(str, facts.patterns)}
+    base, rest = _placed(rule.pattern or "", facts.workspace, settings.home)
     hides_dots = not _SHOWS_DOTS.search(facts.command or "")
-    return any(may_meet(_absolute(word, facts, settings), wanted, hides_dots=hides_dots) for word in words)
+    return any(may_meet(name, str(base / rest), hides_dots=hides_dots) for name in names)
 
 
 def _allows_commands(rules: list[Rule], facts: CallFacts, text: ShellText) -> Rule | None:
@@ -206,15 +233,24 @@ def _below_home(text: str, home: PurePath | None) -> str:
 
 
 def _path_pattern(rule: Rule, facts: CallFacts, settings: PolicySettings) -> re.Pattern[str]:
-    pattern = _at_home((rule.pattern or "").strip().removeprefix("./"), settings)
-    if pattern.endswith("/"):
-        pattern += "**"
-    return _compiled_path(str(facts.workspace).rstrip("/"), pattern, is_literal=rule.is_literal)
+    base, rest = _placed(rule.pattern or "", facts.workspace, settings.home)
+    return _compiled_path(str(base).rstrip("/"), rest, is_literal=rule.is_literal)
 
 
 @lru_cache(maxsize=512)
-def _compiled_path(workspace: str, pattern: str, *, is_literal: bool) -> re.Pattern[str]:
-    prefix = "" if pattern.startswith("/") else re.escape(f"{workspace}/")
+def _placed(pattern: str, workspace: PurePath, home: PurePath | None) -> tuple[PurePath, str]:
+    """The folder a rule's path is seen from, and the rest of the path without dots: wild signs and all."""
+    path = _below_home(pattern.strip(), home)
+    base = PurePath("/") if path.startswith("/") else workspace
+    rest = normpath(path.strip("/"))
+    while rest.partition("/")[0] == "..":
+        base, rest = base.parent, rest[3:] or "."
+    return base, "/".join((*PurePath(rest).parts, *(("**",) if path.endswith("/") else ())))
+
+
+@lru_cache(maxsize=512)
+def _compiled_path(base: str, pattern: str, *, is_literal: bool) -> re.Pattern[str]:
+    prefix = re.escape(f"{base}/")
     if is_literal:
         return re.compile(prefix + re.escape(pattern))
     pieces = re.split(r"(^\*\*/|/\*\*/|/\*\*$|\*\*|\*|\?)", pattern)

@@ -2,13 +2,15 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice, product
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from graph_agent.toolbox.places import Setting, other_names, path_fact
+from graph_agent.toolbox.places import Setting, names_in_rules, other_names, path_fact
 from graph_agent.toolbox.shfmt import parse_bash
 from policy import PathFact, ShellText, read_shell, unread
 from tools.paths import PathRefused, resolve
@@ -28,6 +30,7 @@ class CommandFacts(NamedTuple):
     redirects: tuple[PathFact, ...]
     mentions: tuple[PurePath, ...]
     cwd: Path
+    patterns: tuple[PurePath, ...] = ()
 
 
 def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> CommandFacts:
@@ -43,8 +46,15 @@ def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> Command
     )
     text = _read(target.text) if target.is_bash else unread(target.text, _NO_BASH)
     redirects = tuple(_redirect(path, start, setting) for path in text.written)
-    mentions = dict.fromkeys(_mentions(text, start, setting))
-    return CommandFacts(text, redirects, tuple(mentions), start)
+    words = dict.fromkeys(word for command in text.runs for word in command.words)
+    patterns = dict.fromkeys(command.words[at] for command in text.commands for at in command.patterns)
+    return CommandFacts(
+        text,
+        redirects,
+        _places([*words, *text.read], text.folders, start, setting),
+        start,
+        _places(patterns, text.folders, start, setting),
+    )
 
 
 def _read(text: str) -> ShellText:
@@ -88,17 +98,16 @@ def _has_other_names(path: PurePath) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
-def _mentions(text: ShellText, start: Path, setting: Setting) -> Iterator[PurePath]:
-    words = dict.fromkeys(word for command in text.runs for word in command.words)
-    for word in [*words, *text.read][:_MAX_MENTIONS]:
-        for spelling in _spellings(word):
-            for folder in text.folders:
-                try:
-                    path = resolve(spelling, workspace=setting.workspace, base=start / folder).path
-                except PathRefused:
-                    continue
-                yield path
-                yield from other_names(path, setting)
+def _places(words: Iterable[str], folders: Iterable[str], start: Path, setting: Setting) -> tuple[PurePath, ...]:
+    """Where words lead if they are paths, from every folder the command may be in, by all names rules know."""
+    found: dict[PurePath, None] = {}
+    names = names_in_rules(setting)
+    spellings = (form for word in islice(words, _MAX_MENTIONS) for form in _spellings(word))
+    for spelling, folder in product(spellings, folders):
+        with suppress(PathRefused):
+            path = resolve(spelling, workspace=setting.workspace, base=start / folder).path
+            found.update(dict.fromkeys((path, *other_names(path, names))))
+    return tuple(found)
 
 
 def _spellings(word: str) -> set[str]:

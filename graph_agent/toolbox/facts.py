@@ -80,4 +80,5 @@ def with_command(facts: CallFacts, commands: Sequence[CommandTarget], setting: S
         shell=read.shell,
         redirects=read.redirects,
         mentions=read.mentions,
+        patterns=read.patterns,
     )

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from policy import PathFact, PolicySettings, is_reserved, named_paths
+from policy import PathFact, PolicySettings, is_reserved, named_folders, named_paths
 from tools.paths import resolve
 from tools.targets import PathTarget
 
-__all__ = ["Setting", "other_names", "path_fact"]
+__all__ = ["RuleNames", "Setting", "names_in_rules", "other_names", "path_fact"]
 
 
 class Setting(NamedTuple):
@@ -19,6 +19,15 @@ class Setting(NamedTuple):
     policy: PolicySettings
     roots: tuple[Path, ...] = ()
     """Folders beside the workspace that count as inside."""
+
+
+class RuleNames(NamedTuple):
+    """What the rules that forbid and ask name in the file system."""
+
+    files: tuple[PurePath, ...]
+    """Those named exactly."""
+    links: tuple[tuple[PurePath, PurePath], ...]
+    """Folders below which paths are named by way of a link: where each lies, and what the rules call it."""
 
 
 def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) -> PathFact:
@@ -32,7 +41,7 @@ def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) ->
     return PathFact(
         given=target.text,
         resolved=found.path,
-        others=other_names(found.path, setting),
+        others=other_names(found.path, names_in_rules(setting)),
         access=target.access,
         inside=found.inside,
         reserved=is_reserved(found.path, setting.workspace, policy.reserved, policy.open_files),
@@ -41,11 +50,23 @@ def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) ->
     )
 
 
-def other_names(path: Path, setting: Setting) -> tuple[PurePath, ...]:
-    """Files that rules name and that are the same object as this one: hard links, or another spelling of it."""
+def names_in_rules(setting: Setting) -> RuleNames:
+    """As the file system is now."""
     policy = setting.policy
-    named = named_paths((*policy.rules.deny, *policy.rules.ask), setting.workspace, policy.home)
-    return tuple(_same_as(path, named)) if named else ()
+    rules = (*policy.rules.deny, *policy.rules.ask)
+    called = named_folders(rules, setting.workspace, policy.home)
+    places = ((PurePath(os.path.realpath(name)), name) for name in called)
+    return RuleNames(
+        named_paths(rules, setting.workspace, policy.home),
+        tuple((place, name) for place, name in places if place != name),
+    )
+
+
+def other_names(path: Path, names: RuleNames) -> tuple[PurePath, ...]:
+    """Names by which rules mean this very path: hard links of it, another spelling, a way through a link."""
+    same = _same_as(path, names.files) if names.files else ()
+    below = (name / path.relative_to(place) for place, name in names.links if path.is_relative_to(place))
+    return tuple(dict.fromkeys((*same, *below)))
 
 
 def _same_as(path: Path, named: Iterable[PurePath]) -> Iterable[PurePath]:

@@ -1,13 +1,15 @@
 """What a tool is given to work with: the context of each use, made from the thread's scope and the ports."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from graph_agent.calls import ToolCallInfo, process_mark
 from graph_agent.ports import Scope
 from graph_agent.toolbox.adapters import RecordedProcesses, StoredBlobs, progress_in_words
 from graph_agent.toolbox.hosts import host_leave
-from graph_agent.toolbox.places import Setting, other_names
+from graph_agent.toolbox.places import RuleNames, Setting, names_in_rules, other_names
 from graph_agent.toolbox.world import ToolboxPorts
 from policy import hides_files, may_read
 from tools.context import Limits, Progress, ToolContext, any_path
@@ -49,7 +51,7 @@ class Surroundings:
             processes=RecordedProcesses(self._ports.record_process),
             progress=lambda progress: self._report(call["call_id"], progress),
             sandbox=None if call.get("outside_sandbox") else self._ports.sandbox,
-            may_read=self._may_read if hides_files(self.setting.policy.rules) else any_path,
+            may_read=self._may_read() if hides_files(self.setting.policy.rules) else any_path,
             host_leave=lambda host: host_leave(host, scope, self.setting),
             seen=(call.get("preview") or {}).get("seen"),
         )
@@ -58,7 +60,12 @@ class Surroundings:
         told = progress_in_words(progress)
         self._ports.on_progress(call_id, told._replace(text=self._ports.scrub(told.text)))
 
-    def _may_read(self, path: Path) -> bool:
-        policy, workspace = self.setting.policy, self.setting.workspace
-        names = (path, *other_names(path, self.setting))
-        return all(may_read(name, workspace=workspace, rules=policy.rules, home=policy.home) for name in names)
+    def _may_read(self) -> Callable[[Path], bool]:
+        """Looks up once what the rules name: tools ask about many files."""
+        return partial(_may_read, self.setting, names_in_rules(self.setting))
+
+
+def _may_read(setting: Setting, named: RuleNames, path: Path) -> bool:
+    policy = setting.policy
+    names = (path, *other_names(path, named))
+    return all(may_read(name, workspace=setting.workspace, rules=policy.rules, home=policy.home) for name in names)

@@ -68,6 +68,39 @@ def test_words_of_commands_are_compared_as_paths(word: str, covers: bool) -> Non
     assert names_path(parse_rule("read(secrets/**)"), _facts(), _SETTINGS, text) is covers
 
 
+@pytest.mark.parametrize(
+    ("rule", "path", "covers"),
+    [
+        ("x/../secrets/**", "/w/proj/secrets/a", True),
+        ("./secrets//a", "/w/proj/secrets/a", True),
+        ("../other/**", "/w/other/a", True),
+        ("../other/*", "/w/proj/other/a", False),
+        ("../../../**", "/etc/x", True),
+        ("/w/proj/../other/a", "/w/other/a", True),
+        ("~/x/../a", "/home/u/a", True),
+        ("**/a", "/w/proj/a", True),
+        ("**/a", "/w/a", False),
+        ("..a", "/w/proj/..a", True),
+    ],
+)
+def test_the_path_of_a_rule_may_go_up(rule: str, path: str, covers: bool) -> None:
+    facts = replace(_facts(), paths=(PathFact(path, PurePath(path), "write", inside=True),))
+
+    assert touches(parse_rule(f"write({rule})"), facts, _SETTINGS, None) is covers
+
+
+def test_a_pattern_of_a_command_is_compared_where_it_leads_and_rules_start_at_the_workspace_all_the_same() -> None:
+    away = replace(_facts(), cwd=_WS / "sub", command="cat ../secrets/k*")
+    led = replace(_facts(), command="cat link/k*", patterns=(_WS / "secrets/k*",))
+    rule = parse_rule("read(secrets/key)")
+
+    named = [
+        names_path(rule, facts, _SETTINGS, read_shell(facts.command or "", parse_bash)) for facts in (away, led)
+    ]
+
+    assert named == [True, True]
+
+
 def test_a_command_names_the_path_a_word_of_it_leads_to() -> None:
     facts = replace(_facts(), mentions=(_WS / "secrets/a",))
 

@@ -38,3 +38,19 @@ def test_other_names_of_a_file_that_rules_name_are_told(rule: str, others: tuple
     assert path_fact(PathTarget("twin"), setting).others == tuple(ws / name for name in others)
     assert path_fact(PathTarget("secret"), setting).others == ()
     assert path_fact(PathTarget("new"), setting).others == ()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["read(link/**)", "ask(x)", "read(link/)", "read(link/*.py)", "read(sub/../link/**)", "read(../ws/link/*)"],
+)
+def test_what_rules_name_by_way_of_a_link_has_that_name_too(rule: str, tmp_path: Path) -> None:
+    ws = tmp_path.resolve() / "ws"
+    (ws / "src").mkdir(parents=True)
+    (ws / "link").symlink_to("src")
+    setting = Setting(ws, PolicySettings(rules=parse_rules(deny=[rule])))
+
+    told = path_fact(PathTarget("src/new.py"), setting).others
+
+    assert told == (() if rule == "ask(x)" else (ws / "link/new.py",))
+    assert path_fact(PathTarget("other/new.py"), setting).others == ()
