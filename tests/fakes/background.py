@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Background", "background"]
 
-_OWNER = "life-1"
-
 
 class Background:
     """The shells of one life; `next_life` is the life after a kill, on the same database."""
@@ -44,6 +42,8 @@ class Background:
         self.database = database
         self._journal = SqliteJournal(database, blobs, clock)
         self._folder = folder
+        # Of this test alone: by marks made of it, processes are found and ended wherever they are.
+        self._owner = f"the life in {folder}"
         self._calls = 0
         self.processes: ProcessLedger = RecordedProcesses(self._journal.record_process)
 
@@ -55,7 +55,7 @@ class Background:
         """As bash(background=true) does it, in a call that the journal knows."""
         self._calls += 1
         context = self.context(thread, call or f"c{self._calls}")
-        await self._journal.claim(thread, context.call_id, context.attempt, _OWNER, None)
+        await self._journal.claim(thread, context.call_id, context.attempt, self._owner, None)
         tool = BashTool()
         tool.shells = self.shells
         return await tool.execute(command=command, background=True, context=context, **arguments)
@@ -84,7 +84,7 @@ class Background:
         return self.around.context(
             thread_id=thread,
             call_id=call,
-            mark=process_mark(_OWNER, call, 1),
+            mark=process_mark(self._owner, call, 1),
             blobs=self.blobs,
             limits=self.limits,
             processes=self.processes,

@@ -1,4 +1,5 @@
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from tests.fakes.waiting import is_running, until
 from tools.shell_ops.adopted import Adopted
 from tools.shell_ops.processes import Traces, command_line, start_time
 
-_MARK = "a-mark-of-this-test"
+_MARK = f"a-mark-of-this-test-{os.getpid()}"
 
 
 async def _orphan(folder: Path, script: str) -> tuple[asyncio.subprocess.Process, Adopted]:
