@@ -53,7 +53,7 @@ class Plan:
     paths: tuple[str, ...] = ()
     """Where the paths in the arguments lead; the run opens nothing else unless that is judged anew."""
     preview: dict[str, Any] | None = None
-    """`{"kind": "diff" | "text", "text": ..., "seen": {path, device, inode, sha256} | None, ...}`; JSON values."""
+    """`{"kind": "diff" | "text", "text": ..., "seen": {path, device, inode, sha256} | {folder} | None}`; JSON."""
 
 
 @dataclass(frozen=True, slots=True)

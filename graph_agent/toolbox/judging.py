@@ -30,6 +30,12 @@ from tools.targets import PathTarget
 
 __all__ = ["Judging"]
 
+_FOLDER = "folder"
+_MOVED = (
+    "It was approved to run in {then}, and would run in {now} now, so nothing was done. Call it again, and it is "
+    "asked about there."
+)
+
 
 class Judging:
     """Plans and proposals for a tool that was found; its bugs come out as they are."""
@@ -68,10 +74,14 @@ class Judging:
         """The only paths the call may open now; None where it names none, a result where it may not run."""
         try:
             about = await _about(tool, origin, call["arguments"])
-            if not any(isinstance(target, PathTarget) for target in about.told.targets(about.arguments)):
+            names_paths = any(isinstance(target, PathTarget) for target in about.told.targets(about.arguments))
+            approved_in = _approved_folder(call)
+            if not names_paths and approved_in is None:
                 return None
             facts = await self._facts(about, scope)
-            return admitted_paths(facts, call.get("paths"), await self._policy(scope))
+            if approved_in not in (None, _folder(facts)):
+                return failure(ToolErrorType.EXECUTION, _MOVED.format(then=approved_in, now=_folder(facts)))
+            return admitted_paths(facts, call.get("paths"), await self._policy(scope)) if names_paths else None
         except BadArguments as error:
             return failure(ToolErrorType.VALIDATION, str(error))
         except Unanswered as error:
@@ -89,7 +99,7 @@ class Judging:
         blobs = self._around.blobs
         if facts.shell is not None:
             words = command_in_words(facts, facts.shell)
-            return await stored_preview(Preview("text", words), blobs)
+            return await stored_preview(Preview("text", words, {_FOLDER: _folder(facts)}), blobs)
         if about.told.is_read_only(about.arguments):
             return None
         admitted = frozenset(Path(path.resolved) for path in facts.paths) or None
@@ -101,6 +111,17 @@ class Judging:
             # What is missing now may be the work of the calls before it: the run itself looks once they are done.
             shown = Preview("text", f"This depends on the calls ahead of it. As things are now: {refused}")
         return None if shown is None else await stored_preview(shown, blobs)
+
+
+def _folder(facts: CallFacts) -> str:
+    """Where its command would run."""
+    return str(facts.cwd or facts.workspace)
+
+
+def _approved_folder(call: ToolCallInfo) -> str | None:
+    """Where a person let its command run; None where there is none, or nobody was asked."""
+    seen = (call.get("preview") or {}).get("seen") or {}
+    return seen.get(_FOLDER) if "approved_at" in call else None
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from graph_agent.ports import Plan
-from tests.fakes.toolbox_world import World
+from graph_agent.ports import Plan, Scope
+from tests.fakes.toolbox_world import World, call_of
 
 
 async def test_a_read_inside_is_allowed_and_needs_no_preview(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ async def test_a_command_asks_with_how_it_was_understood(tmp_path: Path) -> None
     assert plan.preview == {
         "kind": "text",
         "text": f"runs    make\nruns    make test\nin      {world.workspace}",
-        "seen": None,
+        "seen": {"folder": str(world.workspace)},
     }
 
 
@@ -102,3 +102,26 @@ async def test_a_long_preview_is_bounded_and_kept_whole_in_a_blob(tmp_path: Path
     assert len(plan.preview["text"]) < 21_000
     assert plan.preview["text"].endswith(f"the whole text is {plan.preview['full']}]\n")
     assert len(world.around.blobs.get(plan.preview["full"])) == plan.preview["full_chars"]
+
+
+@pytest.mark.parametrize(("is_approved", "moves"), [(True, True), (True, False), (False, True)])
+async def test_a_command_that_a_person_let_run_in_one_folder_runs_in_no_other(
+    tmp_path: Path, is_approved: bool, moves: bool
+) -> None:
+    world = World(tmp_path)
+    (world.workspace / "sub").mkdir()
+    plan = await world.plan("bash", command="touch here")
+    call = call_of(plan.tool_name, plan.arguments)
+    call["preview"] = plan.preview or {}
+    if is_approved:
+        call["approved_at"] = "2026-01-01T00:00:00Z"
+    now = str(world.workspace / "sub") if moves else ""
+
+    outcome = await world.box.run(call, Scope("t1", "default", now))
+
+    made = [path for path in ("here", "sub/here") if (world.workspace / path).exists()]
+    if is_approved and moves:
+        told = f"approved to run in {world.workspace}, and would run in {now} now, so nothing was done"
+        assert (outcome.status, told in (outcome.error or ""), made) == ("error", True, [])
+    else:
+        assert (outcome.status, made) == ("success", ["sub/here" if moves else "here"])
