@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,6 +22,7 @@ from tools.base import (
 from tools.blocking import in_thread
 from tools.file_ops.far_range import far_lines
 from tools.file_ops.images import image_result, media_type_of
+from tools.file_ops.line_range import range_of_lines
 from tools.file_ops.nearby import absent
 from tools.file_ops.notebook import as_cells
 from tools.file_ops.rendering import numbered
@@ -89,19 +89,24 @@ class ReadFileTool(BaseTool):
         try:
             if file_path.startswith(_BLOB):
                 return await in_thread(_read_blob, file_path, offset, limit, surroundings)
-            content = await in_thread(_read_path, file_path, surroundings)
-            if content.data is None:
-                return await in_thread(_shown, content, file_path, offset, limit, surroundings)
-            sha256 = digest(content.data)
-            shown = {"path": content.path, "sha256": sha256, "offset": offset, "limit": limit}
-            result = await in_thread(_shown, content, file_path, offset, limit, surroundings)
-            if shown in surroundings.shown and len(result.output) > _REPEATED_CHARS:
-                result = _unchanged(file_path)
+            path, sha256, result = await in_thread(_looked_at, file_path, offset, limit, surroundings)
         except PathRefused as refused:
             return refused.as_result()
-        await surroundings.file_states.set(surroundings.thread_id, content.path, sha256)
+        if sha256 is None:
+            return result
+        shown = {"path": path, "sha256": sha256, "offset": offset, "limit": limit}
+        if shown in surroundings.shown and len(result.output) > _REPEATED_CHARS:
+            result = _unchanged(file_path)
+        await surroundings.file_states.set(surroundings.thread_id, path, sha256)
         is_text = result.error is None and "lines" in result.metadata
         return replace(result, metadata={**result.metadata, "shown": shown}) if is_text else result
+
+
+def _looked_at(file_path: str, offset: int, limit: int, context: ToolContext) -> tuple[str, str | None, ToolResult]:
+    """The real path, the digest of the whole file, None of one too large to be read whole, and the range."""
+    content = _read_path(file_path, context)
+    sha256 = None if content.data is None else digest(content.data)
+    return content.path, sha256, _shown(content, file_path, offset, limit, context)
 
 
 def _read_path(file_path: str, context: ToolContext) -> _Content:
@@ -141,26 +146,18 @@ def _shown(content: _Content, given: str, offset: int, limit: int, context: Tool
         )
     text, form = decode(content.data)
     cells = as_cells(text) if given.endswith(".ipynb") else None
-    lines = _split(text if cells is None else cells)
-    if offset > max(len(lines), 1):
-        return failure(
-            ToolErrorType.VALIDATION, f"{given!r} has {len(lines)} lines; offset {offset} is behind its end."
-        )
-    chosen = _fitting(islice(lines, offset - 1, offset - 1 + limit), context.limits.line_chars)
-    notes = [*_notes(len(lines), offset, len(chosen), form.encoding), *([] if cells is None else [_AS_CELLS])]
+    lines, total = range_of_lines(text if cells is None else cells, offset, limit)
+    if offset > max(total, 1):
+        return failure(ToolErrorType.VALIDATION, f"{given!r} has {total} lines; offset {offset} is behind its end.")
+    chosen = _fitting(lines, context.limits.line_chars)
+    notes = [*_notes(total, offset, len(chosen), form.encoding), *([] if cells is None else [_AS_CELLS])]
     body = numbered(chosen, offset, context.limits.line_chars) if chosen else "(the file is empty)"
-    return _result(body, notes, given, len(chosen), len(lines))
+    return _result(body, notes, given, len(chosen), total)
 
 
 def _unchanged(given: str) -> ToolResult:
     told = f"[{given} is unchanged since you read the same lines of it: they stand in that earlier result, above.]"
     return ToolResult(told, f"{Path(given).name}: unchanged since it was read", metadata={"unchanged": True})
-
-
-def _split(text: str) -> list[str]:
-    # Only what editors count as line ends: str.splitlines also splits at form feeds and rare Unicode characters.
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _fitting(lines: Iterable[str], line_chars: int) -> list[str]:
