@@ -211,6 +211,8 @@ def _covers_signature(rule: Rule, facts: CallFacts, *, is_strict: bool) -> bool:
 def _covers_path(
     rule: Rule, path: PathFact, facts: CallFacts, settings: PolicySettings, *, is_strict: bool
 ) -> bool:
+    if not is_strict and ".." in PurePath(rule.pattern or "").parts:
+        return False  # What is allowed is named plainly.
     pattern = _path_pattern(rule, facts, settings)
     if pattern.fullmatch(str(path.resolved)):
         return True

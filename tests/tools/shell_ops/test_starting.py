@@ -155,7 +155,8 @@ async def test_descriptors_are_given_back(around: ToolSurroundings) -> None:
 
     await _bash(around, "true")
 
-    assert len(names_in("/proc/self/fd")) == before
+    # What tests before this one left is given back meanwhile, too.
+    assert len(names_in("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize(
