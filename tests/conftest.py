@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.isolation import clean_environment, interrupts_heard, loopback_only
 
@@ -11,6 +12,9 @@ __all__ = ["isolated", "pytest_configure"]
 
 def pytest_configure() -> None:
     interrupts_heard()
+    # A machine that stands still for a second makes no property false.
+    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True)

@@ -50,7 +50,11 @@ def test_what_is_no_whole_file_of_the_format_is_refused_by_its_fault(tmp_path: P
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_no_damage_of_the_header_crashes_the_reader(tmp_path: Path, data: st.DataObject) -> None:
     path = write_gguf(tmp_path / "a.gguf", CHAT)
     damaged = bytearray(path.read_bytes())

@@ -15,7 +15,11 @@ from tools.files import digest
 from tools.paths import PathRefused
 from tools.running import parsed
 
-_AT_HOME = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_AT_HOME = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 @pytest.fixture
