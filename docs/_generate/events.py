@@ -74,5 +74,5 @@ def _fields_of(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 def _text(step: ast.stmt) -> str:
     if isinstance(step, ast.Expr) and isinstance(step.value, ast.Constant):
-        return str(step.value.value)
+        return " ".join(str(step.value.value).split())
     return ""

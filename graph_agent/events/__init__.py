@@ -23,8 +23,10 @@ from graph_agent.events.facts import (
     event_from_json,
     event_to_json,
 )
+from graph_agent.events.kinds import AnswerKind, ProgressKind, RestStatus, ServerStage, ShellEnd
 
 __all__ = [
+    "AnswerKind",
     "CallAnswered",
     "CallArrived",
     "CallEnded",
@@ -35,8 +37,12 @@ __all__ = [
     "Event",
     "EventBus",
     "ModelReplied",
+    "ProgressKind",
+    "RestStatus",
     "ServerChanged",
+    "ServerStage",
     "SessionOpened",
+    "ShellEnd",
     "ShellEnded",
     "ShellKept",
     "StepStarted",

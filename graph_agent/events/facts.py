@@ -20,6 +20,8 @@ A question is not an event: it is returned by the session and answered through i
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from graph_agent.events.kinds import AnswerKind, ProgressKind, RestStatus, ServerStage, ShellEnd
+
 __all__ = [
     "CallAnswered",
     "CallArrived",
@@ -129,8 +131,7 @@ class CallAnswered:
     """A person answered a question about a call."""
 
     call_id: str
-    kind: str
-    """approve, edit, reject, retry, done, cancel."""
+    kind: AnswerKind
     by: str
     reason: str = ""
     type: Literal["call_answered"] = "call_answered"
@@ -152,8 +153,7 @@ class CallProgressed:
     """News from a running call."""
 
     call_id: str
-    kind: str
-    """shell_output, bytes_fetched, files_searched, mcp_progress, sub_agent_step."""
+    kind: ProgressKind
     text: str = ""
     """What a running command wrote, as it wrote it; of the others what the numbers say, in words."""
     done: float | None = None
@@ -182,8 +182,7 @@ class CallEnded:
 class TurnEnded:
     """The graph came to rest, or waits for a person."""
 
-    status: str
-    """done, awaiting_approval, interrupted, limit, stopped, model_error, failed."""
+    status: RestStatus
     answer: str = ""
     checkpoint_id: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
@@ -209,8 +208,9 @@ class ShellEnded:
     command: str
     state: str
     """How it ended, in words."""
-    why: str = "own"
-    """own, flood, session, found, unseen, walls."""
+    why: ShellEnd = "own"
+    """own: by itself. flood: it wrote too much. session: with the session. found: with the next one, as its own had
+    died. unseen: by itself, while nobody watched. walls: its sandbox could not be set up."""
     type: Literal["shell_ended"] = "shell_ended"
 
 
@@ -228,8 +228,7 @@ class ServerChanged:
     """A server of tools began, is ready, is started once more, or is given up."""
 
     name: str
-    state: str
-    """starting, running, restarting, failed."""
+    state: ServerStage
     tools: int = 0
     """How many of its tools are offered."""
     reason: str = ""

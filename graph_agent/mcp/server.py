@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from mcp import McpError
@@ -18,6 +18,7 @@ from mcp.shared.session import ProgressFnT
 from mcp.types import CallToolResult, Tool
 
 from graph_agent.config.settings import McpServer
+from graph_agent.events import ServerStage
 from graph_agent.mcp.conversation import MOST_TOOLS, Conversation, Signals, opened_conversation
 from graph_agent.mcp.lenient import NoResult
 from graph_agent.mcp.log import ServerLog
@@ -65,7 +66,7 @@ class ServerState:
     """How one server is doing."""
 
     name: str
-    state: Literal["starting", "running", "restarting", "failed"]
+    state: ServerStage
     tools: int = 0
     """How many of its tools are offered."""
     reason: str = ""
@@ -230,9 +231,7 @@ class RunningServer:
             )
         self._tell("running", self._on_tools(self, tools[:MOST_TOOLS]))
 
-    def _tell(
-        self, state: Literal["starting", "running", "restarting", "failed"], tools: int = 0, reason: str = ""
-    ) -> None:
+    def _tell(self, state: ServerStage, tools: int = 0, reason: str = "") -> None:
         self._around.heard(ServerState(self.name, state, tools, reason))
 
     async def _opened(self, open_now: AsyncExitStack, signals: Signals) -> Conversation:

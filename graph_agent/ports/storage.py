@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from graph_agent.events import AnswerKind
 from graph_agent.ports.grants import Grant
 
 __all__ = [
@@ -22,9 +23,6 @@ __all__ = [
 ]
 
 QuestionKind = Literal["approval", "recovery"]
-AnswerKind = Literal["approve", "edit", "answer", "reject", "retry", "done", "cancel"]
-"""approve, edit, reject answer an approval; answer, reject a question that the model asks; retry, done, cancel one
-of recovery."""
 
 
 @dataclass(frozen=True, slots=True)

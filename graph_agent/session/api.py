@@ -1,26 +1,13 @@
 """What a session returns and takes: the shapes the command line and embedders program against."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from graph_agent.calls import ToolCallInfo
+from graph_agent.events import RestStatus
 from graph_agent.ports import Question
 
 __all__ = ["OpenQuestion", "Rest", "RestStatus"]
-
-RestStatus = Literal[
-    "done",
-    "awaiting_approval",
-    "interrupted",
-    "limit",
-    "stopped",
-    "broken_off",
-    "model_error",
-    "failed",
-    "held",
-]
-"""awaiting_approval: only approvals are open. interrupted: at least one recovery question is open.
-broken_off: the model request is all that is open (an earlier life ended there), or the run was suspended."""
 
 
 @dataclass(frozen=True, slots=True)

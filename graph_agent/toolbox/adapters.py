@@ -7,6 +7,7 @@ from typing import NamedTuple, assert_never
 
 from graph_agent.config.scrub import Scrub
 from graph_agent.errors import StorageError
+from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs
 from tools.base import (
     BytesFetched,
@@ -64,7 +65,7 @@ class RecordedProcesses:
 class Told(NamedTuple):
     """Progress as the event about a running call carries it."""
 
-    kind: str
+    kind: ProgressKind
     text: str
     """In words, what the numbers say included."""
     done: float | None = None

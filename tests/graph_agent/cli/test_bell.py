@@ -2,10 +2,10 @@ import pytest
 
 from graph_agent.cli import bell
 from graph_agent.cli.bell import Bell
-from graph_agent.events import EventBus, TurnEnded, TurnStarted
+from graph_agent.events import EventBus, RestStatus, TurnEnded, TurnStarted
 
 
-def _rung(*statuses: str, is_wanted: bool = True) -> int:
+def _rung(*statuses: RestStatus, is_wanted: bool = True) -> int:
     rings: list[str] = []
     bus = Bell(lambda: is_wanted, lambda: rings.append("ring")).on(EventBus())
     for status in statuses:
