@@ -23,7 +23,7 @@ class SqliteBarrier:
         key = (thread_id, checkpoint_id)
         give_up = time.monotonic() + self._patience_s
         while True:
-            if await self._database.run(lambda connection: connection.execute(_STATEMENT, key).fetchone()):
+            if await self._database.glance(lambda connection: connection.execute(_STATEMENT, key).fetchone()):
                 return True
             if time.monotonic() >= give_up:
                 return False

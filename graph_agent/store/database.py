@@ -1,7 +1,9 @@
-"""The database: one connection on one thread of its own, fed in order. Knows nothing of what is stored.
+"""The database: one connection, worked with in the order that was asked for. Knows nothing of what is stored.
 
-Nothing here blocks the event loop: a write transaction that waited on the loop's own thread for a commit that needs
-that very loop would wait for ever.
+Nothing here keeps the event loop waiting for a disk or for another process: such work is done on a thread of the
+database's own. A write transaction that waited on the loop's thread for a commit that needs that very loop would
+wait for ever. A few rows that wait for neither are read or written where they are asked for: waking a thread takes
+longer than that.
 """
 
 import asyncio
@@ -16,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from graph_agent.errors import InternalError, StorageError
-from graph_agent.store.faults import BUSY_TIMEOUT_S, storage_fault
+from graph_agent.store.faults import BUSY_TIMEOUT_S, is_busy, storage_fault
 from graph_agent.store.files import file_identity
 from graph_agent.store.migrations import MIGRATIONS, Migration
 from graph_agent.store.schema import open_connection
@@ -25,8 +27,25 @@ __all__ = ["Database", "give_back", "transaction"]
 
 T = TypeVar("T")
 
+_FAULTS = (sqlite3.Error, OSError, UnicodeDecodeError)
+
+_BUSY_MS = int(BUSY_TIMEOUT_S * 1000)
+_LOG_PAGES = 1000
+"""Length of the write-ahead log from which on a commit copies it back into the file; SQLite's own default."""
 _SHRINK_WAIT_MS = 500
 """How long readers are waited for before the file is left as long as it is."""
+
+
+@contextmanager
+def _waiting(connection: sqlite3.Connection) -> Iterator[None]:
+    """Within the block other processes are waited for, and a commit may copy the log back into the file."""
+    connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+    connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        connection.execute("PRAGMA busy_timeout=0")
 
 
 @contextmanager
@@ -56,7 +75,7 @@ def give_back(connection: sqlite3.Connection) -> None:
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     finally:
-        connection.execute(f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_S * 1000)}")
+        connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +103,9 @@ class Database:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
+        self._ahead = 0
+        """How much of what was asked for is not settled yet."""
+        self._in_use = threading.Lock()
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
 
     @classmethod
@@ -110,13 +132,12 @@ class Database:
         Raises:
             StorageError: SQLite or the disk failed, or the file is no longer the one that was opened.
         """
-        connection = self._connection
-        if connection is None:
-            raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
+        connection = self._opened()
 
         def in_its_file() -> T:
             self._require_same_file()
-            return work(connection)
+            with _waiting(connection):
+                return work(connection)
 
         return await self._submit(in_its_file)
 
@@ -128,6 +149,23 @@ class Database:
                 return work(connection)
 
         return await self.run(in_transaction)
+
+    async def glance(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `run`, for what reads a few rows: without a change of threads where nothing is ahead of it.
+
+        The work may be done twice: once more on the database's thread, where the file was busy at first.
+        """
+        at_once = self._at_once(work)
+        return await self.run(work) if at_once is None else at_once[0]
+
+    async def jot(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `write`, not synced, for what writes a few rows: as `glance` does."""
+
+        def in_transaction(connection: sqlite3.Connection) -> T:
+            with transaction(connection, synced=False):
+                return work(connection)
+
+        return await self.glance(in_transaction)
 
     async def close(self) -> None:
         """Finish what was asked for, then close the file; closing twice is harmless."""
@@ -148,8 +186,30 @@ class Database:
     ) -> None:
         await self.close()
 
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
+        return self._connection
+
+    def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> tuple[T] | None:
+        """What came of the work; None where it has to wait for its turn, for a lock, or for another process."""
+        connection = self._opened()
+        if self._ahead or not self._in_use.acquire(blocking=False):
+            return None
+        try:
+            self._require_same_file()
+            return (_without_cursor(work(connection)),)
+        except _FAULTS as error:
+            if is_busy(error):
+                return None
+            raise storage_fault(self.path, error) from error
+        finally:
+            self._in_use.release()
+
     def _connect(self, migrations: Sequence[Migration]) -> None:
-        self._connection = open_connection(self.path, migrations)
+        connection = open_connection(self.path, migrations)
+        with _waiting(connection):  # and no more of that once it is open
+            self._connection = connection
         self._file = file_identity(self.path)
 
     def _require_same_file(self) -> None:
@@ -162,6 +222,8 @@ class Database:
 
     async def _submit(self, work: Callable[[], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._ahead += 1
+        future.add_done_callback(self._settle)
         self._jobs.put(_Job(work, future))
         try:
             return await asyncio.shield(future)
@@ -169,9 +231,13 @@ class Database:
             await _settled(future)
             raise
 
+    def _settle(self, future: "asyncio.Future[Any]") -> None:  # noqa: ARG002 - called back by it
+        self._ahead -= 1
+
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
-            result, error = self._attempt(job.work)
+            with self._in_use:
+                result, error = self._attempt(job.work)
             try:
                 job.future.get_loop().call_soon_threadsafe(job.settle, result, error)
             except RuntimeError:
@@ -183,7 +249,7 @@ class Database:
     def _attempt(self, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         try:
             return _without_cursor(work()), None
-        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        except _FAULTS as error:
             fault = storage_fault(self.path, error)
             fault.__cause__ = error
             return None, fault

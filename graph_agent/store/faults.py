@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graph_agent.errors import AgentError, DamagedDatabase, InternalError, StorageError
 
-__all__ = ["BUSY_TIMEOUT_S", "UNREADABLE", "storage_fault"]
+__all__ = ["BUSY_TIMEOUT_S", "UNREADABLE", "is_busy", "storage_fault"]
 
 BUSY_TIMEOUT_S = 30.0
 """How long a statement waits for other processes."""
@@ -49,6 +49,11 @@ _BY_ERRNO = {
     errno.EACCES: _READ_ONLY,
     errno.EPERM: _READ_ONLY,
 }
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether it says no more than that another process is at work on the file."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def storage_fault(path: Path, error: sqlite3.Error | OSError | UnicodeDecodeError) -> AgentError:

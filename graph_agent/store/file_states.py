@@ -18,11 +18,11 @@ class SqliteFileStates:
         """Digest of the content that the thread last read or wrote there; None when it never did."""
         statement = "SELECT sha256 FROM file_states WHERE thread_id = ? AND path = ?"
         key = (thread_id, storable(path))
-        row = await self._database.run(lambda connection: connection.execute(statement, key).fetchone())
+        row = await self._database.glance(lambda connection: connection.execute(statement, key).fetchone())
         return None if row is None else str(row[0])
 
     async def set(self, thread_id: str, path: str, sha256: str) -> None:
         """Note what the thread has just read or written; a power failure may forget it, then it is read again."""
         statement = "INSERT OR REPLACE INTO file_states (thread_id, path, sha256, at) VALUES (?, ?, ?, ?)"
         row = (thread_id, storable(path), sha256, self._clock.now())
-        await self._database.write(lambda connection: connection.execute(statement, row), synced=False)
+        await self._database.jot(lambda connection: connection.execute(statement, row))

@@ -40,7 +40,7 @@ class SqliteGrants:
     async def holding(self, thread_id: str, workspace: str) -> list[Grant]:
         """See `Grants.holding`."""
         where = {"thread_id": thread_id, "workspace": storable(workspace)}
-        rows = await self._database.run(lambda connection: connection.execute(_HOLDING, where).fetchall())
+        rows = await self._database.glance(lambda connection: connection.execute(_HOLDING, where).fetchall())
         return [_grant(row) for row in rows]
 
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:

@@ -138,7 +138,9 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             if not namespace:
                 self._projections.fold(connection, stored)
 
-        await self._write(store, synced=not self._is_passed_at_once(checkpoint))
+        self._walked = None
+        is_passed = self._is_passed_at_once(checkpoint)
+        await (self._database.jot(store) if is_passed else self._database.write(store))
         return _config(thread_id, namespace, checkpoint["id"])
 
     async def aput_writes(
@@ -162,9 +164,8 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             )
             for index, (channel, value) in enumerate(writes)
         ]
-        await self._write(
-            lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows), synced=False
-        )
+        self._walked = None
+        await self._database.jot(lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete everything that is stored about a thread, journal and decisions included."""

@@ -145,7 +145,12 @@ def _connect(path: Path) -> sqlite3.Connection:
     _open_companions(path)
     # mode=rw: SQLite itself would create the file with the umask's permissions
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,
+        # Of two threads one at a time works with it: `Database` sees to that.
+        check_same_thread=False,
     )
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA fullfsync=ON")

@@ -73,7 +73,7 @@ class SqliteShells:
         def find(connection: sqlite3.Connection) -> list[ShellRecord]:
             return [_record(row) for row in connection.execute(query, (key,))]
 
-        return await self._database.run(find)
+        return await self._database.glance(find)
 
 
 def _record(row: Sequence[Any]) -> ShellRecord:

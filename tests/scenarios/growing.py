@@ -27,6 +27,8 @@ RESULT = 4000
 """Characters of each result."""
 WINDOW = Window(64_000, "set", summarises=False)
 """A conversation outgrows it after some twenty steps."""
+_HANDED_OVER = "PRAGMA busy_timeout=3"
+"""What work on the database's thread begins with: only there others are waited for."""
 _TABLES = ("checkpoints", "writes", "transcript", "ledger", "journal")
 
 
@@ -69,6 +71,8 @@ class Growth:
     statements: list[int] = field(default_factory=list)
     syncs: list[int] = field(default_factory=list)
     """Transactions of each turn that waited for the disk."""
+    handed_over: list[int] = field(default_factory=list)
+    """Pieces of work of each turn that were done on the database's thread, and not where they were asked for."""
     effort: list[int] = field(default_factory=list)
     """Hundreds of instructions that the database carried out in each turn: rows it looked at count, too."""
     requests: list[tuple[int, int]] = field(default_factory=list)
@@ -108,6 +112,7 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
             growth.effort.append(len(effort))
             growth.statements.append(len(seen))
             growth.syncs.append(seen.count("COMMIT") - seen.count("PRAGMA synchronous=NORMAL"))
+            growth.handed_over.append(sum(said.startswith(_HANDED_OVER) for said in seen))
             pages, rows = await database.run(_look)
             growth.pages.append(pages)
             growth.rows.append(rows)

@@ -69,6 +69,13 @@ def test_a_step_waits_for_the_disk_four_times(growth: Growth) -> None:
     assert (growth.syncs[1:5], of_the_turn) == ([growth.syncs[1]] * 4, 3)
 
 
+def test_of_a_step_only_what_waits_for_the_disk_changes_threads(growth: Growth) -> None:
+    once_a_turn = [handed - syncs for handed, syncs in zip(growth.handed_over, growth.syncs, strict=True)]
+
+    assert sorted(once_a_turn)[len(once_a_turn) // 2] <= 8
+    assert growth.syncs[1] >= 4 * PER_TURN
+
+
 def test_a_request_is_as_big_late_as_early(growth: Growth) -> None:
     (messages, tokens), (late_messages, late_tokens) = (
         (max(sizes[0] for sizes in part), max(sizes[1] for sizes in part))

@@ -21,11 +21,13 @@ async def content_of(database: Database, *tables: str) -> dict[str, list[tuple[A
 
 
 async def statements_of(database: Database) -> list[str]:
-    """A list that from now on takes the first word of each statement the database runs."""
+    """A list that from now on takes the first word of each statement the database runs, settings aside."""
     seen: list[str] = []
 
     def note(statement: str) -> None:
-        seen.append(statement.split(maxsplit=1)[0])
+        word = statement.split(maxsplit=1)[0]
+        if word != "PRAGMA":
+            seen.append(word)
 
     await database.run(lambda connection: connection.set_trace_callback(note))
     return seen

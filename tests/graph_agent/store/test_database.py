@@ -93,6 +93,69 @@ async def test_a_write_that_need_not_be_synced_is_not_and_the_next_one_is_again(
     assert await rows(database, "SELECT text FROM inbox") == [("x",), ("x",)]
 
 
+def _where_and_how(connection: sqlite3.Connection) -> tuple[bool, list[int]]:
+    """Whether this is the thread of the tests, and how long others are waited for and commits go on."""
+    settings = ("synchronous", "busy_timeout", "wal_autocheckpoint")
+    found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
+    return threading.current_thread() is threading.main_thread(), found
+
+
+async def test_a_few_rows_are_read_and_written_where_they_are_asked_for_and_wait_for_nothing(
+    database: Database,
+) -> None:
+    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
+    assert await database.jot(_where_and_how) == (True, [1, 0, 0])
+    assert await database.write(_where_and_how) == (False, [2, 30_000, 1000])
+    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
+
+
+async def test_a_few_rows_wait_behind_what_was_asked_for_before_them(database: Database) -> None:
+    go_on = threading.Event()
+    before = asyncio.create_task(
+        database.write(lambda connection: go_on.wait(10) and connection.execute(_INSERT, ("first",)).rowcount)
+    )
+    await asyncio.sleep(0)
+    after = asyncio.create_task(
+        database.jot(lambda connection: connection.execute("SELECT text FROM inbox").fetchall())
+    )
+    await asyncio.sleep(0)
+    go_on.set()
+
+    assert await after == [("first",)]
+    assert await before == 1
+
+
+async def test_a_few_rows_for_which_another_process_is_in_the_way_are_written_later_and_the_loop_turns(
+    database: Database, database_path: Path
+) -> None:
+    other = sqlite3.connect(database_path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    jotting = asyncio.create_task(
+        database.jot(lambda connection: connection.execute(_INSERT, ("late",)).rowcount + 0)
+    )
+    await asyncio.sleep(0.05)
+    had_waited = not jotting.done()
+    other.execute("COMMIT")
+    other.close()
+
+    assert had_waited
+    assert await jotting == 1
+    assert await rows(database, "SELECT text FROM inbox") == [("late",)]
+
+
+async def test_a_few_rows_that_cannot_be_written_leave_nothing_and_name_the_fault(database: Database) -> None:
+    def fail(connection: sqlite3.Connection) -> None:
+        connection.execute(_INSERT, ("x",))
+        connection.execute("SELECT * FROM nowhere")
+
+    with pytest.raises(StorageError, match="no such table: nowhere"):
+        await database.jot(fail)
+
+    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
+    assert await rows(database, "SELECT text FROM inbox") == []
+
+
 async def test_a_write_that_raises_leaves_nothing_behind(database: Database) -> None:
     def fail(connection: sqlite3.Connection) -> None:
         connection.execute(_INSERT, ("x",))
@@ -228,3 +291,5 @@ async def test_a_file_that_is_no_longer_the_one_that_was_opened_takes_no_more_wo
             await database.write(lambda connection: connection.execute("DELETE FROM inbox"))
         with pytest.raises(StorageError, match="was removed or replaced"):
             await database.run(lambda connection: connection.execute("SELECT 1"))
+        with pytest.raises(StorageError, match="was removed or replaced"):
+            await database.glance(lambda connection: connection.execute("SELECT 1"))
