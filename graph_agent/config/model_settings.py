@@ -44,6 +44,12 @@ def _header_value(secret: SecretStr) -> SecretStr:
     return SecretStr(value)
 
 
+def _model_name(value: str) -> str:
+    if not value.strip():
+        raise ValueError("should name a model; `graph-agent model list` lists those there are")
+    return value
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 """An address of a server, without a blank at its end."""
 HeaderValue = Annotated[SecretStr, AfterValidator(_header_value)]
@@ -68,7 +74,7 @@ class Section(BaseModel):
 class ModelSettings(Section):
     """Table `[model]`."""
 
-    name: str | None = Field(default=None, min_length=1)
+    name: Annotated[str, AfterValidator(_model_name)] | None = None
     """Model to ask for; without it, the only entry of the endpoint's model list."""
     base_url: HttpUrl | None = None
     """Address of an OpenAI-compatible endpoint, usually ending in /v1; without it, OpenAI's own."""

@@ -6,6 +6,7 @@ Opening one asks nobody: a thread can be looked at, settled and answered while i
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from graph_agent.model.images import LoadImage
 from graph_agent.model.learned import LearnedDialects
 from graph_agent.model.names import list_models, resolve_model_name
 from graph_agent.model.openai import OpenAIModel, Surroundings, as_json, no_image
-from graph_agent.model.patience import MOST_TRIES
+from graph_agent.model.patience import MOST_TRIES, TRIES_BEFORE_ANOTHER
 from graph_agent.model.prompt_form import Rendering
 from graph_agent.ports import ModelRequest, OnDelta
 
@@ -139,7 +140,9 @@ class EndpointModel:
                 raise ConfigError(f"model.fallback = {spare!r}: the profile [models.{spare}] names no model.")
             if (model.endpoint, model.name) not in [(known.endpoint, asked) for known, asked in ways]:
                 ways.append((model, model.name))
-        return ModelRow([OpenAIModel(model, asked, self._around) for model, asked in ways])
+        tries = min(self._around.most_tries, TRIES_BEFORE_ANOTHER)
+        around = [*[replace(self._around, most_tries=tries)] * (len(ways) - 1), self._around]
+        return ModelRow([OpenAIModel(*way, here) for way, here in zip(ways, around, strict=True)])
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:

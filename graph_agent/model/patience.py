@@ -5,7 +5,7 @@ from collections import Counter
 
 from graph_agent.model.failures import Failure
 
-__all__ = ["MAX_RETRY_AFTER_S", "MOST_TRIES", "Patience"]
+__all__ = ["MAX_RETRY_AFTER_S", "MOST_TRIES", "TRIES_BEFORE_ANOTHER", "Patience"]
 
 MAX_RETRY_AFTER_S = 60.0
 """A server that wants a longer wait is not waited for."""
@@ -13,6 +13,8 @@ MAX_RETRY_AFTER_S = 60.0
 _MOST = {"final": 0, "too_long": 0, "unreachable": 2, "empty": 3, "busy": 6, "broken": 6}
 MOST_TRIES = _MOST["busy"] + 1
 """Requests for one reply, whatever goes wrong with them."""
+TRIES_BEFORE_ANOTHER = 5
+"""As many where another model can be asked instead: one that is busy is left after some eight seconds."""
 _FIRST_WAIT_S = 0.5
 _JITTER = 0.25
 

@@ -7,16 +7,32 @@ byte does. Knows nothing of what an answer says.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
+from typing import TypeVar
 
 from graph_agent.model.failures import SilentReply
 
-__all__ = ["unless_silent"]
+__all__ = ["begun_in_time", "unless_silent"]
+
+T = TypeVar("T")
 
 _LINE_END = re.compile(rb"[\r\n]")
 _BOM = b"\xef\xbb\xbf"
 _TELLING = 64
 """How many bytes of a line tell whether it is part of an answer."""
+
+
+async def begun_in_time(answer: Awaitable[T], limit_s: float) -> T:
+    """The answer once its head is whole, however slowly the bytes of that drip in.
+
+    Raises:
+        SilentReply: it was not whole after so long.
+    """
+    try:
+        async with asyncio.timeout(limit_s):
+            return await answer
+    except TimeoutError:
+        raise SilentReply(f"{limit_s:g} s") from None
 
 
 async def unless_silent(blocks: AsyncGenerator[bytes, None], limit_s: float) -> AsyncGenerator[bytes, None]:

@@ -20,7 +20,7 @@ from graph_agent.model.dialect import Dialect
 from graph_agent.model.encoded import EncodedMessages, encoded
 from graph_agent.model.events import payloads_of
 from graph_agent.model.failures import BrokenReply
-from graph_agent.model.silence import unless_silent
+from graph_agent.model.silence import begun_in_time, unless_silent
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -44,6 +44,7 @@ class Wire(ChatOpenAI):
     _around: "tuple[Sequence[Mapping[str, Any]], Dialect, dict[str, Any], bytes] | None" = PrivateAttr(default=None)
     """What is beside the messages of the last request, as value and as bytes, for these tools and this dialect."""
     _silence_s: float = PrivateAttr(default=300.0)
+    _connect_s: float = PrivateAttr(default=10.0)
 
     def request_body(
         self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], dialect: Dialect
@@ -69,9 +70,10 @@ class Wire(ChatOpenAI):
         """
         # Not `chat.completions.create`: it would walk every message of the history against its type declarations
         # and write all of them out anew, which for a long thread costs more than all else together.
-        response = await self.root_async_client.post(
+        sent = self.root_async_client.post(
             "/chat/completions", cast_to=openai.AsyncAPIResponse[object], content=body, options=_AS_IT_ARRIVES
         )
+        response = await begun_in_time(sent, self._silence_s + self._connect_s)
         try:
             content_type = str(response.headers.get("content-type", "")).lower()
             async with aclosing(unless_silent(_blocks(response), self._silence_s)) as blocks:
@@ -131,6 +133,7 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
         stream_usage=False,
     )
     wire._silence_s = model.timeout_s  # noqa: SLF001 -- its constructor takes fields of the request only
+    wire._connect_s = model.connect_timeout_s  # noqa: SLF001 -- likewise
     return wire
 
 

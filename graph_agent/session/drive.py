@@ -21,15 +21,13 @@ from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.resting import outcome_of, rest_of
 from graph_agent.session.run import Ran
 from graph_agent.session.sharing import used_with_those_below
+from graph_agent.session.suspending import ended_or_broken_off
 from graph_agent.toolbox.traces import Traces
 
 __all__ = ["Drive", "Work"]
 
 Work = Callable[[Life], Awaitable[Ran | None]]
 """Runs the graph once; None when there is nothing to run, because an open question still waits for its answer."""
-
-_GRACE_S = 5.0
-"""How long a running call may go on after SIGTERM before it is stopped."""
 
 
 class Drive:
@@ -114,15 +112,12 @@ class Drive:
         return await self.run(self._wind_up)
 
     async def suspend(self) -> None:
-        """Start nothing new; give what runs a short grace, then break it off for a later life to recover."""
+        """Start nothing new; give a call that runs a short grace, then break it off for a later life to recover."""
         task = self._task
         if task is None:
             return
         self.drain()
-        _, running = await asyncio.wait({task}, timeout=_GRACE_S)
-        if running:
-            task.cancel()
-            await asyncio.wait({task})
+        await ended_or_broken_off(task, self._parts.run)
 
     def go_beyond_limit(self) -> None:
         """Where the last run came to rest at a limit, the next one has a fresh budget of the turn."""

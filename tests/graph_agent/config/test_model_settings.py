@@ -20,6 +20,12 @@ def test_a_key_loses_the_line_end_it_was_pasted_with() -> None:
     assert key.get_secret_value() == "sk-1"
 
 
+@pytest.mark.parametrize("name", ["", " \t"])
+def test_a_blank_is_the_name_of_no_model(name: str) -> None:
+    with pytest.raises(ValidationError, match="should name a model"):
+        ModelSettings(name=name)
+
+
 def test_a_price_that_no_cost_can_be_counted_with_is_refused() -> None:
     with pytest.raises(ValidationError, match="less than or equal to 1000000000"):
         Price(input=1, output=1e308)

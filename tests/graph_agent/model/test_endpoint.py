@@ -13,7 +13,7 @@ from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ModelError, UsageError
 from graph_agent.model.endpoint import EndpointModel
 from graph_agent.ports import Delta, ModelRequest
-from tests.fakes.openai_server import TXT, FakeOpenAI
+from tests.fakes.openai_server import ERR, TXT, FakeOpenAI
 
 HI = ModelRequest([HumanMessage("hi")], ())
 
@@ -43,6 +43,19 @@ async def test_the_only_model_of_the_endpoint_is_asked_where_none_is_named() -> 
     assert (before, reply.text, model.name) == ((None, "no model chosen @ 127.0.0.1"), "hello", "only")
     assert model.label.startswith("only @ 127.0.0.1:")
     assert server.bodies[0]["model"] == "only"
+
+
+async def test_a_busy_model_with_another_behind_it_is_tried_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph_agent.model.endpoint.TRIES_BEFORE_ANOTHER", 1)
+    busy = ERR(503, "down")
+    with FakeOpenAI(after=busy) as first, FakeOpenAI([busy, TXT("two")]) as second:
+        general = ModelSettings(base_url=first.base_url, name="one", fallback=("spare",))
+        spare = ModelSettings(base_url=second.base_url, name="two")
+        model = EndpointModel(Settings(model=general, models={"spare": spare}, database=Path("unused.db")))
+        reply = await model.reply(HI, ignore)
+        await model.close()
+
+    assert (reply.text, len(first.requests), len(second.requests)) == ("two", 1, 2)
 
 
 async def test_another_model_is_asked_from_the_next_request_on() -> None:

@@ -1,3 +1,5 @@
+import asyncio
+import contextlib
 import json
 import sys
 from types import FrameType
@@ -8,6 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ConfigError
 from graph_agent.model.dialect import Dialect
+from graph_agent.model.failures import SilentReply
 from graph_agent.model.wire import Wire, open_wire
 from tests.fakes.openai_server import SSE, TXT, FakeOpenAI
 
@@ -52,6 +55,29 @@ async def test_an_answer_is_handed_on_event_by_event_without_what_keeps_it_alive
         await wire.close()
 
     assert payloads == ['{"a": "\u2028"}', '{"b": 2}', "[DONE]"]
+
+
+async def test_a_head_that_never_ends_is_waited_for_no_longer_than_an_answer() -> None:
+    gone = asyncio.Event()
+
+    async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nX-Queue: ")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b".")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        writer.close()
+        gone.set()
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        wire = open_wire(ModelSettings(base_url=url, timeout_s=0.3, connect_timeout_s=0.2), "m")
+        body = wire.request_body([HumanMessage("hi")], [], Dialect())
+        with pytest.raises(SilentReply, match=r"^0\.5 s$"):
+            await anext(wire.payloads(body))
+        await wire.close()
+        await gone.wait()
 
 
 async def test_lines_end_in_any_way_and_events_may_be_sent_under_the_name_of_json() -> None:
