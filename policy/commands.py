@@ -66,13 +66,13 @@ def everything_run(commands: Iterable[SimpleCommand], read: Read, depth: int = 0
 
 
 def _run_within(
-    shell: tuple[int, ...], commands: Iterable[SimpleCommand], read: Read, depth: int
+    shell: tuple[int | str, ...], commands: Iterable[SimpleCommand], read: Read, depth: int
 ) -> Iterator[SimpleCommand]:
     inner = (replace(command, shell=(*shell, *command.shell)) for command in commands)
     return everything_run(inner, read, depth)
 
 
-def _shell_behind(command: SimpleCommand) -> tuple[int, ...]:
+def _shell_behind(command: SimpleCommand) -> tuple[int | str, ...]:
     """The shell in which a command runs what its words say."""
     return command.shell if basename(command.words[0]) in RUN_HERE else (*command.shell, 0)
 
@@ -138,7 +138,9 @@ def _after_option(word: str) -> str:
     return re.sub(r"^(?:-\w*S|--split-string=|\w+=)", "", word)
 
 
-def _wrapped(words: tuple[str, ...], shell: tuple[int, ...], read: Read, depth: int) -> Iterator[SimpleCommand]:
+def _wrapped(
+    words: tuple[str, ...], shell: tuple[int | str, ...], read: Read, depth: int
+) -> Iterator[SimpleCommand]:
     # One level is enough: the rests of a rest are rests themselves. One interpreter of a kind is, too: it is taken
     # to read every word behind it.
     interpreters: set[str] = set()

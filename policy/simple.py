@@ -15,8 +15,9 @@ class SimpleCommand:
     """Text it is fed, as far as that stands in the command line: a here-document, a here-string, an `echo`."""
     patterns: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions of words that the shell would replace by the names of files they match."""
-    shell: tuple[int, ...] = field(default=(), compare=False)
-    """Numbers of the shells within shells that it is run in; none for the shell of the text itself."""
+    shell: tuple[int | str, ...] = field(default=(), compare=False)
+    """Numbers of the shells within shells that it is run in; none for the shell of the text itself. A name among
+    them is that of a function whose body it stands in."""
     folder: str = field(default="", compare=False)
     """Where it is run, from the folder the text starts in, as far as that can be told."""
 

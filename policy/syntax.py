@@ -69,11 +69,11 @@ class _Walker:
         self.found = Found()
         self._repeats = False
         self._shells = count(1)
-        self._shell: tuple[int, ...] = ()
+        self._shell: tuple[int | str, ...] = ()
 
     def visit(self, tree: Node) -> None:
         """Node by node, each before what it holds: a list of many commands is a tree as deep as it is long."""
-        waiting: list[tuple[Any, str, tuple[int, ...]]] = [(tree, "", ())]
+        waiting: list[tuple[Any, str, tuple[int | str, ...]]] = [(tree, "", ())]
         while waiting:
             node, stdin, self._shell = waiting.pop()
             if isinstance(node, list):
@@ -82,7 +82,7 @@ class _Walker:
                 # What has a line is a place in the text, of which there are more than of all else.
                 waiting += reversed(self._visit_node(node, stdin))
 
-    def _visit_node(self, node: Node, stdin: str) -> list[tuple[Any, str, tuple[int, ...]]]:
+    def _visit_node(self, node: Node, stdin: str) -> list[tuple[Any, str, tuple[int | str, ...]]]:
         """Note what the node is; returns what it holds, each with what that is fed, and the shell it runs in."""
         kind = node.get("Type")
         if kind is not None and kind not in _PLAIN_KINDS:
@@ -106,8 +106,10 @@ class _Walker:
             for name, value in node.items()
         ]
 
-    def _shell_of(self, node: Node, name: str) -> tuple[int, ...]:
-        """Which shell runs a part: those of a pipeline, and what is not waited for, have one of their own."""
+    def _shell_of(self, node: Node, name: str) -> tuple[int | str, ...]:
+        """Which shell runs a part, or function: those of a pipeline, and what is not waited for, have their own."""
+        if node.get("Type") == "FuncDecl" and name == "Body":
+            return (*self._shell, (node.get("Name") or {}).get("Value", ""))
         is_piped = node.get("Op") in ("|", "|&") and name in ("X", "Y")
         is_apart = node.get("Type") in _OWN_SHELL or (node.get("Background") and name == "Cmd")
         return (*self._shell, next(self._shells)) if is_piped or is_apart else self._shell

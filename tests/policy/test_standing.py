@@ -21,6 +21,11 @@ from policy.shell import read_shell
         ("env HERE -C a", ""),
         ("sudo --chdir=a env -Cb HERE", "a/b"),
         ("cd a && cd && HERE", "~"),
+        ("f() { HERE; }; cd a; f", "a"),
+        ("cd b; function f { cd a; }; HERE", "b"),
+        ("f() { (cd b; g); }; g() { HERE; f; }; cd a; X=1 f", "a/b"),
+        ("f() { cd a; }; eval f; HERE", "a"),
+        ("cd a; f() { HERE; }; cd b; F=f; $F", "a"),
     ],
 )
 def test_a_command_stands_where_the_changes_before_it_in_its_shell_lead(text: str, folder: str) -> None:
