@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from graph_agent.calls import FINAL
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.ports import Journal
+from graph_agent.session.open_calls import is_unjudged, open_calls
 from graph_agent.session.parts import SessionParts
 from graph_agent.session.run import Position
 
-__all__ = ["Earlier", "found_earlier", "go_back", "judge_anew", "open_calls"]
+__all__ = ["Earlier", "found_earlier", "go_back", "judge_anew", "no_checkpoint"]
 
 _BEFORE_CALLS = frozenset(("__start__", "reasoning", "tool_routing"))
 """Nodes that may be open while none of the newest calls has been judged."""
@@ -43,11 +43,17 @@ async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> No
         return
     there = await _known_beginning(thread_id, await parts.run.position(checkpoint_id), parts)
     if not there.exists:
-        raise UnknownId(
-            f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); `graph-agent inspect`"
-        )
+        raise no_checkpoint(thread_id, checkpoint_id)
     await parts.decisions.supersede(thread_id, open_calls(there.values), parts.clock.now())
     await parts.run.branch(there.checkpoint_id)
+
+
+def no_checkpoint(thread_id: str, checkpoint_id: str) -> UnknownId:
+    """The error for a checkpoint that was never there, or was pruned."""
+    return UnknownId(
+        f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); "
+        f"`graph-agent history {thread_id}` lists those it has"
+    )
 
 
 async def judge_anew(thread_id: str, parts: SessionParts) -> None:
@@ -72,7 +78,7 @@ async def _known_beginning(thread_id: str, there: Position, parts: SessionParts)
     """
     start = there.checkpoint_id
     while there.exists and await parts.is_imported(thread_id, there.checkpoint_id):
-        if there.at_rest or (set(there.open_nodes) <= _BEFORE_CALLS and _is_unjudged(there.values)):
+        if there.at_rest or (set(there.open_nodes) <= _BEFORE_CALLS and is_unjudged(there.values)):
             return there
         there = await parts.run.position(there.parent_id) if there.parent_id else Position(exists=False)
     if not there.exists and start:
@@ -81,15 +87,6 @@ async def _known_beginning(thread_id: str, there: Position, parts: SessionParts)
             f"were asked for; go on from one before them: `graph-agent history {thread_id}` lists them"
         )
     return there
-
-
-def _is_unjudged(values: Mapping[str, Any]) -> bool:
-    """Whether no open call has a record yet."""
-    records = values.get("calls") or {}
-    messages = values.get("messages") or []
-    newest = messages[-1].tool_calls if messages and messages[-1].type == "ai" else []
-    is_any_open = any(call["status"] not in FINAL for call in records.values())
-    return not is_any_open and not any(call["id"] in records for call in newest)
 
 
 async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Journal) -> Earlier:
@@ -104,12 +101,3 @@ async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Jour
         frozenset(begun | lasting),
         {row.call_id: row.attempt for row in undone},
     )
-
-
-def open_calls(values: Mapping[str, Any]) -> list[str]:
-    """The calls of the newest model message without an end, those that have no record yet among them."""
-    records = values.get("calls") or {}
-    messages = values.get("messages") or []
-    newest = messages[-1].tool_calls if messages and messages[-1].type == "ai" else []
-    still_open = [call_id for call_id, call in records.items() if call["status"] not in FINAL]
-    return [*still_open, *(str(call["id"]) for call in newest if call["id"] not in records)]

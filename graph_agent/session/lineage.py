@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from graph_agent.calls import FINAL
 from graph_agent.ports import Done, Journal
 from graph_agent.ports.descent import child_id
-from graph_agent.session.branching import open_calls
+from graph_agent.session.open_calls import open_calls
 from graph_agent.session.parts import SessionParts
 from graph_agent.session.run import Position
 

@@ -7,9 +7,9 @@ a note from which the next one that holds the thread finishes. All functions nee
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from graph_agent.errors import UnknownId, UsageError
+from graph_agent.errors import UsageError
 from graph_agent.ports import Done, FileImage, Restoration, Rewind, RewindScope, TakenAlong
-from graph_agent.session.branching import go_back
+from graph_agent.session.branching import go_back, no_checkpoint
 from graph_agent.session.changes import by_path, objection
 from graph_agent.session.lineage import Since, since
 from graph_agent.session.parts import SessionParts
@@ -45,7 +45,7 @@ async def survey(thread_id: str, checkpoint_id: str, scope: RewindScope, parts: 
     """
     there = await parts.run.position(checkpoint_id)
     if not there.exists:
-        raise UnknownId(f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more)")
+        raise no_checkpoint(thread_id, checkpoint_id)
     rewind = Rewind(thread_id, checkpoint_id, await parts.head(thread_id), scope)
     if scope == "chat":
         return Survey(rewind)

@@ -7,6 +7,7 @@ from graph_agent.calls import FINAL
 from graph_agent.graph.usage import spent_by, spent_of_turn
 from graph_agent.ports.purse import Purse, Used
 from graph_agent.ports.spending import summed
+from graph_agent.session.open_calls import asked_last
 
 __all__ = ["begin", "used_in", "used_with_those_below"]
 
@@ -44,6 +45,5 @@ def _still_open(values: Mapping[str, Any]) -> Collection[str]:
 
 def _newest(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The calls whose results the model has not been told yet."""
-    messages = values.get("messages") or []
-    asked = {call["id"] for call in messages[-1].tool_calls} if messages and messages[-1].type == "ai" else set()
+    asked = set(asked_last(values))
     return {call_id: call for call_id, call in (values.get("calls") or {}).items() if call_id in asked}

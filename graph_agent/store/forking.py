@@ -151,8 +151,8 @@ def _time_of(connection: sqlite3.Connection, fork: Fork, projections: Projection
     ).fetchone()
     if row is None:
         raise UnknownId(
-            f"thread {fork.source!r} has no checkpoint {fork.checkpoint_id!r} (any more); `graph-agent inspect` "
-            "shows the newest"
+            f"thread {fork.source!r} has no checkpoint {fork.checkpoint_id!r} (any more); "
+            f"`graph-agent history {fork.source}` lists those it has"
         )
     return timestamp(projections.loads((row[0], row[1])).get("ts"))
 
