@@ -184,10 +184,11 @@ async def test_a_turn_that_used_up_its_steps_pauses_and_goes_on_where_it_was(sta
     stage.max_steps = 3
     async with stage.life() as session:
         paused = await session.send("go")
+        asked = len(stage.model.requests)
         end = await session.continue_turn()
         again = await session.continue_turn()
 
-    assert (paused.status, end.status, end.answer) == ("limit", "done", "finished")
+    assert (paused.status, asked, end.status, end.answer) == ("limit", 3, "done", "finished")
     assert (again.status, again.answer, len(stage.model.requests)) == ("done", "finished", 5)
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from graph_agent.graph.learned_window import LearnedWindow, learned_from
 from graph_agent.ports.window import Window
 
@@ -20,6 +22,8 @@ def test_what_settings_or_endpoint_say_anew_goes_before_it() -> None:
     assert learned.within(Window(8_001, "set")) == Window(8_001, "set")
     assert FIRST.within(Window(8_000, "table")) == Window(2_700, "assumed", reserve=0)
     assert FIRST.within(Window(8_000, "set")) == Window(8_000, "set")
+    as_said = Window(2_700, "endpoint", reserve=500)
+    assert replace(learned, said=2_700).within(as_said) == as_said
 
 
 def test_a_refusal_without_a_limit_loses_its_hold_with_every_request_taken_close_to_it() -> None:

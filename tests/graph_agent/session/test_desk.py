@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Question, SystemClock
+from graph_agent.ports import Answer, Question, SystemClock
 from graph_agent.session.desk import Desk
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.store.blobs import FileBlobs
@@ -73,3 +73,17 @@ async def test_one_life_does_not_try_again_for_ever_what_never_begins(database: 
 async def test_what_may_have_changed_something_is_never_run_again_unasked(database: Database) -> None:
     assert await _answers(_desk(database), _read(1, kind="write")) == []
     assert await _answers(_desk(database), _read(1, risk="medium")) == []
+
+
+async def test_an_answer_is_noted_as_taken_in_or_where_its_question_is_asked_again_taken_back(
+    database: Database,
+) -> None:
+    taken, refused = (Question("approval", call_id, 1, "d1") for call_id in ("call_a", "call_b"))
+    for question in (taken, refused):
+        await SqliteDecisions(database).insert("t1", question, Answer("approve", "chat", "2026-01-01"))
+
+    await _desk(database).settle([taken, refused], still_open=[refused])
+
+    noted = "SELECT call_id, applied_at IS NOT NULL, superseded_at IS NOT NULL FROM decisions ORDER BY id"
+    rows = await database.run(lambda connection: connection.execute(noted).fetchall())
+    assert rows == [("call_a", True, False), ("call_b", False, True)]
