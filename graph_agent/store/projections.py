@@ -157,12 +157,12 @@ class Projections:
         return StoredCheckpoint(thread_id, parent_id, self.loads((kind, content)), noted)
 
     def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
+        # A fork, or an update from outside, brings the value of a channel whose writes on the parent are those of a
+        # step that it does not repeat.
         own = stored.values if stored.brings_values else {}
-        # A fork brings the value of a channel whose writes on the parent are those of the step it does not repeat.
-        replaced = own if stored.metadata.get("source") == "fork" else {}
         if stored.parent_id:
             rows = connection.execute(_STEP, (stored.thread_id, stored.parent_id)).fetchall()
-            written = [row for row in rows if row[0] not in replaced]
+            written = [row for row in rows if row[0] not in own]
             yield from ((channel, self._whole_value(self.loads((kind, value)))) for channel, kind, value in written)
         yield from ((name, self._whole_value(own[name])) for name in ("messages", "calls") if name in own)
 

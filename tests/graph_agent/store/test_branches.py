@@ -1,5 +1,7 @@
 from typing import Any
 
+from langchain_core.messages import HumanMessage
+
 from graph_agent.store.database import Database
 from graph_agent.store.saver import CheckpointSaver
 from tests.graph_agent.store.looking import rows
@@ -79,3 +81,17 @@ async def test_calls_of_the_state_that_is_taken_up_again_get_the_record_they_hav
         *((f"call-1-{name}", "awaiting_approval", None, 0) for name in "zyx"),
         *((f"call-2-{name}", "awaiting_approval", None, 1) for name in "zyx"),
     ]
+
+
+async def test_what_a_host_writes_at_an_older_checkpoint_stands_beside_nothing_of_what_it_wrote_there_before(
+    database: Database,
+) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    await play_turn(graph, "t", "one")
+    at_rest = (await graph.aget_state(config_of("t"))).config
+    for words in ("first", "second"):
+        await graph.aupdate_state(at_rest, {"messages": HumanMessage(words, id=words)}, as_node="observe")
+
+    shown = await rows(database, "SELECT branch, message_id FROM transcript WHERE seq > 5 ORDER BY seq")
+    held = (await graph.aget_state(config_of("t"))).values["messages"]
+    assert (shown, [message.id for message in held][5:]) == ([(0, "first"), (1, "second")], ["second"])
