@@ -113,15 +113,15 @@ class _Wish:
 
 def _wish(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _Wish:
     return _Wish(
-        folder,
-        thread_id,
-        bool(given.get("model") or given.get("model_left")),
-        given.get("model_left") or {},
-        "mode" in given,
-        given.get("checkpoint_id"),
-        bool(given.get("may_choose_model")),
-        bool(given.get("awaits_servers")),
-        tuple(given.get("add_dirs") or ()),
+        workspace=folder,
+        thread_id=thread_id,
+        names_model=bool(given.get("model") or given.get("model_left")),
+        model_left=given.get("model_left") or {},
+        names_mode="mode" in given,
+        from_checkpoint=given.get("checkpoint_id"),
+        may_choose_model=bool(given.get("may_choose_model")),
+        awaits_servers=bool(given.get("awaits_servers")),
+        add_dirs=tuple(given.get("add_dirs") or ()),
     )
 
 
@@ -142,12 +142,12 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         row.thread_id,
         wish.workspace,
         mode,
-        f"pid {os.getpid()}",
-        settings.max_steps,
-        wish.from_checkpoint,
-        roots.usable,
-        budget_of(settings),
-        await store.threads.depth(row.thread_id),
+        by=f"pid {os.getpid()}",
+        max_steps=settings.max_steps,
+        from_checkpoint=wish.from_checkpoint,
+        roots=roots.usable,
+        budget=budget_of(settings),
+        depth=await store.threads.depth(row.thread_id),
     )
     servers = SessionServers(settings, await _registry(wish.workspace, settings, bus), wish.workspace, bus)
     session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))

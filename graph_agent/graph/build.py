@@ -1,4 +1,4 @@
-"""The compiled graph: the nodes, joined by the edge table. Of the two, only this file knows the framework."""
+"""The compiled graph: nodes joined by the edge table, neither of which knows the framework."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field

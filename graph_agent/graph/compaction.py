@@ -84,7 +84,7 @@ class Compaction:
     meter: Meter = UNPRICED
     known: Known = field(default_factory=Known)
 
-    async def weigh(self, state: "AgentState", request: ModelRequest) -> "Weighed":
+    async def weigh(self, state: "AgentState", request: ModelRequest) -> Weighed:
         """The next request, and the window it should fit."""
         context = state.get("context") or {}
         size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), self.known)
@@ -100,7 +100,7 @@ class Compaction:
         return None if after is None or after == learned else {**context, "learned": after.as_state()}
 
     async def before(
-        self, state: "AgentState", thread_id: str, request: ModelRequest, weighed: "Weighed", done: int
+        self, state: "AgentState", thread_id: str, request: ModelRequest, weighed: Weighed, done: int
     ) -> Smaller | None:
         """What makes a request fit that would not, or None: it fits, or nothing more can be done.
 

@@ -17,6 +17,11 @@ TYPED = "typed"
 
 The files that they name stand behind those.
 """
+PAUSED = "paused"
+"""Reason of a call that rests where it stands, until what it waits for is there."""
+
+_KNOWN_REASONS = ("never_started", "outcome_unknown", PAUSED)
+"""Reasons that records carry for the program; the sentence says the same in words."""
 
 
 def require_valid(messages: "Sequence[AnyMessage]") -> None:
@@ -88,13 +93,6 @@ def _told(call: ToolCallInfo) -> str:
             return printable(edited + "\n".join(part for part in parts if part))
         case _:
             return printable(_cancelled_text(call))
-
-
-PAUSED = "paused"
-"""Reason of a call that rests where it stands, until what it waits for is there."""
-
-_KNOWN_REASONS = ("never_started", "outcome_unknown", PAUSED)
-"""Reasons that records carry for the program; the sentence says the same in words."""
 
 
 def _cancelled_text(call: ToolCallInfo) -> str:

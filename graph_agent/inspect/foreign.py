@@ -15,6 +15,7 @@ from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect.decode import Snapshot, decode_checkpoint
 from graph_agent.inspect.messages import is_message, role_of
 from graph_agent.inspect.planning import planned_nodes
+from graph_agent.ports import clock_time
 from graph_agent.ports.searchable import plain_text
 
 __all__ = ["adopt"]
@@ -101,7 +102,7 @@ def _id_time(checkpoint_id: Any) -> str | None:
         made = _GREGORIAN + timedelta(microseconds=ticks // 10)
     except (ValueError, OverflowError):
         return None
-    return made.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return clock_time(made.isoformat())
 
 
 def _head_time(kind: Any, blob: Any) -> str:

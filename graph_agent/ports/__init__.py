@@ -1,4 +1,7 @@
-"""The protocols between the graph and the concrete parts that are wired in from outside."""
+"""The protocols between the graph and the concrete parts that are wired in from outside.
+
+Beside them what several of these parts must count or name alike: tokens, budgets, ids of sub-agents, processes.
+"""
 
 from graph_agent.ports.clock import Clock, SystemClock, clock_time
 from graph_agent.ports.grants import Always, Grant, Grants, GrantScope

@@ -38,7 +38,7 @@ class Thread:
     workspace: Path
     mode: str
     by: str
-    """The name this session's answers carry, e.g. `chat pid 4711`."""
+    """The name this session's answers carry, e.g. `pid 4711`."""
     max_steps: int
     from_checkpoint: str | None = None
     """An older checkpoint to go on from, as a new branch of the thread; None: from its newest."""

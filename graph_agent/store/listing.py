@@ -1,9 +1,9 @@
 """What the list of threads says about a checkpoint, read from the checkpoint alone, without the graph."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
+from graph_agent.ports import clock_time
 from graph_agent.store.jsontext import json_text, storable
 
 __all__ = ["next_nodes", "nodes_after", "outcome", "timestamp", "usage"]
@@ -16,10 +16,9 @@ _SENDS = "__pregel_tasks"
 def timestamp(value: Any) -> str:
     """A checkpoint's time in the form all tables use: ISO-8601 UTC with milliseconds."""
     try:
-        moment = datetime.fromisoformat(value)
+        return clock_time(value)
     except (TypeError, ValueError):
         return storable(str(value or ""))
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def outcome(checkpoint: Mapping[str, Any]) -> str:
