@@ -73,7 +73,7 @@ async def report_on(
         except (BadArguments, Unanswered) as error:
             raise UsageError(str(error)) from error
         allowed_in = tuple(_allowed_in(checked, policy, grants))
-        return replace(as_report(checked), problems=tuple(problems), allowed_in=allowed_in)
+        return replace(_as_report(checked), problems=tuple(problems), allowed_in=allowed_in)
 
 
 def _allowed_in(checked: Checked, policy: PolicySettings, grants: Sequence[Grant]) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _allowed_in(checked: Checked, policy: PolicySettings, grants: Sequence[Grant
             yield thread_id
 
 
-def as_report(checked: Checked) -> Report:
+def _as_report(checked: Checked) -> Report:
     """The decision with how the call was understood."""
     decision, facts = checked
     return Report(decision.verdict, decision.rule, decision.reason, {} if facts is None else _parsed(facts))

@@ -36,6 +36,7 @@ __all__ = [
     "Servers",
     "ToolStorage",
     "default_registry",
+    "early_reads_of",
     "lend_shells",
     "open_toolbox",
     "policy_of",

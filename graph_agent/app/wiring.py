@@ -54,7 +54,7 @@ from graph_agent.toolbox.restoring import RestorableFiles
 from graph_agent.toolbox.shells import Shells
 from tools.sandbox import Sandbox
 
-__all__ = ["Store", "graph_parts", "open_store", "session_parts"]
+__all__ = ["OwnTools", "Store", "graph_parts", "open_store", "session_parts"]
 
 
 class OwnTools(Servers, Protocol):

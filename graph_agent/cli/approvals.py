@@ -8,7 +8,7 @@ import typer
 from graph_agent.cli.options import AsJson, Database
 from graph_agent.cli.plain import PlainCommand, PlainGroup
 
-__all__ = ["approvals_app"]
+__all__ = ["Scope", "approvals_app"]
 
 approvals_app = typer.Typer(
     help="List the calls that wait for an approval, answer one.",

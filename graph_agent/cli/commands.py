@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graph_agent.cli.opening import Target
     from graph_agent.cli.run import RunOrder
 
-__all__ = ["chat", "chat_here", "resume", "run", "run_text"]
+__all__ = ["Output", "Recover", "chat", "chat_here", "resume", "run", "run_text"]
 
 
 class Output(StrEnum):

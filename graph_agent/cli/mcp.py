@@ -8,7 +8,7 @@ import typer
 from graph_agent.cli.options import AsJson
 from graph_agent.cli.plain import PlainCommand, PlainGroup, StartingCommand
 
-__all__ = ["mcp_app"]
+__all__ = ["Scope", "mcp_app"]
 
 mcp_app = typer.Typer(
     help="Add, list, trust and test the MCP servers whose tools the model may use.",

@@ -8,7 +8,7 @@ import typer
 from graph_agent.cli.options import AsJson, Database
 from graph_agent.cli.plain import PlainCommand, PlainGroup
 
-__all__ = ["threads_app"]
+__all__ = ["Format", "threads_app"]
 
 
 class Format(StrEnum):

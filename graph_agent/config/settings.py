@@ -10,7 +10,16 @@ from graph_agent.config.model_settings import OPENAI_BASE_URL, HeaderValue, Mode
 from graph_agent.config.search_settings import SearchSettings
 from graph_agent.config.server_settings import McpServer
 
-__all__ = ["OPENAI_BASE_URL", "HeaderValue", "McpServer", "Mode", "ModelSettings", "PolicySettings", "Settings"]
+__all__ = [
+    "OPENAI_BASE_URL",
+    "ExampledRule",
+    "HeaderValue",
+    "McpServer",
+    "Mode",
+    "ModelSettings",
+    "PolicySettings",
+    "Settings",
+]
 
 Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
 

@@ -32,6 +32,7 @@ __all__ = [
     "SilentReply",
     "Unavailable",
     "diagnose",
+    "retry_after",
 ]
 
 

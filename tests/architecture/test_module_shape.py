@@ -26,6 +26,29 @@ def _assigned(tree: ast.Module) -> set[str]:
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
+def unlisted(module: Module) -> list[str]:
+    """What has a public name and is not offered; commands are found by their names on the command line."""
+    defined = [
+        node.name
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and not node.name.startswith("_")
+        and not any(
+            "command(" in ast.unparse(one) or "callback(" in ast.unparse(one) for one in node.decorator_list
+        )
+    ]
+    return [f"{module.path}: {name} is not in __all__" for name in defined if name not in _offered(module.tree)]
+
+
+def _offered(tree: ast.Module) -> list[str]:
+    lists = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    return [name for offered in lists for name in ast.literal_eval(offered)]
+
+
 def vague_names(module: Module) -> list[str]:
     classes = [node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
     names = [module.name.rpartition(".")[2], *classes]
@@ -49,7 +72,7 @@ def told_tests(module: Module) -> list[str]:
 def test_every_module_says_what_it_is_for_and_what_it_offers() -> None:
     modules = [*code_modules(), *modules_under("docs/_generate")]
 
-    expect_none(line for module in modules for line in shapeless(module))
+    expect_none(line for module in modules for line in (*shapeless(module), *unlisted(module)))
 
 
 def test_no_name_hides_what_the_thing_does() -> None:
@@ -70,12 +93,16 @@ def test_a_module_without_docstring_or_offer_is_noticed() -> None:
     bare = Module("tools/bare.py", "import os\n\nx = os.sep\n")
     listed = Module("tools/listed.py", '"""Why."""\n\n__all__ = ["x"]\nx = 1\n')
     package = Module("tools/__init__.py", '"""Only a package."""\n')
+    hidden = Module(
+        "tools/hidden.py", '"""Why."""\n\n__all__ = ["x"]\n\ndef x(): ...\ndef y(): ...\ndef _z(): ...\n'
+    )
 
     assert [shapeless(module) for module in (bare, listed, package)] == [
         ["tools/bare.py: no docstring", "tools/bare.py: no __all__"],
         [],
         [],
     ]
+    assert unlisted(hidden) == ["tools/hidden.py: y is not in __all__"]
 
 
 def test_vague_names_are_noticed_in_classes_and_files() -> None:

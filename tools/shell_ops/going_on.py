@@ -15,7 +15,7 @@ from tools.shell_ops.processes import Traces
 from tools.shell_ops.spool import Spool, code_file, open_spool, told_code
 from tools.shell_ops.starting import Run, exit_code, spawn, walls
 
-__all__ = ["Ended", "GoingOn", "Why", "begun"]
+__all__ = ["Body", "Ended", "GoingOn", "Why", "begun"]
 
 Why = Literal["own", "kill", "flood", "session", "found", "unseen", "walls"]
 """own: by itself. kill: bash_kill. flood: it wrote too much. session: with the session. found: with the next one,

@@ -29,7 +29,7 @@ def list_policy(database: Path, *, as_json: bool) -> None:
     ]
     grants = _grants(database)
     if as_json:
-        print_json({"rules": rules, "grants": [grant_json(grant) for grant in grants]})
+        print_json({"rules": rules, "grants": [_grant_json(grant) for grant in grants]})
     else:
         print_lines(_lines(rules, grants))
 
@@ -42,12 +42,12 @@ def revoke(database: Path, text: str, *, as_json: bool) -> None:
     """
     grant = asyncio.run(revoke_grant(database, text, by=f"cli pid {os.getpid()}"))
     if as_json:
-        print_json({"revoked": grant_json(grant)})
+        print_json({"revoked": _grant_json(grant)})
     else:
         print_lines([f"revoked: grant {grant.id}", *_rule_lines(grant)])
 
 
-def grant_json(grant: Grant) -> dict[str, Any]:
+def _grant_json(grant: Grant) -> dict[str, Any]:
     """The grant as scripts get it."""
     return {**asdict(grant), "rules": list(grant.rules)}
 

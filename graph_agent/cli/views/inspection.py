@@ -22,7 +22,7 @@ from graph_agent.errors import UsageError
 from graph_agent.inspect import Inspection, ThreadStatus, are_messages, role_of
 from graph_agent.ports.spending import told_usage
 
-__all__ = ["inspect_state", "piece_of"]
+__all__ = ["inspect_state", "piece_of", "watch_state"]
 
 _LAST_MESSAGES = 6
 _INDENT = 2
