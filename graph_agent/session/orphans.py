@@ -43,7 +43,7 @@ def still_running(call_id: str, pids: Sequence[int]) -> str:
     named = ", ".join(map(str, pids))
     return (
         f"call {call_id} is not tried again while processes of its last attempt run (pid {named}); "
-        "end them first, or wait for them"
+        f"wait for them, or end them first: `graph-agent recover --retry {call_id} --end-processes`"
     )
 
 

@@ -97,5 +97,5 @@ async def test_ending_nothing_takes_no_time() -> None:
 def test_it_is_told_which_processes_are_in_the_way() -> None:
     assert still_running("c1", (7, 8)) == (
         "call c1 is not tried again while processes of its last attempt run (pid 7, 8); "
-        "end them first, or wait for them"
+        "wait for them, or end them first: `graph-agent recover --retry c1 --end-processes`"
     )
