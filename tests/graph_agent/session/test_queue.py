@@ -31,15 +31,16 @@ class MemoryInbox:
         del self.kept[message_id]
 
 
-async def test_what_is_being_sent_neither_waits_nor_is_taken_back() -> None:
+async def test_what_is_being_sent_neither_waits_nor_is_taken_back_or_handed_over() -> None:
     queue = Queue(MemoryInbox(), "t", "chat")
     first, second = await queue.add("one"), await queue.add("two")
 
     async with queue.oldest() as oldest:
         waiting = await queue.waiting()
+        handed_over = await queue.hand_over(first, "elsewhere")
         answers = [await queue.take_back(number) for number in (first, second, second)]
 
-    assert (oldest, waiting) == ((1, "t chat: one"), [(2, "t chat: two")])
+    assert (oldest, waiting, handed_over) == ((1, "t chat: one"), [(2, "t chat: two")], None)
     assert answers == [False, True, False]
     assert await queue.take_back(first)
 

@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.session.api import Rest
 from graph_agent.session.session import Session
+from graph_agent.session.sharing import used_in
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.family import Family, TaskModel
 
@@ -143,3 +144,14 @@ async def test_steps_that_only_its_own_order_limits_end_a_sub_agent_and_not_the_
         rest = await session.send("go")
 
     assert (rest.status, family.model.count("ALPHA")) == ("done", steps)
+
+
+def test_what_a_thread_used_tells_of_calls_that_have_ended_before_the_model_is_told_of_them() -> None:
+    def call(status: str, requests: int) -> dict[str, Any]:
+        return {"call_id": status, "status": status, "metadata": {"usage": {"requests": requests}}}
+
+    asked = calls(("success", "new_task", {}), ("interrupted", "new_task", {}))
+    records = {"success": call("success", 4), "interrupted": call("interrupted", 8)}
+    values = {"messages": [asked], "calls": records, "turn": {"usage": {"requests": 1}}, "usage": {"requests": 2}}
+
+    assert used_in(values) == ({"requests": 5}, {"requests": 6})

@@ -1,8 +1,10 @@
 import asyncio
+import os
 from pathlib import Path
 
 from graph_agent.app.deleting import delete
 from graph_agent.app.recovering import Decision, decide_calls, interrupted_calls
+from graph_agent.config.paths import memory_file
 from graph_agent.errors import ModelError
 from graph_agent.inspect import Reader
 from tests.fakes.scripted_model import calls, text
@@ -33,6 +35,19 @@ async def test_a_sub_agent_works_in_a_thread_of_its_own_and_its_last_message_is_
         {"new_task 1": "success"},
         {"ls 1": "success"},
     )
+
+
+async def test_a_sub_agent_has_the_prompt_that_its_parents_thread_began_with(tmp_path: Path) -> None:
+    model = TaskModel({"ALPHA": [text("nothing")], "go": [text("hello"), _TASK, text("done")]})
+    async with Family(tmp_path, model).life() as session:
+        await session.send("go")
+        memory = memory_file(os.environ)
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        memory.write_text("Said later.")
+        await session.send("look into it")
+
+    assert model.told("ALPHA")[0] == model.told("go")[0]
+    assert "Said later." not in model.told("ALPHA")[0][1]
 
 
 async def test_two_that_ask_are_asked_about_by_their_parent_through_a_new_life_and_run_once(tmp_path: Path) -> None:
