@@ -22,7 +22,7 @@ class Planned(NamedTuple):
     """Which run of the node it is, as writes name it."""
     node: str
     given: Any
-    """What a task that was sent a packet is given; None of one that an edge has triggered."""
+    """What a task that was sent a packet is given, or takes in as input; None of one that an edge has triggered."""
     marks: tuple[str, ...]
     """What tells it from the other tasks of the checkpoint in its id."""
 
@@ -55,7 +55,12 @@ def planned_tasks(checkpoint: Mapping[str, Any]) -> list[Planned]:
         for number, packet in enumerate(values.get(_TASKS) or [])
     ]
     pulled = [
-        Planned(f"~{_PULL}, {node}", node, None, (_PULL, *_triggers_of(node, versions)))
+        Planned(
+            f"~{_PULL}, {node}",
+            node,
+            values.get(_START) if node == _START else None,
+            (_PULL, *_triggers_of(node, versions)),
+        )
         for node, channels in sorted(_triggered(values).items())
         if any(versions.get(channel) != (seen.get(node) or {}).get(channel) for channel in channels)
     ]

@@ -36,7 +36,7 @@ from graph_agent.inspect.shells import RunningShell, read_shells
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import FAMILY, ThreadSummary, most_urgent, owner_of, read_threads, with_sub_agents
-from graph_agent.inspect.transcript import Recent, TranscriptEntry, entries_of, read_recent, stream_transcript
+from graph_agent.inspect.transcript import Recent, TranscriptEntry, entries_of, read_recent, stream_conversation
 from graph_agent.inspect.visits import Visits, read_visits
 from graph_agent.ports import Done, Grant, JournalRow
 
@@ -252,7 +252,7 @@ class Reader:
         """The conversation at the thread's head, in order; on request the messages of every other branch too."""
         if self.is_foreign:
             return iter(entries_of(self.inspection(thread_id).state))
-        return stream_transcript(self._database, thread_id, all_branches=all_branches)
+        return stream_conversation(self._database, thread_id, all_branches=all_branches)
 
     def recent(self, thread_id: str, most: int, *, turns: int | None = None) -> Recent:
         """The end of that conversation; see `read_recent`."""

@@ -43,7 +43,7 @@ class Task:
     """`{id, value, node}` of each question the task asked, answered or not."""
     error: str | None = None
     input: Any = None
-    """What a task that runs once per call was given."""
+    """What a task that runs once per call was given, or the first one of a turn takes in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,23 @@
 """The conversation of a thread, as the append-only transcript holds it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graph_agent.inspect.database import ReadOnlyDatabase
 from graph_agent.inspect.ledger import load_json
 from graph_agent.inspect.messages import is_message, role_of
-from graph_agent.inspect.state import CheckpointState
+from graph_agent.inspect.state import CheckpointState, read_state
 
-__all__ = ["Recent", "TranscriptEntry", "entries_of", "read_recent", "read_transcript", "stream_transcript"]
+__all__ = [
+    "Recent",
+    "TranscriptEntry",
+    "entries_of",
+    "read_recent",
+    "read_transcript",
+    "stream_conversation",
+    "stream_transcript",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,30 @@ def stream_transcript(
         yield TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
 
 
+def stream_conversation(
+    database: ReadOnlyDatabase, thread_id: str, *, all_branches: bool = False
+) -> Iterator[TranscriptEntry]:
+    """The same, and behind it what the thread was sent and has yet to take in."""
+    yield from stream_transcript(database, thread_id, all_branches=all_branches)
+    yield from _entering(database, thread_id)
+
+
+def _entering(database: ReadOnlyDatabase, thread_id: str) -> list[TranscriptEntry]:
+    """Messages on disk that no step has taken in, because the process died in between: the next life does."""
+    heads = database.rows(
+        """SELECT checkpoint_id, branch, (SELECT coalesce(max(seq), 0) FROM transcript WHERE thread_id = ?1)
+        FROM threads WHERE thread_id = ?1 AND next_nodes = '["__start__"]' AND checkpoint_id IS NOT NULL""",
+        (thread_id,),
+    )
+    found: list[TranscriptEntry] = []
+    for checkpoint_id, branch, last in heads:
+        state = read_state(database, thread_id, checkpoint_id, is_head=True)
+        given = state.tasks[0].input if state.tasks else None
+        sent = replace(state, values=given if isinstance(given, dict) else {})
+        found = [replace(entry, seq=last + entry.seq, branch=branch) for entry in entries_of(sent)]
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Recent:
     """The end of a conversation."""
@@ -71,6 +103,7 @@ class Recent:
 def read_recent(database: ReadOnlyDatabase, thread_id: str, most: int, *, turns: int | None = None) -> Recent:
     """The newest messages of the head's conversation, in order: so many at most, or of so many turns at most.
 
+    Behind them stands what the thread was sent and has yet to take in.
     However long the conversation is, only these are read; without the system's where turns are asked for.
     """
     kept = "role <> 'system'" if turns is not None else "1"
@@ -88,7 +121,8 @@ def read_recent(database: ReadOnlyDatabase, thread_id: str, most: int, *, turns:
     if turns is not None and len(starts) >= turns:
         entries = entries[: starts[turns - 1]]
     [(total,)] = database.rows(f"{_LINE} SELECT count(*) {where}", (thread_id,))
-    return Recent(entries[::-1], total - len(entries))
+    entering = [entry for entry in _entering(database, thread_id) if turns is None or entry.role != "system"]
+    return Recent([*entries[::-1], *entering], total - len(entries))
 
 
 def entries_of(state: CheckpointState) -> list[TranscriptEntry]:

@@ -171,6 +171,9 @@ def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
 def _task_lines(found: Inspection, *, full: bool) -> Iterator[str]:
     for task in found.state.tasks:
         yield escape(f"{task.node}  {task.status}{f'  {task.error}' if task.error else ''}")
+        if task.node == "__start__" and isinstance(task.input, dict):
+            for messages in _conversations(task.input).values():
+                yield from (f"  {line}" for line in _conversation_lines(messages, full=full))
         for item in task.interrupts:
             line = f"  asks {_json(item['value'])}"
             yield line if full else _cut(line)

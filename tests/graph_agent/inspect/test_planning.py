@@ -30,12 +30,12 @@ def test_a_node_that_waits_for_several_runs_once_all_have_come() -> None:
 
 def test_packets_come_first_each_a_task_of_its_own_and_input_is_no_node() -> None:
     packet = {"__type__": "langgraph.types.Send", "value": ["work", {"n": 1}]}
-    checkpoint = leading_to("__start__", "branch:to:plan", __pregel_tasks=[packet, packet])
+    checkpoint = leading_to("branch:to:plan", __start__={"n": 2}, __pregel_tasks=[packet, packet])
 
     assert [(task.path, task.node, task.given) for task in planned_tasks(checkpoint)] == [
         ("~__pregel_push, 0000000000", "work", {"n": 1}),
         ("~__pregel_push, 0000000001", "work", {"n": 1}),
-        ("~__pregel_pull, __start__", "__start__", None),
+        ("~__pregel_pull, __start__", "__start__", {"n": 2}),
         ("~__pregel_pull, plan", "plan", None),
     ]
     assert planned_nodes(checkpoint) == ("work", "plan")

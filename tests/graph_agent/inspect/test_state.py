@@ -194,3 +194,28 @@ async def test_the_transcript_keeps_what_the_state_has_let_go(tmp_path: Path) ->
         ("tool", "tool2"),
     ]
     assert "h1" not in ids
+
+
+class _Dying(CheckpointSaver):
+    async def aput_writes(self, *given: Any, **named: Any) -> None:
+        raise ConnectionAbortedError("killed here")
+
+
+async def test_what_was_sent_is_shown_before_any_step_has_taken_it_in(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    async with await Database.open(path) as database:
+        with pytest.raises(ConnectionAbortedError):
+            await _graph(_Dying(database)).ainvoke({"messages": [HumanMessage("go", id="h1")]}, _CONFIG)
+
+    with Reader.open(path) as reader:
+        [task] = reader.inspection("t1").state.tasks
+        shown = [
+            *reader.transcript("t1"),
+            *reader.recent("t1", 9).entries,
+            *reader.recent("t1", 9, turns=1).entries,
+        ]
+        disagreements = reader.disagreements("t1")
+
+    assert (task.node, task.status, task.input["messages"][0]["content"]) == ("__start__", "waiting", "go")
+    assert [(entry.seq, entry.message_id, entry.body["content"]) for entry in shown] == [(1, "h1", "go")] * 3
+    assert disagreements == []
