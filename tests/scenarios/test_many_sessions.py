@@ -63,7 +63,7 @@ class _Flock:
             running = {thread: self._start(thread) for thread in self._open}
             for thread in self._random.sample(self._open, min(kills - self.kills, len(self._open))):
                 try:
-                    running[thread].wait(self._random.uniform(0.5, 4))
+                    running[thread].wait(self._random.uniform(0.3, 2))
                 except subprocess.TimeoutExpired:
                     running[thread].kill()
                     self.kills += 1

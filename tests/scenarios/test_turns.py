@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import AnswerRefused, ModelError, UsageError
-from graph_agent.ports import Always
+from graph_agent.ports import Always, Outcome, Scope
 from graph_agent.session.api import OpenQuestion, Rest
 from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.scenarios.stage import Stage
 
 
@@ -84,7 +86,21 @@ async def test_what_was_said_and_asked_after_the_clock_was_set_back_is_not_forgo
     assert [call_id for call_id, _ in stage.toolbox.ran] == ["w"]
 
 
+class _ReadsThatMeet(ScriptedToolbox):
+    """Its first two reads wait for each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._both = asyncio.Barrier(2)
+
+    async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
+        if call["tool_name"] in ("read_a", "read_b"):
+            await asyncio.wait_for(self._both.wait(), 10)
+        return await super().run(call, scope)
+
+
 async def test_neighbouring_reads_run_at_once_and_everything_else_alone_in_the_models_order(stage: Stage) -> None:
+    stage.toolbox = _ReadsThatMeet()
     stage.model = ScriptedModel(
         calls(("r1", "read_a"), ("r2", "read_b"), ("f", "fail_a"), ("r3", "read_c")), text("done")
     )
