@@ -20,3 +20,5 @@ def test_a_value_that_is_put_again_is_weighed_once_and_one_that_is_too_heavy_is_
 
     assert (values, heavy) == ([0, 1, 2], 9)
     assert [kept.get(key) for key in "ab"] == [2, None]
+    kept.put("c", 3, 10)
+    assert [kept.get(key) for key in "ac"] == [None, 3]

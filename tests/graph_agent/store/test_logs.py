@@ -66,3 +66,9 @@ def test_without_a_log_or_with_its_own_nothing_is_said(path: Path) -> None:
         require_own_log(path)
     require_own_log(path)
     require_no_log(path.with_name("none.db"))
+
+
+def test_an_empty_log_without_a_database_keeps_nobody_from_beginning(tmp_path: Path) -> None:
+    (tmp_path / "a.db-wal").touch()
+
+    require_no_log(tmp_path / "a.db")
