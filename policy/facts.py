@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Literal
+from typing import Literal, get_args
 
 from policy.grants import Grant
 from policy.risk import Risk
@@ -13,7 +13,7 @@ __all__ = ["MODES", "CallFacts", "Decision", "Mode", "PathFact", "PolicySettings
 
 Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
-MODES: tuple[Mode, ...] = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 @dataclass(frozen=True)

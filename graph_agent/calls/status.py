@@ -3,7 +3,7 @@
 This table is the only place that knows them: reducer, nodes, documentation and tests are derived from it.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from graph_agent.errors import ForbiddenTransition
 
@@ -44,15 +44,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("interrupted", "success", "the user or the reconciler says that the effect is there"),
 )
 
-STATUSES: tuple[CallStatus, ...] = (
-    "pending",
-    "awaiting_approval",
-    "executing",
-    "success",
-    "error",
-    "cancelled",
-    "interrupted",
-)
+STATUSES: tuple[CallStatus, ...] = get_args(CallStatus)
 
 FINAL: frozenset[CallStatus] = frozenset(STATUSES) - {step.source for step in TRANSITIONS}
 """Statuses that no transition leaves: success, error, cancelled."""
