@@ -45,7 +45,7 @@ def log_traceback(error: BaseException) -> Path | None:
         handler.close()
     except OSError:
         return None
-    return path
+    return None if handler.has_failed else path
 
 
 def debugged(failure: BaseException) -> str:
@@ -72,11 +72,18 @@ class _Scrubbed(logging.Formatter):
 class _PrivateFile(RotatingFileHandler):
     """Opened at the first record, readable by its owner alone, cut at about a megabyte."""
 
+    has_failed = False
+    """Whether a record was lost, on a full disk for one."""
+
     def __init__(self, path: Path) -> None:
         super().__init__(path, maxBytes=_LIMIT_BYTES, backupCount=1, encoding="utf-8", delay=True)
         formatter = _Scrubbed("%(asctime)s %(process)d %(name)s %(levelname)s %(message)s")
         formatter.converter = time.gmtime
         self.setFormatter(formatter)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the name is the framework's
+        """A record that cannot be written is no reason to show a traceback on the terminal."""
+        self.has_failed = True
 
     def _open(self) -> TextIOWrapper:
         path = Path(self.baseFilename)

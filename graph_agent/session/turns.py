@@ -8,6 +8,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from graph_agent.errors import MessageBlocked, UsageError
 from graph_agent.events import SessionOpened, TurnStarted, Warned
 from graph_agent.graph.history import TYPED, printable
+from graph_agent.graph.reasoning import COMPACT_ONLY
 from graph_agent.session.api import Rest
 from graph_agent.session.branching import found_earlier
 from graph_agent.session.drive import Drive
@@ -158,12 +159,13 @@ class Turns:
         """
         self._refuse_open_questions()
         position = await self.parts.run.position()
-        if position.waits_for_model or self.drive.can_wind_up:
+        if position.waits_for_model or self.drive.can_wind_up or _has_ended(position):
             await self.drive.wind_up()
             return position
         if not position.at_rest:
             raise UsageError(
-                f"thread {self.thread.thread_id} has unfinished calls; they are settled before a new message"
+                f"thread {self.thread.thread_id} is not at rest; what is open is settled first: "
+                f"`graph-agent resume {self.thread.thread_id}`"
             )
         return position
 
@@ -180,3 +182,9 @@ class Turns:
         return await self.drive.run(
             lambda life: self.parts.run.begin({"turn": turn, "mode": self.drive.stored_mode, **update}, life)
         )
+
+
+def _has_ended(position: Position) -> bool:
+    """Whether the turn has come to its end, or is a compaction that begins, and its last step is to be taken in."""
+    turn = position.values.get("turn") or {}
+    return not position.open_nodes and bool(turn.get("outcome") or COMPACT_ONLY in turn)

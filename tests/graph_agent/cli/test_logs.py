@@ -54,3 +54,15 @@ def test_what_a_library_warns_of_goes_to_the_file_and_not_to_the_terminal(tmp_pa
 
     log = tmp_path / "home" / "data" / "logs" / "graph-agent.log"
     assert (done.returncode, "Warning" in done.stderr, "FutureWarning" in log.read_text()) == (0, False, True)
+
+
+def test_what_cannot_be_written_to_the_file_is_not_shown_on_the_terminal(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.parent.parent.mkdir()
+    log.parent.symlink_to("/dev/null")
+    log_privately()
+
+    logging.getLogger("some.library").warning("careful")
+
+    assert (capsys.readouterr().err, log_traceback(KeyError("gone"))) == ("", None)

@@ -1,9 +1,12 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Reader
+from graph_agent.store.saver import CheckpointSaver
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.outgrowing import Bulky, Summarising, compactions, play, work
 from tests.scenarios.stage import THREAD, Stage
@@ -42,6 +45,33 @@ async def test_a_checkpoint_from_before_a_compaction_has_its_old_window_again(tm
     with Reader.open(stage.database) as reader:
         shown = [entry.role for entry in reader.transcript(THREAD)]
     assert (shown.count("tool"), "summary" in shown) == (12, False)
+
+
+async def test_one_that_was_killed_at_its_very_end_is_taken_in_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path / "a.db", Summarising(*work(4, 3)), Bulky())
+    await play(stage, 4)
+    put = CheckpointSaver.aput
+
+    async def dying(saver: CheckpointSaver, *given: Any) -> RunnableConfig:
+        if given[2]["step"] > last + 2:
+            raise ConnectionAbortedError("killed here")
+        return await put(saver, *given)
+
+    with Reader.open(stage.database) as reader:
+        last = reader.inspection(THREAD).state.metadata["step"]
+    async with stage.life() as session:
+        monkeypatch.setattr(CheckpointSaver, "aput", dying)
+        with pytest.raises(ConnectionAbortedError):
+            await session.compact()
+        monkeypatch.setattr(CheckpointSaver, "aput", put)
+
+    async with stage.life() as session:
+        rest = await session.compact()
+
+    assert (rest.status, rest.answer) == ("done", "done 3")
+    assert [event.how for event in compactions(stage)][:1] == ["references"]
 
 
 async def test_while_a_question_is_open_nothing_is_compacted(tmp_path: Path) -> None:
