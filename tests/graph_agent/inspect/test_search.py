@@ -102,6 +102,16 @@ def test_without_an_index_everything_is_scanned(rows: Rows) -> None:
     )
 
 
+def test_a_word_that_a_stored_message_holds_escaped_is_found_by_a_scan_too(rows: Rows) -> None:
+    rows.thread()
+    rows.message("user", {"content": 'it said "no"'})
+
+    with Reader.open(rows.path) as reader:
+        hits = [list(reader.search(words)) for words in ('"no"', 'said "no"', '"yes"')]
+
+    assert [len(found) for found in hits] == [1, 1, 0]
+
+
 def test_with_an_index_that_is_damaged_everything_is_scanned(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     play(path, "alpha one")

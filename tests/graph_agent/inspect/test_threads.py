@@ -118,3 +118,18 @@ def test_calls_that_are_over_cost_a_list_of_threads_nothing(rows: Rows) -> None:
 
     database.close()
     assert [step for step in plan if step.startswith(("SCAN l", "SEARCH l"))] == ["SCAN l USING INDEX ledger_open"]
+
+
+def test_what_a_sub_agent_waits_for_counts_for_its_parent_as_long_as_that_is_at_work(rows: Rows) -> None:
+    rows.thread("working", next_nodes=("tool_execution",), updated_at="9")
+    rows.lease("working")
+    rows.thread("resting", updated_at="8")
+    for parent in ("working", "resting"):
+        child = f"of {parent}"
+        rows.thread(child, next_nodes=("human_approval",), updated_at="1", parent_thread=parent, parent_call="c")
+        rows.call(record_of("awaiting_approval"), child)
+
+    with Reader.open(rows.path) as reader:
+        found = {t.thread_id: (t.status, t.pending_approvals) for t in reader.threads()}
+
+    assert (found["working"], found["resting"]) == (("awaiting_approval", 1), ("at_rest", 0))
