@@ -7,10 +7,21 @@ stays in the checkpoints before it and in the transcript.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from graph_agent.errors import DamagedDatabase
+
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
-__all__ = ["DECIDED", "REPLACES", "SHORTENED", "WANTS_WHOLE", "in_place_of", "merge_messages", "merge_names"]
+__all__ = [
+    "DECIDED",
+    "REPLACES",
+    "SHORTENED",
+    "WANTS_WHOLE",
+    "in_place_of",
+    "merge_messages",
+    "merge_names",
+    "torn",
+]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -34,7 +45,25 @@ def merge_messages(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "list
 
     A message that replaces others goes where the first of them stood. Deterministic and batching-invariant, as a
     delta channel demands.
+
+    Raises:
+        DamagedDatabase: a write is something else.
     """
+    try:
+        return _merged(messages, writes)
+    except (AttributeError, TypeError) as error:
+        raise torn("conversation", error) from error
+
+
+def torn(channel: str, error: Exception) -> DamagedDatabase:
+    """What is to be said where a stored write has a shape that is never written."""
+    return DamagedDatabase(
+        f"what is stored of the {channel} has a shape that is never stored ({error}); the database is torn or was "
+        "changed by another program. Put back a backup, or go on from a checkpoint before it: `graph-agent history`"
+    )
+
+
+def _merged(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "list[AnyMessage]":
     merged = {message.id: message for message in messages}
     for write in writes:
         for message in write if isinstance(write, list | tuple) else [write]:

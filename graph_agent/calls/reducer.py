@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from graph_agent.calls.folding import torn
 from graph_agent.calls.record import ToolCallInfo
 from graph_agent.calls.status import FINAL, INITIAL, is_allowed
 
@@ -19,10 +20,22 @@ def merge_calls(
 ) -> dict[str, ToolCallInfo]:
     """Fold writes, oldest first, into the records; each write maps a call id to a whole or partial record.
 
-    Never raises: a write that the transition table forbids leaves the record as it was, because an error here
-    would come back at each reading of the thread. Batching-invariant: folding two batches one after the other
-    gives the same as folding them together.
+    A write that the transition table forbids leaves the record as it was, because an error here would come back at
+    each reading of the thread. Batching-invariant: folding two batches one after the other gives the same as both
+    together.
+
+    Raises:
+        DamagedDatabase: a write is something else.
     """
+    try:
+        return _merged(calls, writes)
+    except (AttributeError, TypeError, KeyError) as error:
+        raise torn("calls", error) from error
+
+
+def _merged(
+    calls: Mapping[str, ToolCallInfo], writes: Iterable[Mapping[str, Mapping[str, Any]]]
+) -> dict[str, ToolCallInfo]:
     merged = dict(calls)
     for write in writes:
         if NEW_MESSAGE in write:

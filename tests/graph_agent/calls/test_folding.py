@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 
-from graph_agent.calls import REPLACES, merge_messages, merge_names
+from graph_agent.calls import REPLACES, merge_calls, merge_messages, merge_names
+from graph_agent.errors import DamagedDatabase
 
 _MESSAGES = st.one_of(
     st.builds(lambda key, text: HumanMessage(text, id=key), st.sampled_from("abc"), st.text(max_size=3)),
@@ -52,3 +53,17 @@ def test_odd_words_about_what_is_replaced_replace_nothing() -> None:
     odd = HumanMessage("b", id="b", response_metadata={REPLACES: 7})
 
     assert merge_messages([HumanMessage("a", id="a")], [odd]) == [HumanMessage("a", id="a"), odd]
+
+
+@pytest.mark.parametrize("write", [5, [5], "text"])
+def test_a_write_that_holds_no_message_is_named_as_damage(write: Any) -> None:
+    with pytest.raises(
+        DamagedDatabase, match="what is stored of the conversation has a shape that is never stored"
+    ):
+        merge_messages([], [write])
+
+
+@pytest.mark.parametrize("write", [5, ["c1"], {"c1": 5}])
+def test_a_write_that_holds_no_record_is_named_as_damage(write: Any) -> None:
+    with pytest.raises(DamagedDatabase, match="what is stored of the calls has a shape that is never stored"):
+        merge_calls({}, [write])
