@@ -11,8 +11,10 @@ from posixpath import basename
 from policy.options import dangerous_options, spelled_out
 from policy.programs import (
     COMMANDING,
+    EVALUATING,
     LANGUAGES,
     RUN_BY_GIT,
+    RUN_FED,
     RUN_HERE,
     RUN_LATER,
     SHELLS,
@@ -22,6 +24,7 @@ from policy.programs import (
 )
 from policy.rough import rough_commands, rough_endings
 from policy.simple import SimpleCommand
+from policy.words import holds_code
 
 __all__ = ["assignments_skipped", "everything_run"]
 
@@ -63,6 +66,10 @@ def everything_run(commands: Iterable[SimpleCommand], read: Read, depth: int = 0
         yield from _named(plain)
         if depth < _MAX_DEPTH:
             yield from _run_in_turn(plain, read, depth + 1)
+            if words[0].startswith("$"):
+                # It may come to nothing: then the next word is the program.
+                rest = replace(plain, words=words[1:], patterns=frozenset())
+                yield from everything_run((rest,), read, depth + 1)
 
 
 def _run_within(
@@ -81,7 +88,16 @@ def _in_variables(assignments: tuple[str, ...]) -> Iterator[str]:
     for assignment in assignments:
         name, _, value = assignment.partition("=")
         if RUN_LATER.fullmatch(name.rstrip("+")):
-            yield value
+            yield value.lstrip("!")
+            if name == "GIT_CONFIG_PARAMETERS":
+                yield value.strip("'").partition("=")[2].lstrip("!")
+        elif holds_code(value):
+            yield _expanding(value)
+
+
+def _expanding(text: str) -> str:
+    """Code that runs what an expansion of the text would run, and nothing else."""
+    return f": <<END_OF_TEXT\n{text}\nEND_OF_TEXT"
 
 
 def _run_in_turn(command: SimpleCommand, read: Read, depth: int) -> Iterator[SimpleCommand]:
@@ -108,21 +124,28 @@ def _in_other_languages(program: str, words: tuple[str, ...], stdin: str) -> Ite
     elif program in COMMANDING:
         for code in (*(word for word in words[1:] if re.search(r"[\s!]", word)), stdin):
             yield from rough_endings(code)
+    elif program in ("make", "gmake"):
+        yield from rough_endings(stdin)
 
 
 def _code_in(program: str, words: tuple[str, ...], stdin: str) -> Iterator[str]:
     """Words of a command that are shell code themselves."""
     if program in SHELLS:
         yield from (*words[1:], stdin)
+    elif program in RUN_FED:
+        yield stdin
+    elif program in EVALUATING:
+        yield from (_expanding(word) for word in words[1:] if holds_code(word))
     elif program in TAKING_CODE:
         yield " ".join(words[1:])
         yield from (_after_option(word) for word in words[1:] if " " in word)
     else:
         yield from _in_options(program, words)
         if program in ("git", "make", "gmake"):
-            yield from (word.partition("=")[2].lstrip("!") for word in words[1:] if "=" in word)
+            yield from (_value(word) for word in words[1:] if "=" in word)
         if program == "git" and RUN_BY_GIT.intersection(words):
             yield from (word.lstrip("!") for word in words[1:] if " " in word or word.startswith("!"))
+            yield from (word.removeprefix("ext::") for word in words[1:] if word.startswith("ext::"))
 
 
 def _in_options(program: str, words: tuple[str, ...]) -> Iterator[str]:
@@ -134,8 +157,12 @@ def _in_options(program: str, words: tuple[str, ...]) -> Iterator[str]:
             yield from words[index + 1 : index + 2]
 
 
+def _value(word: str) -> str:
+    return re.sub(r"\$([({])shell\s", r"$\1 ", word.partition("=")[2].lstrip("!"))
+
+
 def _after_option(word: str) -> str:
-    return re.sub(r"^(?:-\w*S|--split-string=|\w+=)", "", word)
+    return re.sub(r"^(?:-\w*S|--split-string=|-?\w*Command\s+|-?\w+=)", "", word)
 
 
 def _wrapped(

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 
 __all__ = [
     "COMMANDING",
+    "EVALUATING",
     "LANGUAGES",
     "RUN_BY_GIT",
+    "RUN_FED",
     "RUN_HERE",
     "RUN_LATER",
     "SHELLS",
@@ -58,7 +60,9 @@ SHELLS = frozenset(
 )  # fmt: skip
 """Their words and their input are code of a shell."""
 
-TAKING_CODE = frozenset(("eval", "trap", "alias", "watch", "ssh", "script", "parallel", "env", "flock"))
+TAKING_CODE = frozenset(
+    ("eval", "trap", "alias", "watch", "ssh", "scp", "sftp", "script", "parallel", "env", "flock")
+)
 """Their single words may be code of a shell, and so may all of them together."""
 
 LANGUAGES = re.compile(
@@ -69,12 +73,17 @@ LANGUAGES = re.compile(
 
 COMMANDING = frozenset(
     [
-        "bc", "bind", "complete", "crontab", "dc", "ed", "emacs", "ex", "expect", "gdb", "gsed", "less", "lldb",
-        "m4", "mapfile", "more", "mysql", "nvim", "psql", "readarray", "screen", "sed", "sqlite3", "tmux", "vi",
-        "view", "vim", "zip",
+        "bc", "bind", "compgen", "complete", "crontab", "dc", "ed", "emacs", "ex", "expect", "gdb", "gsed", "less",
+        "lldb", "m4", "mapfile", "more", "mysql", "nvim", "psql", "readarray", "screen", "sed", "sqlite3", "tmux",
+        "vi", "view", "vim", "zip",
     ]
 )  # fmt: skip
 """A letter or a sign in their words or their input lets a command follow."""
+
+EVALUATING = frozenset(
+    ("test", "[", "printf", "read", "unset", "let", "declare", "typeset", "local", "export", "readonly", "wait")
+)
+"""Built-ins that may run what stands in an index, quoted or not: `test -v 'a[$(id)]'`."""
 
 RUN_BY_GIT = frozenset(
     [
@@ -84,10 +93,14 @@ RUN_BY_GIT = frozenset(
 )  # fmt: skip
 """Commands of git of which a word may be a command."""
 
-RUN_HERE = frozenset(("builtin", "command", "eval"))
+RUN_HERE = frozenset((".", "builtin", "command", "eval", "source"))
 """They run it in the shell itself, which changes with it."""
 
 RUN_LATER = re.compile(
-    r"\w*(?:COMMAND|PAGER|EDITOR|ASKPASS|BROWSER)|VISUAL|SHELL|LESSOPEN|LESSCLOSE|GIT_SSH|GIT_EXTERNAL_DIFF|PS[0-4]"
+    r"\w*(?:COMMAND|PAGER|EDITOR|ASKPASS|BROWSER)|VISUAL|SHELL|LESSOPEN|LESSCLOSE|GIT_SSH|GIT_EXTERNAL_DIFF"
+    r"|GIT_CONFIG_VALUE_\d+|GIT_CONFIG_PARAMETERS|PS[0-4]"
 )
 """Variables whose value programs run."""
+
+RUN_FED = frozenset((".", "source"))
+"""They run a file, here, which may be what they are fed."""

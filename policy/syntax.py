@@ -12,8 +12,10 @@ from itertools import count
 from posixpath import basename
 from typing import Any
 
+from policy.programs import EVALUATING
+from policy.said import said
 from policy.simple import SimpleCommand
-from policy.words import Word, read_word
+from policy.words import Word, holds_code, read_word
 
 __all__ = ["Found", "walk"]
 
@@ -31,10 +33,6 @@ _OWN_SHELL = frozenset(("Subshell", "CmdSubst", "ProcSubst", "CoprocClause"))
 _REPEATING = frozenset(("WhileClause", "ForClause", "FuncDecl"))
 _NUMBER_OR_CLOSE = re.compile(r"\d+|-")
 _PLAIN_DELIMITER = re.compile(r"\w+")
-_EVALUATES = frozenset(
-    ("test", "[", "printf", "read", "unset", "let", "declare", "typeset", "local", "export", "readonly")
-)
-"""Built-ins that may run what stands in an index, quoted or not: `test -v 'a[$(id)]'`."""
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 
 
@@ -97,12 +95,15 @@ class _Walker:
                 self._choice(node)
             case "TimeClause":
                 self.found.commands.append(SimpleCommand(("time",), shell=self._shell))
+            case "Word" if holds_code(text := read_word(node, self._source).text):
+                # A word by itself is one of `[[ … ]]`, or of arithmetic.
+                self.found.commands.append(SimpleCommand(("test", text), shell=self._shell))
             case _:
                 pass
         fed = self._redirected(node.get("Redirs") or ()) or stdin
-        said = self._said(node)
+        piped = self._said(node)
         return [
-            (value, said if name == "Y" and said else fed if name == "Cmd" else "", self._shell_of(node, name))
+            (value, piped if name == "Y" and piped else fed if name == "Cmd" else "", self._shell_of(node, name))
             for name, value in node.items()
         ]
 
@@ -119,7 +120,7 @@ class _Walker:
         words = [read_word(item, self._source) for item in node.get("Args") or ()]
         if words and words[0].is_pattern:
             self.found.doubt("a pattern stands for the program's name")
-        self._add(assigned, words, stdin)
+        self._add(assigned, words, stdin + self._in_substitutions(node))
         if words and basename(words[0].text) in ("cd", "pushd", "popd"):
             self.found.moves.append(None if assigned else self._folder(words))
 
@@ -140,16 +141,16 @@ class _Walker:
         for word in every:
             if word.doubt:
                 self.found.doubt(word.doubt)
-        if words and words[0].text in _EVALUATES and any(_holds_code(word.text) for word in words[1:]):
+        if words and words[0].text in EVALUATING and any(holds_code(word.text) for word in words[1:]):
             self.found.doubt(f"{words[0].text} may run what stands in an index")
         if any(word.text.startswith("CDPATH") for word in every):
             # It sends every later `cd` elsewhere.
             self.found.moves.append(None)
-        patterns = frozenset(at for at, word in enumerate(every) if word.is_pattern)
-        if every:
-            self.found.commands.append(
-                SimpleCommand(tuple(word.text for word in every), stdin, patterns, self._shell)
-            )
+        becoming = [(text, word.is_pattern) for word in every for text in word.becoming]
+        patterns = frozenset(at for at, (_, is_pattern) in enumerate(becoming) if is_pattern)
+        if becoming:
+            texts = tuple(text for text, _ in becoming)
+            self.found.commands.append(SimpleCommand(texts, stdin, patterns, self._shell))
 
     def _assignment(self, node: Node) -> Word:
         name = (node.get("Name") or {}).get("Value", "")
@@ -203,15 +204,24 @@ class _Walker:
 
     def _said(self, node: Node) -> str:
         """What flows through a pipe, as far as that stands in the text: what is echoed, and what is fed."""
-        said: list[str] = []
+        told: list[str] = []
         while node.get("Type") == "BinaryCmd" and node.get("Op") in ("|", "|&"):
             left = node["X"]
-            said += map(self._fed, left.get("Redirs") or ())
+            told.append(self._told_by(left))
             node = left.get("Cmd") or {}
-            words = [read_word(item, self._source).text for item in node.get("Args") or ()]
-            if words and basename(words[0]) in ("echo", "printf"):
-                said.append(" ".join(words[1:]))
-        return "".join(said)
+        return "".join(told)
+
+    def _told_by(self, statement: Node) -> str:
+        """What a statement writes, as far as that stands in the text."""
+        words = [read_word(item, self._source).text for item in (statement.get("Cmd") or {}).get("Args") or ()]
+        return "".join((*map(self._fed, statement.get("Redirs") or ()), said(words)))
+
+    def _in_substitutions(self, node: Node) -> str:
+        """What the files `<(…)` of a command hold."""
+        words = [*(node.get("Args") or ()), *(one.get("Value") or {} for one in node.get("Assigns") or ())]
+        parts = (part for word in words for part in word.get("Parts") or () if part.get("Type") == "ProcSubst")
+        statements = [one for part in parts for one in part.get("Stmts") or ()]
+        return "\n".join(self._told_by(one) + self._said(one.get("Cmd") or {}) for one in statements)
 
     def _fed(self, redirection: Node) -> str:
         """The text of a here-document or here-string."""
@@ -237,10 +247,6 @@ def _alone(part: Node, source: bytes) -> str:
 def _is_descriptor(word: Node) -> bool:
     parts = list(word.get("Parts") or ())
     return len(parts) == 1 and parts[0].get("Type") == "Lit" and bool(_NUMBER_OR_CLOSE.fullmatch(parts[0]["Value"]))
-
-
-def _holds_code(text: str) -> bool:
-    return "[" in text and ("$(" in text or "`" in text)
 
 
 def _why_not(kind: str) -> str:

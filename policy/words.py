@@ -2,11 +2,13 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Word", "is_invisible", "read_word"]
+from policy.braces import Piece, spellings
+
+__all__ = ["Word", "holds_code", "is_invisible", "read_word", "unescaped"]
 
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\\n])')
@@ -23,6 +25,7 @@ _ANSI_LETTERS = {
     "v": "\v",
 }
 _GLOB = re.compile(r"[*?]|\[.*\]", re.DOTALL)
+_BARE_OR_ESCAPED = re.compile(r"([^\\]+)|(\\.?)", re.DOTALL)
 _TILDE = re.compile(r"~|[A-Za-z_]\w*(?:\[.*\])?\+?=(?:.*:)?~", re.DOTALL)
 _TILDE_IN_VALUE = re.compile(r"(?:.*:)?~", re.DOTALL)
 _MARKS = re.compile(
@@ -41,6 +44,13 @@ class Word:
     """Why the shell may see something else; empty where it cannot."""
     is_pattern: bool = False
     """Whether names of files may take its place."""
+    spellings: tuple[str, ...] = ()
+    """The words it becomes where the shell expands braces in it, as far as they can be told."""
+
+    @property
+    def becoming(self) -> tuple[str, ...]:
+        """What stands in the place of it once braces are gone."""
+        return self.spellings or (self.text,)
 
 
 def is_invisible(char: str) -> bool:
@@ -66,9 +76,30 @@ def read_word(node: Mapping[str, Any], source: bytes, *, is_value: bool = False)
     unquoted = "".join(bare)
     if not doubt and (_TILDE_IN_VALUE if is_value else _TILDE).match(unquoted):
         doubt = "the shell would expand '~'"
-    if not doubt and _expands_braces(unquoted):
+    is_braced = _expands_braces(unquoted)
+    if not doubt and is_braced:
         doubt = "the shell would expand '{'"
-    return Word("".join(pieces), doubt, is_pattern=_GLOB.search(unquoted) is not None)
+    becoming = spellings(_apart(node, pieces)) if is_braced else ()
+    return Word("".join(pieces), doubt, is_pattern=_GLOB.search(unquoted) is not None, spellings=becoming)
+
+
+def holds_code(text: str) -> bool:
+    """Whether arithmetic, or a built-in that is given the name of a variable, would run something in the text."""
+    return "[" in text and ("$(" in text or "`" in text)
+
+
+def unescaped(text: str) -> str:
+    """What `$'…'`, `echo -e` and `printf` make of a text."""
+    return _ANSI.sub(_ansi, text)
+
+
+def _apart(node: Mapping[str, Any], texts: list[str]) -> Iterator[Piece]:
+    for part, text in zip(node.get("Parts", ()), texts, strict=True):
+        if part.get("Type") != "Lit":
+            yield Piece(text, is_bare=False)
+            continue
+        for bare, escaped in _BARE_OR_ESCAPED.findall(part["Value"]):
+            yield Piece(bare or escaped[1:].replace("\n", ""), is_bare=bool(bare))
 
 
 def _expands_braces(text: str) -> bool:
@@ -89,9 +120,9 @@ def _has_choice(text: str) -> bool:
 def _part(part: Mapping[str, Any], source: bytes) -> tuple[str, str]:
     match part.get("Type"):
         case "Lit":
-            return _unescaped(part["Value"]), ""
+            return _without_escapes(part["Value"]), ""
         case "SglQuoted" if part.get("Dollar"):
-            return _ANSI.sub(_ansi, part.get("Value", "")), "it uses the quotes $'…'"
+            return unescaped(part.get("Value", "")), "it uses the quotes $'…'"
         case "SglQuoted":
             return part.get("Value", ""), ""
         case "DblQuoted":
@@ -121,7 +152,7 @@ def _why(part: Mapping[str, Any]) -> str:
             return "the shell would expand a '$'"
 
 
-def _unescaped(value: str) -> str:
+def _without_escapes(value: str) -> str:
     return _ESCAPED.sub(lambda found: found[1].replace("\n", ""), value)
 
 

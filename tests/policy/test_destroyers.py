@@ -26,7 +26,12 @@ from policy.shell import ShellText, read_shell
         "env -C / rm -rf *", "sudo env --chdir=/ rm -rf *", "cd x; env -C/ X=1 bash -c 'rm -rf *'",
         "sudo -D / rm -rf .", "cd /; timeout 5 rm -rf *", "{ cd /; }; rm -rf *", "cd / & cd / && rm -rf * &",
         "if cd /; then rm -rf *; fi", "x=$(cd / && rm -rf *)", "cd /dev && dd if=x of=sda",
-        "cd /; X=1 rm -rf *", "cd /; find . -delete",
+        "cd /; X=1 rm -rf *", "cd /; find . -delete", "rm -rf /{bin,etc}", "rm -rf {/,x}", "rm -rf /{,usr/}bin",
+        "rm -rf /b*", "rm -rf /[a-z]*", "rm -rf /?*", "rm -rf ~/.*", "rm -rf ~/{*,.*}", "rm -rf ~root",
+        "rm -rf ${HOME:?}", "rm -rf /usr/bin", "rm -rf /proc/1/root/", "rm -rf /proc/self/root/etc",
+        "dd of=/dev/disk/by-id/x", "cp x /dev//sda", "cat x > /dev/./sda", "install x /dev/sda",
+        "truncate -s0 /dev/sda", "badblocks -wsv /dev/sda", "cryptsetup luksFormat /dev/sda",
+        "parted -s /dev/sda rm 1", "nvme format /dev/nvme0n1",
     ],
 )  # fmt: skip
 def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
@@ -48,6 +53,8 @@ def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
         "env cd /; rm -rf *", "sudo -D / ls; rm -rf *", "pushd /; popd; rm -rf *",
         "pushd / && ls && popd && rm -rf *", "coproc cd /; rm -rf *", "cd / && cd - && rm -rf *",
         "cd x; cd /; cd -; rm -rf *", "(cd /; ls | (cd /etc; rm -rf ./x/y)); rm -rf *",
+        "rm -rf /tmp*", "rm -rf {a,b}", "rm -rf /tmp/{bin,etc}", "rm -rf '/{bin,etc}'", "parted /dev/sda print",
+        "cryptsetup luksDump /dev/sda", "nvme list /dev/nvme0", "badblocks -sv /dev/sda", "rm -rf ~/x*",
         "env -C / env -C /srv/app rm -rf *", "timeout 5 cd /; rm -rf *", "cd /; env -C /srv/x rm -rf *",
     ],
 )  # fmt: skip
@@ -63,6 +70,8 @@ def test_a_text_of_any_length_is_looked_through_in_no_time(text: str) -> None:
     assert time.monotonic() - began < 2
 
 
-@pytest.mark.parametrize("bomb", ["b(){ b|b& };b", "echo x; bomb () { bomb | bomb & } ; bomb"])
+@pytest.mark.parametrize(
+    "bomb", ["b(){ b|b& };b", "echo x; bomb () { bomb | bomb & } ; bomb", "function f { f & f & }; f"]
+)
 def test_a_fork_bomb_is_found_by_any_name(bomb: str) -> None:
     assert destroys(bomb, ShellText(())) == "it is a fork bomb"

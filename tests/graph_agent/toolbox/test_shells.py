@@ -183,7 +183,7 @@ async def test_those_of_a_sub_agent_are_found_with_its_parent(life: Background) 
 
 
 async def test_kept_shells_go_on_after_the_session_and_are_the_next_ones(tmp_path: Path) -> None:
-    command = "echo $$ > pid; echo one; until [ -e go ]; do sleep 0.05; done; echo two; sleep 61.7"
+    command = "echo $$ > pid; echo one; until [ -e go ]; do sleep 0.05; done; echo two; exec sleep 61.7"
     async with background(tmp_path, keeps=True) as life:
         await life.start(command)
         pid = await life.pid()
