@@ -10,6 +10,7 @@ __all__ = ["Anchored", "BadGlob", "GlobPattern", "anchored", "entered", "literal
 
 _MAX_ALTERNATIVES = 256
 _WILD = re.compile(r"[*?\[{]")
+_EVERYTHING = frozenset(("**", "**/*", "**/**"))
 
 
 class BadGlob(ValueError):
@@ -40,6 +41,7 @@ class GlobPattern:
         deep = [one.removeprefix("**/") for one in alternatives if one.startswith("**/")]
         is_anywhere = len(deep) == len(alternatives) and not any("/" in one or "**" in one for one in deep)
         self._anywhere = re.compile("|".join(map(_part, deep)), re.DOTALL) if is_anywhere else None
+        self._is_everything = not _EVERYTHING.isdisjoint(alternatives)
         parts = {part for one in alternatives for part in one.split("/") if part}
         self._literal = {_unescaped(part) for part in parts if not _WILD.search(part)}
         self._dotted = [re.compile(_part(part), re.DOTALL) for part in parts if part.startswith(".")]
@@ -50,6 +52,8 @@ class GlobPattern:
 
     def among(self, prefix: str, names: list[str]) -> list[str]:
         """Of the names in a folder, given by its relative path with a slash at its end, those that match."""
+        if self._is_everything:
+            return names
         if self._anywhere is not None:
             fits = self._anywhere.fullmatch
             return [name for name in names if fits(name)]

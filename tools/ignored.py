@@ -1,15 +1,16 @@
 """Which entries of a folder listings leave out: hidden ones, and what the repository's ignore files name."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
 from tools.suspicion import NONE, Suspicion
 
-__all__ = ["IgnoreRules", "is_hidden"]
+__all__ = ["IGNORE_FILE", "IgnoreRules", "is_hidden"]
 
+IGNORE_FILE = ".gitignore"
 _MAX_BYTES = 1024 * 1024
 _FOLDER = "ps_d"
 """The group of a pattern's expression that found the end of a folder's name."""
@@ -27,7 +28,6 @@ class IgnoreRules:
         self._root = root
         self._lines: dict[Path, list[str]] = {}
         self._specs: dict[Path, GitIgnoreSpec] = {}
-        self._suspicions: dict[Path, Suspicion] = {}
 
     def ignores(self, path: Path, *, is_folder: bool) -> bool:
         """Whether the nearest ignore file that speaks about the path ignores it; outside the root none does."""
@@ -41,19 +41,21 @@ class IgnoreRules:
                 return bool(told.include)
         return False
 
-    def suspects(self, folder: Path, names: Sequence[str]) -> list[str]:
-        """Of the names in a folder those that `ignores` may be true of, told without asking it for each.
+    def suspicion(self, folder: Path) -> Suspicion:
+        """Which names in a folder `ignores` may be true of, told without asking it for each.
 
         Holds where no folder above is one that a pattern speaks of and `ignores` nevertheless lets pass.
         """
-        return self._suspicion(folder).among(names)
+        if not folder.is_relative_to(self._root):
+            return NONE
+        above = NONE if folder == self._root else self.suspicion(folder.parent)
+        return above.joined_by(self.lines_in(folder))
 
-    def _suspicion(self, folder: Path) -> Suspicion:
-        if folder not in self._suspicions:
-            is_outside = not folder.is_relative_to(self._root)
-            above = NONE if is_outside or folder == self._root else self._suspicion(folder.parent)
-            self._suspicions[folder] = NONE if is_outside else above.joined_by(self._lines_in(folder))
-        return self._suspicions[folder]
+    def lines_in(self, folder: Path) -> list[str]:
+        """The lines of a folder's own ignore file; none where it has none."""
+        if folder not in self._lines:
+            self._lines[folder] = _lines(folder / IGNORE_FILE)
+        return self._lines[folder]
 
     def _folders_above(self, path: Path) -> Iterable[Path]:
         for folder in path.parents:
@@ -63,13 +65,8 @@ class IgnoreRules:
 
     def _spec(self, folder: Path) -> GitIgnoreSpec:
         if folder not in self._specs:
-            self._specs[folder] = GitIgnoreSpec.from_lines(self._lines_in(folder))
+            self._specs[folder] = GitIgnoreSpec.from_lines(self.lines_in(folder))
         return self._specs[folder]
-
-    def _lines_in(self, folder: Path) -> list[str]:
-        if folder not in self._lines:
-            self._lines[folder] = _lines(folder / ".gitignore")
-        return self._lines[folder]
 
 
 def _is_of(spec: GitIgnoreSpec, index: int, path: str) -> bool:

@@ -49,7 +49,8 @@ class Suspicion:
     def _may_be_among(self, names: Sequence[str]) -> bool:
         if not self.names.isdisjoint(names):
             return True
-        if self.extensions and not self.extensions.isdisjoint([name.rpartition(".")[2] for name in names]):
+        # No name has a slash in it, so that all of them can be searched at once.
+        if self._endings is not None and self._endings.search("/".join((*names, ""))):
             return True
         # A line end in a name would hide it from a search through all of them.
         return self._rest is not None and any(map(self._rest.fullmatch, names))
@@ -58,6 +59,10 @@ class Suspicion:
         if name in self.names or name.rpartition(".")[2] in self.extensions:
             return True
         return self._rest is not None and self._rest.fullmatch(name) is not None
+
+    @cached_property
+    def _endings(self) -> re.Pattern[str] | None:
+        return re.compile(rf"\.(?:{'|'.join(map(re.escape, self.extensions))})/") if self.extensions else None
 
     @cached_property
     def _rest(self) -> re.Pattern[str] | None:

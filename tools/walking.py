@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.context import FilesSearched, ToolContext
-from tools.ignored import IgnoreRules
+from tools.ignored import IGNORE_FILE, IgnoreRules
 from tools.kinds import ToolErrorType
 from tools.newest import FoundFile, Newest
 from tools.paths import PathRefused, ResolvedPath, open_directory
+from tools.suspicion import NONE, Suspicion
 
 __all__ = [
     "FoundFolder",
@@ -60,6 +61,8 @@ class Interest(NamedTuple):
     """Whether a name that is usually left out is asked for."""
     dated: Newest | None = None
     """Takes in the files themselves, each with its age, where they are wanted."""
+    found: Callable[[FoundFolder], None] | None = None
+    """Hears of each folder at once, in the order of the walk."""
 
 
 @dataclass
@@ -96,6 +99,8 @@ class _Level(NamedTuple):
     folder: Path
     prefix: str
     rules: IgnoreRules
+    suspicion: Suspicion
+    """Of the ignore files above."""
     is_suspect: bool
     """Whether a pattern speaks of this folder or one above it, so that each name below has to be judged."""
 
@@ -164,9 +169,10 @@ def _first_level(folder: Path, workspace: Path) -> _Level:
     within = [part for part in (folder, *folder.parents) if part.is_relative_to(workspace) and part != workspace]
     is_named = any(rules.ignores(part, is_folder=True) for part in within)
     if is_named or not folder.is_relative_to(workspace):
-        return _Level(folder, "", IgnoreRules(folder), is_suspect=False)
-    is_suspect = any(rules.suspects(part.parent, [part.name]) for part in within)
-    return _Level(folder, "", rules, is_suspect)
+        return _Level(folder, "", IgnoreRules(folder), NONE, is_suspect=False)
+    is_suspect = any(rules.suspicion(part.parent).among([part.name]) for part in within)
+    above = NONE if folder == workspace else rules.suspicion(folder.parent)
+    return _Level(folder, "", rules, above, is_suspect)
 
 
 def _enter(name: str, parent: int, level: _Level, search: _Search) -> bool:
@@ -196,6 +202,8 @@ def _listed(fd: int) -> _Listing:
 
 def _look_into(fd: int, listing: _Listing, level: _Level, search: _Search) -> None:
     stop_if_cancelled(search.context)
+    if IGNORE_FILE in listing.regular:
+        level = level._replace(suspicion=level.suspicion.joined_by(level.rules.lines_in(level.folder)))
     regular, _ = _kept(listing.regular, level, search, is_folder=False)
     others, _ = _kept(listing.others, level, search, is_folder=False)
     _count(len(regular) + len(others), search)
@@ -203,15 +211,17 @@ def _look_into(fd: int, listing: _Listing, level: _Level, search: _Search) -> No
         str(level.folder), level.prefix, _wanted(regular, level, search), _wanted(others, level, search)
     )
     search.found.folders.append(here)
+    if search.interest.found is not None:
+        search.interest.found(here)
     if search.interest.dated is not None:
         search.found.unreadable += _date(here, fd, search.interest.dated)
     folders, named = _kept(listing.folders, level, search, is_folder=True)
-    suspects = {*level.rules.suspects(level.folder, folders)}
+    suspects = {*level.suspicion.among(folders)}
     for name in folders:
         path, prefix = level.folder / name, f"{level.prefix}{name}/"
-        below = _Level(path, prefix, level.rules, level.is_suspect or name in suspects)
+        below = _Level(path, prefix, level.rules, level.suspicion, level.is_suspect or name in suspects)
         if name in named:
-            below = _Level(path, prefix, IgnoreRules(path), is_suspect=False)
+            below = _Level(path, prefix, IgnoreRules(path), NONE, is_suspect=False)
         if not _enter(name, fd, below, search):
             search.found.unreadable += 1
 
@@ -219,9 +229,12 @@ def _look_into(fd: int, listing: _Listing, level: _Level, search: _Search) -> No
 def _kept(names: list[str], level: _Level, search: _Search, *, is_folder: bool) -> tuple[list[str], set[str]]:
     """The names that are not left out; and those of them that are ignored, but asked for."""
     is_named, found = search.interest.names, search.found
-    shown = [name for name in names if name[0] != "." or is_named(name)]
-    found.hidden += len(names) - len(shown)
-    suspects = shown if level.is_suspect else level.rules.suspects(level.folder, shown)
+    shown = names
+    # No name has a slash in it, so that all of them can be searched at once.
+    if "/." in "/".join(("", *names)):
+        shown = [name for name in names if name[0] != "." or is_named(name)]
+        found.hidden += len(names) - len(shown)
+    suspects = shown if level.is_suspect else level.suspicion.among(shown)
     ignored = {name for name in suspects if level.rules.ignores(level.folder / name, is_folder=is_folder)}
     if not ignored:
         return shown, ignored
@@ -250,10 +263,10 @@ def _wanted(names: list[str], level: _Level, search: _Search) -> list[str]:
 def _date(folder: FoundFolder, fd: int, dated: Newest) -> int:
     """Note the files of a folder; returns how many could not be looked at."""
     start, prefix, unreadable = folder.path.rstrip("/"), folder.prefix, 0
-    names = (*folder.regular, *folder.others)
+    names, status = (*folder.regular, *folder.others), os.stat
     for name in names:
         try:
-            age = _age(name, fd)
+            age = -status(name, dir_fd=fd, follow_symlinks=False).st_mtime_ns
         except OSError:
             unreadable += 1
             continue
@@ -266,10 +279,6 @@ def _date(folder: FoundFolder, fd: int, dated: Newest) -> int:
 
 def _age_or_none(path: str) -> int:
     try:
-        return _age(path, None)
+        return -os.lstat(path).st_mtime_ns
     except OSError:
         return 0
-
-
-def _age(path: str, folder: int | None) -> int:
-    return -os.stat(path, dir_fd=folder, follow_symlinks=False).st_mtime_ns

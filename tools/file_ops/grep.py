@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from tools.blocking import in_thread
 from tools.file_ops.certain import certain
 from tools.file_ops.grep_report import GrepReport, OutputMode
 from tools.file_ops.matching import LineSearch, split_lines
-from tools.file_ops.narrowing import holding
+from tools.file_ops.narrowing import Narrowing
 from tools.file_ops.nearby import absent
 from tools.files import read_all
 from tools.globbing import BadGlob, GlobPattern
@@ -126,8 +126,10 @@ def _grep(
 ) -> ToolResult:
     root = context.resolve(path)
     require_searchable(root)
-    found = _one_file(root, context) if root.path.is_file() else _below(root, wanted, context)
-    files = newest_first(holding(search.certain, found, context, is_all=wanted is None))
+    with Narrowing(search.certain, context, is_all=wanted is None) as narrowing:
+        is_file = root.path.is_file()
+        found = _one_file(root, context) if is_file else _below(root, wanted, context, narrowing.take)
+        files = newest_first(narrowing.holding(found))
     for count, file in enumerate(files, 1):
         stop_if_cancelled(context)
         if count % _PROGRESS_EVERY == 0:
@@ -136,15 +138,18 @@ def _grep(
     return report.told(found, sum(len(folder.regular) for folder in found.folders))
 
 
-def _below(root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext) -> Walk:
+def _below(
+    root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext, found: Callable[[FoundFolder], None]
+) -> Walk:
     if not root.path.exists():
         raise absent(root, context)
     if not root.path.is_dir():
         # Neither file nor folder: refused with what it is.
         with open_regular(root):
             pass
-    everything = Interest(lambda _, names: names, lambda _: False)
-    return walk(root, context, everything if wanted is None else Interest(wanted.among, wanted.names))
+    if wanted is None:
+        return walk(root, context, Interest(lambda _, names: names, lambda _: False, found=found))
+    return walk(root, context, Interest(wanted.among, wanted.names, found=found))
 
 
 def _one_file(root: ResolvedPath, context: ToolContext) -> Walk:

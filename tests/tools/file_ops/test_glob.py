@@ -136,3 +136,23 @@ async def test_a_link_that_the_pattern_names_is_gone_through(around: ToolSurroun
     found = [await _glob(around, pattern) for pattern in patterns]
 
     assert ["src/in/a.py" in result.output for result in found] == [True, True, True, False, True]
+
+
+async def test_an_ignore_file_is_read_where_it_lies_and_looked_for_in_no_other_folder(
+    around: ToolSurroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (around.workspace / "src" / ".gitignore").write_text("new.py\n")
+    (around.workspace / "lib").mkdir()
+    opened, plain_open = [], os.open
+
+    def noted(path: str, *more: int, dir_fd: int | None = None) -> int:
+        opened.append(path)
+        return plain_open(path, *more, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", noted)
+    found = await _glob(around, "**/*")
+
+    looked_for = {Path(path).parent.name for path in opened if Path(path).name == ".gitignore"}
+    assert (found.output, looked_for) == (
+        "old.py\n[left out: 5 hidden, 2 git-ignored]", {"src", around.workspace.name},
+    )  # fmt: skip

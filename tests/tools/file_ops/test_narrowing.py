@@ -1,17 +1,24 @@
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.tool_ports import ToolSurroundings
+from tools.file_ops import narrowing
+from tools.file_ops.certain import Certain
 from tools.file_ops.grep import GrepTool
+from tools.file_ops.narrowing import Narrowing
+from tools.walking import FoundFolder, Walk
 
 _MANY = 150
 _TEXT = "a line\nthe needle\n"
 
 
-@pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
+@pytest.fixture(params=["asked at the end", "asked meanwhile"])
+def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
+    if request.param == "asked meanwhile":
+        monkeypatch.setattr(narrowing, "_WORTH_ASKING_EARLY", 1)
     around = ToolSurroundings(tmp_path)
     for number in range(_MANY):
         folder = around.workspace / f"-d{number % 7}"
@@ -60,3 +67,47 @@ async def test_a_file_that_may_not_be_read_is_counted_among_many(around: ToolSur
     (around.workspace / "open.txt").write_text(_TEXT)
 
     assert await _grep(around, "needle") == ["[left out: 1 unreadable]", "open.txt"]
+
+
+def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> Path:
+    """A ripgrep that notes the folders it is asked about, each on a line."""
+    program, asked = tmp_path / "rg", tmp_path / "asked"
+    program.write_text(f'#!/bin/sh\nfor one; do case $one in /*) echo "$one" >> {asked};; esac; done\n{end}\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(narrowing, "ripgrep", lambda: str(program))
+    return asked
+
+
+def _until_there(file: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not (file.exists() and file.read_text().endswith("\n")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_the_program_searches_the_first_folders_while_others_are_found_and_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _program(tmp_path, monkeypatch, "exit 1")
+    names = [f"file{number}" for number in range(2_000)]
+    folders = [FoundFolder(f"/{name}", f"{name}/", names, []) for name in "abc"]
+
+    with Narrowing(Certain(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
+        narrowed.take(folders[0])
+        _until_there(asked)
+        for folder in folders[1:]:
+            narrowed.take(folder)
+        found = narrowed.holding(Walk(folders=folders))
+
+    assert (found, sorted(asked.read_text().split())) == ([], ["/a", "/b", "/c"])
+
+
+def test_a_search_that_is_given_up_waits_for_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _program(tmp_path, monkeypatch, "exec sleep 50")
+    began = time.monotonic()
+
+    with Narrowing(Certain(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
+        narrowed.take(FoundFolder("/a", "a/", [f"file{number}" for number in range(2_000)], []))
+        _until_there(asked)
+
+    assert time.monotonic() - began < 25
