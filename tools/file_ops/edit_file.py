@@ -1,7 +1,7 @@
 """Replacing pieces of a file: all of the wished replacements or none, and every other byte stays."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -162,7 +162,7 @@ def _plan(args: Mapping[str, Any], context: ToolContext) -> _Plan:
         raise PathRefused(ToolErrorType.VALIDATION, f"{file_path!r} is a binary file, which is not edited as text.")
     old, form = decode(before.data)
     text, count, remarks = old, 0, []
-    wishes = _wishes(args)
+    wishes = [_beside_mark(wish) if form.mark else wish for wish in _wishes(args)]
     for number, wish in enumerate(wishes, start=1):
         try:
             done = replaced(text, wish, form.newline)
@@ -181,6 +181,11 @@ def _wishes(args: Mapping[str, Any]) -> list[Wish]:
         return [Wish(args["old_string"], args["new_string"], bool(args.get("replace_all")), mode)]
     edits = [OneEdit.model_validate(edit) for edit in args["edits"]]
     return [Wish(edit.old_string, edit.new_string, edit.replace_all, mode) for edit in edits]
+
+
+def _beside_mark(wish: Wish) -> Wish:
+    """For a file that begins with a byte order mark, which is no part of its text, though models may write it."""
+    return replace(wish, old=wish.old.removeprefix("\ufeff"), new=wish.new.removeprefix("\ufeff"))
 
 
 def _told(plan: _Plan, file_path: str) -> ToolResult:

@@ -80,6 +80,8 @@ async def test_an_edit_tells_what_it_did_and_carries_the_diff(around: ToolSurrou
         (b"\xef\xbb\xbfa\r\nb\r\n", "b", "1\n2", b"\xef\xbb\xbfa\r\n1\r\n2\r\n"),
         ("\ufeffa\r\né".encode("utf-16-le"), "é", "ü\n", "\ufeffa\r\nü\r\n".encode("utf-16-le")),
         ("\ufeffa\né".encode("utf-16-be"), "a", "ö", "\ufeffö\né".encode("utf-16-be")),
+        ("\ufeffa\nb".encode(), "a", "\ufeffö", "\ufeffö\nb".encode()),
+        ("\ufeffa\né".encode("utf-16-be"), "\ufeffa", "\ufeffö", "\ufeffö\né".encode("utf-16-be")),
         (b"caf\xe9 x\n", "x", "\u00fc", b"caf\xe9 \xfc\n"),
         ("# 注释\nx = '中文'\n".encode("gbk"), "中文", "英文", "# 注释\nx = '英文'\n".encode("gbk")),
         ("naïve “ü” ".encode() + b"\xff x\n", "x", "é", "naïve “ü” ".encode() + b"\xff \xc3\xa9\n"),
