@@ -63,12 +63,12 @@ def _window(old: str, new: str) -> _Window:
 
 
 def _same_beginning(old: str, new: str) -> int:
-    return _agreeing(min(len(old), len(new)), lambda start, end: old[start:end] == new[start:end])
+    return _agreeing(min(len(old), len(new)), lambda start, end: new.startswith(old[start:end], start))
 
 
 def _same_end(old: str, new: str) -> int:
     a, b = len(old), len(new)
-    return _agreeing(min(a, b), lambda start, end: old[a - end : a - start] == new[b - end : b - start])
+    return _agreeing(min(a, b), lambda start, end: new.startswith(old[a - end : a - start], b - end))
 
 
 def _agreeing(limit: int, agree: Callable[[int, int], bool]) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from tools.kinds import ToolErrorType
@@ -17,6 +16,8 @@ from tools.paths import PathRefused, ResolvedPath, open_directory, open_regular
 __all__ = ["Snapshot", "digest", "look", "read_all", "replace"]
 
 _CHUNK = 1024 * 1024
+_PIECE = 128 * 1024
+"""What is read and compared, or compared and hashed, at once: so much stays in the processor's cache."""
 
 
 def digest(data: bytes) -> str:
@@ -37,6 +38,14 @@ class Snapshot:
         """Digest of the content."""
         return None if self.data is None else digest(self.data)
 
+    def digest_of_next(self, data: bytes) -> str:
+        """Digest of what is to take its place; what both begin with is hashed once for both."""
+        if self.data is None or "sha256" in self.__dict__:
+            return digest(data)
+        # Where the property keeps what it once found.
+        self.__dict__["sha256"], after = _digests(self.data, data)
+        return after
+
     def as_seen(self) -> dict[str, Any]:
         """What a preview remembers of it."""
         return {
@@ -45,6 +54,18 @@ class Snapshot:
             "inode": self.status.st_ino if self.status else None,
             "sha256": self.sha256,
         }
+
+
+def _digests(before: bytes, after: bytes) -> tuple[str, str]:
+    """Of two contents; compared and hashed piece by piece as far as they are alike."""
+    common, at = hashlib.sha256(), 0
+    while (piece := before[at : at + _PIECE]) and after.startswith(piece, at):
+        common.update(piece)
+        at += len(piece)
+    rest = common.copy()
+    common.update(memoryview(before)[at:])
+    rest.update(memoryview(after)[at:])
+    return common.hexdigest(), rest.hexdigest()
 
 
 def look(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
@@ -57,7 +78,7 @@ def look(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
         with open_regular(resolved) as fd:
             status = os.fstat(fd)
             _require_size(resolved, status.st_size, max_bytes)
-            return Snapshot(resolved, read_all(fd), status)
+            return Snapshot(resolved, read_all(fd, status.st_size), status)
     except PathRefused as refused:
         if refused.kind is not ToolErrorType.NOT_FOUND:
             raise
@@ -72,15 +93,15 @@ def _require_size(resolved: ResolvedPath, size: int, max_bytes: int) -> None:
         )
 
 
-def read_all(fd: int) -> bytes:
-    """Everything from the descriptor's position on."""
-    parts = []
-    while part := os.read(fd, _CHUNK):
-        parts.append(part)
-    return b"".join(parts)
+def read_all(fd: int, expected: int = _CHUNK) -> bytes:
+    """Everything from the descriptor's position on; in one piece, without a copy, if it is as long as expected."""
+    parts = [os.read(fd, expected + 1)]
+    while parts[-1]:
+        parts.append(os.read(fd, _CHUNK))
+    return parts[0] if len(parts) <= 2 else b"".join(parts)
 
 
-def replace(before: Snapshot, data: bytes, *, temp_name: str, max_bytes: int, new_mode: int = 0o666) -> None:
+def replace(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int = 0o666) -> None:
     """Put a new content in place of what was looked at, at once or not at all; durable when it returns.
 
     Missing folders are created. A new file has `new_mode`, less the umask; else mode bits stay, and the owner where
@@ -96,7 +117,7 @@ def replace(before: Snapshot, data: bytes, *, temp_name: str, max_bytes: int, ne
         _require_writable(before, parent)
         try:
             _write_beside(before, data, parent, (temp_name, new_mode))
-            _require_unchanged(before, max_bytes)
+            _require_unchanged(before)
             os.rename(temp_name, resolved.path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except OSError as error:
             _remove(temp_name, parent)
@@ -122,18 +143,34 @@ def _require_writable(before: Snapshot, parent: int) -> None:
 _ACCESS_NOFOLLOW = os.access in os.supports_follow_symlinks and os.access in os.supports_dir_fd
 
 
-def _require_unchanged(before: Snapshot, max_bytes: int) -> None:
-    now = look(before.resolved, max_bytes)
-    if now.data != before.data or _identity(now) != _identity(before):
+def _require_unchanged(before: Snapshot) -> None:
+    if not _is_as_before(before):
         raise PathRefused(
             ToolErrorType.EXECUTION,
             f"{before.resolved.given!r} was changed by someone else at this very moment; read it again.",
         )
 
 
-def _identity(file: Snapshot) -> tuple[Path, int | None, int | None]:
-    status = file.status
-    return file.resolved.path, status and status.st_dev, status and status.st_ino
+def _is_as_before(before: Snapshot) -> bool:
+    try:
+        with open_regular(before.resolved) as fd:
+            if before.data is None or before.status is None:
+                return False
+            return os.path.samestat(os.fstat(fd), before.status) and _holds(fd, before.data)
+    except PathRefused as refused:
+        if refused.kind is not ToolErrorType.NOT_FOUND:
+            raise
+        return before.data is None
+
+
+def _holds(fd: int, data: bytes) -> bool:
+    """Whether exactly this is to be read there; compared piece by piece, so that there is no second copy."""
+    at = 0
+    while part := os.read(fd, _PIECE):
+        if not data.startswith(part, at):
+            return False
+        at += len(part)
+    return at == len(data)
 
 
 def _write_beside(before: Snapshot, data: bytes, parent: int, temp: tuple[str, int]) -> None:

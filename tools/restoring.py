@@ -45,7 +45,7 @@ def put_back(path: Path, workspace: Path, former: Former, *, expected: str | Non
     now = look_again(path, workspace)
     if former.data is not None and now.data != former.data:
         _require(now, expected)
-        replace(now, former.data, temp_name=f".{path.name[:200]}.rewind", max_bytes=sys.maxsize)
+        replace(now, former.data, temp_name=f".{path.name[:200]}.rewind")
     if former.data is not None and former.mode is not None:
         _set_mode(now.resolved, former.mode)
     if former.data is None:

@@ -29,7 +29,7 @@ def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside(ws: Path) -> N
     (ws / "run.sh").write_bytes(b"old")
     (ws / "run.sh").chmod(0o751)
 
-    replace(_look(ws, "run.sh"), b"new", temp_name=".t", max_bytes=_MAX)
+    replace(_look(ws, "run.sh"), b"new", temp_name=".t")
 
     assert (ws / "run.sh").read_bytes() == b"new"
     assert (ws / "run.sh").stat().st_mode & 0o7777 == 0o751
@@ -39,7 +39,7 @@ def test_a_replaced_file_keeps_its_mode_and_leaves_nothing_beside(ws: Path) -> N
 def test_a_new_file_gets_its_folders_and_the_usual_mode(ws: Path) -> None:
     mask = os.umask(0o022)
     try:
-        replace(_look(ws, "a/b/f"), b"x", temp_name=".t", max_bytes=_MAX)
+        replace(_look(ws, "a/b/f"), b"x", temp_name=".t")
     finally:
         os.umask(mask)
 
@@ -53,7 +53,7 @@ def test_a_file_changed_after_the_look_is_left_alone(ws: Path) -> None:
     (ws / "f").write_bytes(b"theirs")
 
     with pytest.raises(PathRefused, match="changed by someone else"):
-        replace(before, b"mine", temp_name=".t", max_bytes=_MAX)
+        replace(before, b"mine", temp_name=".t")
 
     assert (ws / "f").read_bytes() == b"theirs"
     assert names_in(ws) == ["f"]
@@ -64,7 +64,7 @@ def test_a_file_that_appeared_after_the_look_is_left_alone(ws: Path) -> None:
     (ws / "f").write_bytes(b"theirs")
 
     with pytest.raises(PathRefused, match="changed by someone else"):
-        replace(before, b"mine", temp_name=".t", max_bytes=_MAX)
+        replace(before, b"mine", temp_name=".t")
 
     assert (ws / "f").read_bytes() == b"theirs"
 
@@ -74,7 +74,7 @@ def test_a_read_only_file_is_refused_and_stays_read_only(ws: Path) -> None:
     (ws / "f").chmod(0o444)
 
     with pytest.raises(PathRefused, match="read-only") as raised:
-        replace(_look(ws, "f"), b"new", temp_name=".t", max_bytes=_MAX)
+        replace(_look(ws, "f"), b"new", temp_name=".t")
 
     assert raised.value.kind is ToolErrorType.PERMISSION
     assert ((ws / "f").read_bytes(), (ws / "f").stat().st_mode & 0o777) == (b"old", 0o444)
@@ -83,7 +83,7 @@ def test_a_read_only_file_is_refused_and_stays_read_only(ws: Path) -> None:
 def test_what_a_killed_attempt_left_behind_is_cleared(ws: Path) -> None:
     (ws / ".t").write_bytes(b"half")
 
-    replace(_look(ws, "f"), b"whole", temp_name=".t", max_bytes=_MAX)
+    replace(_look(ws, "f"), b"whole", temp_name=".t")
 
     assert names_in(ws) == ["f"]
 
@@ -92,7 +92,7 @@ def test_a_hard_link_is_parted_and_its_other_name_keeps_the_old_content(ws: Path
     (ws / "f").write_bytes(b"old")
     os.link(ws / "f", ws / "g")
 
-    replace(_look(ws, "f"), b"new", temp_name=".t", max_bytes=_MAX)
+    replace(_look(ws, "f"), b"new", temp_name=".t")
 
     assert ((ws / "f").read_bytes(), (ws / "g").read_bytes()) == (b"new", b"old")
 
@@ -108,7 +108,7 @@ def test_a_write_that_fails_leaves_the_old_content_and_nothing_beside(
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(PathRefused, match="No space left"):
-        replace(before, b"new", temp_name=".t", max_bytes=_MAX)
+        replace(before, b"new", temp_name=".t")
 
     assert ((ws / "f").read_bytes(), names_in(ws)) == (b"old", ["f"])
 

@@ -157,7 +157,7 @@ class SaveMemoryTool(BaseTool):
             change = self._plan(fact, context)
             if not change.is_known:
                 temp_name = f".graph-agent-{owner}.tmp"
-                replace(change.before, change.after, temp_name=temp_name, max_bytes=_MAX_BYTES, new_mode=0o600)
+                replace(change.before, change.after, temp_name=temp_name, new_mode=0o600)
         return change
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tools.context import ToolContext
 from tools.diff import diff_of
-from tools.files import Snapshot, digest, replace
+from tools.files import Snapshot, replace
 from tools.kinds import ToolErrorType
 from tools.paths import PathRefused
 from tools.result import DiffResult, FileEffect
@@ -51,8 +51,10 @@ class FileChange:
 def planned(before: Snapshot, old: str | None, after: bytes, new: str | None = None) -> FileChange:
     """The change from what was looked at, whose text is `old`, to these bytes; `new` is their text, if known."""
     new = decode(after)[0] if new is None else new
-    digests = (before.sha256, digest(after))
-    return FileChange(before, after, diff_of(str(before.resolved.path), old, new, digests=digests))
+    after_sha256 = before.digest_of_next(after)
+    return FileChange(
+        before, after, diff_of(str(before.resolved.path), old, new, digests=(before.sha256, after_sha256))
+    )
 
 
 def encoded(file_path: str, text: str, form: TextForm, newline: str | None = None) -> bytes:
@@ -95,4 +97,4 @@ def apply(change: FileChange, context: ToolContext) -> None:
     # The name is the same for every attempt of a call, so that a retry clears what a killed attempt left behind.
     owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}\0{change.path}".encode()).hexdigest()[:16]
     temp_name = f".graph-agent-{owner}.tmp"
-    replace(change.before, change.after, temp_name=temp_name, max_bytes=context.limits.file_bytes)
+    replace(change.before, change.after, temp_name=temp_name)

@@ -162,10 +162,11 @@ def _look_into(file: FoundFile, search: LineSearch, found: Walk, report: GrepRep
     path = Path(file.path)
     try:
         with open_regular(ResolvedPath(file.relative, path, inside=True, reaches_process=False)) as fd:
-            if os.fstat(fd).st_size > context.limits.file_bytes:
+            size = os.fstat(fd).st_size
+            if size > context.limits.file_bytes:
                 report.too_large += 1
                 return
-            data = read_all(fd)
+            data = read_all(fd, size)
     except (PathRefused, OSError):
         found.unreadable += 1
         return
