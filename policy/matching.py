@@ -101,13 +101,17 @@ def named_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | Non
     return tuple(base / rest for base, rest in places if rest and not _WILD.search(rest))
 
 
-def named_folders(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
-    """The folders below which rules name paths, absolute: as deep as their names hold no wild sign."""
-    folders = (
-        base.joinpath(*takewhile(lambda part: not _WILD.search(part), PurePath(rest).parts[:-1]))
-        for base, rest in _named_places(rules, workspace, home)
-    )
-    return tuple(dict.fromkeys(folders))
+def named_folders(
+    rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
+) -> tuple[tuple[PurePath, tuple[str, ...]], ...]:
+    """The folders below which rules name paths, absolute: as deep as their names hold no wild sign; with the names
+    behind, of which the first holds one unless it is the last."""
+    found: dict[tuple[PurePath, tuple[str, ...]], None] = {}
+    for base, rest in _named_places(rules, workspace, home):
+        parts = PurePath(rest).parts
+        plain = tuple(takewhile(lambda part: not _WILD.search(part), parts[:-1]))
+        found[base.joinpath(*plain), parts[len(plain) :]] = None
+    return tuple(found)
 
 
 def _named_places(

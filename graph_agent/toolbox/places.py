@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from graph_agent.toolbox.wild_names import links_meant
 from policy import PathFact, PolicySettings, is_reserved, named_folders, named_paths
 from tools.paths import resolve
 from tools.targets import PathTarget
@@ -27,7 +28,7 @@ class RuleNames(NamedTuple):
     files: tuple[PurePath, ...]
     """Those named exactly."""
     links: tuple[tuple[PurePath, PurePath], ...]
-    """Folders below which paths are named by way of a link: where each lies, and what the rules call it."""
+    """What is named by way of a link, or lies below it: where each lies, and what the rules call it."""
 
 
 def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) -> PathFact:
@@ -54,7 +55,8 @@ def names_in_rules(setting: Setting) -> RuleNames:
     """As the file system is now."""
     policy = setting.policy
     rules = (*policy.rules.deny, *policy.rules.ask)
-    called = named_folders(rules, setting.workspace, policy.home)
+    folders = named_folders(rules, setting.workspace, policy.home)
+    called = dict.fromkeys(name for folder, rest in folders for name in (folder, *links_meant(folder, rest)))
     places = ((PurePath(os.path.realpath(name)), name) for name in called)
     return RuleNames(
         named_paths(rules, setting.workspace, policy.home),
