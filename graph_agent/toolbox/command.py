@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from graph_agent.toolbox.places import Setting, names_in_rules, other_names, path_fact
 from graph_agent.toolbox.shfmt import parse_bash
 from policy import PathFact, ShellText, read_shell, unread
-from tools.paths import PathRefused, resolve
+from tools.paths import PathRefused, destination, resolve
 from tools.targets import CommandTarget, PathTarget
 
 __all__ = ["CommandFacts", "command_facts"]
@@ -39,11 +39,7 @@ def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> Command
     Raises:
         PathRefused: its folder cannot be resolved.
     """
-    start = (
-        resolve(target.working_directory, workspace=setting.workspace, base=None).path
-        if target.working_directory
-        else cwd
-    )
+    start = destination(target.working_directory, str(setting.workspace)) if target.working_directory else cwd
     text = _read(target.text) if target.is_bash else unread(target.text, _NO_BASH)
     redirects = tuple(_redirect(path, start, setting) for path in text.written)
     words = dict.fromkeys(word for command in text.runs for word in command.words)
@@ -102,12 +98,18 @@ def _places(words: Iterable[str], folders: Iterable[str], start: Path, setting: 
     """Where words lead if they are paths, from every folder the command may be in, by all names rules know."""
     found: dict[PurePath, None] = {}
     names = names_in_rules(setting)
-    spellings = (form for word in islice(words, _MAX_MENTIONS) for form in _spellings(word))
-    for spelling, folder in product(spellings, folders):
+    spellings = dict.fromkeys(form for word in islice(words, _MAX_MENTIONS) for form in _spellings(word))
+    for spelling, folder in product(spellings, list(_resolved(folders, start))):
         with suppress(PathRefused):
-            path = resolve(spelling, workspace=setting.workspace, base=start / folder).path
+            path = destination(spelling, folder)
             found.update(dict.fromkeys((path, *other_names(path, names))))
     return tuple(found)
+
+
+def _resolved(folders: Iterable[str], start: Path) -> Iterator[str]:
+    for folder in folders:
+        with suppress(PathRefused):
+            yield str(resolve(str(start / folder), workspace=start).path)
 
 
 def _spellings(word: str) -> set[str]:
