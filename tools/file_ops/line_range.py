@@ -16,16 +16,21 @@ def range_of_lines(text: str, first: int, count: int) -> tuple[list[str], int]:
     total = text.count("\n") + (not text.endswith("\n") and text != "")
     if first > total:
         return [], total
-    lines = text[_begin_of(text, first) :].split("\n", count)
-    # The last piece is what follows the range; or nothing, behind the last line end.
-    is_over = len(lines) > count or lines[-1] == ""
-    return (lines[:-1] if is_over else lines), total
+    begin = _begin_of(text, first)
+    end = _behind(text, begin, min(count, total - first + 1))
+    # Cut out before it is taken apart: what follows may be most of a large file.
+    return text[begin:end].removesuffix("\n").split("\n"), total
 
 
 def _begin_of(text: str, number: int) -> int:
     at, ends = 0, number - 1
     while (within := text.count("\n", at, at + _PIECE)) < ends:
         at, ends = at + _PIECE, ends - within
-    for _ in range(ends):
-        at = text.find("\n", at) + 1
+    return _behind(text, at, ends)
+
+
+def _behind(text: str, at: int, lines: int) -> int:
+    """The place behind so many lines; the end of the text where the last of them has no end of its own."""
+    for _ in range(lines):
+        at = text.find("\n", at) + 1 or len(text)
     return at

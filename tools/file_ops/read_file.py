@@ -114,7 +114,7 @@ def _read_path(file_path: str, context: ToolContext) -> _Content:
     try:
         with open_regular(resolved) as fd:
             size = os.fstat(fd).st_size
-            data = read_all(fd) if size <= context.limits.file_bytes else None
+            data = read_all(fd, size) if size <= context.limits.file_bytes else None
             return _Content(data, str(resolved.path), size)
     except PathRefused as refused:
         if refused.kind == ToolErrorType.NOT_FOUND:
