@@ -137,7 +137,9 @@ def _code_in(program: str, words: tuple[str, ...], stdin: str) -> Iterator[str]:
     elif program in EVALUATING:
         yield from (_expanding(word) for word in words[1:] if holds_code(word))
     elif program in TAKING_CODE:
-        yield " ".join(words[1:])
+        # `env` takes its words apart only where an option says so; else they are a command with its words.
+        if program != "env" or any(word.startswith("-") and "s" in word.lower() for word in words[1:]):
+            yield " ".join(words[1:])
         yield from (_after_option(word) for word in words[1:] if " " in word)
     else:
         yield from _in_options(program, words)
