@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from tests.bench.figures import Figure, Row, Spread
 from tests.bench.ground import Ground
 from tests.bench.timing import PYTHON, pairs, seconds
+from tests.peak import peak_mb
 from tools.file_ops.edit_file import EditFileTool
 from tools.file_ops.read_file import ReadFileTool
 
@@ -43,10 +43,16 @@ def _read_s(path: Path) -> float:
 
 
 def _memory_mb(path: Path, offset: int) -> float:
-    """How much more a process has needed at most after reading than before."""
+    """How much more a process needs at most that reads from there than one that reads a small file alone."""
+    return _peak_mb(path, offset) - _peak_mb(Path(__file__), 1)
+
+
+def _peak_mb(path: Path, offset: int) -> float:
     command = [PYTHON, "-m", "tests.bench.large_files", str(path), str(offset)]
-    ended = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(ended.stdout)
+    code, most = peak_mb(command, env=os.environ, folder=Path.cwd())
+    if code:
+        raise RuntimeError(f"{path.name} was not read from line {offset}")
+    return most
 
 
 def _edit(ground: Ground) -> Iterator[Figure]:
@@ -77,21 +83,13 @@ def _copy_s(path: Path) -> float:
     return seconds(copy)
 
 
-def _tell_memory(path: Path, offset: int) -> None:
-    import resource  # noqa: PLC0415 - not on every system, and needed by the process that is measured alone
-
-    unit = 1024 if sys.platform.startswith("linux") else 1
-    tool = ReadFileTool(workspace=path.parent)
-    asyncio.run(tool.execute(file_path=__file__))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    read = asyncio.run(tool.execute(file_path=path.name, offset=offset, limit=200))
+def _read(path: Path, offset: int) -> None:
+    read = asyncio.run(ReadFileTool(workspace=path.parent).execute(file_path=path.name, offset=offset, limit=200))
     if read.error:
         raise RuntimeError(read.output)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    sys.stdout.write(f"{(after - before) * unit / _MIB}\n")
 
 
 ROWS = (Row("read-range", _read_range), Row("edit", _edit))
 
 if __name__ == "__main__":
-    _tell_memory(Path(sys.argv[1]), int(sys.argv[2]))
+    _read(Path(sys.argv[1]), int(sys.argv[2]))

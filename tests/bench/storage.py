@@ -1,9 +1,6 @@
 """How a thread's storage, steps, memory and opening grow over a thousand steps and more."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +9,7 @@ from tests.bench.figures import Figure, Row, Spread
 from tests.bench.ground import Ground, home_of
 from tests.bench.starting import prompt_s
 from tests.bench.timing import AGENT, in_turns, pairs
+from tests.peak import peak_mb
 from tests.scenarios.growing import PER_TURN, RESULT, Growth, grow
 from tests.scenarios.stage import THREAD
 
@@ -78,12 +76,10 @@ def _resuming(database: Path) -> Sequence[str]:
 def _memory_mb(database: Path, folder: Path) -> float:
     """What a process needs at most that opens the thread and plays one more turn."""
     command = [*AGENT, "run", "hello", "--resume", THREAD, "--workspace", str(folder), "--db", str(database)]
-    process = subprocess.Popen(command, env=home_of(folder), stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"the thread did not go on: exit code {process.returncode}")
-    return used.ru_maxrss / (1024 if sys.platform.startswith("linux") else 1024 * 1024)
+    code, most = peak_mb(command, env=home_of(folder), folder=folder)
+    if code:
+        raise RuntimeError(f"the thread did not go on: exit code {code}")
+    return most
 
 
 def _looking(ground: Ground) -> Iterator[Figure]:

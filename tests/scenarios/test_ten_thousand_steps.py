@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.openai_server import TXT, FakeOpenAI
+from tests.peak import peak_mb
 from tests.scenarios.command import Command
 from tests.scenarios.growing import PER_TURN, Growth, grow
 from tests.scenarios.stage import THREAD
@@ -71,14 +71,6 @@ def test_each_command_answers_soon_and_in_little_memory(tmp_path: Path) -> None:
     assert late <= 2 * early
 
 
-_LAUNCHER = """
-import resource, subprocess, sys
-code = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode
-print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-"""
-"""A process counts as its own what the one that started it needed: one that needs little stands between them."""
-
-
 def _grown(database: Path) -> Growth:
     return asyncio.run(grow(database, _STEPS, _KEEP_TURNS))
 
@@ -93,15 +85,6 @@ def _middle(database: Path) -> str:
 def _measured(command: Command, *arguments: str) -> tuple[float, float]:
     """Seconds, and megabytes that the process needed at most."""
     began = time.monotonic()
-    launched = subprocess.run(
-        [sys.executable, "-c", _LAUNCHER, *command.argv(*arguments)],
-        cwd=command.workspace,
-        env=command.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    code, most = map(int, launched.stdout.split())
+    code, most = peak_mb(command.argv(*arguments), env=command.env, folder=command.workspace)
     assert code in (0, 1), arguments
-    return time.monotonic() - began, most / (1024 if sys.platform.startswith("linux") else 1024 * 1024)
+    return time.monotonic() - began, most
