@@ -211,7 +211,8 @@ async def test_a_branch_of_a_branch_that_said_nothing_yet_shows_all_it_rests_on(
     async with stage.life(checkpoint=copy) as session:
         rest = await session.start()
 
-    assert (at_the_beginning, shown(stage), rest.answer) == ([], ["t1"], "one")
+    # There the message is stored, and taken in by whoever goes on.
+    assert (at_the_beginning, shown(stage), rest.answer) == (["t1"], ["t1"], "one")
 
 
 async def test_questions_left_on_a_branch_are_nobodys_until_it_is_taken_up_again(stage: Stage) -> None:
