@@ -50,7 +50,7 @@ bench: $(READY) ## time the program against plain references; docs/performance.m
 
 server: $(READY) ## install LangGraph's development server and test the graph under it
 	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-server.txt
-	@"$(PY)" -m pytest -q tests/graph_agent/app/test_serving.py
+	@"$(PY)" -m pytest -q tests/graph_agent/app/test_langgraph_server.py
 
 clean: ## remove the virtual environment and all caches; ./playground and your threads stay
 	rm -rf "$(VENV)" .venv-ci .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

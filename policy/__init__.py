@@ -1,17 +1,13 @@
 """Who may do what: facts about a call in, a decision out. Pure: no tools, graphs, models, terminals, databases."""
 
-from policy.chain import CHAIN_STEPS, judge
+from policy.chain import CHAIN_STEPS, is_reserved, judge, reach_of
 from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
-from policy.grants import Grant
-from policy.matching import covers, hidden_tools, named_folders, named_paths
-from policy.proposing import Proposal, propose
+from policy.matching import covers, hidden_tools, hides_files, may_read, named_folders, named_paths
+from policy.proposals import Proposal, propose
 from policy.protected import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
-from policy.reaching import reach_of
-from policy.reading import hides_files, may_read
-from policy.reserved import is_reserved
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
-from policy.rules import ARGUMENT_ALIASES, BadRule, Rule, Rules, parse_rule, parse_rules, tool_named
-from policy.shell import Parser, ShellText, SimpleCommand, Unparsable, read_shell, unread
+from policy.rules import ARGUMENT_ALIASES, BadRule, Grant, Rule, Rules, parse_rule, parse_rules, tool_named
+from policy.shell.effects import Parser, ShellText, SimpleCommand, Unparsable, read_shell, unread
 
 __all__ = [
     "ARGUMENT_ALIASES",

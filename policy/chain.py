@@ -1,19 +1,62 @@
-"""The order of judgement: small rules, asked one after the other; the first that speaks wins."""
+"""The order of judgement: small rules, asked one after the other; the first that speaks wins.
 
-from collections.abc import Callable, Sequence
+Which paths belong to the agent itself: pure comparisons of resolved paths, and a look at a command's text.
+
+What the rules say to a network host that no call was judged for: where a redirection leads, what is private.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
-from policy.destroyers import destroys
 from policy.facts import CallFacts, Decision, PathFact, PolicySettings
-from policy.grants import Grant, fewest, holds_in
 from policy.matching import allows, covers_tool, names_path, touches
 from policy.protected import is_protected
-from policy.reserved import names_reserved
-from policy.rules import Rule
-from policy.shell import ShellText, unread
+from policy.rules import Grant, Rule, fewest, holds_in
+from policy.shell.destroyers import destroys
+from policy.shell.effects import ShellText, unread
 
-__all__ = ["CHAIN_STEPS", "Speaker", "judge"]
+__all__ = ["CHAIN_STEPS", "Reach", "Speaker", "is_reserved", "judge", "names_reserved", "reach_of"]
+
+
+def is_reserved(
+    path: PurePath, workspace: PurePath, reserved: Iterable[PurePath], open_files: Iterable[PurePath] = ()
+) -> bool:
+    """Whether a resolved path is, or lies in, one of the agent's own places.
+
+    A workspace that lies in such a place is the user's choice: what is in the workspace is then not reserved.
+    """
+    if path in open_files:
+        return False
+    return any(
+        _holds(root, path) and not (_lies_in(workspace, root) and _holds(workspace, path)) for root in reserved
+    )
+
+
+def names_reserved(command: str, workspace: PurePath, reserved: Iterable[PurePath]) -> str:
+    """The reserved place a command's text names, in full or by its last two parts; empty when it names none."""
+    for root in reserved:
+        if _holds(root, workspace):
+            continue
+        if any(re.search(f"{re.escape(text)}(?![\\w.-])", command) for text in _spellings(root)):
+            return str(root)
+    return ""
+
+
+def _spellings(root: PurePath) -> list[str]:
+    ending = "/".join(root.parts[-2:])
+    # Only a name of our own is telling enough to be matched without the folders above it.
+    return [str(root), ending] if "graph-agent" in root.name else [str(root)]
+
+
+def _holds(root: PurePath, path: PurePath) -> bool:
+    return path.is_relative_to(root)
+
+
+def _lies_in(workspace: PurePath, root: PurePath) -> bool:
+    return workspace.is_relative_to(root)
+
 
 Speaker = Literal["built in", "allow", "ask", "deny", "granted"]
 """Who speaks at a step: the program, one of the three lists of rules, or what was allowed always."""
@@ -210,3 +253,21 @@ CHAIN_STEPS: tuple[tuple[str, Speaker], ...] = (
     ("dontAsk turns ask into deny", "built in"),
 )
 """The order of judgement in words, each with who speaks there; the last two turn what came of the others."""
+
+
+class Reach(NamedTuple):
+    """How far a host may be reached."""
+
+    is_denied: bool
+    is_allowed: bool
+    """Unasked."""
+    is_named: bool
+    """By an allow rule that names it, or a domain it is in: then it may also lie in a private network."""
+
+
+def reach_of(facts: CallFacts, settings: PolicySettings) -> Reach:
+    """Judge a call by its host; the facts name one."""
+    decision = judge(facts, settings)
+    naming = [rule for rule in settings.rules.allow if (rule.pattern or "").partition(":")[0].strip("*. ")]
+    is_named = allows(naming, facts, settings, None) is not None
+    return Reach(decision.verdict == "deny", decision.verdict == "allow", is_named)

@@ -4,10 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal, get_args
 
-from policy.grants import Grant
 from policy.risk import Risk
-from policy.rules import Rules
-from policy.shell import ShellText
+from policy.rules import Grant, Rules
+from policy.shell.effects import ShellText
 
 __all__ = ["MODES", "CallFacts", "Decision", "Mode", "PathFact", "PolicySettings", "Verdict"]
 

@@ -1,4 +1,7 @@
-"""Whether a rule covers a call. Matching only: what follows from it is the chain's business."""
+"""Whether a rule covers a call. Matching only: what follows from it is the chain's business.
+
+What a deny rule about reading hides from tools that look through many files.
+"""
 
 import re
 import shlex
@@ -8,20 +11,19 @@ from itertools import takewhile
 from pathlib import PurePath
 from posixpath import join, normpath
 
-from policy.commands import assignments_skipped
 from policy.facts import CallFacts, PathFact, PolicySettings
-from policy.globs import may_meet
-from policy.hosts import covers_host
-from policy.options import dangerous_options
-from policy.rules import Rule
-from policy.shell import ShellText, SimpleCommand
-from policy.wrappers import inner_commands
+from policy.rules import Rule, Rules, covers_host, may_meet
+from policy.shell.commands import assignments_skipped, inner_commands
+from policy.shell.effects import ShellText, SimpleCommand
+from policy.shell.options import dangerous_options
 
 __all__ = [
     "allows",
     "covers",
     "covers_tool",
     "hidden_tools",
+    "hides_files",
+    "may_read",
     "named_folders",
     "named_paths",
     "names_path",
@@ -276,3 +278,25 @@ def _text_pattern(pattern: str, *, is_literal: bool) -> re.Pattern[str]:
 
 def _starred(pattern: str) -> str:
     return ".*".join(re.escape(piece) for piece in pattern.split("*"))
+
+
+def hides_files(rules: Rules) -> bool:
+    """Whether any rule could hide a file; where none does, nobody need ask about each."""
+    return any(rule.pattern is not None and covers_tool(rule, "read_file") for rule in rules.deny)
+
+
+def may_read(path: PurePath, *, workspace: PurePath, rules: Rules, home: PurePath | None = None) -> bool:
+    """Whether no `deny read_file(PATH)` covers a resolved path.
+
+    A rule without a path takes the tool read_file away and says nothing about files.
+    """
+    facts = CallFacts(
+        "read_file",
+        "default",
+        "low",
+        "readonly",
+        workspace,
+        paths=(PathFact(str(path), path, "read", inside=True),),
+    )
+    settings = PolicySettings(rules=rules, home=home)
+    return not any(rule.pattern is not None and touches(rule, facts, settings, None) for rule in rules.deny)

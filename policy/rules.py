@@ -1,15 +1,28 @@
-"""The user's rules as values: `tool` or `tool(pattern)`, in three lists. Reading them, not matching them."""
+"""The user's rules as values: `tool` or `tool(pattern)`, in three lists. Reading them, not matching them.
+
+What a person allowed "always": rules that hold in the mode they were given in and in more permissive ones.
+
+Whether a rule about hosts covers one: compared label by label, never as a piece of text.
+
+Whether two patterns of file names can mean the same path. Looks at no file.
+"""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 __all__ = [
     "ARGUMENT_ALIASES",
     "TOOL_ALIASES",
     "BadRule",
+    "Grant",
     "Rule",
     "Rules",
+    "covers_host",
+    "fewest",
+    "holds_in",
+    "may_meet",
     "parse_rule",
     "parse_rules",
     "tool_named",
@@ -85,3 +98,136 @@ def _with_all_of_a_server(rule: Rule) -> Iterator[Rule]:
     yield rule
     if _SERVER.fullmatch(rule.tool):
         yield replace(rule, tool=f"{rule.tool}__*")
+
+
+_HOLDS_IN: Mapping[str, frozenset[str]] = {
+    "plan": frozenset(("plan", "default", "acceptEdits", "auto", "bypassPermissions")),
+    "default": frozenset(("default", "acceptEdits", "auto", "bypassPermissions")),
+    "acceptEdits": frozenset(("acceptEdits", "bypassPermissions")),
+    "auto": frozenset(("auto", "bypassPermissions")),
+    "bypassPermissions": frozenset(("bypassPermissions",)),
+}
+"""Mode a grant was given in: the modes it holds in. In dontAsk, which refuses what others ask, none does."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One answer "always"."""
+
+    name: str
+    """What a reason calls it, e.g. `grant 3 (this thread)`."""
+    mode: str
+    rules: tuple[Rule, ...]
+    place: str = "."
+    """Where its commands start, as `CallFacts.place` says it; they mean something else elsewhere."""
+
+
+def holds_in(grant: Grant, mode: str) -> bool:
+    """Whether the grant speaks in this mode."""
+    return mode in _HOLDS_IN.get(grant.mode, frozenset())
+
+
+def fewest(grants: Sequence[Grant], suffice: Callable[[Sequence[Grant]], bool]) -> Sequence[Grant]:
+    """Those of the grants, which suffice together, that cannot be left out: the ones a reason names."""
+    kept = list(grants)
+    for grant in grants:
+        others = [one for one in kept if one is not grant]
+        if suffice(others):
+            kept = others
+    return kept
+
+
+def covers_host(pattern: str, target: str, *, is_strict: bool) -> bool:
+    """Compare `HOST` or `HOST:PORT` with a target of the same form, whose port is left out where it is usual.
+
+    Without a port a rule that forbids (`is_strict`) holds for every port, one that allows for the usual one.
+    A first label `*` stands for one label or more.
+    """
+    wanted, wanted_port = _split(pattern)
+    host, port = _split(target)
+    if wanted_port not in (port, "*") and (wanted_port or not is_strict):
+        return False
+    return _covers_labels(_labels(wanted), _labels(host))
+
+
+def _split(text: str) -> tuple[str, str]:
+    text = text.strip().casefold()
+    if text.startswith("["):
+        host, _, rest = text.partition("]")
+        return host[1:], rest.removeprefix(":")
+    if text.count(":") > 1:
+        return text, ""
+    host, _, port = text.partition(":")
+    return host, port
+
+
+def _labels(host: str) -> Sequence[str]:
+    return host.removesuffix(".").split(".")
+
+
+def _covers_labels(wanted: Sequence[str], labels: Sequence[str]) -> bool:
+    if wanted[0] != "*":
+        return wanted == labels
+    rest = wanted[1:]
+    return not rest or (len(labels) > len(rest) and labels[-len(rest) :] == rest)
+
+
+_TOKENS = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+_ANY = "any"
+_MANY = "many"
+_CROSSING = ("**", "**/")
+_STARS = (_MANY, *_CROSSING)
+_MAX_CHARS = 600
+"""Of both; what is longer is taken to meet."""
+
+
+def may_meet(one: str, other: str, *, hides_dots: bool = False) -> bool:
+    """Whether some path matches both; `**` crosses folders, a bracket stands for any one character.
+
+    With `hides_dots` the wild signs that begin a name of `one` stand for no dot, as in a shell.
+    """
+    if len(one) + len(other) > _MAX_CHARS:
+        return True
+    left, right = _tokens(one), _tokens(other)
+
+    @cache
+    def meet(i: int, j: int) -> bool:
+        if i == len(left) or j == len(right):
+            return all(token in _STARS for token in (*left[i:], *right[j:]))
+        a, b = left[i], right[j]
+        is_hidden = hides_dots and b == "." and _begins_name(left, i) and _begins_name(right, j)
+        if a in _STARS:
+            return meet(i + 1, j) or (_passes(a, b) and not is_hidden and meet(i, j + 1))
+        if is_hidden and a == _ANY:
+            return False
+        if b in _STARS:
+            return meet(i, j + 1) or (_passes(b, a) and meet(i + 1, j))
+        return _same(a, b) and meet(i + 1, j + 1)
+
+    return meet(0, 0)
+
+
+def _tokens(pattern: str) -> tuple[str, ...]:
+    return tuple(_token(text) for text in _TOKENS.findall(pattern))
+
+
+def _token(text: str) -> str:
+    if text in _CROSSING:
+        return text
+    if text == "*":
+        return _MANY
+    return _ANY if text == "?" or len(text) > 1 else text
+
+
+def _passes(star: str, other: str) -> bool:
+    return star in _CROSSING or other != "/"
+
+
+def _begins_name(tokens: tuple[str, ...], at: int) -> bool:
+    return at > 0 and tokens[at - 1] in ("/", "**/")
+
+
+def _same(a: str, b: str) -> bool:
+    if _ANY in (a, b):
+        return "/" not in (a, b)
+    return a == b

@@ -21,7 +21,7 @@ from tools.shell_ops.bash_kill import BashKillTool
 from tools.shell_ops.bash_list import BashListTool
 from tools.shell_ops.bash_output import BashOutputTool
 from tools.shell_ops.powershell import PowershellTool, find_powershell
-from tools.web_ops.providers import SearchProvider
+from tools.web_ops.search_services import SearchProvider
 from tools.web_ops.web_fetch import WebFetchTool
 from tools.web_ops.web_search import WebSearchTool
 

@@ -1,11 +1,14 @@
 """The contract every tool fulfils, and the names tool authors import.
 
 A tool declares what it does to the world; it never asks for permission and never learns who judged it.
+
+What a call touches, as tools declare it. Nothing is resolved or judged here.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, Literal, TypeGuard
 
 from pydantic import BaseModel
 
@@ -25,10 +28,19 @@ from tools.context import (
     ToolContext,
 )
 from tools.description import ToolDescription, ToolExample
-from tools.kinds import ToolErrorType, ToolKind, ToolRiskLevel
-from tools.result import DiffResult, FileEffect, InterruptedCall, Preview, Reconciliation, ToolResult, failure
+from tools.result import (
+    DiffResult,
+    FileEffect,
+    InterruptedCall,
+    Preview,
+    Reconciliation,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 from tools.schema import declared_parameters
-from tools.targets import CommandTarget, HostTarget, PathTarget, Target
 
 __all__ = [
     "BaseTool",
@@ -64,6 +76,34 @@ __all__ = [
     "failure",
     "is_tool",
 ]
+
+
+@dataclass(frozen=True)
+class PathTarget:
+    """A file or folder, as the arguments spell it."""
+
+    text: str
+    access: Literal["read", "write"] = "read"
+
+
+@dataclass(frozen=True)
+class HostTarget:
+    """A network host, with its port where it is not the usual one."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class CommandTarget:
+    """A shell command."""
+
+    text: str
+    working_directory: str = ""
+    is_bash: bool = True
+    """Written for bash; anything else cannot be read."""
+
+
+Target = PathTarget | HostTarget | CommandTarget
 
 
 class NoArguments(BaseModel):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tools.kinds import ToolErrorType
 from tools.paths import PathRefused, ResolvedPath, resolve
+from tools.result import ToolErrorType
 from tools.sandbox.sandbox import Sandbox
 
 __all__ = [

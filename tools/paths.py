@@ -2,11 +2,14 @@
 
 A path is resolved step by step as the file system says, and the resolved path is then opened through directory
 descriptors without following anything more. Whether a path may be touched is not decided here.
+
+Where the programs of the machine are that the agent itself starts. Never in the folder that is worked in.
 """
 
 import errno
 import os
 import re
+import shutil
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.kinds import ToolErrorType
-from tools.result import ToolResult, failure
+from tools.result import ToolErrorType, ToolResult, failure
 
 __all__ = [
     "PathRefused",
     "ResolvedPath",
     "contains",
     "destination",
+    "find_program",
     "holder",
     "open_directory",
     "open_regular",
@@ -269,3 +272,13 @@ def _is_same(folder: Path, wanted: os.stat_result) -> bool:
     except OSError:
         return False
     return os.path.samestat(found, wanted)
+
+
+def find_program(name: str, path: str | None = None) -> str | None:
+    """The first of this name on PATH, or on another such list; None where there is none.
+
+    Entries that mean a folder relative to wherever one stands are passed over: what lies in a repository
+    must not be what the agent runs.
+    """
+    entries = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
+    return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, entries)))

@@ -1,11 +1,28 @@
-"""Regular expressions that cannot run away: neither when they are compiled nor in a search. Knows no files."""
+"""Regular expressions that cannot run away: neither when they are compiled nor in a search. Knows no files.
+
+File name patterns: `**`, `*`, `?`, sets and braces, matched against relative paths. Knows no file system.
+
+A set also stands for itself: routers of web pages name folders `[id]`, and models write such names as they are.
+"""
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import regex
 
-__all__ = ["BadPattern", "Compiled", "compiled", "spans"]
+__all__ = [
+    "Anchored",
+    "BadGlob",
+    "BadPattern",
+    "Compiled",
+    "GlobPattern",
+    "anchored",
+    "compiled",
+    "entered",
+    "literal_start",
+    "spans",
+]
 
 _SECONDS = 2.0
 _MAX_STEPS = 200_000
@@ -66,3 +83,161 @@ def _steps(pattern: str) -> int:
         else:
             levels[-1] = before + newest, 1
     return sum(map(sum, levels))
+
+
+_MAX_ALTERNATIVES = 256
+_WILD = re.compile(r"[*?\[{]")
+_EVERYTHING = frozenset(("**", "**/*", "**/**"))
+
+
+class BadGlob(ValueError):
+    """The pattern cannot be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """A pattern and the folder it starts in."""
+
+    folder: str
+    pattern: str
+
+
+class GlobPattern:
+    """One pattern, its braces expanded; without a slash it matches names at any depth.
+
+    Raises:
+        BadGlob: it is empty, climbs with `..`, or has too many alternatives.
+    """
+
+    def __init__(self, text: str) -> None:
+        if not text.strip():
+            raise BadGlob("The pattern is empty; write one such as **/*.py.")
+        alternatives = [_relative(one) for one in _expanded(text)]
+        self._patterns = [re.compile(_as_regex(one), re.DOTALL) for one in alternatives]
+        # What is wanted at any depth is told by the name alone.
+        deep = [one.removeprefix("**/") for one in alternatives if one.startswith("**/")]
+        is_anywhere = len(deep) == len(alternatives) and not any("/" in one or "**" in one for one in deep)
+        self._anywhere = re.compile("|".join(map(_part, deep)), re.DOTALL) if is_anywhere else None
+        self._is_everything = not _EVERYTHING.isdisjoint(alternatives)
+        parts = {part for one in alternatives for part in one.split("/") if part}
+        self._literal = {_unescaped(part) for part in parts if not _WILD.search(part)}
+        self._dotted = [re.compile(_part(part), re.DOTALL) for part in parts if part.startswith(".")]
+
+    def matches(self, path: str) -> bool:
+        """Whether a path relative to the folder of the search matches as a whole."""
+        return any(one.fullmatch(path) for one in self._patterns)
+
+    def among(self, prefix: str, names: list[str]) -> list[str]:
+        """Of the names in a folder, given by its relative path with a slash at its end, those that match."""
+        if self._is_everything:
+            return names
+        if self._anywhere is not None:
+            fits = self._anywhere.fullmatch
+            return [name for name in names if fits(name)]
+        return [name for name in names if self.matches(prefix + name)]
+
+    def names(self, entry: str) -> bool:
+        """Whether a part of the pattern is this very name, or speaks of dot files and matches it."""
+        return entry in self._literal or any(one.fullmatch(entry) for one in self._dotted)
+
+
+def anchored(folder: str, pattern: str) -> Anchored:
+    """Move what an absolute, `~` or `..` pattern says about the place from the pattern to the folder."""
+    if not pattern.startswith(("/", "~", "../")):
+        return Anchored(folder, pattern)
+    parts = pattern.split("/")
+    wild = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
+    start = "/".join(parts[:wild]) or "/"
+    base = f"{folder.rstrip('/')}/{start}" if pattern.startswith("../") and folder != "." else start
+    return Anchored(base, "./" + "/".join(parts[wild:]))
+
+
+def literal_start(pattern: str) -> str:
+    """The folders a pattern names before its first wild part; the whole of a pattern without any."""
+    parts = pattern.split("/")
+    wild = next((at for at, part in enumerate(parts) if _WILD.search(part) or "\\" in part), len(parts))
+    return "/".join(parts[:wild])
+
+
+def entered(place: Anchored) -> Anchored:
+    """The same search begun in the folder that the pattern names before its first wild part or its last."""
+    named = literal_start(place.pattern.rpartition("/")[0])
+    rest = place.pattern[len(named) :].removeprefix("/") or "**"
+    return Anchored(f"{place.folder.rstrip('/')}/{named}", f"./{rest}") if named not in ("", ".") else place
+
+
+def _relative(text: str) -> str:
+    here = text.startswith("./")
+    while text.startswith("./"):
+        text = text[2:]
+    if ".." in text.split("/"):
+        raise BadGlob(f"{text!r} climbs with '..'; name the folder to start in as path.")
+    text = re.sub("//+", "/", text.lstrip("/")) + ("**" if text.endswith("/") else "")
+    return text if here or "/" in text else f"**/{text}"
+
+
+def _expanded(text: str) -> list[str]:
+    done: list[str] = []
+    pending = [text]
+    while pending:
+        one = pending.pop(0)
+        span = _innermost_brace(one)
+        if span is None:
+            done.append(one)
+        else:
+            start, end = span
+            pending += [one[:start] + choice + one[end + 1 :] for choice in one[start + 1 : end].split(",")]
+        if len(done) + len(pending) > _MAX_ALTERNATIVES:
+            raise BadGlob(f"{text!r} has more than {_MAX_ALTERNATIVES} alternatives; ask for fewer at a time.")
+    return done
+
+
+def _innermost_brace(text: str) -> tuple[int, int] | None:
+    # A brace without a comma is a plain character, as in the shell.
+    found = re.search(r"(?<!\\)\{([^{}]*,[^{}]*)\}", text)
+    return (found.start(), found.end() - 1) if found else None
+
+
+def _as_regex(text: str) -> str:
+    pieces: list[str] = []
+    parts = text.split("/")
+    for at, part in enumerate(parts):
+        is_last = at == len(parts) - 1
+        if part == "**":
+            pieces.append(".+" if is_last else "(?:[^/]+/)*")
+        else:
+            pieces.append(_part(part) + ("" if is_last else "/"))
+    return "".join(pieces)
+
+
+def _part(text: str) -> str:
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        found = re.compile(r"\\(.)|\*+|\?|\[([!^]?)(\]?[^\]]*)\]", re.DOTALL).match(text, at)
+        pieces.append(_piece(found) if found else re.escape(text[at]))
+        at = found.end() if found else at + 1
+    return "".join(pieces)
+
+
+def _piece(found: re.Match[str]) -> str:
+    whole = found.group()
+    if whole.startswith("\\"):
+        return re.escape(found[1])
+    if whole.startswith("["):
+        return _set(whole, negated=bool(found[2]), members=found[3])
+    return "[^/]*" if whole.startswith("*") else "[^/]"
+
+
+def _set(whole: str, *, negated: bool, members: str) -> str:
+    inside = re.sub(r"([\\\[\]^&~|])", r"\\\1", members)
+    text = f"(?!/)[{'^' if negated else ''}{inside}]"
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise BadGlob(f"{whole!r} is no valid set of characters: {error}.") from error
+    return f"(?:{text}|{re.escape(whole)})"
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)

@@ -1,22 +1,28 @@
-"""Executing one validated call: the context where it is declared, the time limit, and bugs as error results."""
+"""Executing one validated call: the context where it is declared, the time limit, and bugs as error results.
+
+The one way from asynchronous code to blocking work. Cancelling waits for the work: nothing goes on unseen.
+
+Results cut to what a model can take in: head, tail, the size, and how to read the rest.
+
+A tool of others as it answered about one call: it is asked once, and judged by what it said.
+"""
 
 import asyncio
 import inspect
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from tools.aside import Aside
-from tools.asking import Unanswered, asked, said
-from tools.base import BaseTool
-from tools.coercion import BadArguments, as_keywords, parse_arguments
-from tools.context import ToolContext
-from tools.finding import renamed_arguments
-from tools.kinds import ToolErrorType
-from tools.result import FileEffect, Preview, ToolResult, failure
+from tools.base import BaseTool, Target
+from tools.context import BlobStore, ToolContext
+from tools.registry import renamed_arguments
+from tools.result import FileEffect, Preview, ToolErrorType, ToolResult, failure
+from tools.schema import BadArguments, as_keywords, parse_arguments
+from tools.third_party import Aside, Unanswered, asked, said
 
-__all__ = ["execute", "foresee", "parsed", "preview"]
+__all__ = ["Foretold", "execute", "foresee", "head_and_tail", "in_thread", "keep", "parsed", "preview", "shape"]
 
 _log = logging.getLogger(__name__)
 
@@ -131,3 +137,129 @@ def _required(result: object) -> ToolResult:
 
 def _declares(keyword: str, function: Any) -> bool:
     return keyword in inspect.signature(function).parameters
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def in_thread(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run short blocking work in a thread.
+
+    A thread cannot be stopped. So a cancellation is held back until the work has ended: once CancelledError is out,
+    no write of this call can still happen.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as stop:
+            cancelled = stop
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # looked at, so that it is not reported as forgotten
+        raise cancelled
+    return task.result()
+
+
+def keep(data: bytes, blobs: BlobStore | None) -> str | None:
+    """The reference under which the data can be read later; None when it cannot be stored, which fails no call."""
+    if blobs is None:
+        return None
+    try:
+        return blobs.put(data)
+    except OSError:
+        _log.warning("an output of %d bytes could not be stored", len(data), exc_info=True)
+        return None
+
+
+def head_and_tail(text: str, limit: int, note: str) -> str:
+    """The beginning and the end of a text with a note between; whole lines where the text has lines."""
+    head = text[: limit * 2 // 3]
+    tail = text[len(text) - limit // 3 :]
+    head = head[: head.rfind("\n") + 1] or head
+    first_break = tail.find("\n") + 1
+    tail = tail[first_break:] if 0 < first_break < len(tail) else tail
+    return f"{head.rstrip(chr(10))}\n[… {note} …]\n{tail}"
+
+
+def shape(result: ToolResult, limit: int, blobs: BlobStore | None) -> ToolResult:
+    """The result with an output of bounded length; what is left out can be read through its reference."""
+    size = len(result.output)
+    if size <= limit:
+        return result
+    reference = keep(result.output.encode("utf-8", "replace"), blobs)
+    how = (
+        f'read the rest with read_file(file_path="{reference}", offset=..., limit=...)'
+        if reference
+        else "narrow the call"
+    )
+    lines = result.output.count("\n") + 1
+    note = f"left out here: the whole output has {size} characters in {lines} lines; {how}"
+    metadata = {**result.metadata, "truncated": True, "full_chars": size}
+    if reference:
+        metadata["blob"] = reference
+    return replace(result, output=head_and_tail(result.output, limit, note), metadata=metadata)
+
+
+class Foretold(BaseTool):
+    """What a tool says of these arguments, whatever arguments its methods are given then."""
+
+    def __init__(self, tool: BaseTool, arguments: Mapping[str, Any]) -> None:
+        """Ask all of it, which runs the tool's own code.
+
+        Raises:
+            BadArguments: they are unusable.
+        """
+        super().__init__(workspace=tool.workspace)
+        self.name, self.display_name = tool.name, tool.display_name
+        self.kind, self.in_plan_mode = tool.kind, tool.in_plan_mode
+        self.risk_level, self.risk_is_configured = tool.risk_level, tool.risk_is_configured
+        self.original_name, self.rule_name = tool.original_name, tool.rule_name
+        self.wants_answer, self.goes_on = tool.wants_answer, tool.goes_on
+        self.arguments = parsed(tool, arguments)
+        self._objection = tool.validate(self.arguments)
+        if self._objection is None or self._objection == "":
+            self._only_reads = bool(tool.is_read_only(self.arguments))
+            self._may_run_beside = bool(tool.is_concurrency_safe(self.arguments))
+            self._targets = _required_foretold(tool.targets(self.arguments))
+            self._signature = str(tool.signature(self.arguments))
+            self._rule = str(tool.suggest_rule(self.arguments))
+            self._display = str(tool.display_call(self.arguments))
+
+    def validate(self, args: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - it was asked about these
+        """Its objection; where it has one, it was asked nothing else."""
+        return None if self._objection is None else str(self._objection)
+
+    def is_read_only(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - it was asked about these
+        """See `BaseTool`."""
+        return self._only_reads
+
+    def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - it was asked about these
+        """See `BaseTool`."""
+        return self._may_run_beside
+
+    def targets(self, args: Mapping[str, Any]) -> list[Target]:  # noqa: ARG002 - it was asked about these
+        """See `BaseTool`."""
+        return self._targets
+
+    def signature(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - it was asked about these
+        """See `BaseTool`."""
+        return self._signature
+
+    def suggest_rule(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - it was asked about these
+        """See `BaseTool`."""
+        return self._rule
+
+    def display_call(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - it was asked about these
+        """See `BaseTool`."""
+        return self._display
+
+
+def _required_foretold(targets: list[Target]) -> list[Target]:
+    """The targets, if they are some: what is none would be passed over, and not judged."""
+    for target in targets:
+        if not isinstance(target, Target):
+            raise TypeError(f"targets cannot hold {type(target).__name__}")
+    return list(targets)

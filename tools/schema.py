@@ -1,11 +1,19 @@
-"""JSON schemas of argument models, as they are sent to a model."""
+"""JSON schemas of argument models, as they are sent to a model.
 
+Arguments as models write them, turned into what the schema asks for; then one error naming every wrong field.
+
+Nothing is turned that fits already, and nothing the schema does not ask for.
+"""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-__all__ = ["declared_parameters", "schema_of"]
+__all__ = ["BadArguments", "as_keywords", "coerce", "declared_parameters", "parse_arguments", "schema_of"]
 
 
 @lru_cache(maxsize=256)
@@ -39,3 +47,205 @@ def _child(key: str, value: Any) -> Any:
     if isinstance(value, list):
         return [_untitled(item) if isinstance(item, dict) else item for item in value]
     return value
+
+
+Schema = Mapping[str, Any]
+
+
+class BadArguments(Exception):
+    """The arguments do not hold the schema; the message names each field, what was got and what is expected."""
+
+
+def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> BaseModel:
+    """Coerce and validate.
+
+    Raises:
+        BadArguments: they are unusable.
+    """
+    schema = schema_of(model)
+    try:
+        coerced = coerce(dict(arguments), schema, schema.get("$defs", {}))
+        # Through JSON, because strictness there still takes text for paths, dates and enumerations.
+        written = json.dumps(coerced)
+    except RecursionError as error:
+        raise BadArguments(_sentence(["arguments: they are nested too deeply"])) from error
+    unknown = _unknown(model, coerced, schema)
+    try:
+        parsed = model.model_validate_json(written, strict=True)
+    except ValidationError as error:
+        problems = [_problem(dict(item), schema) for item in error.errors(include_url=False)]
+        raise BadArguments(_sentence([*problems, *unknown])) from error
+    if unknown:
+        raise BadArguments(_sentence(unknown))
+    return parsed
+
+
+def as_keywords(parsed: BaseModel) -> dict[str, Any]:
+    """The arguments for `execute`: every declared field, defaults filled in, nested models as they are."""
+    return {name: getattr(parsed, name) for name in type(parsed).model_fields} | dict(parsed.model_extra or {})
+
+
+def coerce(value: Any, schema: Schema, definitions: Mapping[str, Schema]) -> Any:
+    """The value in the form its schema asks for, at any depth; what cannot be turned stays as it is."""
+    schema = _dereferenced(schema, definitions)
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        return _coerce_choice(value, choices, definitions)
+    if parts := schema.get("allOf"):
+        return coerce(value, parts[0], definitions) if len(parts) == 1 else value
+    value = _coerce_type(value, schema.get("type"))
+    if isinstance(value, dict):
+        return _coerce_object(value, schema, definitions)
+    if isinstance(value, list) and isinstance(items := schema.get("items"), Mapping):
+        return [coerce(item, items, definitions) for item in value]
+    return value
+
+
+def _dereferenced(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    # A schema may be true or false: nothing is asked for then.
+    form: object = schema
+    if isinstance(form, Mapping) and isinstance(reference := form.get("$ref"), str):
+        form = definitions.get(reference.rsplit("/", 1)[-1])
+    return form if isinstance(form, Mapping) else {}
+
+
+def _coerce_choice(value: Any, choices: list[Schema], definitions: Mapping[str, Schema]) -> Any:
+    forms = [_dereferenced(choice, definitions) for choice in choices]
+    as_fitting = [coerce(value, form, definitions) for form in forms if _fits(value, form)]
+    if as_fitting:
+        # One that takes the value as it is goes before one for which it would be turned.
+        return value if value in as_fitting else as_fitting[0]
+    for form in forms:
+        turned = coerce(value, form, definitions)
+        if _fits(turned, form):
+            return turned
+    return value
+
+
+def _coerce_object(value: dict[str, Any], schema: Schema, definitions: Mapping[str, Schema]) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    required = schema.get("required", ())
+    others = schema.get("additionalProperties")
+    turned: dict[str, Any] = {}
+    for key, item in value.items():
+        form = properties.get(key)
+        if form is None:
+            turned[key] = coerce(item, others, definitions) if isinstance(others, Mapping) else item
+        elif item is not None or key in required:
+            turned[key] = coerce(item, form, definitions)
+    return turned
+
+
+def _coerce_type(value: Any, wanted: Any) -> Any:
+    if isinstance(value, float) and wanted == "integer" and value.is_integer():
+        return int(value)
+    if not isinstance(value, str):
+        return value
+    match wanted:
+        case "boolean":
+            return {"true": True, "false": False}.get(value.strip().casefold(), value)
+        case "integer" | "number":
+            return _number(value, wanted)
+        case "array" | "object":
+            return _decoded(value, list if wanted == "array" else dict)
+        case _:
+            return value
+
+
+def _number(text: str, wanted: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if number - number != 0:  # infinite or not a number: JSON has neither
+        return text
+    if wanted == "integer":
+        return int(number) if number.is_integer() else text
+    return number
+
+
+def _decoded(text: str, wanted: type) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, wanted) else text
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    if "const" in schema or "enum" in schema:
+        return value in schema.get("enum", [schema.get("const")])
+    wanted = schema.get("type")
+    if not isinstance(wanted, str):
+        return False
+    if isinstance(value, bool):
+        return wanted == "boolean"
+    return isinstance(value, _TYPES.get(wanted, ()))
+
+
+def _unknown(model: type[BaseModel], arguments: Mapping[str, Any], schema: Schema) -> list[str]:
+    if model.model_config.get("extra") == "allow":
+        return []
+    known = {*schema.get("properties", {}), *model.model_fields}
+    return [_unknown_one(name, sorted(known)) for name in arguments if name not in known]
+
+
+def _unknown_one(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    hint = f", did you mean {near[0]}" if near else ""
+    return f"{name}: there is no such argument{hint} (known: {', '.join(known) or 'none'})"
+
+
+def _problem(error: dict[str, Any], schema: Schema) -> str:
+    place = ".".join(str(part) for part in error["loc"]) or "arguments"
+    if error["type"] == "missing":
+        return f"{place}: missing, expected {_expected(error, schema)}"
+    got = json.dumps(error["input"], ensure_ascii=False, default=str)
+    shown = got if len(got) <= 80 else f"{got[:80]}…"
+    got_what = f"{place}: got {shown} ({_type_name(error['input'])})"
+    if error["type"] == "value_error":
+        return f"{got_what}: {str(error['msg']).removeprefix('Value error, ')}"
+    return f"{got_what}, expected {_expected(error, schema)}"
+
+
+def _expected(error: dict[str, Any], schema: Schema) -> str:
+    form: Schema = schema
+    for part in error["loc"]:
+        form = _plain(form, schema.get("$defs", {}))
+        inner = form.get("items", {}) if isinstance(part, int) else form.get("properties", {}).get(part, {})
+        form = inner if isinstance(inner, Mapping) else {}
+    form = _plain(form, schema.get("$defs", {}))
+    if error["type"].endswith(("_type", "_parsing")) or error["type"] == "missing":
+        return str(form.get("type") or error["msg"])
+    return str(error["msg"]).removeprefix("Input should be ")
+
+
+def _plain(form: Schema, definitions: Schema) -> Schema:
+    """What the form says of a value that is given: of several, the first that is not null."""
+    form = _dereferenced(form, definitions)
+    several = (_dereferenced(one, definitions) for one in form.get("anyOf", ()))
+    return next((one for one in several if one.get("type") != "null"), form)
+
+
+def _type_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
+
+
+def _sentence(problems: list[str]) -> str:
+    return f"The arguments do not fit: {'; '.join(problems)}. Correct them and try again."

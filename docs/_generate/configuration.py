@@ -6,8 +6,8 @@ from typing import Any
 from docs._generate.markdown import code, note, table
 from graph_agent.config.explain import kind_in_words
 from graph_agent.config.keys import known_keys
-from graph_agent.config.layers import ENVIRONMENT, FLAGS
 from graph_agent.config.settings import Settings
+from graph_agent.config.sources import ENVIRONMENT, FLAGS
 
 __all__ = ["page"]
 

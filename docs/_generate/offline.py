@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 
 from docs._generate.markdown import code, note, table
-from graph_agent.model.offline_chinese import CHINESE
-from graph_agent.model.offline_english import ENGLISH
-from graph_agent.model.offline_grammar import parse_one
-from graph_agent.model.offline_plan import Call, dialogue
-from graph_agent.model.offline_shapes import SHAPES, Shape
+from graph_agent.model.offline.chinese import CHINESE
+from graph_agent.model.offline.commands import SHAPES, Shape
+from graph_agent.model.offline.english import ENGLISH
+from graph_agent.model.offline.grammar import parse_one
+from graph_agent.model.offline.plan import Call, dialogue
 
 __all__ = ["page"]
 
@@ -44,7 +44,7 @@ def page() -> str:
     sections = [line for shape in SHAPES for line in _section(shape)]
     return "\n".join(
         [
-            note("graph_agent/model/offline_english.py", "graph_agent/model/offline_chinese.py"),
+            note("graph_agent/model/offline/english.py", "graph_agent/model/offline/chinese.py"),
             "# The offline command language",
             "",
             *_INTRODUCTION,

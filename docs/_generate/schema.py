@@ -6,8 +6,8 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 
 from graph_agent.events import Event
-from graph_agent.events.live import LiveState
-from graph_agent.session.api import RestStatus
+from graph_agent.events.live_calls import LiveState
+from graph_agent.session.types import RestStatus
 
 __all__ = ["schema"]
 

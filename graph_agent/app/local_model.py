@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph_agent.config.change import set_value, unset_value
-from graph_agent.config.choice import Choice, choose_model
-from graph_agent.config.load import load_settings
-from graph_agent.config.local_model import local_label, local_obstacle
+from graph_agent.config.edit import set_value, unset_value
+from graph_agent.config.model_choice import Choice, choose_model, local_label, local_obstacle
+from graph_agent.config.sources import load_settings
 from graph_agent.errors import UsageError
-from graph_agent.model.local_file import Header, digest_of, read_header
-from graph_agent.model.local_known import KnownModel, known_by_size
+from graph_agent.model.local.gguf import Header, KnownModel, digest_of, known_by_size, read_header
 
 __all__ = ["LocalFile", "adopt", "examine_file", "give_up", "present_choice"]
 

@@ -16,14 +16,12 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import add_usage
 
 from graph_agent.errors import ConfigError, ModelError
-from graph_agent.model.arrival import DONE, Arrival
-from graph_agent.model.correcting import until_answered
-from graph_agent.model.failures import EmptyReply, Failure
-from graph_agent.model.noting import noted_messages
-from graph_agent.model.only import OnlyModel
-from graph_agent.model.openai import as_json
-from graph_agent.model.patience import Patience
-from graph_agent.model.prompt_form import Rendering, in_prompt_form
+from graph_agent.model.news import noted_messages
+from graph_agent.model.only_model import OnlyModel
+from graph_agent.model.openai.client import Patience, as_json
+from graph_agent.model.openai.errors import EmptyReply, Failure
+from graph_agent.model.openai.prompted_tools import Rendering, in_prompt_form, until_answered
+from graph_agent.model.openai.stream import DONE, Arrival
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 __all__ = ["MadeModel"]

@@ -1,5 +1,13 @@
-"""Tries a model out: is it reached, does it stream, does it call tools and read what they bring back."""
+"""Tries a model out: is it reached, does it stream, does it call tools and read what they bring back.
 
+Shows a model a small image, as a tool's result, and looks whether it tells what is on it.
+
+The picture that a model is tried with.
+"""
+
+import re
+import struct
+import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -8,23 +16,82 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from graph_agent.app.image_trial import show_square
-from graph_agent.app.models import OpenedModel, open_model
-from graph_agent.app.project import settings_at
-from graph_agent.app.windows import ModelWindows
-from graph_agent.config.choice import choose_model, shown_url
+from graph_agent.app.models import ModelWindows, OpenedModel, open_model
+from graph_agent.app.project_trust import settings_at
+from graph_agent.config.model_choice import choose_model, shown_url
 from graph_agent.config.paths import learned_file
-from graph_agent.config.profiles import with_model
-from graph_agent.config.settings import Settings
+from graph_agent.config.settings import ModelSettings, Settings
+from graph_agent.config.sources import with_model
 from graph_agent.errors import ModelError, UsageError
-from graph_agent.model.dialect import Dialect
-from graph_agent.model.learned import LearnedDialects
+from graph_agent.model.openai.capabilities import Dialect, LearnedDialects
+from graph_agent.model.openai.client import OpenAIModel, Surroundings
 from graph_agent.ports import Delta, ModelRequest
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["Finding", "Listed", "list_all", "settings_of", "try_model"]
+
+__all__ = ["Finding", "Listed", "Look", "list_all", "red_square", "settings_of", "show_square", "try_model"]
+
+
+def red_square(side: int = 32) -> bytes:
+    """A PNG of some hundred bytes; some models refuse images of a few pixels."""
+    rows = (b"\0" + b"\xff\0\0" * side) * side
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunks = (_chunk(b"IHDR", head), _chunk(b"IDAT", zlib.compress(rows)), _chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+_TOOL_IMAGE_TRIAL = {
+    "type": "function",
+    "function": {
+        "name": "read_file",
+        "description": "Reads a file; images are shown.",
+        "parameters": {"type": "object", "properties": {"file_path": {"type": "string"}}},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What came of it."""
+
+    ok: bool
+    detail: str
+    is_blind: bool = False
+    """The endpoint refused the image, or the answer knows nothing of it; an error of another kind says neither."""
+
+
+async def show_square(settings: ModelSettings, name: str) -> Look:
+    """Ask for the colour of a red square; what the endpoint refuses meanwhile is not remembered."""
+    said: list[Delta] = []
+    model = OpenAIModel(settings, name, Surroundings(image=lambda _: red_square()))
+    try:
+        reply = await model.reply(ModelRequest(_conversation(), (_TOOL_IMAGE_TRIAL,)), said.append)
+    except ModelError as failure:
+        return Look(ok=False, detail=str(failure))
+    finally:
+        await model.close()
+    if any(delta.kind == "note" and "images" in delta.text for delta in said):
+        return Look(ok=False, detail="the endpoint refuses them", is_blind=True)
+    if re.search(r"\bred\b|红|紅", reply.text.lower()):
+        return Look(ok=True, detail="it tells the colour of one")
+    return Look(ok=False, detail="it does not tell the colour of one", is_blind=True)
+
+
+def _conversation() -> list["BaseMessage"]:
+    call = {"name": "read_file", "args": {"file_path": "square.png"}, "id": "call_1"}
+    image = {"blob": "square", "media_type": "image/png"}
+    return [
+        HumanMessage("Read square.png, then answer with the one word that names its colour."),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("An image.", tool_call_id="call_1", name="read_file", additional_kwargs={"images": [image]}),
+    ]
+
 
 _SECRET = "violet-4711"  # noqa: S105 - a word that only the tool's result holds
 _TOOL = {
@@ -87,7 +154,7 @@ async def list_all(settings: Settings) -> Listed:
     profiles = tuple(settings.models)
     if not settings.model.is_configured:
         return Listed(profiles, (), "no endpoint is configured")
-    from graph_agent.model.names import list_models  # noqa: PLC0415 - loads what speaks to endpoints
+    from graph_agent.model.openai.client import list_models  # noqa: PLC0415 - loads what speaks to endpoints
 
     try:
         return Listed(profiles, await list_models(settings))

@@ -1,26 +1,46 @@
-"""Opens the model that the settings name, and notes with the thread when another one is chosen."""
+"""Opens the model that the settings name, and notes with the thread when another one is chosen.
+
+The window of the model in use: what is set, else what its endpoint tells, else what is known of it.
+
+The endpoint is asked once for each model, and only when a conversation has grown so long that it matters.
+
+What the settings say about spending: prices to count with, and budgets to keep.
+"""
 
 import asyncio
 import contextlib
 import importlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
+from urllib.parse import urlsplit
 
-from graph_agent.config.choice import choose_model, shown_url
-from graph_agent.config.model_settings import ModelSettings
+from graph_agent.config.model_choice import OFFLINE_LABEL, choose_model, local_label, shown_url
 from graph_agent.config.paths import blob_dir
-from graph_agent.config.profiles import with_model
-from graph_agent.config.settings import Settings
-from graph_agent.errors import ModelError, StorageError
+from graph_agent.config.settings import OPENAI_BASE_URL, ModelSettings, Settings
+from graph_agent.config.sources import model_named, with_model
+from graph_agent.errors import ModelError, StorageError, UsageError
+from graph_agent.model.openai.context_windows import known_window, window_in
 from graph_agent.ports import ChatModel, Models
-from graph_agent.store.blobs import FileBlobs
-from graph_agent.store.threads import ThreadTable
-from tools.prompt_text import as_prompt_text
+from graph_agent.ports.model import Window
+from graph_agent.ports.usage import Budget, Meter, Rate
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.threads import ThreadTable
+from tools.description import as_prompt_text
 
-__all__ = ["NotedModels", "OpenedModel", "as_chosen", "note_model", "open_model"]
+__all__ = [
+    "ModelWindows",
+    "NotedModels",
+    "OpenedModel",
+    "as_chosen",
+    "budget_of",
+    "meter_of",
+    "note_model",
+    "open_model",
+    "require_price",
+]
 
 
 class OpenedModel(ChatModel, Models, Protocol):
@@ -47,8 +67,8 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
     """
     choice = choose_model(settings)
     if choice.kind == "offline":
-        await _load("graph_agent.model.offline")
-        from graph_agent.model.offline import OfflineModel  # noqa: PLC0415 - no model waits for the others
+        await _load("graph_agent.model.offline.model")
+        from graph_agent.model.offline.model import OfflineModel  # noqa: PLC0415 - no model waits for the others
 
         return OfflineModel(choice.obstacle)
     if settings.model.factory is not None:
@@ -58,10 +78,10 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
             settings.model.factory, tool_protocol=settings.model.tool_protocol, rendered=as_prompt_text
         )
     if choice.kind == "local":
-        await _load("graph_agent.model.local")
+        await _load("graph_agent.model.local.model")
         return _local(settings.model)
-    await _load("graph_agent.model.endpoint")
-    from graph_agent.model.endpoint import EndpointModel  # noqa: PLC0415 - as above
+    await _load("graph_agent.model.openai.endpoint")
+    from graph_agent.model.openai.endpoint import EndpointModel  # noqa: PLC0415 - as above
 
     image = partial(_image, FileBlobs(blob_dir(settings.database)))
     tries = {} if most_tries is None else {"most_tries": most_tries}
@@ -90,8 +110,8 @@ def _image(blobs: FileBlobs, reference: str) -> bytes | None:
 
 
 def _local(model: ModelSettings) -> OpenedModel:
-    from graph_agent.model.local import LocalModel  # noqa: PLC0415 - as above
-    from graph_agent.model.local_runtime import LOCAL_CONTEXT, shared_runtime  # noqa: PLC0415 - as above
+    from graph_agent.model.local.model import LocalModel  # noqa: PLC0415 - as above
+    from graph_agent.model.local.runtime import LOCAL_CONTEXT, shared_runtime  # noqa: PLC0415 - as above
 
     assert model.local is not None  # noqa: S101 - it was chosen
     path, context = model.local.expanduser(), model.context_window or LOCAL_CONTEXT
@@ -144,3 +164,104 @@ def as_chosen(settings: Settings, asks: str) -> Settings | None:
     if not chosen.model.is_configured or shown_url(chosen.model.endpoint) != choice.get("endpoint"):
         return None
     return with_model(chosen, name) if name else chosen
+
+
+_MATTERS = 12_000
+"""A request of fewer tokens is not worth asking about; a model that takes less says so itself."""
+_ASK_SECONDS = 3.0
+
+
+@dataclass(slots=True)
+class ModelWindows:
+    """Called with the size of the next request, tells the window; see `WindowOf`."""
+
+    settings: Settings
+    models: Models
+    _told: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    """By address and name."""
+
+    async def __call__(self, tokens: int) -> Window:
+        """The window of the model that is asked next."""
+        if choose_model(self.settings).kind != "endpoint":
+            return Window(summarises=False)
+        name = self.models.name
+        model = self.settings.model if name is None else model_named(self.settings, name)
+        window = Window(reserve=model.context_reserve, compact_at=model.compact_at)
+        if model.context_window is not None:
+            return replace(window, tokens=model.context_window, source="set")
+        name = model.name or ""
+        told = await self._told_by_endpoint(model, name) if tokens > _MATTERS else None
+        if told is not None:
+            return replace(window, tokens=told, source="endpoint")
+        known = known_window(name)
+        return window if known is None else replace(window, tokens=known, source="table")
+
+    async def _told_by_endpoint(self, model: ModelSettings, name: str) -> int | None:
+        key = (model.endpoint, name)
+        # OpenAI's own list tells no sizes.
+        if key not in self._told and model.endpoint != OPENAI_BASE_URL:
+            self._told[key] = await _ask(model, name)
+        return self._told.get(key)
+
+
+async def _ask(model: ModelSettings, name: str) -> int | None:
+    from graph_agent.model.openai.client import listed_entries  # noqa: PLC0415 - offline mode must not wait for it
+
+    try:
+        async with asyncio.timeout(_ASK_SECONDS):
+            entries = await listed_entries(model)
+    except (ModelError, TimeoutError):
+        return None
+    return next((window_in(entry) for entry in entries if entry["id"] == name), None)
+
+
+_FREE = Rate(0, 0)
+"""What answers within this process costs nothing."""
+
+
+class _Labelled(Protocol):
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def name(self) -> str | None: ...
+
+
+def meter_of(settings: Settings) -> Meter:
+    """Counts with the prices of the settings."""
+    rates = {name: Rate(**price.model_dump()) for name, price in settings.prices.items()}
+    local = settings.model.local
+    here = [OFFLINE_LABEL] if local is None else [OFFLINE_LABEL, local_label(local)]
+    return Meter(rates | dict.fromkeys(here, _FREE), settings.currency)
+
+
+def budget_of(settings: Settings) -> Budget:
+    """What turns and threads may use."""
+    return Budget(settings.max_tokens, settings.max_cost, settings.max_thread_tokens, settings.max_thread_cost)
+
+
+def require_price(settings: Settings, model: _Labelled) -> None:
+    """Refuse a limit on costs that could not be kept; where no model is chosen yet, requests are what is refused.
+
+    Raises:
+        UsageError: costs are limited and the price of the model, or of one that stands in for it, is unknown.
+    """
+    if not budget_of(settings).limits_cost or model.name is None:
+        return
+    prices = meter_of(settings)
+    unknown = next((label for label in _asked(settings, model) if prices.price_of(label) is None), None)
+    if unknown is not None:
+        name = unknown.rpartition(" @ ")[0] or unknown
+        raise UsageError(
+            f"what {name} costs is not known, so --max-cost (max_cost, max_thread_cost) cannot be kept. Add its "
+            f"price to config.toml, per million tokens in {settings.currency}: "
+            f'[prices."{name}"] input = …, output = …; or leave the limit out, or limit tokens with --max-tokens'
+        )
+
+
+def _asked(settings: Settings, model: _Labelled) -> Iterator[str]:
+    """The labels of whoever may be asked: the model, and behind an endpoint's those to fall back on."""
+    yield model.label
+    for spare in settings.model.fallback if choose_model(settings).kind == "endpoint" else ():
+        one = model_named(settings, spare)
+        yield f"{one.name} @ {urlsplit(shown_url(one.endpoint)).netloc}"

@@ -1,25 +1,25 @@
 """Tool calls as durable records: their shape, their statuses, the one transition table, and how writes fold."""
 
-from graph_agent.calls.answers import fitting_answers
-from graph_agent.calls.digest import args_digest
-from graph_agent.calls.folding import (
-    DECIDED,
-    REPLACES,
-    SHORTENED,
-    WANTS_WHOLE,
-    in_place_of,
-    merge_messages,
-    merge_names,
-)
-from graph_agent.calls.mark import process_mark
 from graph_agent.calls.record import (
     CallKind,
     Risk,
     ToolCallInfo,
+    args_digest,
     completed_tool_calls,
     pending_tool_calls,
+    process_mark,
 )
-from graph_agent.calls.reducer import NEW_MESSAGE, merge_calls
+from graph_agent.calls.reducer import (
+    DECIDED,
+    NEW_MESSAGE,
+    REPLACES,
+    SHORTENED,
+    WANTS_WHOLE,
+    in_place_of,
+    merge_calls,
+    merge_messages,
+    merge_names,
+)
 from graph_agent.calls.status import (
     FINAL,
     INITIAL,
@@ -27,6 +27,7 @@ from graph_agent.calls.status import (
     TRANSITIONS,
     CallStatus,
     Transition,
+    fitting_answers,
     is_allowed,
     require_allowed,
 )

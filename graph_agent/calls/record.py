@@ -1,5 +1,14 @@
-"""The durable record of one tool call, as it stands in the graph state: JSON values only."""
+"""The durable record of one tool call, as it stands in the graph state: JSON values only.
 
+What an approval is bound to: a digest over exactly what was shown.
+
+The mark that the processes of one attempt of a call carry, so that a later life finds them wherever they are.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Literal, Required, TypedDict
 
 from graph_agent.calls.status import FINAL, CallStatus
@@ -8,8 +17,10 @@ __all__ = [
     "CallKind",
     "Risk",
     "ToolCallInfo",
+    "args_digest",
     "completed_tool_calls",
     "pending_tool_calls",
+    "process_mark",
 ]
 
 Risk = Literal["low", "medium", "high"]
@@ -87,3 +98,14 @@ def pending_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:
 def completed_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:
     """The calls that are final, in the model's order."""
     return [call for call in calls.values() if call["status"] in FINAL]
+
+
+def args_digest(call_id: str, tool_name: str, attempt: int, arguments: Mapping[str, Any]) -> str:
+    """SHA-256, in hex, over id, tool, attempt and arguments; independent of the order of the arguments' keys."""
+    shown = json.dumps([call_id, tool_name, attempt, arguments], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(shown.encode()).hexdigest()
+
+
+def process_mark(life: str, call_id: str, attempt: int) -> str:
+    """The same for whoever knows the journal row; of no other attempt, thread, database or machine."""
+    return sha256(f"{life}\0{call_id}\0{attempt}".encode("utf-8", "replace")).hexdigest()[:32]

@@ -1,11 +1,15 @@
 """The seven statuses of a tool call, and the changes between them that are allowed.
 
 This table is the only place that knows them: reducer, nodes, documentation and tests are derived from it.
+
+Which answers a question about a call may have: the one table that asking and applying both read.
 """
 
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, get_args
 
 from graph_agent.errors import ForbiddenTransition
+from graph_agent.events import AnswerKind
 
 __all__ = [
     "FINAL",
@@ -14,6 +18,7 @@ __all__ = [
     "TRANSITIONS",
     "CallStatus",
     "Transition",
+    "fitting_answers",
     "is_allowed",
     "require_allowed",
 ]
@@ -75,3 +80,17 @@ def require_allowed(call_id: str, source: CallStatus, target: CallStatus) -> Non
             f"call {call_id!r} cannot go from {source!r} to {target!r}; "
             f"allowed from there: {', '.join(allowed) or 'nothing, it is final'}"
         )
+
+
+_IN_WORDS: Final[tuple[AnswerKind, ...]] = ("answer", "reject")
+_BY_STATUS: Final[dict[str, tuple[AnswerKind, ...]]] = {
+    "awaiting_approval": ("approve", "edit", "reject"),
+    "interrupted": ("retry", "done", "cancel"),
+}
+
+
+def fitting_answers(call: Mapping[str, object]) -> tuple[AnswerKind, ...]:
+    """The kinds of answer a `ToolCallInfo` waits for; none where it waits for nothing."""
+    if call["status"] == "awaiting_approval" and call.get("wants_answer"):
+        return _IN_WORDS
+    return _BY_STATUS.get(str(call["status"]), ())

@@ -1,46 +1,105 @@
 """The command line: which commands there are, and what happens when none is named.
 
 Light on purpose: `--help` and `--version` load nothing but Typer; every command loads its own parts.
+
+The commands of a program by name, each made when somebody asks for it.
+
+Typer reads the whole signature of a command to make it; for all of them that takes longer than most commands run.
+Knows no command.
 """
 
+import inspect
 import os
 import sys
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Annotated, Any
 
 import typer
+from typer import Typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
-from graph_agent.cli import commands
-from graph_agent.cli.approvals import approvals_app
-from graph_agent.cli.boundary import guarded
-from graph_agent.cli.calls import calls_command
-from graph_agent.cli.compact import compact_command
-from graph_agent.cli.config import config_app
-from graph_agent.cli.demo import demo_command
-from graph_agent.cli.diff import diff_command
-from graph_agent.cli.doctor import doctor_command
-from graph_agent.cli.graph import graph_command
-from graph_agent.cli.history import history_command
-from graph_agent.cli.inspect import inspect_command
-from graph_agent.cli.late import LateCommands, LateGroup, single
-from graph_agent.cli.mcp import mcp_app
-from graph_agent.cli.memory import memory_app
-from graph_agent.cli.model import model_app
+from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumingCommand, write_examples
+from graph_agent.cli.commands import session
+from graph_agent.cli.commands.approvals import approvals_app, recover_command
+from graph_agent.cli.commands.config import config_app, mcp_app, memory_app, model_app
+from graph_agent.cli.commands.inspect import (
+    calls_command,
+    diff_command,
+    graph_command,
+    history_command,
+    inspect_command,
+)
+from graph_agent.cli.commands.policy import policy_app, tools_app
+from graph_agent.cli.commands.system import demo_command, doctor_command
+from graph_agent.cli.commands.threads import threads_app
+from graph_agent.cli.commands.time_travel import compact_command, fork_command, rewind_command
+from graph_agent.cli.errors import guarded
 from graph_agent.cli.options import DEBUG_HELP
-from graph_agent.cli.plain import ResumingCommand, write_examples
-from graph_agent.cli.policy import policy_app
-from graph_agent.cli.recover import recover_command
-from graph_agent.cli.starting import asked_for, tell_if_cut
-from graph_agent.cli.threads import threads_app
-from graph_agent.cli.tools import tools_app
-from graph_agent.cli.travel import fork_command, rewind_command
+from graph_agent.cli.startup import asked_for, tell_if_cut
 from graph_agent.cli.version import tell_version
 
-__all__ = ["app", "main"]
+__all__ = ["LateCommands", "LateGroup", "app", "main", "single"]
+
+
+def single(function: Any, kind: type[TyperCommand] = PlainCommand) -> Typer:
+    """A program of one command."""
+    program = Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    program.command(cls=kind)(function)
+    return program
+
+
+class LateCommands(MutableMapping[str, Any]):
+    """As far as a group of commands can tell, a dictionary of them."""
+
+    def __init__(self, programs: Mapping[str, Typer]) -> None:
+        self._programs = programs
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            made = get_command(self._programs[name])
+            made.name = name
+            self._made[name] = made
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._programs, **self._made})
+
+    def __len__(self) -> int:
+        return len({**self._programs, **self._made})
+
+    def outlines(self) -> dict[str, Any]:
+        """Each command with its name and what it is for, and nothing else."""
+        return {name: PlainCommand(name, help=_purpose(program)) for name, program in self._programs.items()}
+
+
+class LateGroup(PlainGroup):
+    """A group whose commands are `LateCommands`."""
+
+    commands: LateCommands
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands, of which none has to be made."""
+        PlainGroup(name=self.name, commands=self.commands.outlines()).format_commands(ctx, formatter)
+
+
+def _purpose(program: Typer) -> str:
+    if isinstance(program.info.help, str):
+        return program.info.help
+    return inspect.getdoc(program.registered_commands[0].callback) or ""
+
 
 _PROGRAMS = {
-    "chat": single(commands.chat),
-    "run": single(commands.run, ResumingCommand),
-    "resume": single(commands.resume),
+    "chat": single(session.chat),
+    "run": single(session.run, ResumingCommand),
+    "resume": single(session.resume),
     "inspect": single(inspect_command),
     "fork": single(fork_command),
     "rewind": single(rewind_command),
@@ -139,7 +198,7 @@ def root(
     if show_version:
         raise typer.Exit(tell_version())
     if install_completion is not None or show_completion is not None:
-        from graph_agent.cli.shells import install_script, show_script
+        from graph_agent.cli.completion import install_script, show_script
 
         if install_completion is not None:
             install_script(install_completion)
@@ -152,9 +211,7 @@ def root(
 
 def _complete(*, is_line: bool) -> None:
     """Print what may stand at the cursor of a shell; the first word is the program's own name."""
-    from graph_agent.cli.completing import offered, split_line
-    from graph_agent.cli.offers import values
-    from graph_agent.cli.shells import tell_offers
+    from graph_agent.cli.completion import offered, split_line, tell_offers, values
 
     words = split_line(sys.argv[1] if sys.argv[1:] else "") if is_line else sys.argv[1:]
     tell_offers(offered(typer.main.get_command(app), words[1:] or [""], values), is_line=is_line)
@@ -163,9 +220,9 @@ def _complete(*, is_line: bool) -> None:
 def _no_command(context: typer.Context) -> None:
     """On a terminal the chat, with text on stdin one run, else the usage."""
     if sys.stdin.isatty() and sys.stdout.isatty():
-        commands.chat_here()
+        session.chat_here()
     text = "" if sys.stdin.isatty() else sys.stdin.read()
     if text.strip():
-        commands.run_text(text)
+        session.run_text(text)
     typer.echo(context.get_help(), err=True)
     raise typer.Exit(2)

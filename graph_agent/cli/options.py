@@ -1,12 +1,120 @@
-"""Options that several commands share."""
+"""Options that several commands share.
 
+Examples of every command, as its help shows them: lines that can be typed as they stand.
+"""
+
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
-__all__ = ["DATABASE_HELP", "DEBUG_HELP", "AsJson", "Database"]
+from graph_agent.cli.exit_codes import MEANING
+
+__all__ = ["DATABASE_HELP", "DEBUG_HELP", "EXAMPLES", "AsJson", "Database", "examples_of", "exit_codes"]
 
 DEBUG_HELP = "Write tracebacks and all that is logged to the private log file."
 DATABASE_HELP = "The database; else GRAPH_AGENT_DB, else the one in the data folder."
 Database = Annotated[str | None, typer.Option("--db", metavar="FILE", help=DATABASE_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "": ("graph-agent", "echo 'what is in this folder?' | graph-agent", "graph-agent --install-completion"),
+    "chat": ("graph-agent chat", "graph-agent chat 'what does this project do?' --mode plan"),
+    "run": (
+        "graph-agent run 'make the tests pass' --mode acceptEdits --max-steps 50",
+        "graph-agent run - --output json < task.md",
+        "graph-agent run --resume shop --approve all",
+        "graph-agent run --resume shop --reject 1a2b3c4d --reason 'use git mv'",
+    ),
+    "resume": ("graph-agent resume", "graph-agent resume shop", "graph-agent resume 8a7f3c21"),
+    "demo": ("graph-agent demo", "graph-agent demo --yes"),
+    "inspect": (
+        "graph-agent inspect",
+        "graph-agent inspect shop --path messages.3.content",
+        "graph-agent inspect shop --watch --until at_rest --json",
+    ),
+    "fork": ("graph-agent fork 8a7f3c21", "graph-agent fork shop --as shop-2"),
+    "rewind": (
+        "graph-agent rewind 8a7f3c21 --dry-run",
+        "graph-agent rewind 8a7f3c21 --files-only --yes",
+        "graph-agent rewind shop --undo",
+    ),
+    "compact": ("graph-agent compact shop",),
+    "calls": ("graph-agent calls", "graph-agent calls shop --status interrupted --json"),
+    "recover": (
+        "graph-agent recover",
+        "graph-agent recover --retry 1a2b3c4d",
+        "graph-agent recover shop --done 1a2b3c4d --result 'it was deployed' --all cancel",
+    ),
+    "history": ("graph-agent history --last 10", "graph-agent history shop --json"),
+    "graph": ("graph-agent graph", "graph-agent graph shop", "graph-agent graph shop --output shop.svg"),
+    "diff": ("graph-agent diff 8a7f3c21 9b8e4d32", "graph-agent diff shop shop-2 --json"),
+    "doctor": ("graph-agent doctor", "graph-agent doctor --backup threads.db", "graph-agent doctor --repair"),
+    "threads list": ("graph-agent threads list", "graph-agent threads list --json"),
+    "threads show": ("graph-agent threads show shop", "graph-agent threads show shop --full"),
+    "threads diff": ("graph-agent threads diff", "graph-agent threads diff shop > shop.patch"),
+    "threads prune": ("graph-agent threads prune shop --keep 10", "graph-agent threads prune --older-than 30d"),
+    "threads search": ("graph-agent threads search 'line ends'",),
+    "threads rename": ("graph-agent threads rename shop 'The shop'",),
+    "threads delete": ("graph-agent threads delete shop", "graph-agent threads delete shop shop-2 --yes"),
+    "threads export": (
+        "graph-agent threads export shop --output shop.json",
+        "graph-agent threads export shop --output shop.html",
+        "graph-agent threads export shop --format md",
+    ),
+    "threads import": ("graph-agent threads import shop.json --as shop-2",),
+    "approvals list": (
+        "graph-agent approvals list",
+        "graph-agent approvals list --risk high --older-than 10m",
+    ),
+    "approvals approve": (
+        "graph-agent approvals approve 1a2b3c4d",
+        "graph-agent approvals approve 1a2b3c4d --always --scope project",
+    ),
+    "approvals reject": ("graph-agent approvals reject 1a2b3c4d --reason 'not on main'",),
+    "approvals edit": ("""graph-agent approvals edit 1a2b3c4d --arguments '{"command": "make test"}'""",),
+    "approvals answer": ("graph-agent approvals answer 1a2b3c4d 'the second one'",),
+    "policy list": ("graph-agent policy list",),
+    "policy revoke": ("graph-agent policy revoke 3",),
+    "policy check": ("""graph-agent policy check bash '{"command": "git push"}' --mode auto""",),
+    "policy test": ("graph-agent policy test cases.jsonl",),
+    "policy show": ("graph-agent policy show --mode acceptEdits",),
+    "tools list": ("graph-agent tools list", "graph-agent tools list --mode plan"),
+    "tools show": ("graph-agent tools show bash",),
+    "tools stats": ("graph-agent tools stats",),
+    "memory show": ("graph-agent memory show",),
+    "memory edit": ("graph-agent memory edit",),
+    "config show": ("graph-agent config show",),
+    "config path": ("graph-agent config path",),
+    "config set": (
+        "graph-agent config set mode acceptEdits",
+        """graph-agent config set policy.allow '["bash(git status*)"]'""",
+    ),
+    "config trust": ("graph-agent config trust", "graph-agent config trust --list"),
+    "config explain": ("graph-agent config explain model.name",),
+    "mcp list": ("graph-agent mcp list",),
+    "mcp add": (
+        "graph-agent mcp add notes -- notes-server --stdio",
+        "graph-agent mcp add docs --url https://mcp.example.com/mcp",
+        "graph-agent mcp add --from .mcp.json",
+    ),
+    "mcp remove": ("graph-agent mcp remove notes",),
+    "mcp trust": ("graph-agent mcp trust notes",),
+    "mcp test": ("graph-agent mcp test notes",),
+    "model local": ("graph-agent model local tiny.gguf", "graph-agent model local --off"),
+    "model list": ("graph-agent model list",),
+    "model use": ("graph-agent model use gpt-4.1-mini",),
+    "model show": ("graph-agent model show",),
+    "model test": ("graph-agent model test", "graph-agent model test fast --yes"),
+}
+"""By the words of the command after the program's name."""
+
+
+def examples_of(path: str) -> tuple[str, ...]:
+    """Those of a command, whatever the program before it is called; none where it has no such command."""
+    return EXAMPLES.get(path.partition(" ")[2], ())
+
+
+def exit_codes() -> str:
+    """Every exit code with what it says, as one sentence."""
+    return ", ".join(f"{code.value} {meaning}" for code, meaning in MEANING.items())

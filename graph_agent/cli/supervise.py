@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from graph_agent.cli.codes import Exit
-from graph_agent.cli.conversation import Conversation
+from graph_agent.cli.chat.conversation import Conversation
+from graph_agent.cli.exit_codes import Exit
 
 __all__ = ["Cut", "signals_caught", "supervised", "until_cut"]
 

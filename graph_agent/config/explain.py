@@ -4,15 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.config.choice import shown_address, shown_url
-from graph_agent.config.found import Found
-from graph_agent.config.keys import SECRET_KEYS, known_keys, meant_key
-from graph_agent.config.layers import ENVIRONMENT, FLAGS, Layer, config_file, read_layers
-from graph_agent.config.load import load_settings
+from graph_agent.config.keys import SECRET_KEYS, Found, known_keys, meant_key
+from graph_agent.config.model_choice import shown_address, shown_url
 from graph_agent.config.paths import database_path
 from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
-from graph_agent.config.tightening import ADDED, together
+from graph_agent.config.sources import (
+    ADDED,
+    ENVIRONMENT,
+    FLAGS,
+    Layer,
+    config_file,
+    load_settings,
+    read_layers,
+    together,
+)
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,13 +1,18 @@
-"""The names of the settings: which there are, which hold secrets, which one was meant."""
+"""The names of the settings: which there are, which hold secrets, which one was meant.
+
+A value with the place it was found at, and the keys of a config file. Reads nothing.
+"""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel
 
 from graph_agent.config.settings import Settings
 
-__all__ = ["SECRET_KEYS", "known_keys", "meant_key"]
+__all__ = ["SECRET_KEYS", "Found", "flattened", "known_keys", "meant_key"]
 
 SECRET_KEYS = ("model.api_key", "model.headers", "web_search.api_key")
 """Keys whose values are never shown."""
@@ -48,3 +53,21 @@ def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield from _keys(field.annotation, f"{prefix}{name}.")
         elif name not in _NOT_IN_FILES:
             yield f"{prefix}{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value and where it stood."""
+
+    value: Any
+    origin: str
+
+
+def flattened(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of a config file's tables."""
+    sections = {key.partition(".")[0] for key in known_keys() if "." in key}
+    for key, value in tables.items():
+        if key in sections and isinstance(value, dict):
+            yield from ((f"{key}.{inner}", item) for inner, item in value.items())
+        else:
+            yield key, value

@@ -1,20 +1,34 @@
-"""Where the agent keeps its own files. Standard library only: read-only commands use no more of the settings."""
+"""Where the agent keeps its own files. Standard library only: read-only commands use no more of the settings.
 
+Folders that are closed to everyone else from the moment they exist. Standard library only, as `paths`.
+
+Reading the user's own text files: only plain ones, because a pipe in their place would be waited for.
+
+Replaces a private text file of the agent in one step. Knows nothing of what stands in it.
+"""
+
+import fcntl
 import os
 import stat
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 __all__ = [
+    "alone",
     "blob_dir",
     "config_dir",
     "data_dir",
     "database_path",
     "learned_file",
     "lock_dir",
+    "make_private_folder",
     "memory_file",
     "odd_kind",
     "own_places",
+    "plain_text",
+    "replace_text",
 ]
 
 _NAME = "graph-agent"
@@ -93,3 +107,57 @@ def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:
     base = env.get(variable)
     root = Path(base) if base and Path(base).is_absolute() else Path(env.get("HOME") or Path.home()) / fallback
     return root / _NAME
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create the folder and what is missing above it, each 0700 whatever the umask; existing ones are left alone.
+
+    Their names survive a power failure.
+    """
+    if folder.is_dir():
+        return
+    make_private_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    parent = os.open(folder.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+
+
+def plain_text(path: Path, *, errors: str = "strict") -> str:
+    """The text of a file, without the mark that some editors begin it with.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file.
+        ValueError: it is not UTF-8, unless `errors` lets that pass.
+    """
+    if kind := odd_kind(path):
+        raise OSError(f"it is {kind}, not a file")
+    return path.read_text(encoding="utf-8", errors=errors).removeprefix("\ufeff")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Make the folder, private, and hold it: of two changes made at once none is to be lost."""
+    make_private_folder(folder)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put a private new file in the place of the old one; a kill leaves one or the other."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,25 +1,270 @@
-"""What can be set, as frozen values with their defaults. Knows no file, no environment and no flag."""
+"""What can be set, as frozen values with their defaults. Knows no file, no environment and no flag.
+
+How one model is reached and asked: table `[model]`, and each `[models.NAME]`. Values only.
+
+The hooks a user, or a trusted project, may set: commands that are run around calls. Runs none.
+
+Who is asked when the web is searched: table `[web_search]`. Values only.
+
+How a server of the Model Context Protocol is started or reached: table `[mcp_servers.NAME]`. Values only.
+"""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self, get_args
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
-
-from graph_agent.config.hook_settings import HookSettings
-from graph_agent.config.model_settings import OPENAI_BASE_URL, HeaderValue, ModelSettings, Price, Section
-from graph_agent.config.search_settings import SearchSettings
-from graph_agent.config.server_settings import McpServer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 __all__ = [
     "OPENAI_BASE_URL",
     "ExampledRule",
     "HeaderValue",
+    "Hook",
+    "HookSettings",
+    "HttpUrl",
     "McpServer",
     "Mode",
     "ModelSettings",
     "PolicySettings",
+    "Price",
+    "SearchSettings",
+    "Section",
     "Settings",
+    "is_http_url",
 ]
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+"""Where a key without a base URL belongs."""
+
+_DEAREST = 1e9
+"""Of a million tokens, in any currency: what a thread costs stays a number that JSON has."""
+
+
+def _http_url(value: str) -> str:
+    trimmed = value.strip().rstrip("/").removesuffix("/chat/completions")
+    if not is_http_url(trimmed):
+        raise ValueError(
+            "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1"
+        )
+    if "?" in trimmed or "#" in trimmed:
+        raise ValueError("should end with its path, e.g. /v1: requests have no place for what follows a ? or #")
+    return trimmed
+
+
+def is_http_url(text: str) -> bool:
+    """Whether it is an address with a host that can be asked over HTTP."""
+    try:
+        parts = urlsplit(text)
+        is_port_sound = parts.port != 0
+    except ValueError:
+        return False
+    has_blank = any(char.isspace() for char in text)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_port_sound and not has_blank
+
+
+def _header_value(secret: SecretStr) -> SecretStr:
+    value = secret.get_secret_value().strip()
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("should hold ASCII characters only, as it becomes part of a request header")
+    return SecretStr(value)
+
+
+def _model_name(value: str) -> str:
+    if not value.strip():
+        raise ValueError("should name a model; `graph-agent model list` lists those there are")
+    return value
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+"""An address of a server, without a blank at its end."""
+HeaderValue = Annotated[SecretStr, AfterValidator(_header_value)]
+"""A secret that is sent in a request header."""
+
+
+class Section(BaseModel):
+    """Settings that belong together: frozen, and with no field that is not known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_boolean_as_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        kinds = {field.annotation, *get_args(field.annotation)}
+        if isinstance(value, bool) and kinds & {int, float} and bool not in kinds:
+            raise ValueError("Input should be a number, not true or false")
+        return value
+
+
+class ModelSettings(Section):
+    """Table `[model]`."""
+
+    name: Annotated[str, AfterValidator(_model_name)] | None = None
+    """Model to ask for; without it, the only entry of the endpoint's model list."""
+    base_url: HttpUrl | None = None
+    """Address of an OpenAI-compatible endpoint, usually ending in /v1; without it, OpenAI's own."""
+    api_key: HeaderValue | None = None
+    """Key of the endpoint; local servers need none."""
+    headers: dict[str, HeaderValue] = {}
+    """Extra request headers; hidden like keys, because they often hold one."""
+    extra_body: dict[str, Any] = {}
+    """Extra fields of each request body."""
+    ca_file: Path | None = None
+    """Certificates to trust instead of the system's."""
+    stream: Literal["auto", "on", "off"] = "auto"
+    """Whether replies are streamed; auto stops streaming where the endpoint says that it cannot."""
+    tool_protocol: Literal["auto", "native", "prompt"] = "auto"
+    """How tools are offered: native as functions, prompt as text; auto turns to text where they are refused."""
+    send_reasoning: Literal["auto", "always", "never"] = "auto"
+    """Whether the thinking of earlier replies is sent back; auto sends it where the endpoint insists on it."""
+    images: Literal["auto", "on", "off"] = "auto"
+    """Whether images that were read are sent; auto sends them until the endpoint refuses them."""
+    fallback: tuple[str, ...] = ()
+    """Profiles or models to ask, in this order, while this one cannot be reached or is too busy."""
+    timeout_s: float = Field(default=300.0, gt=0)
+    """Longest wait for the next part of a reply; what only keeps the connection open is none."""
+    connect_timeout_s: float = Field(default=10.0, gt=0)
+    """Longest wait for a connection."""
+    context_window: int | None = Field(default=None, gt=0)
+    """Tokens the model takes in; without it, what the endpoint tells, else what is known of the model."""
+    context_reserve: int = Field(default=8_192, ge=0)
+    """Of these, tokens kept free for the reply; at most a quarter."""
+    compact_at: int = Field(default=80, ge=10, le=100)
+    """Percent of the rest that a conversation fills before it is made shorter."""
+    factory: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
+    """`package.module:function` of your own that makes a LangChain chat model; goes before an endpoint."""
+    local: Path | None = None
+    """A GGUF file: a small model that runs in this process (extra `local`); an endpoint goes before it."""
+    local_commands: bool = True
+    """Whether the offline command language answers first where a message is one of its commands."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is an endpoint to talk to: a base URL or a key."""
+        return self.base_url is not None or self.api_key is not None
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL that requests go to."""
+        return self.base_url or OPENAI_BASE_URL
+
+
+class Price(Section):
+    """A table `[prices."MODEL"]`: what a million tokens cost, in the currency of the setting `currency`."""
+
+    input: float = Field(ge=0, le=_DEAREST, allow_inf_nan=False)
+    """Of what the model reads."""
+    output: float = Field(ge=0, le=_DEAREST, allow_inf_nan=False)
+    """Of what it writes, its reasoning included."""
+    cached_input: float | None = Field(default=None, ge=0, le=_DEAREST, allow_inf_nan=False)
+    """Of what it reads out of the provider's cache; without it, as of anything it reads."""
+
+
+def _some_command(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError("should be a shell command")
+    return text
+
+
+class Hook(Section):
+    """A table `{command, matcher, timeout, on_failure}`."""
+
+    command: Annotated[str, AfterValidator(_some_command)]
+    """Run by /bin/sh in the workspace; gets one JSON object on its input."""
+    matcher: str = ""
+    """Names of tools, with `*`, separated by `|`: `bash|mcp__*`; for session_start of sources; empty for all."""
+    timeout: float = Field(default=60.0, gt=0, le=3600, allow_inf_nan=False)
+    """Seconds until it is ended, and counts as failed."""
+    on_failure: Literal["continue", "block"] = "continue"
+    """What a before_tool or user_prompt hook that fails otherwise than with exit code 2 does to call or message."""
+
+
+class HookSettings(Section):
+    """Table `[hooks]`: commands of the user's own, see docs/hooks.md."""
+
+    session_start: tuple[Hook, ...] = ()
+    """Commands run when a thread is opened; the model is told what they wrote to stdout with the next message."""
+    user_prompt: tuple[Hook, ...] = ()
+    """Commands run before each message is sent; exit code 2 keeps it back, stdout goes to the model behind it."""
+    before_tool: tuple[Hook, ...] = ()
+    """Commands run before each call, as tables `[[hooks.before_tool]]`; exit code 2 blocks the call."""
+    after_tool: tuple[Hook, ...] = ()
+    """Commands run after each call; with exit code 2 the model is told what they wrote to stderr."""
+    turn_end: tuple[Hook, ...] = ()
+    """Commands run when a turn has ended by itself or at a limit."""
+
+
+def _address(value: str) -> str:
+    trimmed = value.strip().rstrip("/")
+    if not is_http_url(trimmed) or "?" in trimmed or "#" in trimmed:
+        raise ValueError("should be an address that starts with http:// or https://, e.g. http://localhost:8080")
+    return trimmed
+
+
+class SearchSettings(Section):
+    """Without a provider there is no web search."""
+
+    provider: Literal["searxng", "brave", "tavily"] | None = None
+    """Who is asked: a SearXNG server at `url`, or the service of Brave or Tavily with a key."""
+    url: Annotated[str, AfterValidator(_address)] | None = None
+    """Address of the SearXNG server; of a service, in place of its own."""
+    api_key: HeaderValue | None = None
+    """Key of the service; else BRAVE_API_KEY or TAVILY_API_KEY of the environment."""
+
+
+def _address_server_settings(value: str) -> str:
+    if not is_http_url(value.strip()) or "#" in value:
+        raise ValueError(
+            "should be an address that starts with http:// or https://, e.g. http://localhost:8000/mcp"
+        )
+    return value.strip()
+
+
+class McpServer(Section):
+    """A table `[mcp_servers.NAME]`: a server of the Model Context Protocol, started or reached."""
+
+    command: str | None = Field(default=None, min_length=1)
+    """Program to start; it speaks the protocol on its input and output."""
+    args: tuple[str, ...] = ()
+    """Arguments of the program."""
+    env: dict[str, SecretStr] = Field(default={})
+    """Variables the program gets besides a minimal environment; `${NAME}` stands for one of the agent's own."""
+    url: Annotated[str, AfterValidator(_address_server_settings)] | None = None
+    """Address of a server that is running already (streamable HTTP)."""
+    headers: dict[str, HeaderValue] = Field(default={})
+    """Extra request headers; `${NAME}` stands for a variable of the agent's environment."""
+    timeout: float = Field(default=60.0, gt=0)
+    """Seconds a call may take."""
+    startup_timeout: float = Field(default=10.0, gt=0)
+    """Seconds the server may take until its tools are known."""
+    risk: Literal["low", "medium", "high"] | None = None
+    """Risk of its tools; without it at least medium, whatever the server says of itself."""
+    sandbox: bool = True
+    """Whether the program runs in the sandbox, where there is one."""
+    network: bool = False
+    """Whether it reaches the network from there."""
+    enabled: bool = True
+    """Whether it is used at all; false keeps its table without starting it."""
+    tools: tuple[str, ...] | None = None
+    """Names of its tools, as the server spells them, that are offered; without it all, `*` stands for any text."""
+    disabled_tools: tuple[str, ...] = ()
+    """Names of its tools that are not offered; `*` as above."""
+
+    @model_validator(mode="after")
+    def _one_way_to_reach_it(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("should have either a command or a url")
+        return self
+
 
 Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
 

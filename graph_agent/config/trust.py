@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graph_agent.config.paths import data_dir
-from graph_agent.config.plain import plain_text
-from graph_agent.config.writing import alone, replace_text
+from graph_agent.config.paths import alone, data_dir, plain_text, replace_text
 from graph_agent.errors import StorageError
 
 __all__ = ["FolderAnswer", "TrustFile", "trust_file"]

@@ -1,7 +1,8 @@
 """Frozen facts about a run, and the bus that carries them."""
 
 from graph_agent.events.bus import EventBus, Subscriber
-from graph_agent.events.facts import (
+from graph_agent.events.types import (
+    AnswerKind,
     CallAnswered,
     CallArrived,
     CallEnded,
@@ -11,8 +12,12 @@ from graph_agent.events.facts import (
     Compacted,
     Event,
     ModelReplied,
+    ProgressKind,
+    RestStatus,
     ServerChanged,
+    ServerStage,
     SessionOpened,
+    ShellEnd,
     ShellEnded,
     ShellKept,
     StepStarted,
@@ -23,7 +28,6 @@ from graph_agent.events.facts import (
     event_from_json,
     event_to_json,
 )
-from graph_agent.events.kinds import AnswerKind, ProgressKind, RestStatus, ServerStage, ShellEnd
 
 __all__ = [
     "AnswerKind",

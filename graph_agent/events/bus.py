@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from graph_agent.events.facts import Event
+from graph_agent.events.types import Event
 
 __all__ = ["EventBus", "Subscriber"]
 

@@ -12,21 +12,20 @@ from langgraph.types import Command, Send, interrupt
 
 from graph_agent.events import EventBus
 from graph_agent.graph import edges
-from graph_agent.graph.approval import HumanApproval
-from graph_agent.graph.auto import Judge
+from graph_agent.graph.auto_mode import Judge
 from graph_agent.graph.compaction import Compaction
-from graph_agent.graph.execution import ToolExecution
-from graph_agent.graph.life import Here, Life, Step
+from graph_agent.graph.human_approval import HumanApproval
 from graph_agent.graph.observation import Observation
 from graph_agent.graph.reasoning import Reasoning
-from graph_agent.graph.routing import ToolRouting
+from graph_agent.graph.run_context import Here, Life, Step
 from graph_agent.graph.state import AgentState, CallTask
+from graph_agent.graph.tool_execution import ToolExecution
+from graph_agent.graph.tool_routing import ToolRouting
 from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Journal, Toolbox
-from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
-from graph_agent.ports.hooks import NO_HOOKS, Hooks
-from graph_agent.ports.meter import UNPRICED, Meter
-from graph_agent.ports.shells import NoShells, ShellNews
-from graph_agent.ports.window import WindowOf, assumed_window
+from graph_agent.ports.background import NoShells, ShellNews
+from graph_agent.ports.model import WindowOf, assumed_window
+from graph_agent.ports.toolbox import NO_HOOKS, NOTHING_EARLY, EarlyReads, Hooks
+from graph_agent.ports.usage import UNPRICED, Meter
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

@@ -1,16 +1,32 @@
-"""What makes a conversation valid for the next model request, and how a finished call is told to the model."""
+"""What makes a conversation valid for the next model request, and how a finished call is told to the model.
 
-from typing import TYPE_CHECKING
+Changes of call records, refused before they are written when the transition table has no such row.
+"""
 
-from graph_agent.calls import ToolCallInfo
+from typing import TYPE_CHECKING, Any, cast
+
+from graph_agent.calls import CallStatus, ToolCallInfo, require_allowed
 from graph_agent.errors import InvalidHistory
+from graph_agent.events import CallEnded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.messages import AnyMessage
 
-__all__ = ["PAUSED", "TYPED", "newest_calls", "printable", "require_valid", "tool_message_text", "words_of"]
+
+__all__ = [
+    "PAUSED",
+    "TYPED",
+    "change_of",
+    "ended_event",
+    "moved",
+    "newest_calls",
+    "printable",
+    "require_valid",
+    "tool_message_text",
+    "words_of",
+]
 
 TYPED = "typed"
 """Key in the `additional_kwargs` of a message of the user: how many of its characters are their own words.
@@ -113,3 +129,36 @@ def _cancelled_text(call: ToolCallInfo) -> str:
     told = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
     output = f"\nOutput until then:\n{call['result']}" if call["result"] else ""
     return f"{told} {happened}{output}"
+
+
+def moved(call: ToolCallInfo, status: CallStatus, **fields: Any) -> ToolCallInfo:
+    """The record after a change of status.
+
+    Raises:
+        ForbiddenTransition: the transition table has no such row.
+    """
+    require_allowed(call["call_id"], call["status"], status)
+    changed = {**call, "status": status, **fields}
+    return cast("ToolCallInfo", changed)
+
+
+def change_of(before: ToolCallInfo | None, after: ToolCallInfo) -> dict[str, Any]:
+    """What to write so that `before` becomes `after`: the whole record for a new one, else only what differs."""
+    if before is None:
+        return dict(after)
+    changed = {key: value for key, value in after.items() if key not in before or before[key] != value}  # type: ignore[literal-required]  # keys come from the record itself
+    return {**changed, "status": after["status"], "attempt": after.get("attempt", 1)}
+
+
+def ended_event(call: ToolCallInfo) -> CallEnded:
+    """The event that tells what became of a call."""
+    return CallEnded(
+        call_id=call["call_id"],
+        tool_name=call["tool_name"],
+        status=call["status"],
+        display=call.get("display", ""),
+        output=call["result"] or "",
+        error=call["error_msg"],
+        reason=call.get("reason", ""),
+        metadata=call.get("metadata", {}),
+    )

@@ -8,13 +8,11 @@ from langchain_core.messages import ToolMessage
 
 from graph_agent.calls import DECIDED, FINAL, ToolCallInfo
 from graph_agent.errors import InternalError
-from graph_agent.graph.budgets import steps_used_up
 from graph_agent.graph.history import newest_calls, tool_message_text
-from graph_agent.graph.kept_results import shown_by
-from graph_agent.graph.life import Here, Life, Step
-from graph_agent.graph.strikes import HELD_BACK, counted, exhausted
-from graph_agent.graph.usage import spent_by, spent_of_turn
-from graph_agent.ports.spending import summed
+from graph_agent.graph.limits import HELD_BACK, counted, exhausted, spent_by, spent_of_turn, steps_used_up
+from graph_agent.graph.run_context import Here, Life, Step
+from graph_agent.graph.tool_routing import shown_by
+from graph_agent.ports.usage import summed
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState

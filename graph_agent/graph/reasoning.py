@@ -1,6 +1,10 @@
 """The node that asks the model. It decides nothing else and has no effect but the request.
 
 Where the request would be too long, a step of this node makes the conversation shorter instead; the next one asks.
+
+What the model is told beside the conversation: which background shells ended since it last looked.
+
+The state keeps what was told, in one step with the reply to it: a kill in between tells it again, a rewind too.
 """
 
 import re
@@ -14,24 +18,64 @@ from langchain_core.messages import AIMessage, SystemMessage
 from graph_agent.calls import WANTS_WHOLE
 from graph_agent.errors import ContextOverflow
 from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
-from graph_agent.graph.auto import Judge, Judged
-from graph_agent.graph.budgets import drawn, passed
+from graph_agent.graph.auto_mode import Judge, Judged
 from graph_agent.graph.compaction import Compaction, Smaller, Weighed
 from graph_agent.graph.history import printable, require_valid
-from graph_agent.graph.life import Here, Life, Step, scope_of
-from graph_agent.graph.news import news_of
+from graph_agent.graph.limits import drawn, passed
+from graph_agent.graph.run_context import Here, Life, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
-from graph_agent.ports.early import NOTHING_EARLY, EarlyReads
-from graph_agent.ports.meter import UNPRICED, Meter
+from graph_agent.ports.background import NoShells, ShellNews
 from graph_agent.ports.model import UNMET
-from graph_agent.ports.purse import Used
-from graph_agent.ports.shells import NoShells, ShellNews
-from graph_agent.ports.spending import UNLIMITED, summed
+from graph_agent.ports.toolbox import NOTHING_EARLY, EarlyReads
+from graph_agent.ports.usage import UNLIMITED, UNPRICED, Meter, Used, summed
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
 
-__all__ = ["COMPACT_ONLY", "Reasoning"]
+
+__all__ = ["COMPACT_ONLY", "NOTHING_NEW", "News", "Reasoning", "news_of"]
+
+_MOST = 10
+_COMMAND_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is new for one request."""
+
+    lines: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+    @property
+    def update(self) -> dict[str, Any]:
+        """For the state, once the model has replied to it."""
+        return {"told_shells": list(self.told)} if self.told else {}
+
+
+NOTHING_NEW = News()
+
+
+async def news_of(shells: ShellNews, state: "AgentState", thread_id: str) -> News:
+    """What ended and was not told; behind a message of the model there is no place to tell it."""
+    messages = state["messages"]
+    if not messages or messages[-1].type not in ("human", "tool"):
+        return NOTHING_NEW
+    told = state.get("told_shells", ())
+    ended = {name: how for name, how in (await shells.ended(thread_id)).items() if name not in told}
+    return News(_lines(ended), tuple(ended)) if ended else NOTHING_NEW
+
+
+def _lines(ended: Mapping[str, str]) -> tuple[str, ...]:
+    newest = list(ended.items())[-_MOST:]
+    more = len(ended) - len(newest)
+    counted = [f"{more} more; bash_list names them"] if more else []
+    return tuple(map(printable, [*counted, *(f"{name}: {_cut(how)}" for name, how in newest)]))
+
+
+def _cut(how: str) -> str:
+    line = " ".join(how.split())
+    return line if len(line) <= _COMMAND_CHARS else f"{line[:_COMMAND_CHARS]}…"
+
 
 _USABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 COMPACT_ONLY = "compact_only"

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from graph_agent.errors import DamagedDatabase, StorageError, UsageError
-from graph_agent.inspect.database import ReadOnlyDatabase
+from graph_agent.inspect.connection import ReadOnlyDatabase
 from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, Column, Seal, Unfit, written
 
 __all__ = ["export_thread"]

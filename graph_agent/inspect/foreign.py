@@ -12,11 +12,10 @@ from typing import Any
 from uuid import UUID
 
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect.decode import Snapshot, decode_checkpoint
-from graph_agent.inspect.messages import is_message, role_of
-from graph_agent.inspect.planning import planned_nodes
+from graph_agent.inspect.checkpoint_values import Snapshot, decode_checkpoint, is_message, role_of
+from graph_agent.inspect.state import planned_nodes
 from graph_agent.ports import clock_time
-from graph_agent.ports.searchable import plain_text
+from graph_agent.ports.storage import plain_text
 
 __all__ = ["adopt"]
 

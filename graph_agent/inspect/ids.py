@@ -1,13 +1,16 @@
-"""From what a user typed to the one thread, checkpoint or call it means."""
+"""From what a user typed to the one thread, checkpoint or call it means.
+
+Ids a person may be about to type: the newest, and those that what was typed begins or ends.
+"""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from graph_agent.errors import UnknownId
-from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.pruned import pruned_answer
+from graph_agent.inspect.connection import ReadOnlyDatabase
+from graph_agent.inspect.history import pruned_answer
 
-__all__ = ["ALL_KINDS", "Kind", "Target", "resolve"]
+__all__ = ["ALL_KINDS", "Kind", "OfferedId", "Target", "read_offered_checkpoints", "resolve"]
 
 Kind = Literal["thread", "checkpoint", "call"]
 
@@ -147,3 +150,23 @@ def _ambiguous(text: str, found: list[Target]) -> str:
     listed = "\n".join(f"  {target.kind} {target}" for target in found[:_LISTED])
     more = f"\n  … and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     return f"{text!r} stands for {len(found)} ids; type more of the one you mean:\n{listed}{more}"
+
+
+class OfferedId(NamedTuple):
+    """An id and what it belongs to."""
+
+    id: str
+    title: str
+    """Of the thread."""
+
+
+def read_offered_checkpoints(database: ReadOnlyDatabase, typed: str, most: int) -> list[OfferedId]:
+    """Checkpoints whose ids begin or end with what was typed, newest first; of all threads."""
+    titles = dict(database.rows("SELECT thread_id, title FROM threads"))
+    rows = database.rows(
+        """SELECT checkpoint_id, min(thread_id) FROM checkpoints WHERE checkpoint_ns = ''
+        AND (substr(checkpoint_id, 1, :n) = :typed OR substr(checkpoint_id, -:n) = :typed OR :n = 0)
+        GROUP BY checkpoint_id ORDER BY checkpoint_id DESC LIMIT :most""",
+        {"typed": typed, "n": len(typed), "most": most},
+    )
+    return [OfferedId(identifier, str(titles.get(thread_id) or thread_id)) for identifier, thread_id in rows]

@@ -1,8 +1,13 @@
 """The one door to a database for those who only look: threads, calls, approvals, states, transcripts, ids.
 
 Plain and synchronous, standard library and a msgpack decoder only. Shares only the file format with the graph.
+
+The folders a thread may work in beside its workspace, as the database tells them.
+
+What was allowed "always", as the database tells it.
 """
 
+import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,37 +15,76 @@ from types import TracebackType
 from typing import Any, Self
 
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.inspect.agreement import disagreements, stored_threads
-from graph_agent.inspect.attempts import read_attempts, read_done
-from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.effective import CallView, StandingAnswer, ThreadStatus, thread_status
-from graph_agent.inspect.export import export_thread
-from graph_agent.inspect.foreign import adopt
-from graph_agent.inspect.grants import read_grants
-from graph_agent.inspect.history import HistoryEntry, read_history
-from graph_agent.inspect.ids import ALL_KINDS, Kind, Target, resolve
-from graph_agent.inspect.ledger import (
+from graph_agent.inspect.calls import (
     OPEN,
+    CallView,
+    RunningShell,
+    StandingAnswer,
+    ThreadStatus,
     approval_answer,
     evidence_of,
+    read_attempts,
     read_calls,
+    read_done,
+    read_shells,
     shared_call_ids,
     stream_calls,
+    thread_status,
     view_of,
 )
-from graph_agent.inspect.lives import read_lives
-from graph_agent.inspect.offered import OfferedId, read_offered_checkpoints
-from graph_agent.inspect.roots import read_roots
+from graph_agent.inspect.connection import ReadOnlyDatabase, read_lives
+from graph_agent.inspect.consistency import disagreements, stored_threads
+from graph_agent.inspect.export import export_thread
+from graph_agent.inspect.foreign import adopt
+from graph_agent.inspect.history import HistoryEntry, Visits, read_history, read_visits
+from graph_agent.inspect.ids import ALL_KINDS, Kind, OfferedId, Target, read_offered_checkpoints, resolve
 from graph_agent.inspect.search import Hit, read_hits
-from graph_agent.inspect.shells import RunningShell, read_shells
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
-from graph_agent.inspect.threads import FAMILY, ThreadSummary, most_urgent, owner_of, read_threads, with_sub_agents
-from graph_agent.inspect.transcript import Recent, TranscriptEntry, entries_of, read_recent, stream_conversation
-from graph_agent.inspect.visits import Visits, read_visits
+from graph_agent.inspect.threads import (
+    FAMILY,
+    Recent,
+    ThreadSummary,
+    TranscriptEntry,
+    entries_of,
+    most_urgent,
+    owner_of,
+    read_recent,
+    read_threads,
+    stream_conversation,
+    with_sub_agents,
+)
 from graph_agent.ports import Done, Grant, JournalRow
 
-__all__ = ["Inspection", "Reader"]
+__all__ = ["Inspection", "Reader", "read_grants", "read_roots"]
+
+_THERE_GRANTS = "SELECT count(*) FROM sqlite_schema WHERE name = 'grants'"
+_STANDING = """
+SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, place, id FROM grants
+WHERE revoked_at IS NULL ORDER BY id
+"""
+
+
+def read_grants(database: ReadOnlyDatabase) -> list[Grant]:
+    """Every grant that stands, oldest first; none in a file from before there were any."""
+    if database.rows(_THERE_GRANTS) == [(0,)]:
+        return []
+    return [
+        Grant(scope, tuple(str(rule["text"]) for rule in json.loads(rules)), *rest)
+        for scope, rules, *rest in database.rows(_STANDING)
+    ]
+
+
+_THERE = "SELECT count(*) FROM pragma_table_info('threads') WHERE name = 'add_dirs'"
+
+
+def read_roots(database: ReadOnlyDatabase, thread_id: str) -> tuple[str, ...]:
+    """As they were given, resolved; none in a file from before there were any."""
+    if database.rows(_THERE) == [(0,)]:
+        return ()
+    rows = database.rows("SELECT add_dirs FROM threads WHERE thread_id = ?", (thread_id,))
+    return tuple(str(path) for (text,) in rows for path in json.loads(text))
+
 
 _WITHIN = "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id"
 

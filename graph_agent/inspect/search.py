@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.ports.searchable import LONGEST_WORD, searchable
+from graph_agent.inspect.connection import ReadOnlyDatabase
+from graph_agent.ports.storage import LONGEST_WORD, searchable
 
 __all__ = ["Hit", "read_hits"]
 

@@ -1,17 +1,124 @@
-"""The state of one checkpoint as the engine would tell it: values, next nodes, tasks, interrupts, writes."""
+"""The state of one checkpoint as the engine would tell it: values, next nodes, tasks, interrupts, writes.
+
+What a checkpoint leads to: which nodes run next, once or once per packet sent to them.
+
+What differs between two states, place by place. Lists of things with ids are compared by id, not by position.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from xxhash import xxh3_128_hexdigest
 
 from graph_agent.errors import DamagedDatabase, UnknownId
-from graph_agent.inspect.channels import channel_values
-from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.decode import decode, decode_checkpoint, decode_metadata
-from graph_agent.inspect.planning import Planned, planned_tasks
+from graph_agent.inspect.checkpoint_values import channel_values, decode, decode_checkpoint, decode_metadata
+from graph_agent.inspect.connection import ReadOnlyDatabase
 
-__all__ = ["CheckpointState", "PendingWrite", "Task", "of_a_shape", "read_state"]
+__all__ = [
+    "Change",
+    "CheckpointState",
+    "PendingWrite",
+    "Planned",
+    "Task",
+    "differences",
+    "of_a_shape",
+    "planned_nodes",
+    "planned_tasks",
+    "read_state",
+]
+
+_BRANCH = "branch:to:"
+_JOIN = "join:"
+_START = "__start__"
+_TASKS = "__pregel_tasks"
+_PUSH, _PULL = "__pregel_push", "__pregel_pull"
+
+
+class Planned(NamedTuple):
+    """One run of a node to come."""
+
+    path: str
+    """Which run of the node it is, as writes name it."""
+    node: str
+    given: Any
+    """What a task that was sent a packet is given, or takes in as input; None of one that an edge has triggered."""
+    marks: tuple[str, ...]
+    """What tells it from the other tasks of the checkpoint in its id."""
+
+    def id_at(self, checkpoint_id: str, step: int) -> str:
+        """The id that the engine gives it, by which writes name it where they name no path.
+
+        Of a graph that is no subgraph; in a file of long ago it may be another. Empty where the checkpoint's id is
+        none of the engine's.
+        """
+        try:
+            place = UUID(checkpoint_id).bytes
+        except ValueError:
+            return ""
+        text = "".join((self.node, str(step), self.node, *self.marks))
+        return str(UUID(xxh3_128_hexdigest(place + text.encode())))
+
+
+def planned_nodes(checkpoint: Mapping[str, Any]) -> tuple[str, ...]:
+    """The nodes that a decoded checkpoint leads to, each once; what takes in a message is none."""
+    names = (task.node for task in planned_tasks(checkpoint) if not task.node.startswith("__"))
+    return tuple(dict.fromkeys(names))
+
+
+def planned_tasks(checkpoint: Mapping[str, Any]) -> list[Planned]:
+    """First those sent to, one by one, then the nodes an edge has triggered."""
+    values, versions = checkpoint.get("channel_values") or {}, checkpoint.get("channel_versions") or {}
+    seen = checkpoint.get("versions_seen") or {}
+    sent = [
+        Planned(f"~{_PUSH}, {number:010d}", *_sent_to(packet), (_PUSH, str(number)))
+        for number, packet in enumerate(values.get(_TASKS) or [])
+    ]
+    pulled = [
+        Planned(
+            f"~{_PULL}, {node}",
+            node,
+            values.get(_START) if node == _START else None,
+            (_PULL, *_triggers_of(node, versions)),
+        )
+        for node, channels in sorted(_triggered(values).items())
+        if any(versions.get(channel) != (seen.get(node) or {}).get(channel) for channel in channels)
+    ]
+    return sent + pulled
+
+
+def _triggered(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The channels that have something for a node, by its name."""
+    channels: dict[str, list[str]] = {}
+    for name, value in values.items():
+        if name.startswith((_BRANCH, _START)):
+            channels.setdefault(name.removeprefix(_BRANCH), []).append(name)
+        elif name.startswith(_JOIN) and _is_complete(name, value):
+            channels.setdefault(name.rpartition(":")[2], []).append(name)
+    return channels
+
+
+def _triggers_of(node: str, versions: Mapping[str, Any]) -> list[str]:
+    """Every channel that can trigger a node, in the order in which its id takes them in."""
+    joins = [name for name in versions if name.startswith(_JOIN) and name.rpartition(":")[2] == node]
+    return [node] if node == _START else sorted([f"{_BRANCH}{node}", *joins])
+
+
+def _is_complete(name: str, value: Any) -> bool:
+    """Whether a channel that waits for several nodes, `join:one+other:target`, has heard of all of them."""
+    awaited = name.rpartition(":")[0].removeprefix(_JOIN)
+    heard = value.get("value") if isinstance(value, dict) else None
+    return isinstance(heard, list) and len("+".join(map(str, heard))) == len(awaited)
+
+
+def _sent_to(packet: Any) -> tuple[str, Any]:
+    arguments = packet.get("value") if isinstance(packet, dict) else None
+    return (
+        (str(arguments[0]), arguments[1]) if isinstance(arguments, list) and len(arguments) > 1 else ("?", packet)
+    )
+
 
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 _INTERRUPT, _ERROR = "__interrupt__", "__error__"
@@ -180,3 +287,56 @@ def _task(planned: Planned, writes: tuple[PendingWrite, ...]) -> Task:
     if errors or interrupts:
         status = "failed" if errors else "interrupted"
     return Task(task_id, node, path, status, interrupts, errors[0] if errors else None, given)
+
+
+_IDS = ("id", "call_id")
+"""Fields by which an entry of a list is told from the others: messages have the first, calls the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One place that differs."""
+
+    path: str
+    """Dotted, as `inspect --path` takes it; entries of a list with ids are named by their id."""
+    op: Literal["added", "removed", "changed"]
+    old: Any
+    """None where it was added."""
+    new: Any
+    """None where it was removed."""
+
+
+def differences(old: Any, new: Any) -> list[Change]:
+    """Every place where two JSON values differ, in the order of the new one; what was removed comes last."""
+    return list(_compared(old, new, ""))
+
+
+def _compared(old: Any, new: Any, path: str) -> Iterator[Change]:
+    before, after = _by_name(old), _by_name(new)
+    if before is None or after is None or type(old) is not type(new):
+        # 1 and True are equal in Python, and two things in a state.
+        if type(old) is not type(new) or old != new:
+            yield Change(path, "changed", old, new)
+        return
+    for name, value in after.items():
+        place = f"{path}.{name}" if path else name
+        if name in before:
+            yield from _compared(before[name], value, place)
+        else:
+            yield Change(place, "added", None, value)
+    for name, value in before.items():
+        if name not in after:
+            yield Change(f"{path}.{name}" if path else name, "removed", value, None)
+
+
+def _by_name(value: Any) -> Mapping[str, Any] | None:
+    """The parts of a value by name; None for a value without parts."""
+    if isinstance(value, dict):
+        return value
+    if not isinstance(value, list):
+        return None
+    for field in _IDS:
+        names = [str(item[field]) for item in value if isinstance(item, dict) and item.get(field)]
+        if len(names) == len(value) == len(set(names)):
+            return dict(zip(names, value, strict=True))
+    return {str(position): item for position, item in enumerate(value)}

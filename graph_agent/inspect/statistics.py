@@ -7,7 +7,7 @@ from math import ceil
 from operator import itemgetter
 from typing import Any
 
-from graph_agent.inspect.database import ReadOnlyDatabase
+from graph_agent.inspect.connection import ReadOnlyDatabase
 
 __all__ = ["ToolStatistics", "read_statistics"]
 

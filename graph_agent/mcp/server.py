@@ -19,11 +19,10 @@ from mcp.types import CallToolResult, Tool
 
 from graph_agent.config.settings import McpServer
 from graph_agent.events import ServerStage
-from graph_agent.mcp.conversation import MOST_TOOLS, Conversation, Signals, opened_conversation
-from graph_agent.mcp.lenient import NoResult
+from graph_agent.mcp.client import MOST_TOOLS, Conversation, NoResult, Signals, opened_conversation
+from graph_agent.mcp.errors import NoAnswer, is_closed, way_out, why
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.reaching import CannotReach
-from graph_agent.mcp.telling import NoAnswer, is_closed, way_out, why
+from graph_agent.mcp.settings import CannotReach
 from tools.sandbox import Sandbox
 
 __all__ = ["RunningServer", "ServerFailed", "ServerState", "Surroundings"]

@@ -4,24 +4,29 @@ Beside them what several of these parts must count or name alike: tokens, budget
 """
 
 from graph_agent.ports.clock import Clock, SystemClock, clock_time
-from graph_agent.ports.grants import Always, Grant, Grants, GrantScope
-from graph_agent.ports.journal import Claim, Journal, JournalRow, RowStatus
 from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
 from graph_agent.ports.storage import (
+    Always,
     Answer,
     AnswerKind,
     Barrier,
     Blobs,
+    Claim,
     Decisions,
     FileStates,
+    Grant,
+    Grants,
+    GrantScope,
     Holder,
     Inbox,
+    Journal,
+    JournalRow,
     Question,
     QuestionKind,
+    RowStatus,
     ThreadLock,
 )
-from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Proposal, Scope, Toolbox
-from graph_agent.ports.travel import (
+from graph_agent.ports.time_travel import (
     Done,
     FileImage,
     Restoration,
@@ -31,7 +36,7 @@ from graph_agent.ports.travel import (
     TakenAlong,
     WorkspaceFiles,
 )
-from graph_agent.ports.walls import Walls, no_walls
+from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Proposal, Scope, Toolbox, Walls, no_walls
 
 __all__ = [
     "Always",

@@ -1,13 +1,28 @@
-"""What the graph needs of a chat model."""
+"""What the graph needs of a chat model.
 
-from collections.abc import Callable, Mapping, Sequence
+How much a model takes in, and how much of it a request may use. Values only; asks nobody.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
-__all__ = ["UNMET", "ChatModel", "Delta", "ModelRequest", "Models", "OnDelta"]
+
+__all__ = [
+    "ASSUMED_TOKENS",
+    "UNMET",
+    "ChatModel",
+    "Delta",
+    "ModelRequest",
+    "Models",
+    "OnDelta",
+    "Window",
+    "WindowOf",
+    "assumed_window",
+]
 
 UNMET = "unmet"
 """Key in the `response_metadata` of a reply that knows for certain that what was asked was not done: why."""
@@ -103,3 +118,39 @@ class Models(Protocol):
             UsageError: there is nothing to choose here.
         """
         ...
+
+
+ASSUMED_TOKENS = 128_000
+"""The window of a model that nobody knows anything about."""
+_LARGEST_SHARE = 4
+"""At most one part in so many is kept for the reply, however small the window is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The context window of one model."""
+
+    tokens: int = ASSUMED_TOKENS
+    source: Literal["set", "endpoint", "table", "assumed"] = "assumed"
+    """Who says so: the settings, the endpoint's list of models, the table of known ones, nobody."""
+    reserve: int = 8_192
+    """Tokens kept free for the reply."""
+    compact_at: int = 80
+    """Percent of what is left for the conversation; above it the conversation is compacted."""
+    summarises: bool = True
+    """Whether there is a language model to write a summary."""
+
+    @property
+    def ceiling(self) -> int:
+        """Tokens that a request may have."""
+        return self.tokens - min(self.reserve, self.tokens // _LARGEST_SHARE)
+
+
+WindowOf = Callable[[int], Awaitable[Window]]
+"""The window of the present model, told how many tokens the next request is about to have: as long as that is few,
+nobody need be asked."""
+
+
+async def assumed_window(tokens: int) -> Window:  # noqa: ARG001 - the same whatever the request
+    """The window where none is told."""
+    return Window()

@@ -1,26 +1,95 @@
-"""What the graph and the session need of durable storage besides checkpoints and the journal."""
+"""What the graph and the session need of durable storage besides checkpoints and the journal.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+What the graph needs of the journal: the durable account of which calls began and how they ended.
+
+What a person allowed "always": kept beside the answers, listed and revoked by id.
+
+What of a stored message can be searched, and its words for the index. Knows the form of a body, and no table.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from graph_agent.events import AnswerKind
-from graph_agent.ports.grants import Grant
+from graph_agent.ports.toolbox import Intent, Outcome
 
 __all__ = [
+    "LONGEST_WORD",
+    "Always",
     "Answer",
     "AnswerKind",
     "Barrier",
     "Blobs",
+    "Claim",
     "Decisions",
     "FileStates",
+    "Grant",
+    "GrantScope",
+    "Grants",
     "Holder",
     "Inbox",
+    "Journal",
+    "JournalRow",
     "Question",
     "QuestionKind",
+    "RowStatus",
     "ThreadLock",
+    "index_text",
+    "plain_text",
+    "searchable",
 ]
+
+GrantScope = Literal["thread", "project", "user"]
+"""thread: this conversation in this workspace. project: this workspace. user: everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """What goes with an approval that is given for later calls too."""
+
+    scope: GrantScope
+    rules: tuple[str, ...]
+    """Exactly as they were shown."""
+    place: str = "."
+    """Where commands start, relative to the workspace; rules about commands hold only there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Rules by which calls run unasked from now on."""
+
+    scope: GrantScope
+    rules: tuple[str, ...]
+    """Exact rules, `*` included."""
+    mode: str
+    """The permission mode it was given in."""
+    thread_id: str
+    """Where it was given."""
+    workspace: str
+    call_id: str
+    by: str
+    at: str
+    place: str = "."
+    """See `Always.place`."""
+    id: int = 0
+    """0 until it is stored."""
+
+
+class Grants(Protocol):
+    """The grants that stand."""
+
+    async def holding(self, thread_id: str, workspace: str) -> list[Grant]:
+        """Those that hold in this thread and workspace, oldest first."""
+        ...
+
+    async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
+        """Take one back, for every process from its next call on; None where no such grant stands."""
+        ...
+
 
 QuestionKind = Literal["approval", "recovery"]
 
@@ -168,3 +237,141 @@ class Inbox(Protocol):
     async def take(self, thread_id: str, message_id: int) -> None:
         """Mark a message as taken; called once the checkpoint that holds it is on disk."""
         ...
+
+
+RowStatus = Literal["executing", "success", "error", "interrupted", "not_started"]
+"""executing: claimed, no outcome (yet). interrupted: stopped while running. not_started: stopped after the claim,
+before the tool was entered. success and error are the finished ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRow:
+    """One attempt of one call."""
+
+    call_id: str
+    attempt: int
+    owner: str
+    """Life token of the claiming life."""
+    status: RowStatus
+    started_at: str
+    ended_at: str | None = None
+    outcome: Outcome | None = None
+    """Set when finished."""
+    intent: Intent | None = None
+    process_group: int | None = None
+    process_started: str | None = None
+    """Start time of the group's leader as the kernel tells it; with the boot id it makes the pid unique."""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the outcome is recorded: such a call is never run again."""
+        return self.status in ("success", "error")
+
+    @property
+    def may_have_begun(self) -> bool:
+        """Whether the tool may have been entered."""
+        return self.status != "not_started"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Answer to a claim: won, or the finished row that makes running needless, or lost to another attempt."""
+
+    won: bool
+    finished: JournalRow | None = None
+
+
+class Journal(Protocol):
+    """Rows are keyed by thread, call and attempt, never deleted, and durable before the method returns."""
+
+    async def rows(self, thread_id: str, call_id: str) -> list[JournalRow]:
+        """All attempts of a call, oldest first; attempts undone by a rewind are left out."""
+        ...
+
+    async def undone(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
+        """The attempts at these calls that a rewind undid, oldest first of each: their numbers do not come back."""
+        ...
+
+    async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
+        """Which of these ids any call of the thread already has, on any branch."""
+        ...
+
+    async def written_files(self, thread_id: str) -> list[str]:
+        """The files that calls of the thread wrote or may have written, in the order of the first time."""
+        ...
+
+    async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None) -> Claim:
+        """Write "executing" for this attempt, in one transaction.
+
+        Refused when a finished row of any attempt exists (it is returned) or a row of this or a higher attempt.
+        """
+        ...
+
+    async def record_process(self, thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
+        """Add the process group, once, before the command is let go."""
+        ...
+
+    async def finish(self, thread_id: str, call_id: str, attempt: int, owner: str, outcome: Outcome) -> bool:
+        """Write the outcome, once, only as the owner of the newest attempt; False when this life lost it."""
+        ...
+
+    async def break_off(
+        self,
+        thread_id: str,
+        call_id: str,
+        attempt: int,
+        owner: str,
+        status: Literal["interrupted", "not_started"],
+    ) -> None:
+        """Record that the owner stopped the call itself. No effect on a row that has an outcome."""
+        ...
+
+
+LONGEST_WORD = 32
+"""As much of a word as an index holds: what is longer is a digest or packed bytes, each of them new."""
+_WORD = re.compile(rf"([A-Za-z0-9]{{1,{LONGEST_WORD}}})[A-Za-z0-9]*")
+
+
+def plain_text(content: Any) -> str:
+    """The text of a message's content, whichever of its forms it has."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(plain_text(part) for part in content)
+    if isinstance(content, dict):
+        return str(content.get("text", "")) or f"[{content.get('type', 'block')}]"
+    return "" if content is None else str(content)
+
+
+def searchable(body: str) -> str:
+    """What a message says, and of each call that it asks for the tool and its arguments; a body is JSON text."""
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(message, dict):
+        return ""
+    asked = message.get("tool_calls")
+    calls = [call for call in asked if isinstance(call, dict)] if isinstance(asked, list) else []
+    told = [" ".join([str(call.get("name", "")), *_leaves(call.get("args"))]) for call in calls]
+    return "\n".join([plain_text(message.get("content")), *told])
+
+
+def index_text(body: str) -> str:
+    """Its words of ASCII letters and digits; scripts that do not part their words are left to scanning."""
+    return " ".join(_WORD.findall(searchable(body)))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    match value:
+        case dict():
+            for item in value.values():
+                yield from _leaves(item)
+        case list():
+            for item in value:
+                yield from _leaves(item)
+        case None | bool():
+            return
+        case _:
+            yield str(value)

@@ -1,12 +1,39 @@
-"""What the graph needs of the tools and of policy: plan a call without effects, run it with them."""
+"""What the graph needs of the tools and of policy: plan a call without effects, run it with them.
+
+What the graph needs for reads that begin while a reply still streams in.
+
+What a message names with `@`, as the model is to be told of it.
+
+What the user wants done around calls and turns. Hooks run beside the journal: after a kill one may run again.
+
+What a person is told of the sandbox that commands run in. Knows nothing of what it is made of.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from graph_agent.calls import CallKind, Risk, ToolCallInfo
+from graph_agent.ports.model import Delta
 
-__all__ = ["Finding", "Intent", "Outcome", "Plan", "Proposal", "Scope", "Toolbox"]
+__all__ = [
+    "NOTHING_EARLY",
+    "NO_HOOKS",
+    "NO_MENTIONS",
+    "EarlyReads",
+    "Finding",
+    "Hooks",
+    "Intent",
+    "Mentioned",
+    "Mentions",
+    "Outcome",
+    "Plan",
+    "Proposal",
+    "Scope",
+    "Toolbox",
+    "Walls",
+    "no_walls",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +176,145 @@ class Toolbox(Protocol):
     async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:
         """The end of what this attempt had written until it was broken off, readable; empty for nothing."""
         ...
+
+
+class EarlyReads(Protocol):
+    """Reads ahead of their calls. What was read is kept in memory, until the toolbox runs the very same call.
+
+    Nothing of it shows: no record, no event, no note of what was read, unless the call itself runs.
+    """
+
+    def begin(self, scope: Scope) -> None:
+        """A reply is asked for; whatever is left of an earlier one is dropped."""
+        ...
+
+    def arrive(self, delta: Delta) -> None:
+        """Take in a piece of the reply; a call that is whole, and one of those that may, begins."""
+        ...
+
+    def settle(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """The reply is whole and holds these calls, by name and arguments; what is not among them is dropped."""
+        ...
+
+
+class _NothingEarly:
+    def begin(self, scope: Scope) -> None:
+        """Nothing will be read."""
+
+    def arrive(self, delta: Delta) -> None:
+        """Nothing is read."""
+
+    def settle(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Nothing was read."""
+
+
+NOTHING_EARLY: EarlyReads = _NothingEarly()
+"""Every call waits until it is marked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """A message with what it names."""
+
+    text: str
+    """As it was typed, with the contents behind it."""
+    images: Sequence[Mapping[str, Any]] = ()
+    """References `{"blob", "media_type"}`."""
+    notes: Sequence[str] = ()
+    """What was not put in, a sentence each, for the user."""
+
+
+class Mentions(Protocol):
+    """Reads what messages name."""
+
+    async def told(self, text: str, scope: Scope) -> Mentioned:
+        """The message with the files it names, as far as they may be read unasked."""
+        ...
+
+
+class _NoMentions:
+    async def told(self, text: str, scope: Scope) -> Mentioned:  # noqa: ARG002 - port
+        return Mentioned(text)
+
+
+NO_MENTIONS: Mentions = _NoMentions()
+"""Where a message is nothing but its words."""
+
+
+class Hooks(Protocol):
+    """The user's own commands; none of them is ever part of a call."""
+
+    @property
+    def reads_messages(self) -> bool:
+        """Whether there are hooks for messages."""
+        ...
+
+    async def session_started(self, thread_id: str, source: str, mode: str) -> str:
+        """What the model is to be told with the next message; `source` is startup for a new thread, else resume."""
+        ...
+
+    async def prompted(self, thread_id: str, text: str, mode: str) -> str:
+        """What the model is to be told behind this message, which is not sent yet; empty for nothing.
+
+        Raises:
+            MessageBlocked: it must not be sent.
+        """
+        ...
+
+    async def before(self, call: ToolCallInfo, scope: Scope) -> str:
+        """Why the call must not run; empty where nothing objects. Done before the start of the call is recorded."""
+        ...
+
+    async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:
+        """What the model is to be told behind the result, which stands already; empty for nothing."""
+        ...
+
+    async def turn_ended(self, thread_id: str, status: str, answer: str) -> None:
+        """A turn of this thread came to its end."""
+        ...
+
+
+class _NoHooks:
+    reads_messages = False
+
+    async def session_started(self, thread_id: str, source: str, mode: str) -> str:  # noqa: ARG002 - port
+        return ""
+
+    async def prompted(self, thread_id: str, text: str, mode: str) -> str:  # noqa: ARG002 - port
+        return ""
+
+    async def before(self, call: ToolCallInfo, scope: Scope) -> str:  # noqa: ARG002 - port
+        return ""
+
+    async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:  # noqa: ARG002 - port
+        return ""
+
+    async def turn_ended(self, thread_id: str, status: str, answer: str) -> None:
+        """Nothing is wanted."""
+
+
+NO_HOOKS: Hooks = _NoHooks()
+"""Where the user wants nothing done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walls:
+    """The sandbox as it is on this machine, now."""
+
+    name: str
+    """bubblewrap, Landlock; none where there is nothing to make one of; off where the user wants none."""
+    told: str
+    """What a command may do in it, or why there is none."""
+    stands: bool = False
+    tools: tuple[str, ...] = ("bash", "powershell")
+    """The tools whose calls it is about."""
+
+    @property
+    def label(self) -> str:
+        """For a status line."""
+        return "no sandbox" if self.name == "none" else f"sandbox {self.name}"
+
+
+def no_walls() -> Walls:
+    """For sessions that nobody built a sandbox for."""
+    return Walls("off", "commands run with all your rights", tools=())

@@ -19,12 +19,10 @@ from graph_agent.ports import (
     WorkspaceFiles,
     no_walls,
 )
-from graph_agent.ports.hooks import NO_HOOKS, Hooks
-from graph_agent.ports.mentions import NO_MENTIONS, Mentions
-from graph_agent.ports.purse import Purse
-from graph_agent.ports.shells import KeptShells, NoShells
-from graph_agent.ports.spending import UNLIMITED, Budget
-from graph_agent.session.run import GraphRun
+from graph_agent.ports.background import KeptShells, NoShells
+from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTIONS, Hooks, Mentions
+from graph_agent.ports.usage import UNLIMITED, Budget, Purse
+from graph_agent.session.graph_run import GraphRun
 from graph_agent.session.subagents import SubAgents
 
 __all__ = ["SessionParts", "Thread"]

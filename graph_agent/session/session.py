@@ -1,28 +1,53 @@
-"""A thread opened by a process: send, decide, proceed, stop. Knows no terminal and no database."""
+"""A thread opened by a process: send, decide, proceed, stop. Knows no terminal and no database.
+
+Which permission mode a living session may take. Judges no call.
+
+Making a conversation shorter because a person wants it: a turn of its own, in which nothing else is done.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
-from graph_agent.events import EventBus, Warned
+from graph_agent.config.settings import Mode
+from graph_agent.errors import UsageError
+from graph_agent.events import EventBus, TurnStarted, Warned
 from graph_agent.graph.history import printable
+from graph_agent.graph.reasoning import COMPACT_ONLY
 from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
-from graph_agent.ports.purse import Purse, Used
-from graph_agent.session.answering import Answering
-from graph_agent.session.api import OpenQuestion, Rest
-from graph_agent.session.branching import go_back, judge_anew
-from graph_agent.session.compacting import compacted
-from graph_agent.session.drive import Drive
-from graph_agent.session.modes import chosen_mode
+from graph_agent.ports.usage import Purse, Used
+from graph_agent.session.answers import Answering
 from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.prompting import Prompting
-from graph_agent.session.queue import Queue
-from graph_agent.session.rewinding import finish_broken_off, told_finished
-from graph_agent.session.sharing import begin, used_in
-from graph_agent.session.subagent import Answers
-from graph_agent.session.turns import Turns
+from graph_agent.session.runner import Drive
+from graph_agent.session.subagents import Answers, begin, used_in
+from graph_agent.session.time_travel import finish_broken_off, go_back, judge_anew, told_finished
+from graph_agent.session.turns import Prompting, Queue, Turns
+from graph_agent.session.types import OpenQuestion, Rest
 
-__all__ = ["Session"]
+__all__ = ["Session", "chosen_mode", "compacted"]
+
+
+async def compacted(drive: Drive, parts: SessionParts) -> Rest:
+    """Compact a thread at rest. The turn it came to rest with stays its last one, with what came of it."""
+    position = await parts.run.position()
+    if not position.exists:
+        return await drive.rest("done", position.values)
+    turn = {COMPACT_ONLY: dict(position.values.get("turn") or {})}
+    parts.bus.publish(TurnStarted())
+    return await drive.run(lambda life: parts.run.begin({"turn": turn}, life))
+
+
+def chosen_mode(mode: str) -> str:
+    """The mode, where it is one that may be chosen now.
+
+    Raises:
+        UsageError: it is none, or one that only the start of the program may choose.
+    """
+    if mode not in get_args(Mode):
+        raise UsageError(f"there is no mode {mode!r}; choose one of {', '.join(get_args(Mode))}")
+    if mode == "bypassPermissions":
+        raise UsageError("bypassPermissions can only be chosen when the program starts: --mode bypassPermissions")
+    return mode
 
 
 class Session:

@@ -1,33 +1,204 @@
 """The sub-agents of one thread: each a thread of its own, held and driven by this process while its call runs.
 
 Knows which call each belongs to, where it stands and what it waits for. Opens none itself, and answers nothing.
+
+What sub-agents are made of: whose they are, who opens them, and what of each its parent may use. Shapes only.
+
+What a state tells of its use, for a budget that a thread shares with its sub-agents. Reads values only.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import Context
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
+from graph_agent.calls import FINAL
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import CallStarted, Event, EventBus, StepStarted, Warned
-from graph_agent.ports import Answer, Question
-from graph_agent.ports.descent import child_id
-from graph_agent.ports.purse import Purse, Used
-from graph_agent.session.api import OpenQuestion, Rest, RestStatus
-from graph_agent.session.subagent import (
-    Answers,
-    Errand,
-    Failed,
-    Given,
-    Household,
-    Order,
-    Parent,
-    SubAgent,
-    Told,
-)
+from graph_agent.graph.limits import spent_by, spent_of_turn
+from graph_agent.ports import Always, Answer, Proposal, Question
+from graph_agent.ports.clock import child_id
+from graph_agent.ports.usage import Purse, Used, summed
+from graph_agent.session.graph_run import asked_last
+from graph_agent.session.types import OpenQuestion, Rest, RestStatus
 
-__all__ = ["SubAgents"]
+__all__ = [
+    "Answers",
+    "Errand",
+    "Failed",
+    "Given",
+    "Household",
+    "Order",
+    "Parent",
+    "SubAgent",
+    "SubAgents",
+    "Told",
+    "begin",
+    "used_in",
+    "used_with_those_below",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What a sub-agent is to do, and with what."""
+
+    description: str
+    prompt: str
+    tools: tuple[str, ...] | None = None
+    """None: all that its parent is offered."""
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The call that an errand comes from."""
+
+    thread_id: str
+    call_id: str
+    tell: Callable[[int, str], None]
+    """Number of the step, and what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of an errand."""
+
+    output: str
+    error: str = ""
+    was_stopped: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+class Answers(Protocol):
+    """Where the questions of a sub-agent are answered."""
+
+    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion: ...
+
+    async def propose(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal: ...
+
+    async def decide(self, question: Question, answer: Answer, always: Always | None) -> Answer: ...
+
+    async def end_processes(self, question: Question) -> tuple[int, ...]: ...
+
+
+class SubAgent(Protocol):
+    """A sub-agent's thread, held by this process."""
+
+    @property
+    def thread_id(self) -> str: ...
+
+    async def answers_to(self, question: Question) -> Answers:
+        """Where its question is answered, which may be with a sub-agent of its own."""
+        ...
+
+    async def standing(self) -> dict[str, Answer]:
+        """The answers recorded so far to what it asks, by call id."""
+        ...
+
+    async def work_on(self, text: str, *, afresh: bool) -> Rest:
+        """Begin with the text where nothing was begun, else go on with what there is, to the next rest.
+
+        A rest at a limit that it shares with its parent is left where a person lets it go on, `afresh`.
+        """
+        ...
+
+    async def proceed(self) -> Rest: ...
+
+    async def waiting(self) -> Rest:
+        """The rest with the questions that still have no answer."""
+        ...
+
+    async def used(self) -> Used:
+        """Tokens and requests of the turn and of the whole thread."""
+        ...
+
+    async def stop(self) -> Rest: ...
+
+    def drain(self) -> None:
+        """Start nothing new."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The sub-agent to open."""
+
+    thread_id: str
+    parent_thread: str
+    call_id: str
+    errand: Errand
+    mode: str
+    system: str
+    """The parent's system prompt: what is the same for both comes first, so that a provider may keep it."""
+    bus: EventBus
+    purse: Purse | None = None
+    """What its requests draw on; None where it makes none."""
+
+
+class Household(Protocol):
+    """What the sub-agents of a thread share with it."""
+
+    async def undone(self, thread_id: str, call_id: str) -> int:
+        """The newest attempt at a call that a rewind undid with the sub-agent that worked on it; else 0."""
+        ...
+
+    async def has(self, thread_id: str) -> bool:
+        """Whether there is such a thread."""
+        ...
+
+    async def may_have_begun_elsewhere(self, thread_id: str, call_id: str) -> bool:
+        """Whether the thread came out of another one, or out of a file, and the call may have begun there."""
+        ...
+
+    async def open(self, order: Order) -> SubAgent:
+        """Hold the sub-agent's thread, which is there, durably, when this returns.
+
+        Raises:
+            ThreadHeld: another process has it.
+        """
+        ...
+
+
+class Parent(Protocol):
+    """What of the parent its sub-agents take over."""
+
+    @property
+    def mode(self) -> str: ...
+
+    def offer(self) -> Sequence[str]:
+        """Names of the tools its model is offered."""
+        ...
+
+    async def system(self) -> str:
+        """The system prompt of its thread."""
+        ...
+
+    @property
+    def is_afresh(self) -> bool:
+        """Whether a person lets those go on that rest at a limit which they share with it."""
+        ...
+
+    async def purse(self) -> Purse:
+        """What its turn and thread may use, and have used so far."""
+        ...
+
+    @property
+    def bus(self) -> EventBus: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why a sub-agent cannot go on now, as the rest of its parent tells it."""
+
+    status: RestStatus
+    error: str
+    budget: str = ""
+    """Of a limit that it shares with its parent: the setting."""
+
 
 _POLL_S = 0.3
 _UNDONE = "The sub-agent used up its steps before it was done; what it said last is all there is. Its thread is {}."
@@ -290,3 +461,40 @@ def _from(agent: _Agent, item: OpenQuestion) -> OpenQuestion:
     inner = f" > {item.sub_agent}" if item.sub_agent else ""
     thread_id = item.thread_id or agent.session.thread_id
     return replace(item, thread_id=thread_id, sub_agent=f"{agent.title}{inner}")
+
+
+def used_in(values: Mapping[str, Any]) -> Used:
+    """What turn and thread used, calls among it that have ended and that the model has not been told of."""
+    turn = (values.get("turn") or {}).get("usage")
+    ended = [call for call in _newest(values).values() if call["status"] in FINAL]
+    return Used(summed(turn, spent_of_turn(ended, {})), summed(values.get("usage"), spent_by(ended, {})))
+
+
+def begin(purse: Purse, thread_id: str, values: Mapping[str, Any], afresh: str) -> None:
+    """Let the purse of a thread know where its turn stands; `afresh` as in `Life`."""
+    turn = values.get("turn") or {}
+    ended = [call for call in _newest(values).values() if call["status"] in FINAL]
+    below = int(turn.get("below", 0)) + int(spent_of_turn(ended, {}).get("requests", 0))
+    still_open = _still_open(values)
+    used = used_in(values)
+    if afresh not in ("", turn.get("afresh")):
+        purse.begin(thread_id, Used({}, used.thread), 0, still_open)
+    else:
+        purse.begin(thread_id, used, int(turn.get("steps", 0)) + below, still_open)
+
+
+def used_with_those_below(purse: Purse, thread_id: str, values: Mapping[str, Any]) -> Used:
+    """The same with what sub-agents whose calls are still open have used."""
+    purse.forget_told(thread_id, _still_open(values))
+    own, below = used_in(values), purse.below()
+    return Used(summed(own.turn, below.turn), summed(own.thread, below.thread))
+
+
+def _still_open(values: Mapping[str, Any]) -> Collection[str]:
+    return {call_id for call_id, call in _newest(values).items() if call["status"] not in FINAL}
+
+
+def _newest(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The calls whose results the model has not been told yet."""
+    asked = set(asked_last(values))
+    return {call_id: call for call_id, call in (values.get("calls") or {}).items() if call_id in asked}

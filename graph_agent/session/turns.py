@@ -1,6 +1,15 @@
-"""The turns of a held thread: begun with a message, gone on with, or ended before the next. Answers no question."""
+"""The turns of a held thread: begun with a message, gone on with, or ended before the next. Answers no question.
 
-from dataclasses import dataclass
+What the user's hooks say about a session and its messages, before the model hears of them. Sends nothing.
+
+Messages that wait until a held thread is at rest: queued, taken back, or sent. Runs no turn.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -9,16 +18,138 @@ from graph_agent.errors import MessageBlocked, UsageError
 from graph_agent.events import SessionOpened, TurnStarted, Warned
 from graph_agent.graph.history import TYPED, printable
 from graph_agent.graph.reasoning import COMPACT_ONLY
-from graph_agent.session.api import Rest
-from graph_agent.session.branching import found_earlier
-from graph_agent.session.drive import Drive
+from graph_agent.ports import Inbox
+from graph_agent.ports.toolbox import Hooks
+from graph_agent.session.graph_run import Position
 from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.prompting import Prompting
-from graph_agent.session.queue import Queue
-from graph_agent.session.resting import outcome_of
-from graph_agent.session.run import Position
+from graph_agent.session.runner import Drive, outcome_of
+from graph_agent.session.time_travel import found_earlier
+from graph_agent.session.types import Rest
 
-__all__ = ["Turns"]
+__all__ = ["Prompting", "Queue", "Turns"]
+
+
+class Prompting:
+    """The hooks of one session that are no part of a turn; whoever stops the turn stops them."""
+
+    def __init__(self, hooks: Hooks, thread_id: str) -> None:
+        self._hooks = hooks
+        self._thread_id = thread_id
+        self._greeting = ""
+        self._running: asyncio.Task[str] | None = None
+        self._is_ahead = False
+        self.is_stopped = False
+        """Whether what is `ahead` of a turn was stopped before there was anything to stop: it must not begin."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a message has to be asked about before it is sent."""
+        return self._hooks.reads_messages
+
+    async def started(self, *, is_new: bool, mode: str) -> None:
+        """The session begins; what its hooks say goes with the next message."""
+        source = "startup" if is_new else "resume"
+        self._greeting = await self._said(self._hooks.session_started(self._thread_id, source, mode)) or ""
+
+    async def asked(self, text: str, mode: str) -> str | None:
+        """What goes behind the message; None where it was stopped, and the message must not be sent now.
+
+        Raises:
+            MessageBlocked: it must not be sent at all.
+        """
+        return await self._said(self._hooks.prompted(self._thread_id, text, mode))
+
+    def take_greeting(self) -> str:
+        """What the hooks said when the session began; once."""
+        greeting, self._greeting = self._greeting, ""
+        return greeting
+
+    @contextlib.contextmanager
+    def ahead(self) -> Iterator[None]:
+        """What is done in this block comes before a turn; a stop meanwhile is for it, unless `turn_begins`."""
+        self._is_ahead, self.is_stopped = True, False
+        try:
+            yield
+        finally:
+            self._is_ahead = False
+
+    def turn_begins(self) -> None:
+        """From here on it is the turn that is stopped."""
+        self._is_ahead = False
+
+    def stop(self) -> bool:
+        """Whether no turn has begun yet; a hook that runs ends now, and what is ahead of a turn goes no further."""
+        self.is_stopped = self._is_ahead
+        if self._running is not None:
+            self._running.cancel()
+        return self._is_ahead or self._running is not None
+
+    async def _said(self, hooks: Coroutine[object, object, str]) -> str | None:
+        if self.is_stopped:
+            hooks.close()
+            return None
+        self._running = running = asyncio.ensure_future(hooks)
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait({running})
+            raise
+        finally:
+            self._running = None
+        return None if running.cancelled() else running.result()
+
+
+@dataclass(slots=True)
+class Queue:
+    """The inbox of one thread, as seen by the session that holds it: nobody else sends from it."""
+
+    inbox: Inbox
+    thread_id: str
+    by: str
+    """The name under which messages are queued."""
+    _sending: int | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def add(self, text: str) -> int:
+        """Keep a message, durably; returns its number."""
+        return await self.inbox.queue(self.thread_id, printable(text), self.by)
+
+    async def waiting(self) -> list[tuple[int, str]]:
+        """Number and text of each, oldest first; the one that is being sent is none of them."""
+        return [one for one in await self.inbox.waiting(self.thread_id) if one[0] != self._sending]
+
+    async def take_back(self, number: int) -> bool:
+        """Whether it still waited, and is gone now: a message is taken back or sent, never both."""
+        async with self._turn:
+            return number != self._sending and await self.inbox.take_back(self.thread_id, number)
+
+    async def hand_over(self, number: int, thread_id: str) -> int | None:
+        """Let it wait in another thread, in one step; its number there, None where it waited here no more."""
+        async with self._turn:
+            is_sent = number == self._sending
+            return None if is_sent else await self.inbox.hand_over(self.thread_id, number, thread_id)
+
+    @asynccontextmanager
+    async def oldest(self) -> AsyncIterator[tuple[int, str] | None]:
+        """The message that is sent in this block, and cannot be taken back meanwhile; None where none waits."""
+        async with self._turn:
+            waiting = await self.inbox.waiting(self.thread_id)
+            first = waiting[0] if waiting else None
+            self._sending = None if first is None else first[0]
+        try:
+            yield first
+        finally:
+            self._sending = None
+
+    @asynccontextmanager
+    async def sending(self, number: int) -> AsyncIterator[None]:
+        """This message is sent in the block, and cannot be taken back meanwhile."""
+        self._sending = number
+        try:
+            yield
+        finally:
+            self._sending = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,47 @@
-"""From a tool and its arguments to the facts that policy judges. The one place where both are known."""
+"""From a tool and its arguments to the facts that policy judges. The one place where both are known.
 
+What a tool that fetches is told of a host while it runs: redirections meet hosts that no call was judged for.
+
+Tools' values as the JSON values that records, journal and events hold.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graph_agent.ports import Scope
-from graph_agent.toolbox.command import command_facts
-from graph_agent.toolbox.places import Setting, path_fact
-from policy import CallFacts, PolicySettings, Risk, risk_of
-from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget, ToolKind
+from graph_agent.ports import Finding, Outcome, Scope
+from graph_agent.toolbox.path_facts import Setting, path_fact
+from graph_agent.toolbox.shell_facts import command_facts
+from policy import CallFacts, PolicySettings, Risk, reach_of, risk_of
+from tools.base import (
+    BaseTool,
+    BlobStore,
+    CommandTarget,
+    HostLeave,
+    HostTarget,
+    InterruptedCall,
+    PathTarget,
+    Preview,
+    ToolKind,
+    ToolResult,
+)
 from tools.registry import Origin, plans
+from tools.running import in_thread
 
-__all__ = ["Setting", "call_facts", "kind_of", "risk_here", "with_command"]
+__all__ = [
+    "Setting",
+    "as_outcome",
+    "as_preview",
+    "call_facts",
+    "host_leave",
+    "kind_of",
+    "reconciled",
+    "risk_here",
+    "stored_preview",
+    "with_command",
+]
 
 Kind = Literal["readonly", "write", "execute"]
 
@@ -82,3 +111,71 @@ def with_command(facts: CallFacts, commands: Sequence[CommandTarget], setting: S
         mentions=read.mentions,
         patterns=read.patterns,
     )
+
+
+def host_leave(host: str, scope: Scope, setting: Setting) -> HostLeave:
+    """What the rules say; what was allowed "always" counts for calls alone, not for where they lead."""
+    facts = CallFacts(
+        tool="web_fetch",
+        mode=scope.mode,
+        risk="medium",
+        kind="readonly",
+        workspace=setting.workspace,
+        plans=True,
+        hosts=(host,),
+    )
+    reach = reach_of(facts, setting.policy)
+    return HostLeave(is_denied=reach.is_denied, may_follow=reach.is_allowed, may_be_private=reach.is_named)
+
+
+_PREVIEW_CHARS = 20_000
+
+
+def as_outcome(result: ToolResult) -> Outcome:
+    """The result of a call that ran to its end."""
+    return Outcome(
+        status="success" if result.error is None else "error",
+        output=_storable(result.output),
+        error=None if result.error is None else _storable(result.error),
+        display=_storable(result.display),
+        metadata=_as_json(result.metadata),
+    )
+
+
+async def reconciled(tool: BaseTool, call: InterruptedCall) -> Finding:
+    """What a tool finds out about a call that was broken off."""
+    found = await tool.reconcile(call)
+    return Finding(found.verdict, found.detail)
+
+
+def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
+    """The preview with a bounded text; the whole of a long one lies in a blob, and the text says so."""
+    text = _storable(preview.text)
+    shown: dict[str, Any] = {"kind": preview.kind, "text": text, "seen": preview.seen}
+    if len(text) <= _PREVIEW_CHARS:
+        return shown
+    end = text.rfind("\n", 0, _PREVIEW_CHARS) + 1 or _PREVIEW_CHARS
+    lines = text.count("\n", end) + 1
+    reference = blobs.put(text.encode())
+    notice = (
+        f"[… {lines} more lines, {len(text) - end} characters, are not shown here; the whole text is {reference}]"
+    )
+    return {**shown, "text": f"{text[:end]}{notice}\n", "full": reference, "full_chars": len(text)}
+
+
+async def stored_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
+    """The same; a thread is only waited for where there is a blob to write."""
+    if len(preview.text) <= _PREVIEW_CHARS:
+        return as_preview(preview, blobs)
+    return await in_thread(as_preview, preview, blobs)
+
+
+def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:
+    # A tool may put anything there; what is not JSON becomes text, so that a record can always be stored.
+    plain: dict[str, Any] = json.loads(_storable(json.dumps(metadata, default=str, ensure_ascii=False)))
+    return plain
+
+
+def _storable(text: str) -> str:
+    """The text without what UTF-8 cannot hold: lone surrogates, as undecodable file names leave them."""
+    return text.encode("utf-8", "replace").decode("utf-8")

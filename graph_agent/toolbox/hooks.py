@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.config.hook_settings import Hook, HookSettings
-from graph_agent.config.scrub import Scrub
+from graph_agent.config.redaction import Scrub
+from graph_agent.config.settings import Hook, HookSettings
 from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
-from tools.shell_ops.fed import Fed, run_fed
+from tools.shell_ops.user_command import Fed, run_fed
 
 __all__ = ["CommandHooks"]
 
@@ -30,7 +30,7 @@ _SPEAKING: tuple[_When, ...] = ("session_start", "user_prompt")
 
 @dataclass(frozen=True, slots=True)
 class CommandHooks:
-    """Implements `graph_agent.ports.hooks.Hooks`."""
+    """Implements `graph_agent.ports.toolbox.Hooks`."""
 
     settings: HookSettings
     workspace: Path

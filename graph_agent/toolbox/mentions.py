@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graph_agent.ports import Outcome, Plan, Scope, Toolbox
-from graph_agent.ports.mentions import Mentioned
-from tools.blocking import in_thread
+from graph_agent.ports.toolbox import Mentioned
 from tools.paths import PathRefused, resolve
+from tools.running import in_thread
 
 __all__ = ["FileMentions"]
 
@@ -42,7 +42,7 @@ class _Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileMentions:
-    """Implements `graph_agent.ports.mentions.Mentions`."""
+    """Implements `graph_agent.ports.toolbox.Mentions`."""
 
     toolbox: Toolbox
     workspace: Path

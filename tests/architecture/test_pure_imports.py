@@ -16,7 +16,7 @@ HEAVY = (
     "graph_agent.graph",
     "graph_agent.model",
     "graph_agent.session",
-    "graph_agent.store",
+    "graph_agent.storage",
 )
 """Floors that may load the model library; nothing else does."""
 
@@ -107,7 +107,9 @@ def test_a_session_is_opened_without_the_models_that_answer_within_this_process(
 
 
 def test_the_prompt_waits_for_nothing_but_the_command_line(tmp_path: Path) -> None:
-    loaded = load(["graph_agent.cli.main", "graph_agent.cli.commands", "graph_agent.cli.chat_command"], tmp_path)
+    loaded = load(
+        ["graph_agent.cli.main", "graph_agent.cli.commands.session", "graph_agent.cli.chat.start"], tmp_path
+    )
 
     floors = {".".join(name.split(".")[:2]) for name in loaded.modules if name.startswith("graph_agent.")}
     assert floors == {"graph_agent.cli", "graph_agent.config", "graph_agent.errors"}

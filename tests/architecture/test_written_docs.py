@@ -51,7 +51,7 @@ def test_the_page_about_the_house_names_every_floor_and_every_table() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [layers] = [one["layers"] for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
     floors = [name.rpartition(".")[2] for layer in layers for name in layer.split(" | ")]
-    sources = [module.text for module in code_modules() if module.path.startswith("graph_agent/store/")]
+    sources = [module.text for module in code_modules() if module.path.startswith("graph_agent/storage/")]
     tables = {name for source in sources for name in CREATED.findall(source)}
 
     assert len(tables) > 15

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graph_agent.ports import Scope
 from graph_agent.toolbox.facts import call_facts
-from graph_agent.toolbox.places import Setting
+from graph_agent.toolbox.path_facts import Setting
 from policy import PolicySettings, judge, parse_rules
 from tests.bench.figures import Figure, Row, Spread
 from tests.bench.ground import Ground

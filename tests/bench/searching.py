@@ -11,7 +11,7 @@ from tests.bench.ground import Ground
 from tests.bench.timing import pairs, seconds
 from tools.file_ops.glob import GlobTool
 from tools.file_ops.grep import GrepTool
-from tools.file_ops.narrowing import ripgrep
+from tools.file_ops.grep_engine import ripgrep
 
 __all__ = ["ROWS"]
 

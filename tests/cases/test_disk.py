@@ -12,7 +12,7 @@ import pytest
 
 from tests.cases.bench import Bench, SetUp, bash
 from tests.fakes.openai_server import TCS, TXT
-from tests.graph_agent.store.test_migrations import unpack
+from tests.graph_agent.storage.sqlite.test_migrations import unpack
 from tests.scenarios.command import until
 
 _READERS = (("threads", "list"), ("calls",), ("approvals", "list"), ("inspect",))

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from graph_agent.cli.main import app
 from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.inspect import END, START, Inspection, Reader
-from graph_agent.store.schema import open_connection
+from graph_agent.storage.sqlite.schema import open_connection
 from tests.fakes.foreign_graphs import ASKED, GRAPHS, asking, config_of, play_all
 
 

@@ -11,18 +11,17 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.config.paths import blob_dir
 from graph_agent.inspect.reader import Reader
 from graph_agent.ports import Answer, Outcome, Question, Scope
-from graph_agent.store.blobs import FileBlobs
-from graph_agent.store.database import Database
-from graph_agent.store.decisions import SqliteDecisions
-from graph_agent.store.inbox import SqliteInbox
-from graph_agent.store.journal import INLINE_BYTES, SqliteJournal
-from graph_agent.store.lock import FlockThreadLock
-from graph_agent.store.saver import CheckpointSaver
-from graph_agent.store.threads import ThreadTable
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
+from graph_agent.storage.sqlite.ledger import SqliteDecisions
+from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
+from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
 from tests.fakes.scripted_model import ScriptedModel, calls
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.fakes.stepping_clock import SteppingClock
-from tests.graph_agent.store.small_graph import compile_graph, config_of, play_turn
+from tests.graph_agent.storage.sqlite.small_graph import compile_graph, config_of, play_turn
 from tests.scenarios.stage import THREAD, Stage
 
 

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 
-from graph_agent.store.database import Database
-from graph_agent.store.saver import CheckpointSaver
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
 
 
 @checkpointer_test(name="CheckpointSaver")

@@ -14,9 +14,9 @@ from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
 from tools.agent_ops.skill import Skill
 from tools.base import BaseTool, HostLeave, PathTarget, ToolContext, ToolErrorType, ToolKind, ToolResult
-from tools.coercion import BadArguments
 from tools.registry import ToolRegistry
 from tools.running import execute, parsed
+from tools.schema import BadArguments
 from tools.shell_ops.bash_kill import BashKillTool
 from tools.shell_ops.bash_list import BashListTool
 from tools.shell_ops.bash_output import BashOutputTool

@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.graph import observation, routing
-from graph_agent.graph.life import Life, Step
+from graph_agent.graph import observation, tool_routing
+from graph_agent.graph.run_context import Life, Step
 from graph_agent.ports import Answer, Claim, Intent, JournalRow, Question
-from graph_agent.ports.shells import ShellRecord
-from graph_agent.session import drive
-from graph_agent.session.run import GraphRun
-from graph_agent.store.decisions import SqliteDecisions
-from graph_agent.store.journal import SqliteJournal
-from graph_agent.store.shells import SqliteShells
-from graph_agent.toolbox.shells import Shells
+from graph_agent.ports.background import ShellRecord
+from graph_agent.session import runner
+from graph_agent.session.graph_run import GraphRun
+from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.ledger import SqliteDecisions
+from graph_agent.toolbox.background_shells import Shells
 from tests.crash.play import BACKGROUND, QUESTIONS, SCENES, Scene
 
 __all__ = ["ABLATIONS", "Ablation", "Missing"]
@@ -53,7 +53,7 @@ def _no_fence() -> None:
     async def nothing(self: SqliteJournal, *args: Any) -> None:
         return None
 
-    vars(drive)["new_token"] = lambda: "one token for all"
+    vars(runner)["new_token"] = lambda: "one token for all"
     SqliteJournal.rows = rows  # type: ignore[method-assign]  # the point of an ablation
     SqliteJournal.claim = claim  # type: ignore[method-assign]  # same
     SqliteJournal.finish = finish  # type: ignore[method-assign, assignment]  # same
@@ -77,7 +77,7 @@ def _outlive() -> None:
     def is_left_behind(call: ToolCallInfo, life: Life) -> bool:
         return False
 
-    routing._is_left_behind = is_left_behind
+    tool_routing._is_left_behind = is_left_behind
 
 
 def _never_started() -> None:
@@ -113,13 +113,13 @@ def _not_durable() -> None:
 
 
 def _unasked() -> None:
-    record = routing.ToolRouting._record
+    record = tool_routing.ToolRouting._record
 
-    def unasked(self: routing.ToolRouting, call_id: str, plan: Any, attempt: int) -> ToolCallInfo:
+    def unasked(self: tool_routing.ToolRouting, call_id: str, plan: Any, attempt: int) -> ToolCallInfo:
         verdict = "allow" if plan.verdict == "ask" else plan.verdict
         return record(self, call_id, replace(plan, verdict=verdict), attempt)
 
-    routing.ToolRouting._record = unasked  # type: ignore[method-assign]  # the point of an ablation
+    tool_routing.ToolRouting._record = unasked  # type: ignore[method-assign]  # the point of an ablation
 
 
 def _wordless() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.inspect import Reader
-from graph_agent.inspect.decode import decode
+from graph_agent.inspect.checkpoint_values import decode
 from tests.cases.processes import running_with
 from tests.crash.play import ALWAYS, EDITED, GOES_ON, marker_in, words_for
 from tests.crash.small_effects import small_effects

@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
-from graph_agent.store.database import Database
-from graph_agent.store.saver import CheckpointSaver
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
 
 __all__ = ["Countdown", "DeadlySaver", "deadly"]
 

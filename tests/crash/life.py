@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graph_agent.app.answering import answer_approval
-from graph_agent.app.delegating import ChosenTools, House, sub_agents_of
-from graph_agent.app.forking import fork
-from graph_agent.app.servers import SessionServers
-from graph_agent.app.tooling import (
+from graph_agent.app.approvals import answer_approval
+from graph_agent.app.mcp_servers import SessionServers
+from graph_agent.app.subagents import ChosenTools, House, sub_agents_of
+from graph_agent.app.threads import fork
+from graph_agent.app.toolset import (
     Servers,
     ToolStorage,
     default_registry,
@@ -33,30 +33,27 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
 from graph_agent.inspect import Reader
-from graph_agent.model.offline import OfflineModel
+from graph_agent.model.offline.model import OfflineModel
 from graph_agent.ports import Always, AnswerKind, SystemClock
-from graph_agent.ports.hooks import NO_HOOKS
-from graph_agent.ports.window import Window
-from graph_agent.session.api import OpenQuestion, Rest
+from graph_agent.ports.model import Window
+from graph_agent.ports.toolbox import NO_HOOKS
+from graph_agent.session.graph_run import GraphRun
 from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.rewinding import carry_out, survey
-from graph_agent.session.run import GraphRun
 from graph_agent.session.session import Session
 from graph_agent.session.subagents import SubAgents
-from graph_agent.store.barrier import SqliteBarrier
-from graph_agent.store.blobs import FileBlobs
-from graph_agent.store.database import Database
-from graph_agent.store.decisions import SqliteDecisions
-from graph_agent.store.file_states import SqliteFileStates
-from graph_agent.store.grants import SqliteGrants
-from graph_agent.store.inbox import SqliteInbox
-from graph_agent.store.journal import SqliteJournal
-from graph_agent.store.lock import FlockThreadLock
-from graph_agent.store.rewinds import SqliteRewinds
-from graph_agent.store.shells import SqliteShells
-from graph_agent.store.threads import ThreadTable
-from graph_agent.toolbox.restoring import RestorableFiles
-from graph_agent.toolbox.shells import Shells
+from graph_agent.session.time_travel import carry_out, survey
+from graph_agent.session.types import OpenQuestion, Rest
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.checkpointer import SqliteBarrier
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.ledger import SqliteDecisions, SqliteGrants
+from graph_agent.storage.sqlite.rewinds import SqliteRewinds
+from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
+from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, ThreadTable
+from graph_agent.toolbox.background_shells import Shells
+from graph_agent.toolbox.file_restore import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.beside import settings_of
 from tests.crash.deadly import Countdown, DeadlySaver, deadly

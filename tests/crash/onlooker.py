@@ -9,7 +9,7 @@ REMARK = "[an onlooker saw it]"
 
 
 class Onlooker:
-    """Implements `graph_agent.ports.hooks.Hooks`: objects to nothing, and says a word to each result."""
+    """Implements `graph_agent.ports.toolbox.Hooks`: objects to nothing, and says a word to each result."""
 
     def __init__(self, *, reads_messages: bool) -> None:
         self.reads_messages = reads_messages

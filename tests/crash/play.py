@@ -15,8 +15,8 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, AnyMessage
 
 from graph_agent.errors import InvalidHistory
+from graph_agent.graph.compaction import is_summary
 from graph_agent.graph.history import require_valid
-from graph_agent.graph.shrinking import is_summary
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 from tests.crash.world import World
 

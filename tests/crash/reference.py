@@ -24,7 +24,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
 from graph_agent.ports import ModelRequest
-from graph_agent.store.database import Database
+from graph_agent.storage.sqlite.database import Database
 from tests.crash.deadly import Countdown, DeadlySaver
 from tests.crash.play import SCENES, PlayModel, Scene, marker_in
 from tests.crash.world import World

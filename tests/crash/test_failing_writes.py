@@ -11,9 +11,9 @@ import pytest
 
 from graph_agent.errors import StorageError
 from graph_agent.inspect import Reader
-from graph_agent.session.api import Rest
 from graph_agent.session.session import Session
-from graph_agent.store.database import Database
+from graph_agent.session.types import Rest
+from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
 

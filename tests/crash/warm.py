@@ -16,13 +16,13 @@ from pathlib import Path
 __all__ = ["Ended", "Running", "load", "start"]
 
 _PARTS = (
-    "graph_agent.app.answering",
+    "graph_agent.app.approvals",
     "graph_agent.app.opening",
-    "graph_agent.app.recovering",
-    "graph_agent.cli.logs",
+    "graph_agent.app.recovery",
+    "graph_agent.cli.startup",
     "graph_agent.cli.main",
-    "graph_agent.cli.opening",
-    "graph_agent.cli.run",
+    "graph_agent.cli.open_session",
+    "graph_agent.cli.headless.run",
     "graph_agent.cli.views.approvals",
     "graph_agent.cli.views.inspection",
     "graph_agent.cli.views.recovery",

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from graph_agent.calls import process_mark
 from graph_agent.ports import SystemClock
-from graph_agent.store.blobs import FileBlobs
-from graph_agent.store.database import Database
-from graph_agent.store.journal import SqliteJournal
-from graph_agent.store.shells import SqliteShells
-from graph_agent.toolbox.adapters import RecordedProcesses
-from graph_agent.toolbox.shells import Shells
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.toolbox.background_shells import Shells
+from graph_agent.toolbox.tool_context import RecordedProcesses
 from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import until
 from tools.base import ProcessLedger, ToolContext, ToolResult

@@ -8,12 +8,11 @@ import json
 import sys
 from pathlib import Path
 
-from graph_agent.cli.ask.terminal import Terminal
-from graph_agent.cli.boundary import guarded
-from graph_agent.cli.chat import Chat
-from graph_agent.cli.conversation import Conversation
-from graph_agent.cli.render.screen import make_console
-from graph_agent.cli.setting import Setting, Visit
+from graph_agent.cli.chat.chat import Chat, Setting, Visit
+from graph_agent.cli.chat.conversation import Conversation
+from graph_agent.cli.errors import guarded
+from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.render.console import make_console
 from graph_agent.events import (
     CallEnded,
     CallPlanned,

@@ -7,8 +7,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from graph_agent.ports.processes import boot_id, process_started
-from graph_agent.store.migrations import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+from graph_agent.ports.background import boot_id, process_started
+from graph_agent.storage.private_files import APPLICATION_ID
+from graph_agent.storage.sqlite.migrations import MIGRATIONS, SCHEMA_VERSION
 
 __all__ = ["START", "Rows", "record_of"]
 

@@ -4,14 +4,12 @@ import sys
 
 import typer
 
-from graph_agent.cli.approvals import approvals_app
-from graph_agent.cli.boundary import guarded
-from graph_agent.cli.calls import calls_command
-from graph_agent.cli.inspect import inspect_command
-from graph_agent.cli.plain import PlainCommand, PlainGroup
-from graph_agent.cli.policy import policy_app
-from graph_agent.cli.recover import recover_command
-from graph_agent.cli.threads import threads_app
+from graph_agent.cli.command_types import PlainCommand, PlainGroup
+from graph_agent.cli.commands.approvals import approvals_app, recover_command
+from graph_agent.cli.commands.inspect import calls_command, inspect_command
+from graph_agent.cli.commands.policy import policy_app
+from graph_agent.cli.commands.threads import threads_app
+from graph_agent.cli.errors import guarded
 
 __all__ = ["app"]
 

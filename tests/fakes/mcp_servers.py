@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.fleet import Fleet
 from graph_agent.mcp.server import Surroundings
+from graph_agent.mcp.servers import Fleet
 from tools.registry import ToolRegistry
 
 __all__ = ["Harbour", "demo", "odd"]

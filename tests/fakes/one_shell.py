@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tools.base import ToolContext
 from tools.shell_ops.background import NoRoom, Output, ShellView
-from tools.shell_ops.starting import Run
+from tools.shell_ops.start import Run
 
 __all__ = ["OneShell"]
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from graph_agent.model.local_runtime import Ask, Generated
+from graph_agent.model.local.runtime import Ask, Generated
 
 __all__ = ["ScriptedRuntime", "action"]
 

@@ -11,7 +11,7 @@ from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import CallAnswered, Event, EventBus, SessionOpened, TurnEnded, TurnStarted
 from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, no_walls
-from graph_agent.session.api import OpenQuestion, Rest, RestStatus
+from graph_agent.session.types import OpenQuestion, Rest, RestStatus
 
 __all__ = ["Pause", "ScriptedSession", "Turn", "approval", "recovery", "rest"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from graph_agent.config.paths import blob_dir
 from graph_agent.inspect import Reader
 from graph_agent.ports.thread_file import Seal
-from graph_agent.store.blobs import FileBlobs
+from graph_agent.storage.blobs import FileBlobs
 
 __all__ = ["export", "reseal"]
 

@@ -7,8 +7,8 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import StaleOwner
 from graph_agent.ports import Outcome, Plan, Scope
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
-from graph_agent.toolbox.adapters import Told
-from graph_agent.toolbox.early import ReadingToolbox
+from graph_agent.toolbox.early_reads import ReadingToolbox
+from graph_agent.toolbox.tool_context import Told
 from policy import PolicySettings, parse_rules
 from tests.fakes.tool_ports import ToolSurroundings
 from tools import create_default_tools

@@ -8,8 +8,7 @@ import pytest
 
 from policy import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
 from tools.sandbox import Means, Names, Sandbox, Terms, probed
-from tools.sandbox.landlock import landlock_abi
-from tools.sandbox.seccomp import is_known_machine
+from tools.sandbox.landlock import is_known_machine, landlock_abi
 
 __all__ = ["NAMES", "needs", "sandbox"]
 

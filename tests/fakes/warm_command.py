@@ -28,11 +28,11 @@ __all__ = ["run_warm"]
 _ROOT = Path(__file__).parents[2]
 _MORE = (
     "graph_agent.__main__",
-    "graph_agent.app.rewinding",
-    "graph_agent.app.forking",
+    "graph_agent.app.rewind",
+    "graph_agent.app.threads",
     "graph_agent.cli.views.calls",
-    "graph_agent.cli.views.rewinds",
-    "graph_agent.model.endpoint",
+    "graph_agent.cli.views.time_travel",
+    "graph_agent.model.openai.endpoint",
 )
 _MOST_BYTES = 1024 * 1024
 _PATIENCE_S = 60.0

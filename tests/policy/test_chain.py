@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph_agent.toolbox.shfmt import parse_bash
+from graph_agent.toolbox.shell_facts import parse_bash
 from policy import (
     MODES,
     CallFacts,

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_agent.toolbox.command import command_facts
-from graph_agent.toolbox.places import Setting
-from graph_agent.toolbox.shfmt import parse_bash
+from graph_agent.toolbox.path_facts import Setting
+from graph_agent.toolbox.shell_facts import command_facts, parse_bash
 from policy import MODES, CallFacts, PathFact, PolicySettings, Rules, judge, parse_rule, parse_rules, read_shell
-from tools.targets import CommandTarget
+from tools.base import CommandTarget
 
 _WS = Path("/nowhere/ws")
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}

@@ -3,7 +3,7 @@ from pathlib import PurePath
 
 import pytest
 
-from graph_agent.toolbox.shfmt import parse_bash
+from graph_agent.toolbox.shell_facts import parse_bash
 from policy import CallFacts, PathFact, PolicySettings, parse_rule, read_shell
 from policy.matching import allows, covers_tool, names_path, touches
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from langchain_core.messages import AIMessage
 
-from graph_agent.app.metering import budget_of
-from graph_agent.app.wiring import Store, open_store, session_parts
-from graph_agent.config.load import load_settings
+from graph_agent.app.models import budget_of
+from graph_agent.app.opening import Store, open_store, session_parts
+from graph_agent.config.sources import load_settings
 from graph_agent.events import Event, EventBus
 from graph_agent.inspect import Reader
 from graph_agent.ports import ModelRequest, OnDelta
-from graph_agent.ports.descent import child_id
-from graph_agent.session.api import Rest
+from graph_agent.ports.clock import child_id
 from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
+from graph_agent.session.types import Rest
 from tests.fakes.scripted_model import text
 
 __all__ = ["PARENT", "Family", "TaskModel", "asked"]

@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
-from graph_agent.ports.tokens import Known, estimate_request_tokens
-from graph_agent.ports.window import Window
-from graph_agent.store.database import Database
+from graph_agent.ports.model import Window
+from graph_agent.ports.usage import Known, estimate_request_tokens
+from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.scenarios.stage import Stage

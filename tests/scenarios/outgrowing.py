@@ -9,8 +9,8 @@ from graph_agent.errors import ContextOverflow
 from graph_agent.events import Compacted
 from graph_agent.graph.history import require_valid
 from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
-from graph_agent.ports.tokens import estimate_request_tokens
-from graph_agent.ports.window import Window
+from graph_agent.ports.model import Window
+from graph_agent.ports.usage import estimate_request_tokens
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.scenarios.stage import Stage

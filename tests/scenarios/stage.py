@@ -10,24 +10,21 @@ from graph_agent.events import Event, EventBus
 from graph_agent.graph.build import Parts, build_graph
 from graph_agent.graph.edges import DECIDING
 from graph_agent.ports import SystemClock
-from graph_agent.ports.hooks import NO_HOOKS, Hooks
-from graph_agent.ports.meter import UNPRICED, Meter
-from graph_agent.ports.spending import UNLIMITED, Budget
-from graph_agent.ports.window import Window
+from graph_agent.ports.model import Window
+from graph_agent.ports.toolbox import NO_HOOKS, Hooks
+from graph_agent.ports.usage import UNLIMITED, UNPRICED, Budget, Meter
+from graph_agent.session.graph_run import GraphRun
 from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.run import GraphRun
 from graph_agent.session.session import Session
-from graph_agent.store.barrier import SqliteBarrier
-from graph_agent.store.blobs import FileBlobs
-from graph_agent.store.database import Database
-from graph_agent.store.decisions import SqliteDecisions
-from graph_agent.store.inbox import SqliteInbox
-from graph_agent.store.journal import SqliteJournal
-from graph_agent.store.lock import FlockThreadLock
-from graph_agent.store.rewinds import SqliteRewinds
-from graph_agent.store.saver import CheckpointSaver
-from graph_agent.store.threads import ThreadTable
-from graph_agent.toolbox.restoring import RestorableFiles
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.ledger import SqliteDecisions
+from graph_agent.storage.sqlite.rewinds import SqliteRewinds
+from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
+from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
+from graph_agent.toolbox.file_restore import RestorableFiles
 from tests.fakes.scripted_model import ScriptedModel
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 

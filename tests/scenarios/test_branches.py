@@ -10,10 +10,10 @@ import pytest
 from graph_agent.errors import UnknownId
 from graph_agent.graph.history import require_valid
 from graph_agent.inspect import Reader
-from graph_agent.session.api import Rest
 from graph_agent.session.session import Session
-from graph_agent.store.database import Database
-from graph_agent.store.saver import CheckpointSaver
+from graph_agent.session.types import Rest
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage
 

@@ -8,8 +8,7 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.errors import ModelError
 from graph_agent.inspect import Reader
-from graph_agent.ports.meter import Meter, Rate
-from graph_agent.ports.spending import Budget, told_usage
+from graph_agent.ports.usage import Budget, Meter, Rate, told_usage
 from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.stage import Stage
 

@@ -7,16 +7,14 @@ import jsonschema
 import pytest
 
 from docs._generate.thread_schema import schema
-from graph_agent.app.changes import changes_of
-from graph_agent.app.deleting import delete
-from graph_agent.app.forking import fork
-from graph_agent.app.importing import import_thread
-from graph_agent.app.pruning import PruneOrder, prune
-from graph_agent.app.rewinding import Order, rewind
+from graph_agent.app.file_changes import changes_of
+from graph_agent.app.rewind import Order, rewind
+from graph_agent.app.thread_import import import_thread
+from graph_agent.app.threads import PruneOrder, delete, fork, prune
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Reader
-from graph_agent.session.api import Rest
 from graph_agent.session.session import Session
+from graph_agent.session.types import Rest
 from tests.fakes.scripted_model import calls, text
 from tests.fakes.thread_files import export, reseal
 from tests.scenarios.family import PARENT, Family, TaskModel, asked

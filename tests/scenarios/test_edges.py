@@ -10,10 +10,10 @@ from langchain_core.messages import AIMessage
 from graph_agent.errors import ModelError
 from graph_agent.graph import edges
 from graph_agent.graph.edges import EDGES
-from graph_agent.ports.spending import Budget
-from graph_agent.ports.window import Window
-from graph_agent.session.api import Rest
+from graph_agent.ports.model import Window
+from graph_agent.ports.usage import Budget
 from graph_agent.session.session import Session
+from graph_agent.session.types import Rest
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from graph_agent.app.forking import fork
-from graph_agent.app.importing import import_thread
+from graph_agent.app.thread_import import import_thread
+from graph_agent.app.threads import fork
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Reader
 from graph_agent.ports import Plan, Scope

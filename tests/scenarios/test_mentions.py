@@ -1,7 +1,7 @@
 import base64
 from pathlib import Path
 
-from graph_agent.app.red_square import red_square
+from graph_agent.app.model_trial import red_square
 from tests.cases.bench import Bench
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
 

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.opening import open_session
-from graph_agent.model.offline_chinese import CHINESE
-from graph_agent.model.offline_english import ENGLISH
-from graph_agent.model.offline_forms import Form
+from graph_agent.model.offline.chinese import CHINESE
+from graph_agent.model.offline.commands import Form
+from graph_agent.model.offline.english import ENGLISH
 from tests.scenarios.command import NO_SANDBOX, Command
 
 _BAD_NEWS = ("Not done", "Nothing changed", "Not understood", "未完成", "没有改动", "未能理解")

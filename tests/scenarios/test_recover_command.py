@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.recovering import Decision, decide_calls
+from graph_agent.app.recovery import Decision, decide_calls
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Outcome, Scope
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI

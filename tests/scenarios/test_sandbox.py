@@ -88,7 +88,7 @@ def test_without_a_sandbox_nothing_runs_where_one_is_required(tmp_path: Path) ->
         command = Command(tmp_path, server.base_url, settings='sandbox = "required"\n')
         broken = tmp_path / "sitecustomize.py"
         broken.write_text(
-            "import tools.sandbox.probe as probe\n"
+            "import tools.sandbox.sandbox as probe\n"
             "probe.landlock_abi = lambda: 0\n"
             "probe._tried = lambda program: 'it is broken'\n"
         )

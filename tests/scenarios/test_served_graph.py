@@ -12,13 +12,12 @@ from langgraph.types import Command
 from graph_agent.errors import ThreadHeld
 from graph_agent.events import EventBus
 from graph_agent.graph.build import Parts, build_graph
-from graph_agent.graph.life import Life
+from graph_agent.graph.run_context import Life
 from graph_agent.ports import SystemClock
-from graph_agent.store.barrier import SqliteBarrier
-from graph_agent.store.blobs import FileBlobs
-from graph_agent.store.database import Database
-from graph_agent.store.journal import SqliteJournal
-from graph_agent.store.saver import CheckpointSaver
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.journal import SqliteJournal
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 

@@ -9,7 +9,7 @@ import pytest
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import AnswerRefused, ModelError, UsageError
 from graph_agent.ports import Always, Outcome, Scope
-from graph_agent.session.api import OpenQuestion, Rest
+from graph_agent.session.types import OpenQuestion, Rest
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.scenarios.stage import Stage

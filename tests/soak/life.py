@@ -17,8 +17,8 @@ from typing import Any
 from graph_agent.app.opening import open_session
 from graph_agent.errors import AgentError
 from graph_agent.ports import AnswerKind
-from graph_agent.session.api import OpenQuestion, Rest
 from graph_agent.session.session import Session
+from graph_agent.session.types import OpenQuestion, Rest
 from tests.crash.play import EDITED, marker_in, words_for
 from tests.crash.world import World
 

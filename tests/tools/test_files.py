@@ -6,8 +6,8 @@ import pytest
 
 from tests.fakes.waiting import names_in
 from tools.files import Snapshot, digest, look, replace
-from tools.kinds import ToolErrorType
 from tools.paths import PathRefused, resolve
+from tools.result import ToolErrorType
 
 _MAX = 10_000
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tools.files import look
-from tools.kinds import ToolErrorType
 from tools.paths import PathRefused, ResolvedPath, contains, open_directory, open_regular, resolve
+from tools.result import ToolErrorType
 
 
 @pytest.fixture

@@ -1,5 +1,4 @@
-from tools.kinds import ToolErrorType
-from tools.result import DiffResult, ToolResult, failure
+from tools.result import DiffResult, ToolErrorType, ToolResult, failure
 
 
 def test_a_failure_carries_its_kind_and_shows_its_first_line() -> None:

@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import BaseTool, Preview, ToolContext, ToolResult
-from tools.coercion import BadArguments
 from tools.running import execute, parsed, preview
+from tools.schema import BadArguments
 
 
 class Behaviour(BaseModel):

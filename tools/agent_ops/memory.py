@@ -28,11 +28,11 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.blocking import in_thread
 from tools.diff import diff_of
-from tools.file_ops.reconciling import reconcile_file
+from tools.file_ops.change import reconcile_file
 from tools.files import Snapshot, digest, look, replace
 from tools.paths import PathRefused, resolve
+from tools.running import in_thread
 from tools.text import TextForm, decode, is_binary, to_newline
 
 __all__ = ["HEADING", "SaveMemoryArgs", "SaveMemoryTool"]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, Preview, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
-from tools.finding import resolve_name, unknown_tool
+from tools.registry import resolve_name, unknown_tool
 
 __all__ = ["NEW_TASK", "Errand", "NewTaskArgs", "NewTaskTool", "SubAgentPort"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
-from tools.blocking import in_thread
 from tools.files import read_all
 from tools.paths import PathRefused, open_regular, resolve
+from tools.running import in_thread
 from tools.text import decode, is_binary
 
 __all__ = ["Skill", "SkillArgs", "SkillTool"]

@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
-from tools.description import short_of
-from tools.prompt_text import as_prompt_text
+from tools.description import as_prompt_text, short_of
 from tools.registry import declaration_of
 
 __all__ = ["ToolSearchArgs", "ToolSearchTool", "with_names"]

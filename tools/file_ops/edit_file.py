@@ -20,14 +20,12 @@ from tools.base import (
     ToolResult,
     ToolRiskLevel,
 )
-from tools.blocking import in_thread
-from tools.file_ops.changing import FileChange, apply, effect_of, encoded, planned
-from tools.file_ops.consent import objection
-from tools.file_ops.nearby import absent
-from tools.file_ops.reconciling import reconcile_file
-from tools.file_ops.replacing import Mode, NotReplaced, Wish, replaced
+from tools.file_ops.change import FileChange, apply, effect_of, encoded, objection, planned, reconcile_file
+from tools.file_ops.replace import Mode, NotReplaced, Wish, replaced
+from tools.file_ops.similar_paths import absent
 from tools.files import look
 from tools.paths import PathRefused
+from tools.running import in_thread
 from tools.text import decode, is_binary
 
 __all__ = ["EditFileArgs", "EditFileTool", "OneEdit"]

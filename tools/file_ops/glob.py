@@ -17,12 +17,11 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.blocking import in_thread
-from tools.file_ops.nearby import absent
-from tools.globbing import Anchored, BadGlob, GlobPattern, anchored, entered, literal_start
-from tools.newest import Newest
+from tools.file_ops.similar_paths import absent
 from tools.paths import PathRefused
-from tools.walking import Interest, Walk, shown_name, walk
+from tools.patterns import Anchored, BadGlob, GlobPattern, anchored, entered, literal_start
+from tools.running import in_thread
+from tools.walk import Interest, Newest, Walk, shown_name, walk
 
 __all__ = ["GlobArgs", "GlobTool"]
 

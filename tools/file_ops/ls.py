@@ -20,11 +20,11 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.blocking import in_thread
-from tools.file_ops.nearby import absent
-from tools.ignored import IgnoreRules, is_hidden
+from tools.file_ops.similar_paths import absent
+from tools.ignore_files import IgnoreRules, is_hidden
 from tools.paths import PathRefused, ResolvedPath, open_directory
-from tools.walking import shown_name
+from tools.running import in_thread
+from tools.walk import shown_name
 
 __all__ = ["LsArgs", "LsTool"]
 

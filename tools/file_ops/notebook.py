@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tools.shaping import head_and_tail
+from tools.running import head_and_tail
 
 __all__ = ["as_cells"]
 

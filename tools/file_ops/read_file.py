@@ -1,9 +1,17 @@
-"""Reading a file, or a stored output, in ranges of lines."""
+"""Reading a file, or a stored output, in ranges of lines.
+
+A range of lines from a file too large to be taken in whole; memory stays bounded whatever the file holds.
+
+A range of the lines of a text, the rest of which is only counted: large files are read a part at a time.
+
+Lines of a file as a model reads them: numbered, long ones cut with a notice.
+"""
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -19,18 +27,130 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.blocking import in_thread
-from tools.file_ops.far_range import far_lines
+from tools.context import Limits
 from tools.file_ops.images import image_result, media_type_of
-from tools.file_ops.line_range import range_of_lines
-from tools.file_ops.nearby import absent
 from tools.file_ops.notebook import as_cells
-from tools.file_ops.rendering import numbered
+from tools.file_ops.similar_paths import absent
 from tools.files import digest, read_all
 from tools.paths import PathRefused, open_regular
+from tools.running import in_thread
 from tools.text import decode, is_binary
 
-__all__ = ["ReadFileArgs", "ReadFileTool"]
+__all__ = ["FarLines", "ReadFileArgs", "ReadFileTool", "far_lines", "numbered", "range_of_lines"]
+
+_CHUNK = 1024 * 1024
+
+
+@dataclass
+class FarLines:
+    """The lines found."""
+
+    lines: list[str] = field(default_factory=list)
+    gave_up: bool = False
+    """The bound on scanned bytes was reached first."""
+
+
+class _Collector:
+    """Takes a file's bytes in order and keeps the wanted lines, each up to a bound."""
+
+    def __init__(self, first: int, count: int, kept_bytes: int) -> None:
+        self.lines: list[bytes] = []
+        self._number = 1
+        self._first = first
+        self._count = count
+        self._kept_bytes = kept_bytes
+        self._open = bytearray()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.lines) == self._count
+
+    def feed(self, chunk: bytes) -> None:
+        position = 0
+        while not self.is_full:
+            end = chunk.find(b"\n", position)
+            self._keep(chunk[position : end if end >= 0 else len(chunk)])
+            if end < 0:
+                return
+            self.close_line()
+            position = end + 1
+
+    def close_line(self) -> None:
+        if self._number >= self._first and not self.is_full:
+            self.lines.append(bytes(self._open))
+        self._open.clear()
+        self._number += 1
+
+    def finish(self) -> None:
+        if self._open:
+            self.close_line()
+
+    def _keep(self, piece: bytes) -> None:
+        if self._number >= self._first:
+            self._open += piece[: max(0, self._kept_bytes - len(self._open))]
+
+
+def far_lines(fd: int, first: int, count: int, limits: Limits, cancellation: Event) -> FarLines:
+    """Lines `first` to `first + count - 1`, each cut a little above what is shown of a line."""
+    collector = _Collector(first, min(count, limits.read_lines), limits.line_chars * 4 + 4)
+    scanned = 0
+    while not collector.is_full and not cancellation.is_set():
+        chunk = os.read(fd, _CHUNK)
+        if not chunk:
+            collector.finish()
+            break
+        collector.feed(chunk)
+        scanned += len(chunk)
+        if scanned >= limits.scan_bytes:
+            break
+    gave_up = scanned >= limits.scan_bytes and not collector.is_full
+    return FarLines([line.decode("utf-8", "replace").rstrip("\r") for line in collector.lines], gave_up)
+
+
+_PIECE = 64 * 1024
+"""Characters that are counted at once."""
+
+
+def range_of_lines(text: str, first: int, count: int) -> tuple[list[str], int]:
+    """At most `count` lines from number `first` (from 1) on, without their ends; and how many lines there are.
+
+    Lines end as for editors: str.splitlines also splits at form feeds and rare Unicode characters.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    total = text.count("\n") + (not text.endswith("\n") and text != "")
+    if first > total:
+        return [], total
+    begin = _begin_of(text, first)
+    end = _behind(text, begin, min(count, total - first + 1))
+    # Cut out before it is taken apart: what follows may be most of a large file.
+    return text[begin:end].removesuffix("\n").split("\n"), total
+
+
+def _begin_of(text: str, number: int) -> int:
+    at, ends = 0, number - 1
+    while (within := text.count("\n", at, at + _PIECE)) < ends:
+        at, ends = at + _PIECE, ends - within
+    return _behind(text, at, ends)
+
+
+def _behind(text: str, at: int, lines: int) -> int:
+    """The place behind so many lines; the end of the text where the last of them has no end of its own."""
+    for _ in range(lines):
+        at = text.find("\n", at) + 1 or len(text)
+    return at
+
+
+def numbered(lines: Iterable[str], first: int, line_chars: int) -> str:
+    """The lines with their numbers, `first` being the number of the first one."""
+    return "\n".join(f"{number:>6}\t{_cut(line, line_chars)}" for number, line in enumerate(lines, first))
+
+
+def _cut(line: str, line_chars: int) -> str:
+    if len(line) <= line_chars:
+        return line
+    return f"{line[:line_chars]} [… line cut, it has {len(line)} characters]"
+
 
 _BLOB = "blob:"
 _MAX_CHARS = 90_000

@@ -19,12 +19,10 @@ from tools.base import (
     ToolResult,
     ToolRiskLevel,
 )
-from tools.blocking import in_thread
-from tools.file_ops.changing import FileChange, apply, effect_of, encoded, planned
-from tools.file_ops.consent import objection
-from tools.file_ops.reconciling import reconcile_file
+from tools.file_ops.change import FileChange, apply, effect_of, encoded, objection, planned, reconcile_file
 from tools.files import Snapshot, look
 from tools.paths import PathRefused
+from tools.running import in_thread
 from tools.text import TextForm, decode, is_binary
 
 __all__ = ["WriteFileArgs", "WriteFileTool"]

@@ -4,10 +4,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tools.sandbox.looking import is_folder, is_there
-from tools.sandbox.places import Mount, in_order
-from tools.sandbox.private import empty_file
-from tools.sandbox.terms import Terms
+from tools.sandbox.mounts import Mount, Terms, in_order, is_folder, is_there
+from tools.sandbox.protected_paths import empty_file
 
 __all__ = ["WALLS", "bubblewrap_arguments", "without_parent"]
 

@@ -1,25 +1,84 @@
-"""Puts commands and servers behind walls: the one thing that knows both means and when to use which."""
+"""Puts commands and servers behind walls: the one thing that knows both means and when to use which.
+
+Finds out which means there are on this machine: by starting them, once in the life of a process.
+"""
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from tools.paths import find_program
 from tools.sandbox import landlock
-from tools.sandbox.absent import closed, put_back, swept, tripwires
-from tools.sandbox.bubblewrap import bubblewrap_arguments, without_parent
-from tools.sandbox.looking import is_there
-from tools.sandbox.places import Mount
-from tools.sandbox.private import private_folder
-from tools.sandbox.probe import Means, probed
-from tools.sandbox.protecting import protected_mounts
-from tools.sandbox.seccomp import compiled
-from tools.sandbox.terms import Terms
+from tools.sandbox.bubblewrap import WALLS, bubblewrap_arguments, without_parent
+from tools.sandbox.landlock import compiled, is_known_machine, landlock_abi
+from tools.sandbox.mounts import Mount, Terms, is_there
+from tools.sandbox.protected_paths import closed, private_folder, protected_mounts, put_back, swept, tripwires
 
-__all__ = ["Confined", "NoSandbox", "Sandbox"]
+__all__ = ["Confined", "Means", "NoSandbox", "Sandbox", "probed"]
+
+_WAIT_S = 5.0
+_TRIED = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--", "/bin/sh", "-c", ":")
+_REASONS = (
+    ("unknown option", "it is too old: version 0.8 or newer is needed"),
+    ("uid map", "the system restricts user namespaces (on Ubuntu an AppArmor profile for bwrap lifts that)"),
+    ("loopback", "the system restricts user namespaces (on Ubuntu an AppArmor profile for bwrap lifts that)"),
+    ("namespace", "namespaces are not permitted here, as in most containers"),
+    ("proc", "/proc cannot be mounted here, as in most containers"),
+)
+
+
+class Means(NamedTuple):
+    """What a sandbox can be made of here."""
+
+    kind: Literal["bubblewrap", "landlock", "none"]
+    program: str = ""
+    """Of bubblewrap, its path."""
+    abi: int = 0
+    """Of Landlock, its version."""
+    why: str = ""
+    """Why it is nothing better, in words."""
+
+
+def probed() -> Means:
+    """The best there is; what was found once stands for the process, as long as the same programs are named."""
+    return _probed(os.environ.get("PATH", ""))
+
+
+@cache
+def _probed(path: str) -> Means:
+    if sys.platform != "linux":
+        return Means("none", why="only Linux has what it is made of")
+    program = find_program("bwrap", path)
+    trouble = "bubblewrap (bwrap) is not installed" if program is None else _tried(program)
+    if program is not None and not trouble:
+        return Means("bubblewrap", program=str(Path(program).absolute()))
+    abi = landlock_abi()
+    if abi > 0 and is_known_machine():
+        return Means("landlock", abi=abi, why=trouble)
+    missing = "Landlock is not enabled in the kernel" if abi <= 0 else "this processor's system calls are not known"
+    return Means("none", why=f"{trouble}; {missing}")
+
+
+def _tried(program: str) -> str:
+    """What is wrong with it; empty when it works."""
+    command = [program, *WALLS, *_TRIED]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WAIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{program} does not work here: {type(error).__name__}"
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:160]
+    reason = next((f"{text}: " for word, text in _REASONS if word in said.lower()), "")
+    return f"{program} does not work here: {reason}{said or f'exit code {done.returncode}'}"
+
 
 _CACHES = (("GOCACHE", "go-build"), ("UV_CACHE_DIR", "uv"), ("npm_config_cache", "npm"))
 """Programs that fail, and do not only work slower, when they cannot write a cache in the home folder."""

@@ -27,15 +27,14 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.blocking import in_thread
 from tools.paths import PathRefused, holder, resolve
+from tools.running import in_thread
 from tools.sandbox.sandbox import NoSandbox
 from tools.shell_ops.background import BackgroundShells, started
-from tools.shell_ops.child import Child
-from tools.shell_ops.spool import Spool, open_spool
-from tools.shell_ops.starting import Run, exit_code, not_begun, prologue, spawn, walls
-from tools.shell_ops.telling import Ending, told
-from tools.shell_ops.worktree import Look, changed_between, look_at
+from tools.shell_ops.changed_files import Look, changed_between, look_at
+from tools.shell_ops.output import Ending, Spool, open_spool, told
+from tools.shell_ops.process import Child
+from tools.shell_ops.start import Run, exit_code, not_begun, prologue, spawn, walls
 
 __all__ = ["BashArgs", "BashTool"]
 

@@ -7,11 +7,10 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, ToolContext, ToolKind, ToolResult, ToolRiskLevel
-from tools.blocking import in_thread
+from tools.running import in_thread
 from tools.shell_ops.background import BackgroundShells, Output, no_shell, nowhere
-from tools.shell_ops.spool import to_read
-from tools.shell_ops.starting import without_prologue
-from tools.shell_ops.telling import hint_of, output_between
+from tools.shell_ops.output import hint_of, output_between, to_read
+from tools.shell_ops.start import without_prologue
 
 __all__ = ["BashOutputArgs", "BashOutputTool"]
 

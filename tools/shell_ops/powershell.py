@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from tools.base import CommandTarget, Target, ToolContext, ToolErrorType, ToolResult, failure
-from tools.paths import contains
-from tools.programs import find_program
+from tools.paths import contains, find_program
 from tools.shell_ops.bash import BashArgs, BashTool
 
 __all__ = ["PowershellArgs", "PowershellTool", "find_powershell"]

@@ -19,11 +19,10 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.blocking import in_thread
+from tools.running import in_thread
 
 if TYPE_CHECKING:
-    from tools.web_ops.address import Address
-    from tools.web_ops.fetching import Page
+    from tools.web_ops.http import Address, Page
 
 __all__ = ["WebFetchArgs", "WebFetchTool"]
 
@@ -72,7 +71,7 @@ class WebFetchTool(BaseTool):
 
     async def execute(self, *, url: str, prompt: str = "", context: ToolContext | None = None) -> ToolResult:
         """The page as text. Follows redirections within the host, and to hosts that the rules allow anyway."""
-        from tools.web_ops.fetching import NotFetched, fetch  # noqa: PLC0415 - the HTTP library is slow to load
+        from tools.web_ops.http import NotFetched, fetch  # noqa: PLC0415 - the HTTP library is slow to load
 
         address = _address(url)
         surroundings = self.context_or_own(context)
@@ -99,13 +98,13 @@ class WebFetchTool(BaseTool):
 
 
 def _address(url: str) -> "Address":
-    from tools.web_ops.address import parse_address  # noqa: PLC0415 - the HTTP library is slow to load
+    from tools.web_ops.http import parse_address  # noqa: PLC0415 - the HTTP library is slow to load
 
     return parse_address(url)
 
 
 def _shown(page: "Page", prompt: str) -> ToolResult:
-    from tools.web_ops.reading import NotText, readable  # noqa: PLC0415 - as above
+    from tools.web_ops.page import NotText, readable  # noqa: PLC0415 - as above
 
     try:
         title, text = readable(page)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field, field_validator
 
 from tools.base import BaseTool, ToolKind, ToolResult, ToolRiskLevel, failure
-from tools.web_ops.providers import Found, SearchProvider
+from tools.web_ops.search_services import Found, SearchProvider
 
 __all__ = ["WebSearchArgs", "WebSearchTool"]
 
@@ -52,8 +52,8 @@ class WebSearchTool(BaseTool):
 
     async def execute(self, *, query: str, limit: int = _LIMIT) -> ToolResult:
         """The results, best first."""
-        from tools.web_ops.fetching import NotFetched  # noqa: PLC0415 - the HTTP library is slow to load
-        from tools.web_ops.searching import searched  # noqa: PLC0415 - as above
+        from tools.web_ops.http import NotFetched  # noqa: PLC0415 - the HTTP library is slow to load
+        from tools.web_ops.search_request import searched  # noqa: PLC0415 - as above
 
         try:
             found = await searched(self._provider, query, limit)

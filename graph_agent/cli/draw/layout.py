@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from graph_agent.cli.draw.chart import Chart, ChartEdge, ChartNode, counted
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.screen import clipped, text_width
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.table import clipped, text_width
 
 __all__ = ["Box", "Label", "Layout", "Line", "Point", "lay_out"]
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from graph_agent.cli.draw.chart import Chart, ChartNode, counted
-from graph_agent.cli.escape import escape
+from graph_agent.cli.render.escape import escape
 
 __all__ = ["draw_mermaid"]
 

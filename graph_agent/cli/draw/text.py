@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from graph_agent.cli.draw.layout import Box, Layout, Line, Point
-from graph_agent.cli.views.screen import text_width
+from graph_agent.cli.views.table import text_width
 
 __all__ = ["draw_text"]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from graph_agent.cli.render.lines import expand_tabs, folded, marked
+from graph_agent.cli.render.console import expand_tabs, folded, marked
 
 __all__ = ["added_text", "diff_lines"]
 

@@ -3,23 +3,191 @@
 Works line by line, as terminals do: whatever was finished may be printed into the scrollback at once, and only what
 may still change is to be drawn anew: the line that is arriving, one that an underline may make a heading, a table.
 Draws nothing itself.
+
+Marks within one line of Markdown: code, bold, links. Whatever is no mark stays as it was written.
+
+Nothing disappears but the marks themselves: HTML, escapes of other signs and names such as `__init__` are text.
+
+Tables of a Markdown text, drawn within a width. Cells are folded and never cut; knows no other Markdown.
+
+Code that arrives line by line, in colours where its language is known. Knows nothing of the text around it.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import zip_longest
+from typing import Literal, NamedTuple
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 
-from graph_agent.cli.escape import escape
-from graph_agent.cli.render.code import Code
-from graph_agent.cli.render.inline import inline
-from graph_agent.cli.render.lines import folded
-from graph_agent.cli.render.tables import is_delimiter, may_be_row, table_lines
+from graph_agent.cli.render.console import folded
+from graph_agent.cli.render.escape import escape
 
-__all__ = ["Markdown"]
+__all__ = ["Code", "Markdown", "inline", "is_delimiter", "may_be_row", "table_lines"]
+
+_THEME = Syntax.get_theme("ansi_dark")
+_CONTEXT_LINES = 8
+"""How many earlier lines are looked at again for a line's colours: what a word means may depend on them."""
+_GO_ON = ("Token.Literal.String", "Token.Comment.Multiline")
+"""What may begin on one line and end on a later one."""
+
+
+class Code:
+    """One piece of code; each line comes back with its colours, which later lines never change."""
+
+    def __init__(self, language: str) -> None:
+        self._lexer = Syntax("", language).lexer if language else None
+        self._before: list[str] = []
+        self._is_open = False
+        """Whether a string or a comment goes on over the end of the last line."""
+
+    def line(self, line: str) -> Text:
+        """The next line, finished."""
+        shown, is_open = self._seen(line)
+        if self._is_open and not is_open:
+            # Without its beginning, the end of a string would look like the beginning of one.
+            self._before.clear()
+        elif not is_open:
+            self._before = [*self._before, line][-_CONTEXT_LINES:]
+        elif not self._is_open:
+            self._before.append(line)
+        self._is_open = is_open
+        return shown
+
+    def look(self, line: str) -> Text:
+        """The next line as it looks until now."""
+        return self._seen(line)[0]
+
+    def _seen(self, line: str) -> tuple[Text, bool]:
+        if self._lexer is None:
+            return Text(line), False
+        shown, number, last = Text(), 0, ""
+        for kind, text in self._lexer.get_tokens("\n".join((*self._before, line))):
+            pieces = text.split("\n")
+            for place, piece in enumerate(pieces):
+                if number == len(self._before) and piece:
+                    shown.append(piece, _THEME.get_style_for_token(kind))
+                number += place < len(pieces) - 1
+            last = str(kind)
+        # A lexer that changes the text, such as one that drops a character, is not to be trusted with it.
+        return shown if shown.plain == line else Text(line), last.startswith(_GO_ON)
+
+
+_STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
+_CODE = "cyan"
+_UNESCAPED = "*`~|#"
+"""Signs that are marks here; a backslash before another one is a part of the text, of a path or a formula."""
+
+
+def _parser() -> MarkdownIt:
+    # An entity could stand for a control character, and a reference be defined in a line that is gone.
+    made = MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
+    made.disable(["entity", "html_inline", "text_join"])
+    made.normalizeLink = lambda url: url  # type: ignore[method-assign]  # a link is shown as it was written
+    return made
+
+
+_PARSER = _parser()
+
+
+def inline(line: str, style: str = "") -> Text:
+    """The line, made safe before, with its marks turned into styles."""
+    shown = Text(style=style)
+    open_styles: list[str] = []
+    links: list[tuple[str, int]] = []
+    for token in _PARSER.parseInline(line)[0].children or []:
+        kind, _, end = token.type.rpartition("_")
+        if kind == "link":
+            _link(shown, token, links)
+        elif kind in _STYLES and not token.markup.startswith("_"):
+            if end == "open":
+                open_styles.append(_STYLES[kind])
+            else:
+                open_styles.remove(_STYLES[kind])
+        else:
+            shown.append(*_piece(token, open_styles))
+    return shown
+
+
+def _piece(token: Token, styles: Sequence[str]) -> tuple[str, str]:
+    match token.type:
+        case "code_inline":
+            return token.content, " ".join((*styles, _CODE))
+        case "text_special":
+            text = token.content if token.content in _UNESCAPED else token.markup
+        case "image":
+            text = f"{token.content} ({token.attrs.get('src', '')})"
+        case "em_open" | "em_close" | "strong_open" | "strong_close":
+            text = token.markup
+        case _:
+            text = token.content
+    return text, " ".join(styles)
+
+
+def _link(shown: Text, token: Token, links: list[tuple[str, int]]) -> None:
+    """What is linked, and where to: a terminal's own links would hide that."""
+    if token.type == "link_open":
+        links.append((str(token.attrs.get("href", "")), len(shown)))
+        return
+    url, start = links.pop()
+    shown.stylize("underline", start)
+    if shown.plain[start:] != url and not url.endswith(f":{shown.plain[start:]}"):
+        shown.append(f" ({url})", "dim")
+
+
+_DELIMITER = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
+_BETWEEN = re.compile(r"(?<!\\)\|")
+_CELL_AND_ROOM = 5
+"""Cells of the screen a column takes at least, with what separates it from the next."""
+
+
+def may_be_row(line: str) -> bool:
+    """Whether the line may belong to a table."""
+    return "|" in line
+
+
+def is_delimiter(line: str) -> bool:
+    """Whether the line is the one below a table's heads."""
+    return "|" in line and _DELIMITER.match(line) is not None
+
+
+def table_lines(rows: Sequence[str], console: Console, width: int) -> list[Text]:
+    """The table: its heads, its delimiter and its rows; as it was written where the columns do not fit."""
+    heads, aligned, *body = (_cells(row) for row in rows)
+    columns = max(len(heads), *(len(row) for row in body)) if body else len(heads)
+    if columns * _CELL_AND_ROOM > width:
+        return [piece for row in rows for piece in folded(Text(row), width)]
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for _, head, mark in zip_longest(range(columns), heads[:columns], aligned[:columns], fillvalue=""):
+        table.add_column(inline(str(head)), justify=_justify(str(mark)), overflow="fold")
+    for row in body:
+        table.add_row(*map(inline, row))
+    lines = console.render_lines(table, console.options.update(width=width), pad=False)
+    drawn = [Text.assemble(*((piece.text, piece.style or "") for piece in line)) for line in lines]
+    for line in drawn:
+        line.rstrip()
+    return drawn
+
+
+def _cells(row: str) -> list[str]:
+    inner = row.strip().removeprefix("|")
+    inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
+    return [cell.strip() for cell in _BETWEEN.split(inner)]
+
+
+def _justify(mark: str) -> Literal["left", "center", "right"]:
+    if mark.endswith(":"):
+        return "center" if mark.startswith(":") else "right"
+    return "left"
+
 
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")

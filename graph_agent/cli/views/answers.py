@@ -8,10 +8,10 @@ from typing import Literal
 
 import typer
 
-from graph_agent.app.answering import Answered, answer_approval
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.place import database_of
-from graph_agent.cli.views.screen import local_time, print_json, print_lines
+from graph_agent.app.approvals import Answered, answer_approval
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.format import database_of
+from graph_agent.cli.views.table import local_time, print_json, print_lines
 from graph_agent.inspect import Reader
 
 __all__ = ["answer", "next_step", "tell"]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.ages import age_seconds, span_seconds, time_and_age
+from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_name
-from graph_agent.cli.views.screen import coloring, print_json, print_lines
+from graph_agent.cli.views.format import age_seconds, span_seconds, time_and_age
+from graph_agent.cli.views.table import coloring, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
 

@@ -1,19 +1,22 @@
-"""What the `doctor` command prints."""
+"""What the `doctor` command prints.
 
+What `doctor --repair` prints: each step before it is done and after, then every check anew.
+"""
+
+import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import typer
 
-from graph_agent.app.check import Check
-from graph_agent.app.health import back_up, examine
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.screen import line_width, print_json, print_lines
+from graph_agent.app.doctor import Check, Said, back_up, examine
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.table import line_width, print_json, print_lines
 
-__all__ = ["check_lines", "checks_json", "copy_database", "is_well", "tell_health"]
+__all__ = ["check_lines", "checks_json", "copy_database", "is_well", "mend", "tell_health"]
 
 _MARGIN = 19
 """What mark and name take of a line."""
@@ -61,3 +64,29 @@ def copy_database(database: Path, target: Path, *, as_json: bool) -> None:
         print_json({"file": str(target), "bytes": size})
     else:
         print_lines([escape(f"{target}: a checked copy of {database}, {size} bytes")])
+
+
+Repair = Callable[[Path, Mapping[str, str]], AsyncIterator[Said]]
+
+
+def mend(database: Path, repair: Repair, *, as_json: bool) -> None:
+    """Repair, then examine; exit code 1 when something that matters is still amiss."""
+    said = asyncio.run(_told(database, repair, is_shown=not as_json))
+    checks = examine(database, os.environ)
+    if as_json:
+        repairs = [{"name": one.step, "stage": one.stage, "detail": one.text} for one in said]
+        print_json({"repairs": repairs, **checks_json(checks)})
+    else:
+        print_lines(() if said else ["nothing to repair"])
+        print_lines(line for check in checks for line in check_lines(check))
+    if not is_well(checks):
+        raise typer.Exit(1)
+
+
+async def _told(database: Path, repair: Repair, *, is_shown: bool) -> list[Said]:
+    said = []
+    async for one in repair(database, os.environ):
+        said.append(one)
+        if is_shown:
+            print_lines([f"{one.stage}  {one.step:<12} {escape(one.text)}"])
+    return said

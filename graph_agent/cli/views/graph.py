@@ -6,17 +6,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, assert_never, get_args
 
-from graph_agent.app.topology import EDGES, END, START
+from graph_agent.app.graph_outline import EDGES, END, START
 from graph_agent.cli.draw.chart import Chart, Walked, chart_of
 from graph_agent.cli.draw.layout import lay_out
 from graph_agent.cli.draw.mermaid import draw_mermaid
 from graph_agent.cli.draw.png import draw_png
 from graph_agent.cli.draw.svg import draw_svg
 from graph_agent.cli.draw.text import draw_text
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.place import reading
-from graph_agent.cli.views.screen import colored, line_width, print_json, print_lines, speaks_unicode
-from graph_agent.cli.views.table import labelled
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.format import reading
+from graph_agent.cli.views.table import colored, labelled, line_width, print_json, print_lines, speaks_unicode
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.inspect import Inspection, Visits
 

@@ -6,11 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.screen import print_json, print_lines
-from graph_agent.config.paths import memory_file
-from graph_agent.config.plain import plain_text
-from graph_agent.config.private import make_private_folder
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.table import print_json, print_lines
+from graph_agent.config.paths import make_private_folder, memory_file, plain_text
 from graph_agent.errors import StorageError, UsageError
 
 __all__ = ["edit_memory", "show_memory"]

@@ -1,30 +1,34 @@
-"""`model list`, `use`, `show` and `test`: which models there are, which answers, and what it can do."""
+"""`model list`, `use`, `show` and `test`: which models there are, which answers, and what it can do.
+
+`model local`: what a file is, under which licence, what will be done with it, and how to go back.
+"""
 
 import asyncio
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.app.metering import budget_of, meter_of
-from graph_agent.cli.codes import Exit
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.consent import agreed
-from graph_agent.cli.views.screen import print_json, print_lines
-from graph_agent.cli.views.table import labelled, table
-from graph_agent.config.change import set_in_table, set_value
-from graph_agent.config.choice import choose_model, shown_url
-from graph_agent.config.profiles import model_named
+from graph_agent.app.local_model import LocalFile, adopt, examine_file, give_up, present_choice
+from graph_agent.app.models import budget_of, meter_of
+from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.format import agreed
+from graph_agent.cli.views.table import labelled, print_json, print_lines, table
+from graph_agent.config.edit import set_in_table, set_value
+from graph_agent.config.model_choice import choose_model, shown_url
 from graph_agent.config.settings import Settings
+from graph_agent.config.sources import model_named
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from graph_agent.app.model_trial import Finding
 
-__all__ = ["list_models", "show_model", "test_model", "use_model"]
+
+__all__ = ["list_models", "show_model", "tell_local", "test_model", "use_local", "use_model", "use_no_local"]
 
 
 def list_models(*, as_json: bool) -> Exit:
@@ -181,3 +185,79 @@ def _mark(one: dict[str, Any]) -> str:
 
 def _sign(found: "Finding") -> str:
     return "ok" if found.ok else "FAILS" if found.matters else "no"
+
+
+_BASE_MODEL = (
+    "This file has no chat template: it is most likely a base model, which goes on writing instead of answering. "
+    "Files named Instruct or Chat have one."
+)
+_HONEST = (
+    "It is small: it does one step at a time and is often wrong. What writes is shown and asked about as always."
+)
+
+
+def use_local(name: str, *, as_json: bool) -> None:
+    """Check a file, make it the local model and say so.
+
+    Raises:
+        UsageError: it cannot be used.
+        ConfigError: the settings cannot be read or written.
+    """
+    file = examine_file(name)
+    settings = adopt(file, os.environ)
+    choice = present_choice(os.environ)
+    if as_json:
+        print_json({**_facts(file), "config": str(settings), "answers": choice.kind})
+        return
+    print_lines(escape(line) for line in _page(file))
+    print_lines([escape(f"wrote    model.local in {settings}"), "back     graph-agent model local --off"])
+    if choice.kind != "local":
+        print_lines([escape(f"It does not answer yet. {choice.reason}")])
+
+
+def use_no_local(*, as_json: bool) -> None:
+    """Take the local model out of the settings.
+
+    Raises:
+        ConfigError: they cannot be read or written.
+    """
+    settings = give_up(os.environ)
+    choice = present_choice(os.environ)
+    if as_json:
+        print_json({"config": str(settings), "answers": choice.kind})
+    else:
+        print_lines([escape(f"No local model stands in {settings} any more. {choice.reason}")])
+
+
+def tell_local(*, as_json: bool) -> None:
+    """Say which model answers now, and how to use one from a file.
+
+    Raises:
+        ConfigError: the settings cannot be read.
+    """
+    choice = present_choice(os.environ)
+    if as_json:
+        print_json({"answers": choice.kind, "reason": choice.reason})
+    else:
+        print_lines([escape(choice.reason), "graph-agent model local FILE takes a GGUF file of an instruct model."])
+
+
+def _facts(file: LocalFile) -> dict[str, Any]:
+    known = None if file.known is None else asdict(file.known)
+    header = asdict(file.header)
+    return {"file": str(file.path), "bytes": file.bytes, "label": file.label, "header": header, "known": known}
+
+
+def _page(file: LocalFile) -> Iterator[str]:
+    header, known = file.header, file.known
+    yield f"file     {file.path} ({file.bytes / 1e6:,.0f} MB, GGUF {header.version}, {header.architecture})"
+    if known is None:
+        yield f"model    {header.name or 'without a name'}; no file that is known here, so nothing was compared"
+        yield f"licence  {header.licence or 'the file names none; ask where it came from'}"
+    else:
+        yield f"model    {known.name}: size and SHA-256 are those of the known file; {known.about}"
+        yield f"licence  {known.licence}"
+        yield f"memory   {known.memory}"
+    if not header.has_chat_template:
+        yield f"warning  {_BASE_MODEL}"
+    yield f"use      as {file.label}, in this process, where no endpoint is configured. {_HONEST}"

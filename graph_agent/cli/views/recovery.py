@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 
 import typer
 
-from graph_agent.app.recovering import Decision, Interrupted, decide_calls, interrupted_calls
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.ages import time_and_age
+from graph_agent.app.recovery import Decision, Interrupted, decide_calls, interrupted_calls
+from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.answers import next_step
 from graph_agent.cli.views.calls import call_json
-from graph_agent.cli.views.screen import colored, local_time, print_json, print_lines
+from graph_agent.cli.views.format import time_and_age
+from graph_agent.cli.views.table import colored, local_time, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
 
 __all__ = ["Choices", "decide", "list_interrupted"]

@@ -1,21 +1,170 @@
-"""`config`: the settings as a table, one with all its layers, and what came of setting one."""
+"""`config`: the settings as a table, one with all its layers, and what came of setting one.
+
+`config trust`: what a project folder would turn on, whether it does, and the user's answer about it.
+"""
 
 import json
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.screen import colored, print_json, print_lines
-from graph_agent.cli.views.table import labelled, table
-from graph_agent.cli.views.trust import project_here, project_json, tell_ignored
-from graph_agent.config.change import set_value
+from graph_agent.app.project_trust import answer_trust, forget_trust, notices, project_at, turned_on, turns_on
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.format import agreed
+from graph_agent.cli.views.table import colored, labelled, local_time, print_json, print_lines, table
+from graph_agent.config.edit import set_value
 from graph_agent.config.explain import Explanation, Said, explain, explain_all
-from graph_agent.config.layers import config_file
 from graph_agent.config.paths import database_path, memory_file
+from graph_agent.config.project import Project
+from graph_agent.config.sources import config_file
+from graph_agent.config.trust import trust_file
+from graph_agent.errors import ConfigError, UsageError
 
-__all__ = ["change_setting", "explain_setting", "show_paths", "show_settings"]
+__all__ = [
+    "change_setting",
+    "explain_setting",
+    "list_trusted",
+    "project_here",
+    "project_json",
+    "revoke_trust",
+    "show_paths",
+    "show_settings",
+    "tell_ignored",
+    "trust_folder",
+    "trust_page",
+]
+
+_STATES = {
+    "none": "nothing in it asks for trust",
+    "trusted": "trusted",
+    "once": "trusted for this process",
+    "untrusted": "not trusted",
+    "changed": "not trusted: it changed since it was",
+    "declined": "not trusted: you said no",
+}
+
+
+def project_here() -> Project:
+    """The folder a command is called in."""
+    return project_at(Path.cwd())
+
+
+def trust_folder(folder: str | None, *, is_settled: bool, as_json: bool) -> None:
+    """Show what a folder turns on, and trust it if the person, or `is_settled`, says yes.
+
+    Raises:
+        UsageError: there is no such folder, or nobody is there to answer.
+        ConfigError: its settings cannot be read.
+    """
+    project = project_at(_folder(folder))
+    if project.files and not project.counts:
+        project = _asked(project, is_settled=is_settled, as_json=as_json)
+    elif not as_json:
+        print_lines(trust_page(project))
+    if as_json:
+        print_json(project_json(project))
+    else:
+        print_lines([escape(f"{project.folder}: {_STATES[project.trust]}")])
+
+
+def revoke_trust(folder: str | None, *, as_json: bool) -> None:
+    """Forget what was answered about a folder, whether it is still there or not."""
+    path = Path(folder or ".").expanduser().resolve()
+    known = forget_trust(path)
+    if as_json:
+        print_json({"folder": str(path), "revoked": known})
+    else:
+        told = (
+            "is not trusted any more; the next chat there asks" if known else "was not trusted; nothing was changed"
+        )
+        print_lines([escape(f"{path} {told}")])
+
+
+def list_trusted(*, as_json: bool) -> None:
+    """Print every folder that was answered about."""
+    folders = trust_file(os.environ).folders()
+    if as_json:
+        told = [
+            {"folder": path, "trusted": one.trusted, "at": one.at, "files": dict(one.files)}
+            for path, one in folders.items()
+        ]
+        print_json({"folders": told})
+    elif not folders:
+        print_lines(["No project folder was trusted yet."])
+    else:
+        rows = [
+            (path, "yes" if one.trusted else "no", local_time(one.at), ", ".join(one.files))
+            for path, one in folders.items()
+        ]
+        print_lines(table(("FOLDER", "TRUSTED", "SINCE", "FILES"), rows))
+
+
+def trust_page(project: Project) -> Iterator[str]:
+    """What trusting a folder turns on, line by line; `+` marks what is new since it was trusted, `-` what is gone.
+
+    Raises:
+        ConfigError: its settings cannot be read.
+    """
+    lines, before = turns_on(project), turned_on(project)
+    if project.files or project.gone:
+        yield from _offered(project, lines, before)
+    for name, why in project.refused.items():
+        yield escape(f"Never used: {name}, {why}")
+
+
+def _offered(project: Project, lines: Sequence[str], before: Sequence[str]) -> Iterator[str]:
+    yield escape(f"{project.folder} brings files that change what the agent does here:")
+    for file in project.files:
+        yield escape(f"  {file.name}{f' ({file.news} since you trusted it)' if file.news else ''}")
+    yield from (escape(f"  {name} (gone since you trusted it)") for name in project.gone)
+    yield "If you trust the folder, they turn on:"
+    for line in lines:
+        mark = "  " if not before else "  " if line in before else "+ "
+        yield escape(f"  {mark}{line}", multiline=False)
+    yield from (escape(f"  - {line}") for line in before if line not in lines)
+
+
+def project_json(project: Project) -> dict[str, Any]:
+    """The folder as scripts get it."""
+    try:
+        lines = list(turns_on(project)) if project.files else []
+    except ConfigError as error:
+        lines = [str(error)]
+    return {
+        "folder": str(project.folder),
+        "trust": project.trust,
+        "counts": project.counts,
+        "files": [{"name": file.name, "sha256": file.sha256, "news": file.news} for file in project.files],
+        "refused": dict(project.refused),
+        "turns_on": lines,
+    }
+
+
+def tell_ignored(project: Project) -> None:
+    """Say on stderr what of the folder does not count."""
+    for notice in notices(project):
+        sys.stderr.write(f"note: {escape(notice)}\n")
+
+
+def _asked(project: Project, *, is_settled: bool, as_json: bool) -> Project:
+    if as_json and not is_settled:
+        return project
+    lines = list(trust_page(project))
+    if not as_json:
+        print_lines(lines)
+    if is_settled or agreed("Trust this folder?", otherwise="--yes trusts it without asking"):
+        return answer_trust(project, trusted=True)
+    return answer_trust(project, trusted=False)
+
+
+def _folder(text: str | None) -> Path:
+    folder = Path(text or ".").expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"{text!r} is not a folder; name one that exists")
+    return folder
 
 
 def show_settings(database: str | None = None, *, as_json: bool) -> None:

@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from graph_agent.cli.views.screen import print_json, print_lines
-from graph_agent.cli.views.table import table
+from graph_agent.cli.views.table import print_json, print_lines, table
 from graph_agent.errors import NothingYet
 from graph_agent.inspect import Reader, ToolStatistics
 

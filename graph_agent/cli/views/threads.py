@@ -1,26 +1,52 @@
-"""`threads list` and `threads show`: threads as a table, one thread with its calls and conversation."""
+"""`threads list` and `threads show`: threads as a table, one thread with its calls and conversation.
 
+`threads delete` and `threads rename`: what is asked before, and what came of it.
+
+`threads search`: the messages of all threads that hold the words, newest first, with what was found marked.
+"""
+
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graph_agent.calls import FINAL
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.ages import age
+from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
-from graph_agent.cli.views.counting import held_back
-from graph_agent.cli.views.messages import message_lines, tokens_of
-from graph_agent.cli.views.place import reading
-from graph_agent.cli.views.screen import local_time, print_json, print_json_lists, print_lines
-from graph_agent.cli.views.table import labelled, short_ids, table
-from graph_agent.cli.views.usage import usage_text
-from graph_agent.errors import NothingYet
-from graph_agent.inspect import CallView, Reader, ThreadSummary, TranscriptEntry
-from graph_agent.ports.spending import told_usage
+from graph_agent.cli.views.format import age, held_back, message_lines, reading, tokens_of, usage_text
+from graph_agent.cli.views.table import (
+    clipped,
+    colored,
+    labelled,
+    line_width,
+    local_time,
+    print_json,
+    print_json_lists,
+    print_lines,
+    short_ids,
+    table,
+)
+from graph_agent.errors import NothingYet, UnknownId, UsageError
+from graph_agent.inspect import CallView, Hit, Reader, Target, ThreadSummary, TranscriptEntry
+from graph_agent.ports.usage import told_usage
 
-__all__ = ["ThreadView", "list_threads", "show_thread", "thread_json"]
+if TYPE_CHECKING:
+    from graph_agent.app.threads import Deleted
+
+
+__all__ = [
+    "ThreadView",
+    "ask_to_delete",
+    "list_threads",
+    "search_threads",
+    "show_thread",
+    "tell_deleted",
+    "tell_renamed",
+    "thread_json",
+]
 
 _LAST_MESSAGES = 20
 
@@ -203,3 +229,106 @@ def _lease_text(thread: ThreadSummary) -> str:
     if last is None or last.ended_at is not None:
         return ""
     return f"nobody; process {last.pid} on {escape(last.host)} died holding it"
+
+
+def ask_to_delete(threads: Sequence["ThreadSummary"]) -> bool:
+    """Show what would go and ask.
+
+    Raises:
+        UsageError: nobody is there to answer.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError("deleting cannot be undone, and nobody is here to ask; --yes does it without asking")
+    open_calls = {thread.thread_id: thread.pending_approvals + thread.interrupted_calls for thread in threads}
+    for thread in threads:
+        count = open_calls[thread.thread_id]
+        asking = f", {count} open question{'s' * (count != 1)}" if count else ""
+        print_lines(
+            [escape(f"{thread.thread_id}  {thread.turns} turn{'s' * (thread.turns != 1)}{asking}  {thread.title}")]
+        )
+    what = "this thread" if len(threads) == 1 else f"these {len(threads)} threads"
+    sys.stdout.write(f"Delete {what}, with all that was said and recorded? It cannot be undone. [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def tell_deleted(done: "Deleted", *, as_json: bool) -> None:
+    """Tell what went."""
+    if as_json:
+        print_json({"deleted": [one.thread_id for one in done.threads], "collected": asdict(done.collected)})
+    elif done.threads:
+        print_lines(escape(f"deleted: {one.thread_id}  {one.title}") for one in done.threads)
+    else:
+        print_lines(["nothing was deleted"])
+
+
+def tell_renamed(thread_id: str, title: str, *, as_json: bool) -> None:
+    """Tell what the thread is called now."""
+    if as_json:
+        print_json({"thread_id": thread_id, "title": title})
+    else:
+        print_lines([escape(f"{thread_id} is now called: {title}")])
+
+
+def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> None:
+    """Print what is found.
+
+    Raises:
+        UsageError: the text is blank.
+    """
+    if not text.strip():
+        raise UsageError("the text to look for is blank; give one or more words that a message holds")
+    try:
+        with Reader.open(database) as reader:
+            found = list(islice(reader.search(text), limit + 1))
+            short = short_ids(thread.thread_id for thread in reader.threads())
+            places = [_place(reader, hit) for hit in found]
+    except NothingYet:
+        found, short, places = [], str, []
+    hits, is_cut = found[:limit], len(found) > limit
+    if as_json:
+        print_json({"query": text, "hits": [_as_json(hit) for hit in hits], "more": is_cut})
+    elif hits:
+        told = zip(hits, places, strict=False)
+        print_lines(line for hit, place in told for line in _lines(hit, short(hit.thread_id), place))
+        if is_cut:
+            print_lines([f"… and more; --limit {limit * 2} shows them"])
+    else:
+        print_lines([f"No message holds “{escape(text)}”."])
+
+
+def _as_json(hit: Hit) -> dict[str, Any]:
+    facts = asdict(hit)
+    return {**facts, "marks": [list(mark) for mark in hit.marks]}
+
+
+def _place(reader: Reader, hit: Hit) -> str:
+    """What `resume` takes for it: a thread that was copied has its checkpoints under the same ids as the other."""
+    checkpoint = Target("checkpoint", hit.thread_id, hit.checkpoint_id or "")
+    try:
+        is_enough = reader.resolve(checkpoint.id, kinds=("checkpoint",)) == checkpoint
+    except UnknownId:
+        is_enough = False
+    return checkpoint.id if is_enough else str(checkpoint)
+
+
+def _lines(hit: Hit, thread: str, resumed_at: str) -> Iterator[str]:
+    room = line_width()
+    place = f"{thread}  {local_time(hit.at)}  {hit.role}  {hit.title}"
+    yield colored(clipped(escape(place), room) if room else escape(place), "heading")
+    yield f"  {_marked(hit)}"
+    if hit.checkpoint_id:
+        yield f"  graph-agent resume {escape(resumed_at)}"
+
+
+def _marked(hit: Hit) -> str:
+    shown, end = [], 0
+    for first, last in hit.marks:
+        shown += [escape(hit.snippet[end:first]), _mark(escape(hit.snippet[first:last]))]
+        end = last
+    return "".join([*shown, escape(hit.snippet[end:])])
+
+
+def _mark(text: str) -> str:
+    coloured = colored(text, "found")
+    return coloured if coloured != text else f"»{text}«"

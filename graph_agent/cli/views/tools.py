@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from graph_agent.app.catalog import KnownTool, KnownTools, known_tools
-from graph_agent.app.project import settings_at
-from graph_agent.cli.escape import escape
-from graph_agent.cli.views.screen import print_json, print_lines
-from graph_agent.cli.views.table import labelled, table
+from graph_agent.app.project_trust import settings_at
+from graph_agent.app.tool_catalog import KnownTool, KnownTools, known_tools
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.table import labelled, print_json, print_lines, table
 from graph_agent.errors import UsageError
 
 __all__ = ["list_tools", "show_tool"]

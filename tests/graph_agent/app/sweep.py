@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from graph_agent.app.deleting import delete
-from graph_agent.app.importing import import_thread
+from graph_agent.app.thread_import import import_thread
+from graph_agent.app.threads import delete
 from graph_agent.errors import UnknownId
-from graph_agent.store.schema import open_connection
+from graph_agent.storage.sqlite.schema import open_connection
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 from tests.fakes.thread_files import export
-from tests.graph_agent.store.sweep import fork
+from tests.graph_agent.storage.sqlite.sweep import fork
 
 _THREAD = "thread-1"
 _STEP = {"import": 6, "delete": 2}
@@ -48,7 +48,7 @@ def killed_at(fatal: int, work: Work, database: Path) -> bool:
         return connection
 
     async def live(_: int) -> None:
-        with patch("graph_agent.store.database.open_connection", opened):
+        with patch("graph_agent.storage.sqlite.database.open_connection", opened):
             await work(database)
 
     return fork(live)[1]

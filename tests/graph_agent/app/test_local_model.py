@@ -7,10 +7,9 @@ import pytest
 from graph_agent.app import local_model
 from graph_agent.app.local_model import adopt, examine_file, give_up, present_choice
 from graph_agent.errors import UsageError
-from graph_agent.model.local_file import digest_of
-from graph_agent.model.local_known import KNOWN, KnownModel
+from graph_agent.model.local.gguf import KNOWN, KnownModel, digest_of
 from tests.fakes.gguf import write_gguf
-from tests.graph_agent.config.test_local_model import LIBRARY
+from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
 
 @pytest.fixture

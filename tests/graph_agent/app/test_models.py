@@ -6,8 +6,8 @@ from graph_agent.app.models import NotedModels, as_chosen, open_model
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import UsageError
 from graph_agent.ports import SystemClock
-from graph_agent.store.database import Database
-from graph_agent.store.threads import ThreadTable
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.threads import ThreadTable
 from tests.fakes.openai_server import FakeOpenAI
 
 

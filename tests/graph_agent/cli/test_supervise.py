@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.codes import Exit
+from graph_agent.cli.exit_codes import Exit
 from graph_agent.cli.supervise import Cut, supervised, until_cut
 from graph_agent.errors import StorageError
 from graph_agent.events import EventBus
-from graph_agent.session.api import Rest
+from graph_agent.session.types import Rest
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, rest
 
 

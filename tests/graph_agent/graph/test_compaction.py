@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage
 from graph_agent.errors import ModelError
 from graph_agent.events import Warned
 from graph_agent.inspect import Reader
-from graph_agent.ports.window import Window
+from graph_agent.ports.model import Window
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.outgrowing import RESULT, TOLD, WINDOW, Bulky, Summarising, compactions, play, sizes, work
 from tests.scenarios.stage import THREAD, Stage

@@ -11,7 +11,7 @@ from docs._generate.thread_schema import schema
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase, StorageError, UsageError
 from graph_agent.inspect import Reader
-from graph_agent.store.blobs import FileBlobs
+from graph_agent.storage.blobs import FileBlobs
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text

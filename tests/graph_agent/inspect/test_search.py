@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from graph_agent.inspect import Reader
-from graph_agent.store.database import Database
-from graph_agent.store.saver import CheckpointSaver
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text

@@ -14,8 +14,8 @@ from langgraph.types import Command, Send, interrupt
 from graph_agent.calls import NEW_MESSAGE, ToolCallInfo, merge_calls, merge_messages
 from graph_agent.errors import DamagedDatabase, UnknownId
 from graph_agent.inspect import CheckpointState, Reader
-from graph_agent.store.database import Database
-from graph_agent.store.saver import CheckpointSaver
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
 from tests.fakes.database_rows import record_of
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}

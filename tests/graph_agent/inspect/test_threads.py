@@ -2,11 +2,9 @@ import socket
 import sqlite3
 
 from graph_agent.inspect import Reader, threads
-from graph_agent.inspect.database import ReadOnlyDatabase
-from graph_agent.inspect.holder import Lease
-from graph_agent.inspect.lives import read_lives
+from graph_agent.inspect.connection import Lease, ReadOnlyDatabase, read_lives
 from graph_agent.inspect.threads import ThreadSummary, read_threads
-from graph_agent.ports.processes import boot_id
+from graph_agent.ports.background import boot_id
 from tests.fakes.database_rows import START, Rows, record_of
 
 

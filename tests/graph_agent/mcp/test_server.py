@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.fleet import Fleet
 from graph_agent.mcp.server import ServerFailed, ServerState, Surroundings
+from graph_agent.mcp.servers import Fleet
 from tests.cases.processes import running_with
 from tests.fakes.mcp_servers import Harbour, demo, odd
 from tests.fakes.waiting import until

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.conversation import Signals, opened_conversation
+from graph_agent.mcp.client import Signals, opened_conversation
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.reaching import CannotReach
+from graph_agent.mcp.settings import CannotReach
 from graph_agent.mcp.transport import opened
 from tests.fakes.walls import sandbox
 from tools.sandbox import Means, Sandbox, Terms

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from graph_agent.ports.thread_file import TABLES, Column, Seal, Unfit, written, wrote
-from graph_agent.store.migrations import MIGRATIONS
+from graph_agent.storage.sqlite.migrations import MIGRATIONS
 
 _LEFT_OUT = {
     "decisions": {"id", "outside"},

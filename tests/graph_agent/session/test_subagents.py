@@ -2,8 +2,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from graph_agent.app.deleting import delete
-from graph_agent.app.recovering import Decision, decide_calls, interrupted_calls
+from graph_agent.app.recovery import Decision, decide_calls, interrupted_calls
+from graph_agent.app.threads import delete
 from graph_agent.config.paths import memory_file
 from graph_agent.errors import ModelError
 from graph_agent.inspect import Reader

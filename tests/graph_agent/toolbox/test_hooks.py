@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.config.hook_settings import HookSettings
-from graph_agent.config.scrub import Scrub
+from graph_agent.config.redaction import Scrub
+from graph_agent.config.settings import HookSettings
 from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
 from graph_agent.toolbox.hooks import CommandHooks

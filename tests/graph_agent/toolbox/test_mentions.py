@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.red_square import red_square
+from graph_agent.app.model_trial import red_square
 from graph_agent.ports import Scope
-from graph_agent.ports.mentions import Mentioned
+from graph_agent.ports.toolbox import Mentioned
 from graph_agent.toolbox.mentions import FileMentions
 from tests.fakes.toolbox_world import World
 

@@ -5,8 +5,8 @@ import pytest
 
 from tools.agent_ops.ask_user import AskUserTool
 from tools.base import ToolContext, ToolResult
-from tools.coercion import BadArguments
 from tools.running import execute, parsed
+from tools.schema import BadArguments
 
 _QUESTION = {"question": "Tabs or\nblanks?", "options": ["tabs", "blanks"]}
 

@@ -7,8 +7,8 @@ import pytest
 from graph_agent.config.paths import memory_file
 from tools.agent_ops.memory import SaveMemoryTool
 from tools.base import InterruptedCall, ToolContext, ToolResult
-from tools.coercion import BadArguments
 from tools.running import execute, foresee, parsed, preview
+from tools.schema import BadArguments
 
 _MARK = "<!-- saved by graph-agent, thread t1 -->"
 

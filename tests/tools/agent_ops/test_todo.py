@@ -5,9 +5,9 @@ import pytest
 
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import ToolContext, ToolResult
-from tools.coercion import BadArguments
 from tools.registry import ToolRegistry
 from tools.running import execute, parsed
+from tools.schema import BadArguments
 
 _PLAN = [
     {"content": "look around", "status": "completed"},

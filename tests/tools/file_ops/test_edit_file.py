@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import InterruptedCall, Limits, ToolResult
-from tools.coercion import BadArguments
 from tools.file_ops.edit_file import EditFileTool
 from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
 from tools.files import digest
 from tools.paths import PathRefused
 from tools.running import parsed
+from tools.schema import BadArguments
 
 _AT_HOME = settings(
     max_examples=60,

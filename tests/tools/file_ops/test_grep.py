@@ -7,15 +7,15 @@ import pytest
 
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import ToolResult
-from tools.file_ops import narrowing
+from tools.file_ops import grep_engine
 from tools.file_ops.grep import GrepTool
 
 
 @pytest.fixture(params=["with ripgrep", "without"])
 def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
-    monkeypatch.setattr(narrowing, "_WORTH_A_PROCESS", 0)
+    monkeypatch.setattr(grep_engine, "_WORTH_A_PROCESS", 0)
     if request.param == "without":
-        monkeypatch.setattr(narrowing, "ripgrep", lambda: None)
+        monkeypatch.setattr(grep_engine, "ripgrep", lambda: None)
     return ToolSurroundings(tmp_path)
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.red_square import red_square
+from graph_agent.app.model_trial import red_square
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.file_ops.images import MOST_BYTES, image_result, media_type_of
 from tools.file_ops.read_file import ReadFileTool

@@ -1,8 +1,7 @@
 from pathlib import Path
 
 from tools.sandbox.bubblewrap import WALLS, bubblewrap_arguments
-from tools.sandbox.places import Mount
-from tools.sandbox.terms import Terms
+from tools.sandbox.mounts import Mount, Terms
 
 
 def _mounts(terms: Terms, private: Path, *more: Mount) -> list[tuple[str, ...]]:

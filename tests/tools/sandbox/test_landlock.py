@@ -5,8 +5,7 @@ from pathlib import Path
 
 from tests.fakes.walls import needs
 from tools.sandbox import landlock
-from tools.sandbox.landlock import FAILED, readable_around
-from tools.sandbox.seccomp import compiled
+from tools.sandbox.landlock import FAILED, compiled, readable_around
 
 
 def _launched(terms: object, *program: str) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.shell_ops.background import NoRoom, ShellView, no_shell, started
-from tools.shell_ops.starting import Run
+from tools.shell_ops.start import Run
 
 
 class _Refusing:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.fakes.web_site import Answer, WebSite, packed
 from tools.base import HostLeave, ToolContext, ToolResult
-from tools.coercion import BadArguments
 from tools.running import execute, parsed
-from tools.web_ops import fetching
+from tools.schema import BadArguments
+from tools.web_ops import http
 from tools.web_ops.web_fetch import WebFetchTool
 
 _PAGE = b"""<!doctype html><html><head><title> A  page </title><style>b{}</style></head><body>
@@ -98,17 +98,15 @@ async def test_a_page_is_cut_at_its_limit_and_says_so() -> None:
     with WebSite({"/": Answer(b"a" * 5_000_000)}) as site:
         result = await _fetched(site.url())
 
-    assert result.metadata["bytes"] == fetching.MAX_BYTES
-    assert result.output.endswith(
-        f"[the page is longer; what came after {fetching.MAX_BYTES} bytes was not fetched]"
-    )
+    assert result.metadata["bytes"] == http.MAX_BYTES
+    assert result.output.endswith(f"[the page is longer; what came after {http.MAX_BYTES} bytes was not fetched]")
 
 
 async def test_few_packed_bytes_do_not_become_many() -> None:
     with WebSite({"/": packed(b"a" * 50_000_000)}) as site:
         result = await _fetched(site.url())
 
-    assert result.metadata["bytes"] == fetching.MAX_BYTES
+    assert result.metadata["bytes"] == http.MAX_BYTES
 
 
 async def test_a_page_nested_too_deep_for_its_layout_still_gives_its_words() -> None:
@@ -119,7 +117,7 @@ async def test_a_page_nested_too_deep_for_its_layout_still_gives_its_words() -> 
 
 
 async def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "_SECONDS", 0.2)
+    monkeypatch.setattr(http, "_SECONDS", 0.2)
     with WebSite({"/": Answer(b"late", delay_s=10)}) as site:
         result = await _fetched(site.url())
 
@@ -227,7 +225,7 @@ def test_the_host_is_what_rules_are_about() -> None:
 def test_silence_is_told_as_silence_and_other_faults_in_their_own_words() -> None:
     faults = [httpx.ReadTimeout(""), httpx.ReadError("reset by peer"), httpx.ReadError("")]
 
-    assert [fetching.why_not(fault) for fault in faults] == [
+    assert [http.why_not(fault) for fault in faults] == [
         "nothing came for 20 seconds",
         "reset by peer",
         "ReadError",

@@ -6,9 +6,9 @@ import pytest
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
 from tools.base import ToolContext, ToolKind, ToolResult, ToolRiskLevel
-from tools.coercion import BadArguments
 from tools.running import execute, parsed
-from tools.web_ops.providers import SearchProvider
+from tools.schema import BadArguments
+from tools.web_ops.search_services import SearchProvider
 from tools.web_ops.web_search import WebSearchTool
 
 PAGE = "/search?q=a&format=json"

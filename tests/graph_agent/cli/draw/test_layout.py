@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from graph_agent.cli.draw.chart import Chart, ChartEdge, ChartNode, chart_of
 from graph_agent.cli.draw.layout import Box, Layout, lay_out
-from graph_agent.cli.views.screen import text_width
+from graph_agent.cli.views.table import text_width
 from tests.graph_agent.cli.draw.charts import LOOP
 
 NAMES = ("START", "a", "b", "c", "d", "END")

@@ -1,7 +1,7 @@
 from graph_agent.cli.draw.chart import chart_of
 from graph_agent.cli.draw.layout import lay_out
 from graph_agent.cli.draw.text import draw_text
-from graph_agent.cli.views.screen import text_width
+from graph_agent.cli.views.table import text_width
 from tests.graph_agent.cli.draw.charts import LOOP, walked
 
 DRAWN = """

@@ -3,7 +3,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graph_agent.cli.escape import escape
+from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.markdown import Markdown
 
 _PIECES = st.sampled_from(

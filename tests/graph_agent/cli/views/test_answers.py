@@ -1,4 +1,4 @@
-from graph_agent.cli.views.screen import local_time
+from graph_agent.cli.views.table import local_time
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.light_commands import asking, run
 

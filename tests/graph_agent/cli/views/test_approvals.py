@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from graph_agent.cli.views.ages import time_and_age
+from graph_agent.cli.views.format import time_and_age
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.light_commands import asking, json_of, run, text_of
 

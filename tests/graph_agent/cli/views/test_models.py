@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.codes import Exit
+from graph_agent.cli.exit_codes import Exit
 from graph_agent.cli.views.models import list_models, show_model, use_model
 from graph_agent.cli.views.models import test_model as try_it
 from tests.fakes.openai_server import TXT, FakeOpenAI

@@ -1,9 +1,9 @@
 import subprocess
 
-from graph_agent.cli.views.ages import time_and_age
+from graph_agent.cli.views.format import time_and_age
 from graph_agent.config.paths import blob_dir
-from graph_agent.ports.processes import boot_id, process_started
-from graph_agent.store.blobs import FileBlobs
+from graph_agent.ports.background import boot_id, process_started
+from graph_agent.storage.blobs import FileBlobs
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.light_commands import text_of
 

@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from graph_agent.cli.views.screen import local_time
+from graph_agent.cli.views.table import local_time
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.light_commands import text_of
 

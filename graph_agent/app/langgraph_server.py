@@ -1,0 +1,105 @@
+"""The graph under LangGraph's own server: `langgraph.json` names `checkpointer` and `graph`.
+
+The server owns threads, runs and queues; the graph is the same as everywhere, and so is what is promised about its
+calls. Both functions stand on the database of the settings, so that every reading command shows what was done.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from graph_agent.app.mcp_servers import SessionServers
+from graph_agent.app.models import open_model
+from graph_agent.app.opening import Store, existing_folder, graph_parts, open_store
+from graph_agent.app.project_trust import settings_at
+from graph_agent.app.subagents import without_sub_agents
+from graph_agent.app.toolset import Place, full_registry, roots_of
+from graph_agent.config.settings import Settings
+from graph_agent.config.sources import load_settings
+from graph_agent.events import EventBus
+from graph_agent.graph.build import Parts, build_graph
+from graph_agent.graph.edges import DECIDING
+from graph_agent.graph.run_context import Life
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
+
+__all__ = ["WORKSPACE", "checkpointer", "graph"]
+
+WORKSPACE = "GRAPH_AGENT_WORKSPACE"
+"""Variable with the folder that the served threads work in; without it the folder the server was started in."""
+
+
+@asynccontextmanager
+async def checkpointer() -> AsyncIterator[CheckpointSaver]:
+    """The server's checkpointer: its own keeps states in memory and writes them down now and then only."""
+    async with await Database.open(await asyncio.to_thread(_database)) as database:
+        yield CheckpointSaver(database, DECIDING)
+
+
+async def graph() -> Any:
+    """The compiled graph, without a checkpointer; asked for at each run, opened once.
+
+    Raises:
+        ConfigError: a setting is wrong.
+        StorageError: the database cannot be used.
+        UsageError: the workspace is no folder, or it is not clear which model is meant.
+    """
+    return build_graph(await _served().parts())
+
+
+class _Served:
+    """What the process opens once and keeps to its end."""
+
+    def __init__(self) -> None:
+        self._opening = asyncio.Lock()
+        self._parts: Parts | None = None
+        self._held: dict[str, FlockThreadLock] = {}
+
+    async def parts(self) -> Parts:
+        """The parts of every run; the instructions are those of now."""
+        async with self._opening:
+            self._parts = self._parts or await self._open()
+        told = await asyncio.to_thread(self._parts.instructions)
+        return replace(self._parts, instructions=lambda: told)
+
+    async def _open(self) -> Parts:
+        workspace, settings = await asyncio.to_thread(_settings)
+        store = await open_store(settings.database)
+        model = await open_model(settings, may_choose_later=False)
+        bus = EventBus()
+        registry, _ = await asyncio.to_thread(full_registry, workspace, settings)
+        without_sub_agents(registry)  # One is a session of its own, and the server has none.
+        servers = SessionServers(settings, registry, workspace, bus)
+        await servers.start()
+        roots = await asyncio.to_thread(roots_of, workspace, (), settings)
+        parts = await graph_parts(Place(workspace, roots.usable), settings, model, store, bus, servers)
+        return replace(parts, hold=lambda thread_id: self._hold(store, thread_id))
+
+    async def _hold(self, store: Store, thread_id: str) -> None:
+        """Hold a thread from its first step here to the end of the process, so that no command runs it as well."""
+        async with self._opening:
+            if thread_id not in self._held:
+                lock = FlockThreadLock(store.database, store.clock)
+                await lock.acquire(thread_id, Life().token)
+                self._held[thread_id] = lock
+
+
+@cache
+def _served() -> _Served:
+    return _Served()
+
+
+def _database() -> Path:
+    return load_settings(os.environ).database
+
+
+def _settings() -> tuple[Path, Settings]:
+    """The folder to work in and what is set there; a project counts where the user has trusted it."""
+    workspace = existing_folder(Path(os.environ.get(WORKSPACE) or "."))
+    return workspace, settings_at(workspace)

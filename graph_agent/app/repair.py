@@ -1,0 +1,251 @@
+"""Mends what can be mended of what the agent keeps: each step says what it is about to do, then what it did.
+
+Nothing that the user said or that a call did is thrown away, and a damaged file is kept. A step that finds nothing
+to do says nothing: done twice, nothing happens the second time. A thread that another process holds is left to it.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from graph_agent.app.doctor import Said, own_folders
+from graph_agent.config.paths import blob_dir
+from graph_agent.config.sources import load_settings
+from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, ThreadHeld
+from graph_agent.graph.run_context import new_token
+from graph_agent.inspect import Reader
+from graph_agent.ports import SystemClock
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.private_files import exposed_files, tighten
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database, give_back
+from graph_agent.storage.sqlite.health import back_up, database_health, require_no_strangers
+from graph_agent.storage.sqlite.integrity import drop_what_is_not_whole, unreadable_values
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.pruning import collect, collectable, is_worth_cutting
+from graph_agent.storage.sqlite.repair import Salvaged, salvage
+from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
+
+__all__ = ["repair"]
+
+_ALL_TURNS = 2**32
+
+Step = Callable[[], AsyncIterator[Said]]
+
+
+async def repair(path: Path, environment: Mapping[str, str]) -> AsyncIterator[Said]:
+    """Mend, and say it step by step. Where a step fails the next ones are tried all the same."""
+    try:
+        require_no_strangers(path)
+    except (AgentError, OSError) as error:
+        yield Said("database", "left", str(error))
+        return
+    folders = own_folders(path, environment)
+    keep_turns = _keep_turns(environment)
+    steps: dict[str, Step] = {
+        "privacy": lambda: _close_to_others(path, folders),
+        "database": lambda: _make_sound(path),
+        "log": lambda: _write_log_back(path),
+        "schema": lambda: _migrate(path),
+        "values": lambda: _drop_unreadable(path),
+        "projections": lambda: _rebuild(path),
+        "pruning": lambda: _prune(path, keep_turns),
+        "blobs": lambda: _collect(path),
+    }
+    for name, step in steps.items():
+        if name not in ("privacy", "database") and not _stands(path):
+            return
+        try:
+            async for said in step():
+                yield said
+        except (AgentError, OSError) as error:
+            yield Said(name, "left", str(error))
+            if name in ("database", "schema"):
+                return
+
+
+async def _close_to_others(path: Path, folders: list[Path]) -> AsyncIterator[Said]:
+    exposed = exposed_files(path, folders)
+    if not exposed:
+        return
+    yield Said("privacy", "will", f"take the rights of others off {len(exposed)} files and folders of the agent")
+    left = tighten(exposed)
+    yield Said("privacy", "done", f"{len(exposed) - len(left)} are yours alone now")
+    if left:
+        yield Said("privacy", "left", f"not possible for {', '.join(map(str, left[:3]))}: they are another user's")
+
+
+async def _make_sound(path: Path) -> AsyncIterator[Said]:
+    found = _damage(path)
+    if found is None:
+        return
+    yield Said("database", "will", f"{found}; take what can be read over into a new file, and keep this one")
+    done = salvage(path)
+    yield Said("database", "done", f"{done.rows} rows stand in {path}; the damaged file is {done.original}")
+    if done.lost:
+        yield Said("database", "left", f"could not be read: {_listed_losses(done)}")
+    async for said in _stand_on_what_is_whole(path):
+        yield said
+
+
+def _listed_losses(done: Salvaged) -> str:
+    return ", ".join(
+        f"{'an unknown number of' if rows is None else rows} rows of {table}" for table, rows in done.lost.items()
+    )
+
+
+async def _stand_on_what_is_whole(path: Path) -> AsyncIterator[Said]:
+    async with await Database.open(path) as database:
+        dropped = await database.write(drop_what_is_not_whole)
+        for thread_id, count in dropped.items():
+            await _derive(database, thread_id)
+            yield Said("database", "left", _told_lost(thread_id, count))
+
+
+def _told_lost(thread_id: str, count: int) -> str:
+    gone = f"thread {thread_id}: {count} checkpoints rested on what is lost"
+    return f"{gone}; it goes on from the newest one that is whole"
+
+
+async def _drop_unreadable(path: Path) -> AsyncIterator[Said]:
+    """Treat a value that cannot be decoded like one that is lost: SQLite finds nothing wrong with the file."""
+    async with await Database.open(path) as database:
+        found = await database.run(unreadable_values)
+        if not found:
+            return
+        kept = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+        counted = ", ".join(f"{count} of thread {thread_id}" for thread_id, count in found.items())
+        yield Said("values", "will", f"keep a copy of the database, and drop what cannot be read: {counted} values")
+        await database.run(lambda _: back_up(path, kept))
+        yield Said("values", "done", f"the database as it was is {kept}")
+        for thread_id in found:
+            dropped: dict[str, int] = {}
+            held = await _while_held(database, thread_id, partial(_drop_of, database, thread_id, dropped))
+            for name, count in dropped.items():
+                yield Said("values", "left", _told_lost(name, count))
+            if held:
+                yield Said("values", "left", held)
+
+
+async def _drop_of(database: Database, thread_id: str, dropped: dict[str, int]) -> None:
+    dropped.update(await database.write(lambda one: drop_what_is_not_whole(one, thread_id)))
+    await _derive(database, thread_id)
+
+
+async def _migrate(path: Path) -> AsyncIterator[Said]:
+    told = database_health(path)
+    if told is None or told.version == SCHEMA_VERSION:
+        return
+    yield Said("schema", "will", f"copy the database, then bring schema {told.version} up to {SCHEMA_VERSION}")
+    await (await Database.open(path)).close()
+    copy = _newest(path, f"v{told.version}-*.backup")
+    yield Said("schema", "done", f"schema {SCHEMA_VERSION}; the copy of before is {copy}")
+
+
+async def _rebuild(path: Path) -> AsyncIterator[Said]:
+    with Reader.open(path) as reader:
+        wrong = {
+            thread_id: found for thread_id in reader.stored_threads() if (found := reader.disagreements(thread_id))
+        }
+    for thread_id, found in wrong.items():
+        yield Said(
+            "projections", "will", f"derive list, transcript and ledger of thread {thread_id} anew: {found[0]}"
+        )
+        async with await Database.open(path) as database:
+            held = await _while_held(database, thread_id, partial(_derive, database, thread_id))
+        with Reader.open(path) as reader:
+            left = [held] if held else reader.disagreements(thread_id)
+        text = f"thread {thread_id}: {left[0] if left else 'they say what its checkpoints say'}"
+        yield Said("projections", "left" if left else "done", text)
+
+
+async def _derive(database: Database, thread_id: str) -> None:
+    await CheckpointSaver(database).rebuild_projections(thread_id)
+
+
+async def _prune(path: Path, keep_turns: int) -> AsyncIterator[Said]:
+    async with await Database.open(path) as database:
+        saver = CheckpointSaver(database)
+        with Reader.open(path) as reader:
+            resting = [thread.thread_id for thread in reader.threads() if thread.status == "at_rest"]
+        grown = await database.run(lambda one: [its for its in resting if is_worth_cutting(one, its, keep_turns)])
+        for thread_id in grown:
+            yield Said(
+                "pruning", "will", f"cut thread {thread_id} to its last {keep_turns} turns, as it is at rest"
+            )
+            held = await _while_held(database, thread_id, partial(saver.tidy, thread_id, keep_turns))
+            yield Said("pruning", "left" if held else "done", held or f"thread {thread_id} is cut")
+
+
+async def _while_held(database: Database, thread_id: str, work: Callable[[], Awaitable[object]]) -> str:
+    """Do it with the thread's lock; why not, where another process has it."""
+    lock = FlockThreadLock(database, SystemClock())
+    try:
+        await lock.acquire(thread_id, new_token())
+    except ThreadHeld as held:
+        return str(held)
+    try:
+        await work()
+    finally:
+        await lock.release()
+    return ""
+
+
+async def _collect(path: Path) -> AsyncIterator[Said]:
+    blobs = FileBlobs(blob_dir(path))
+    if not _stands(blobs.folder):
+        return
+    async with await Database.open(path) as database:
+        orphans = await database.run(lambda one: collectable(one, blobs))
+        if not orphans:
+            return
+        if kept := _newest(path, "damaged-*"):
+            text = f"{len(orphans)} files are named by nothing here, but maybe in {kept}: remove that one first"
+            yield Said("blobs", "left", text)
+            return
+        yield Said(
+            "blobs", "will", f"remove {len(orphans)} stored contents and outputs that nothing names any more"
+        )
+        gone = await database.run(lambda one: collect(one, blobs))
+        yield Said("blobs", "done", f"{gone.files} files removed, {gone.bytes} bytes")
+
+
+async def _write_log_back(path: Path) -> AsyncIterator[Said]:
+    if not (size := _log_bytes(path)):
+        return
+    yield Said("log", "will", f"write the log of {size} bytes into the database")
+    async with await Database.open(path) as database:
+        await database.run(give_back)
+    left = _log_bytes(path)
+    text = f"{left} bytes stay in the log while another process reads" if left else "the database is one file again"
+    yield Said("log", "left" if left else "done", text)
+
+
+def _damage(path: Path) -> str | None:
+    try:
+        database_health(path)
+    except DamagedDatabase as error:
+        return str(error)
+    return None
+
+
+def _keep_turns(environment: Mapping[str, str]) -> int:
+    try:
+        return load_settings(environment).keep_turns
+    except ConfigError:
+        # Told by the check of the settings. What cannot be read may be a wish to keep more.
+        return _ALL_TURNS
+
+
+def _stands(path: Path) -> bool:
+    return path.exists()
+
+
+def _newest(path: Path, end: str) -> Path | None:
+    return max(path.parent.glob(f"{path.name}.{end}"), default=None)
+
+
+def _log_bytes(path: Path) -> int:
+    log = path.with_name(f"{path.name}-wal")
+    return log.stat().st_size if log.exists() else 0

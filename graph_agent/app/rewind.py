@@ -1,0 +1,118 @@
+"""Rewinds from outside a session: holds the thread, surveys, asks whoever called, carries out. Asks no model."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graph_agent.app.opening import open_store, session_parts
+from graph_agent.app.toolset import roots_of
+from graph_agent.config.sources import load_settings
+from graph_agent.errors import UsageError
+from graph_agent.events import EventBus
+from graph_agent.graph.run_context import new_token
+from graph_agent.inspect import Reader
+from graph_agent.model.offline.model import OfflineModel
+from graph_agent.ports import Rewind, RewindScope
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.time_travel import Survey, carry_out, finish_broken_off, survey, survey_undo
+
+__all__ = ["Order", "Rewound", "rewind"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is wanted of which thread."""
+
+    text: str
+    """Checkpoint to go back to; of an undo the thread. Any part of an id; empty is the newest thread of `here`."""
+    here: str | None = None
+    scope: RewindScope = "both"
+    is_undo: bool = False
+    is_dry: bool = False
+    """Only look."""
+    is_forced: bool = False
+    """Put back files that somebody else changed, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """What came of it."""
+
+    survey: Survey
+    is_done: bool
+    """False: it was only looked at, refused by whoever was asked, or stopped by a conflict."""
+    head: str
+    """The newest checkpoint of the thread now."""
+    left: tuple[str, ...] = ()
+    """A sentence for each file that could not be put back."""
+    finished: Rewind | None = None
+    """A rewind that was broken off before, and was finished first."""
+
+
+async def rewind(database: Path, order: Order, consents: Callable[[Survey], bool]) -> Rewound:
+    """Do what is ordered, if `consents` says yes to what it takes. It is not asked where a conflict stops it.
+
+    Raises:
+        UnknownId: nothing fits the text, or several ids do.
+        UsageError: there is nothing to undo, a thread was named instead of a checkpoint, its folder is gone, or it
+            is a sub-agent's.
+        ThreadHeld: another process holds the thread.
+    """
+    with Reader.open(database) as reader:
+        target = reader.resolve(order.text, order.here, ("thread", "checkpoint"))
+        row = reader.thread(target.thread_id)
+        stored = reader.roots(target.thread_id)
+        owner = reader.owner(target.thread_id)
+    if owner != target.thread_id:
+        raise UsageError(
+            f"{target.thread_id} is the thread of a sub-agent, which goes back with its parent: "
+            f"`graph-agent history {owner}` lists where to"
+        )
+    if target.kind == "thread" and not order.is_undo:
+        raise UsageError(
+            f"{order.text!r} is a thread; name the checkpoint to go back to, which `graph-agent inspect` and every "
+            "end of a run show"
+        )
+    workspace = Path(row.workspace)
+    if not await asyncio.to_thread(workspace.is_dir):
+        raise UsageError(f"the folder {row.workspace!r} of thread {row.thread_id} is not there any more")
+    parts = await _parts(database, Thread(row.thread_id, workspace, row.mode, "rewind", 1), stored)
+    try:
+        await parts.lock.acquire(row.thread_id, new_token())
+        try:
+            return await _rewind(order, (row.thread_id, target.id), parts, consents)
+        finally:
+            await parts.lock.release()
+    finally:
+        await parts.close()
+
+
+async def _rewind(
+    order: Order, place: tuple[str, str], parts: SessionParts, consents: Callable[[Survey], bool]
+) -> Rewound:
+    thread_id, checkpoint_id = place
+    found = await finish_broken_off(thread_id, parts)
+    finished, left = found or (None, [])
+    if order.is_undo:
+        seen = await survey_undo(thread_id, parts)
+    else:
+        seen = await survey(thread_id, checkpoint_id, order.scope, parts)
+    is_stopped = bool(seen.conflicts) and not order.is_forced
+    is_done = not (order.is_dry or is_stopped) and consents(seen)
+    if is_done:
+        left = [*left, *await carry_out(seen.rewind, parts)]
+    return Rewound(seen, is_done, await parts.head(thread_id), tuple(left), finished)
+
+
+async def _parts(database: Path, thread: Thread, stored: Sequence[str]) -> SessionParts:
+    settings = load_settings(os.environ, flags={"database": str(database)})
+    roots = await asyncio.to_thread(roots_of, thread.workspace, stored, settings)
+    thread = replace(thread, roots=roots.usable)
+    store = await open_store(database)
+    try:
+        return await session_parts(thread, settings, OfflineModel(), store, EventBus())
+    except BaseException:
+        await store.database.close()
+        raise

@@ -1,0 +1,129 @@
+"""Opens sub-agents: threads of their own that share a parent's model, database, servers and rights, never more."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from graph_agent.app.toolset import Servers
+from graph_agent.config.settings import Settings
+from graph_agent.events import EventBus
+from graph_agent.ports import Journal
+from graph_agent.ports.usage import UNLIMITED
+from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.session import Session
+from graph_agent.session.subagents import Errand, Given, Order, SubAgents
+from graph_agent.session.time_travel import attempts_undone
+from graph_agent.storage.sqlite.threads import ThreadTable
+from tools.agent_ops.new_task import NEW_TASK, NewTaskTool
+from tools.agent_ops.new_task import Errand as WantedErrand
+from tools.base import SubAgentStep, ToolContext, ToolErrorType, ToolResult, failure
+from tools.registry import ToolRegistry, chosen_tools
+
+__all__ = ["ChosenTools", "House", "sub_agents_of", "without_sub_agents"]
+
+Join = Callable[[Thread, EventBus, "ChosenTools"], Awaitable[SessionParts]]
+"""Makes the parts of a sub-agent's session: thread, bus, tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTools:
+    """The tools of one sub-agent. They end with those of its parent."""
+
+    registry: ToolRegistry
+    of_parent: Servers
+
+    async def settled(self) -> None:
+        """See `Servers`: its parent's servers are its own."""
+        await self.of_parent.settled()
+
+    def why_missing(self, written: str) -> str:
+        """See `Servers`."""
+        return self.of_parent.why_missing(written)
+
+    async def close(self) -> None:
+        """Nothing is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """Implements `Household` for one parent."""
+
+    thread: Thread
+    threads: ThreadTable
+    journal: Journal
+    servers: Servers
+    join: Join
+
+    async def undone(self, thread_id: str, call_id: str) -> int:
+        """See the protocol."""
+        return await attempts_undone(self.journal, thread_id, call_id)
+
+    async def has(self, thread_id: str) -> bool:
+        """See the protocol."""
+        return await self.threads.get(thread_id) is not None
+
+    async def may_have_begun_elsewhere(self, thread_id: str, call_id: str) -> bool:
+        """See the protocol."""
+        return await self.threads.may_have_begun_elsewhere(thread_id, call_id)
+
+    async def open(self, order: Order) -> Session:
+        """See the protocol."""
+        parent, errand = self.thread, order.errand
+        steps = min(errand.max_steps or parent.max_steps, parent.max_steps)
+        child = replace(
+            parent,
+            thread_id=order.thread_id,
+            mode=order.mode,
+            max_steps=steps,
+            from_checkpoint=None,
+            depth=parent.depth + 1,
+            budget=UNLIMITED,
+            purse=order.purse,
+        )
+        await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, errand.description)
+        registry = self.servers.registry
+        wanted = registry.names() if errand.tools is None else errand.tools
+        tools = ChosenTools(chosen_tools(registry, frozenset(wanted)), self.servers)
+        parts = await self.join(child, order.bus, tools)
+        own = replace(parts, close=_nothing_is_its_own)
+        return await Session.open(child, replace(own, instructions=lambda: order.system) if order.system else own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lent:
+    """Implements the port of the tool over a session's sub-agents."""
+
+    sub_agents: SubAgents
+
+    def offer(self) -> Sequence[str]:
+        """See `SubAgentPort`."""
+        return self.sub_agents.offer()
+
+    async def work(self, errand: WantedErrand, context: ToolContext) -> ToolResult:
+        """See `SubAgentPort`."""
+
+        def tell(step: int, text: str) -> None:
+            context.progress(SubAgentStep(step, text))
+
+        wanted = Errand(errand.description, errand.prompt, errand.tools, errand.max_steps)
+        told = await self.sub_agents.work(wanted, Given(context.thread_id, context.call_id, tell))
+        if told.error:
+            kind = ToolErrorType.CANCELLED if told.was_stopped else ToolErrorType.EXECUTION
+            return failure(kind, told.error, output=told.output, **told.metadata)
+        return ToolResult(told.output, f"task: {errand.description}", metadata=told.metadata)
+
+
+def sub_agents_of(house: House, settings: Settings) -> SubAgents:
+    """The sub-agents of a thread; where it may have some, `new_task` is made to find them."""
+    sub_agents, registry = SubAgents(house), house.servers.registry
+    if without_sub_agents(registry) and house.thread.depth < settings.max_task_depth:
+        registry.register(NewTaskTool(workspace=house.thread.workspace, sub_agents=_Lent(sub_agents)))
+    return sub_agents
+
+
+def without_sub_agents(registry: ToolRegistry) -> bool:
+    """Take off our own `new_task`; False where it was not there, or is the user's tool, which stays."""
+    return registry.origin(NEW_TASK) == "builtin" and registry.unregister(NEW_TASK)
+
+
+async def _nothing_is_its_own() -> None:
+    """Model and database are the parent's, which closes them."""

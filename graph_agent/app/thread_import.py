@@ -1,0 +1,115 @@
+"""Takes an exported thread into a database, whole or not at all. Runs nothing of it."""
+
+import base64
+import binascii
+import hashlib
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from graph_agent.config.paths import blob_dir, odd_kind
+from graph_agent.errors import UsageError
+from graph_agent.inspect import Reader, ThreadSummary
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.serializer import StrictSerializer
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.thread_import import Content, Row, Top, import_rows, read_parts, require_free, unfit
+
+__all__ = ["Imported", "import_thread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was taken in."""
+
+    thread: ThreadSummary
+    exported_as: str
+    """The id that the thread had where it comes from."""
+    missing: int
+    """Contents that were gone already when the file was written."""
+
+
+async def import_thread(database: Path, source: str, *, as_id: str | None = None) -> Imported:
+    """Import a file, or with `-` what comes on stdin, under its own id or another.
+
+    The file is read three times, so that nothing is written before all of it was seen, and nobody who works with
+    the database waits while it is looked at.
+
+    Raises:
+        UsageError: it cannot be read, is no such file, was cut or changed; or the id is taken. Nothing was changed.
+        StorageError: the database cannot be used, or the disk is full.
+    """
+    if as_id is not None and not as_id.strip():
+        raise UsageError("--as needs an id that is not blank; leave it out to keep the thread's own")
+    with _opened(source) as file:
+        exported_as, missing = _looked_through(file)
+        thread_id = as_id or exported_as
+        blobs = FileBlobs(blob_dir(database))
+        loads = StrictSerializer().loads_typed
+
+        def store_rows(connection: sqlite3.Connection) -> None:
+            rows = (part for part in _parts(file) if isinstance(part, Row))
+            import_rows(connection, (exported_as, thread_id), rows, blobs, loads)
+
+        async with await Database.open(database) as opened:
+            await opened.run(lambda connection: require_free(connection, thread_id))
+            for part in _parts(file):
+                if isinstance(part, Content) and part.data is not None:
+                    blobs.put(_data(part))
+            await opened.write(store_rows)
+    with Reader.open(database) as reader:
+        return Imported(reader.thread(thread_id), exported_as, missing)
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[TextIO]:
+    if source != "-" and (kind := odd_kind(Path(source))):
+        raise UsageError(f"{source!r} is {kind}, not a file, and must be read more than once; - reads stdin")
+    try:
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape")
+            if source == "-"
+            else Path(source).open(encoding="utf-8") as file
+        ):
+            if source == "-":
+                shutil.copyfileobj(sys.stdin, file)
+            yield file
+    except OSError as error:
+        raise UsageError(f"{source!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise unfit(f"it is not text ({error.reason})") from error
+
+
+def _looked_through(file: TextIO) -> tuple[str, int]:
+    thread_id, missing = "", 0
+    for part in _parts(file):
+        match part:
+            case Top():
+                thread_id = part.thread_id
+            case Content():
+                missing += part.data is None
+                if part.data is not None and _reference(_data(part)) != part.reference:
+                    raise unfit(f"the content {part.reference!r} is not what its name says")
+    return thread_id, missing
+
+
+def _parts(file: TextIO) -> Iterator[Top | Row | Content]:
+    file.seek(0)
+    return read_parts(file)
+
+
+def _data(content: Content) -> bytes:
+    try:
+        return base64.b64decode(content.data or "", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise unfit(f"the content {content.reference!r} is not in Base64") from error
+
+
+def _reference(data: bytes) -> str:
+    return f"blob:sha256:{hashlib.sha256(data).hexdigest()}"

@@ -1,0 +1,29 @@
+"""Gives a thread a title of the user's own, also while it is at work. Runs nothing."""
+
+from pathlib import Path
+
+from graph_agent.errors import UsageError
+from graph_agent.inspect import Reader
+from graph_agent.ports import SystemClock
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.threads import ThreadTable
+
+__all__ = ["rename"]
+
+
+async def rename(database: Path, text: str, title: str) -> tuple[str, str]:
+    """Rename the thread that the text names; its whole id and the title it has now, which is one line.
+
+    Raises:
+        UnknownId: nothing fits the text, or several ids do.
+        UsageError: the title is blank.
+    """
+    line = " ".join(title.split())
+    if not line:
+        raise UsageError("the title is blank; give a thread some words to be known by")
+    with Reader.open(database) as reader:
+        thread_id = reader.resolve(text, kinds=("thread", "checkpoint")).thread_id
+    async with await Database.open(database) as opened:
+        await ThreadTable(opened, SystemClock()).set_title(thread_id, line)
+    with Reader.open(database) as reader:
+        return thread_id, reader.thread(thread_id).title

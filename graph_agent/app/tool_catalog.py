@@ -1,0 +1,155 @@
+"""Which tools there are and what is known of them before any call: judges nothing, calls no tool.
+
+Plug-ins are imported; servers are started only where they are asked for.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from graph_agent.app.mcp_servers import SessionServers
+from graph_agent.app.toolset import full_registry, policy_of
+from graph_agent.config.settings import Settings
+from graph_agent.events import Event, EventBus, Warned
+from graph_agent.toolbox import MCP_PREFIX
+from graph_agent.toolbox.facts import risk_here
+from graph_agent.toolbox.toolbox import hidden_names, offered_names
+from policy import PolicySettings
+from tools.base import BaseTool, Limits
+from tools.registry import Origin, ToolRegistry, plans
+
+__all__ = ["KnownTool", "KnownTools", "known_tools", "registry_about"]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTool:
+    """One registered tool."""
+
+    name: str
+    risk: str
+    """Of its calls, where no rule speaks."""
+    kind: str
+    origin: str
+    """builtin, plugin or mcp."""
+    original_name: str
+    """What the server calls a tool of it; empty for tools that are no server's."""
+    rule_name: str
+    """A server's tool with the server's and its own spelling: rules may speak of it by this name too."""
+    offered: bool
+    """Whether a model gets it in the mode that was asked about."""
+    display_name: str
+    category: str
+    version: str
+    tags: tuple[str, ...]
+    timeout_s: float
+    max_result_chars: int
+    """Longer results are cut; the whole stays readable by its reference."""
+    strict: bool
+    """Whether the provider is asked for arguments that hold the schema exactly."""
+    defer: bool
+    """Whether only its name is offered until a search has loaded it."""
+    in_plan_mode: bool
+    wants_answer: bool
+    """Whether a call of it is a question to the user."""
+    argument_aliases: dict[str, str]
+    """Further names under which arguments are taken."""
+    description: str
+    """As the model reads it."""
+    parameters: dict[str, Any]
+    """JSON schema of the arguments, as the model gets it."""
+
+
+class KnownTools(NamedTuple):
+    """What a workspace has."""
+
+    tools: tuple[KnownTool, ...]
+    """In the order of registration."""
+    problems: tuple[str, ...]
+    """A line for each plug-in, tool of one, or server that is left out."""
+
+
+async def known_tools(workspace: Path, settings: Settings, mode: str, *, about: str = "") -> KnownTools:
+    """Every registered tool; imports the plug-ins.
+
+    Args:
+        workspace: where they would work.
+        settings: of that place.
+        mode: in which it is said whether they are offered.
+        about: a name; where it is that of a server's tool, the trusted servers are started, asked, and ended again.
+
+    Raises:
+        ConfigError: a rule of the settings cannot be read.
+    """
+    policy = policy_of(settings)
+    async with registry_about(about, workspace, settings) as (registry, problems):
+        return await _all_known(registry, mode, policy, problems)
+
+
+@asynccontextmanager
+async def registry_about(
+    name: str, workspace: Path, settings: Settings
+) -> AsyncIterator[tuple[ToolRegistry, Sequence[str]]]:
+    """Every tool there is, and a line for each that is left out; where the name is that of a server's tool, the
+    trusted servers run meanwhile, and their tools are among them.
+    """
+    registry, problems = await asyncio.to_thread(full_registry, workspace, settings)
+    if not name.strip().casefold().startswith(MCP_PREFIX):
+        yield registry, problems
+        return
+    bus, told = EventBus(), list(problems)
+
+    def hear(_: int, event: Event) -> None:
+        if isinstance(event, Warned):
+            told.append(event.text)
+
+    bus.subscribe(hear)
+    servers = SessionServers(settings, registry, workspace, bus)
+    await servers.start()
+    try:
+        await servers.settled()
+        yield registry, told
+    finally:
+        await servers.close()
+
+
+async def _all_known(
+    registry: ToolRegistry, mode: str, policy: PolicySettings, problems: Sequence[str]
+) -> KnownTools:
+    hidden = hidden_names(registry, policy.rules.deny)
+    offered = offered_names(registry, mode, hidden)
+    declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
+    known = (
+        _known(tool, registry.origin(tool.name) or "builtin", policy, declared[tool.name], tool.name in offered)
+        for tool in registry.all()
+    )
+    return KnownTools(tuple(known), tuple(problems))
+
+
+def _known(
+    tool: BaseTool, origin: Origin, policy: PolicySettings, declared: dict[str, Any], is_offered: bool
+) -> KnownTool:
+    return KnownTool(
+        name=tool.name,
+        risk=risk_here(tool, origin, policy),
+        kind=str(tool.kind),
+        origin=origin,
+        original_name=tool.original_name,
+        rule_name=tool.rule_name,
+        offered=is_offered,
+        display_name=tool.display_name or tool.name,
+        category=tool.category,
+        version=tool.version,
+        tags=tuple(tool.tags),
+        timeout_s=tool.timeout_s,
+        max_result_chars=tool.max_result_chars or Limits().result_chars,
+        strict=bool(tool.strict),
+        defer=bool(tool.defer),
+        in_plan_mode=plans(tool),
+        wants_answer=bool(tool.wants_answer),
+        argument_aliases=dict(tool.argument_aliases),
+        description=declared["description"],
+        parameters=declared["parameters"],
+    )

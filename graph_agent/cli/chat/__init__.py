@@ -1,0 +1,1 @@
+"""The chat: its loop, its input line, its slash commands and what it shows."""

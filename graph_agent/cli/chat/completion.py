@@ -1,0 +1,121 @@
+"""What the chat offers at Tab: slash commands and what may follow them, and files after an @.
+
+Asked in a thread of its own, so that no key waits for a disk. What cannot be read offers nothing.
+"""
+
+import contextlib
+import importlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from graph_agent.cli.chat.input import COMMANDS, MODES
+from graph_agent.cli.render.escape import escape
+from graph_agent.errors import AgentError
+
+if TYPE_CHECKING:
+    from graph_agent.app.chat_input import FileNames
+    from graph_agent.events import Event, EventBus
+
+
+__all__ = ["ChatOffers"]
+
+_MENTION = re.compile(r"(?:^|(?<=[\s(\[{]))@(?:\"([^\"\n]*)|([^\s\"]*))$")
+_VALUES = {
+    "resume": ("resume", "thread"),
+    "model": ("chat", "model"),
+    "tools": ("tools", "name"),
+    "revoke": ("policy", "grant"),
+}
+"""Command of the chat, and of which command's which parameter its argument is the same."""
+_MOST_CHECKPOINTS = 50
+
+
+class ChatOffers(Completer):
+    """Knows the workspace, the database, and from the session's events the thread."""
+
+    def __init__(self, workspace: Path, database: Path) -> None:
+        self._workspace = workspace
+        self._database = database
+        self._thread_id = ""
+        self._names: FileNames | None = None
+
+    def on(self, bus: "EventBus") -> "EventBus":
+        """The bus of a new session, listened to from now on."""
+        bus.subscribe(self)
+        return bus
+
+    def __call__(self, number: int, event: "Event") -> None:  # noqa: ARG002 - the shape of a subscriber
+        """Take in one event."""
+        from graph_agent.events import SessionOpened  # the prompt need not wait for it
+
+        if isinstance(event, SessionOpened):
+            self._thread_id = event.thread_id
+            if Path(event.workspace) != self._workspace:
+                self._workspace, self._names = Path(event.workspace), None
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002 - prompt_toolkit's
+        """See prompt_toolkit."""
+        with contextlib.suppress(AgentError, OSError, ValueError):
+            yield from self._offered(document.text_before_cursor)
+
+    def _offered(self, text: str) -> Iterator[Completion]:
+        if (named := _MENTION.search(text)) is not None:
+            yield from self._files(named)
+        elif text.startswith("/") and "\n" not in text:
+            command, blank, typed = text[1:].partition(" ")
+            yield from self._arguments(command, typed.lstrip()) if blank else self._commands(command)
+
+    def _files(self, named: re.Match[str]) -> Iterator[Completion]:
+        typed = named[2] if named[1] is None else named[1]
+        if self._names is None:
+            self._names = importlib.import_module("graph_agent.app.chat_input").FileNames(self._workspace)
+        for name in self._names.like(typed):
+            if name.isprintable() and '"' not in name:
+                written = f'@"{name}' + ("" if name.endswith("/") else '"') if " " in name else f"@{name}"
+                yield Completion(written, start_position=-len(named[0]), display=name)
+
+    def _commands(self, typed: str) -> Iterator[Completion]:
+        for name, usage, does in self._every_command():
+            if name.startswith(typed):
+                yield _completion(f"/{name}", -len(typed) - 1, usage, does)
+
+    def _every_command(self) -> Iterator[tuple[str, str, str]]:
+        """Those of the program first: whoever needs them need not wait until files are read."""
+        yield from ((name, command.usage, command.does) for name, command in COMMANDS.items())
+        own = importlib.import_module("graph_agent.app.chat_input").user_commands(self._workspace)
+        yield from ((name, one.usage, one.does) for name, one in own.known.items() if name not in COMMANDS)
+
+    def _arguments(self, command: str, typed: str) -> Iterator[Completion]:
+        if command == "policy":
+            command, _, typed = typed.partition(" ")
+            command = command if command == "revoke" else ""
+        for value, about in self._values(command, typed):
+            if value.startswith(typed):
+                yield _completion(value, -len(typed), value, about)
+
+    def _values(self, command: str, typed: str) -> Iterator[tuple[str, str]]:
+        if command == "mode":
+            yield from ((mode, "") for mode in MODES)
+        elif command in ("rewind", "fork") and self._thread_id:
+            yield from self._checkpoints()
+        elif command in _VALUES:
+            path, name = _VALUES[command]
+            offers: Any = importlib.import_module("graph_agent.cli.completion")
+            yield from offers.values((path,), name, typed, {"db": str(self._database)})
+
+    def _checkpoints(self) -> Iterator[tuple[str, str]]:
+        inspect: Any = importlib.import_module("graph_agent.inspect")
+        with inspect.Reader.open(self._database) as reader:
+            entries = reader.history(self._thread_id)[:_MOST_CHECKPOINTS]
+        for entry in entries:
+            about = f"{entry.created_at} {entry.node or entry.source} {', '.join(entry.changed)}"
+            yield entry.checkpoint_id, about
+
+
+def _completion(text: str, start: int, shown: str, about: str) -> Completion:
+    return Completion(text, start_position=start, display=escape(shown), display_meta=escape(about))

@@ -1,0 +1,195 @@
+"""What the slash commands that only look show: the views of the commands of the same names, for one thread.
+
+`/rewind` in the chat: shows what it takes, asks, and carries it out on a thread that nobody holds meanwhile.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from graph_agent.cli.views.calls import list_calls
+from graph_agent.cli.views.checkpoints import show_difference, show_history
+from graph_agent.cli.views.format import checklist, cost_lines
+from graph_agent.cli.views.inspection import inspect_state
+from graph_agent.cli.views.memory import show_memory
+from graph_agent.cli.views.table import print_lines
+from graph_agent.cli.views.threads import list_threads
+from graph_agent.cli.views.time_travel import survey_lines, tell_rewind
+from graph_agent.errors import NothingYet, UnknownId, UsageError
+from graph_agent.events import ServerChanged
+from graph_agent.inspect import Reader
+from graph_agent.ports import RewindScope
+
+if TYPE_CHECKING:
+    from graph_agent.app.rewind import Order
+
+
+__all__ = ["Look", "order_of", "rewind_here"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is looked at."""
+
+    database: Path
+    thread_id: str
+    mode: str
+    """Says which tools are offered."""
+    servers: Mapping[str, ServerChanged] = field(default_factory=dict)
+    """How the servers of the session are doing."""
+
+    def view(self, name: str, argument: str) -> Callable[[], None]:
+        """The view of this name, to be called away from the event loop; it prints."""
+        views: dict[str, Callable[[], None]] = {
+            "threads": partial(list_threads, self.database, as_json=False),
+            "calls": partial(self._calls, argument),
+            "history": partial(show_history, self.database, self.thread_id, None, as_json=False),
+            "diff": partial(self._diff, argument),
+            "graph": self._graph,
+            "todo": self._todo,
+            "memory": partial(show_memory, as_json=False),
+            "policy": partial(self._policy, argument),
+            "tools": partial(self._tools, argument),
+            "mcp": self._servers,
+            "doctor": self._health,
+            "cost": self._cost,
+            "export": partial(self._export, argument),
+            "inspect": partial(self._inspect, argument),
+        }
+        return views[name]
+
+    def _calls(self, call: str) -> None:
+        which = f"{self.thread_id}:{call}" if call else self.thread_id
+        list_calls(self.database, which, status=None, tool=None, as_json=False)
+
+    def _inspect(self, path: str) -> None:
+        inspect_state(self.database, self.thread_id, None, path=path or None, as_json=False, full=False)
+
+    def _diff(self, argument: str) -> None:
+        match argument.split():
+            case []:
+                from graph_agent.cli.views.file_changes import show_changes
+
+                show_changes(self.database, self.thread_id, None, as_json=False)
+            case [old]:
+                show_difference(self.database, old, self.thread_id, None, as_json=False)
+            case [old, new]:
+                show_difference(self.database, old, new, None, as_json=False)
+            case _:
+                raise UsageError("/diff takes two checkpoints at most; /history lists them")
+
+    def _graph(self) -> None:
+        from graph_agent.cli.views.graph import Drawing, draw_graph
+
+        drawing = Drawing.of(None, None, is_ascii=False, as_json=False)
+        draw_graph(self.database, self.thread_id, None, drawing)
+
+    def _servers(self) -> None:
+        from graph_agent.cli.views.mcp import list_servers
+
+        list_servers(as_json=False, live=self.servers)
+
+    def _health(self) -> None:
+        from graph_agent.app.doctor import examine
+        from graph_agent.cli.views.doctor import check_lines
+
+        print_lines(line for check in examine(self.database, os.environ) for line in check_lines(check))
+
+    def _cost(self) -> None:
+        try:
+            with Reader.open(self.database) as reader:
+                thread, state = reader.thread(self.thread_id), reader.inspection(self.thread_id).state
+        except (NothingYet, UnknownId):
+            print_lines(cost_lines(None, None))
+        else:
+            print_lines(cost_lines((state.values.get("turn") or {}).get("usage"), thread.usage))
+
+    def _todo(self) -> None:
+        try:
+            with Reader.open(self.database) as reader:
+                plan = reader.inspection(self.thread_id).state.values.get("todo") or []
+        except (NothingYet, UnknownId):
+            plan = []
+        print_lines(checklist(plan) or ["There is no plan yet."])
+
+    def _export(self, file: str) -> None:
+        # Loaded with the part that knows the settings, which hold what must not go out.
+        from graph_agent.cli.views.thread_changes import export_thread
+
+        if not file:
+            print_lines(["name a file, such as /export thread.html; .md is a page too, .json can be imported"])
+            return
+        export_thread(self.database, self.thread_id, None, None, str(Path(file).expanduser()))
+
+    def _policy(self, argument: str) -> None:
+        # Loaded with the part that writes, which nothing else here needs.
+        from graph_agent.cli.views.policy import list_policy, revoke
+
+        verb, _, named = argument.partition(" ")
+        if verb == "revoke":
+            revoke(self.database, named, as_json=False)
+        else:
+            list_policy(self.database, as_json=False)
+
+    def _tools(self, name: str) -> None:
+        # The tools themselves are loaded with it, which looking at threads need not wait for.
+        from graph_agent.cli.views.tools import list_tools, show_tool
+
+        if name:
+            show_tool(name, self.mode, as_json=False)
+        else:
+            list_tools(self.mode, as_json=False)
+
+
+_SCOPES: dict[str, RewindScope] = {"--files-only": "files", "--chat-only": "chat"}
+_OPTIONS = frozenset(("--undo", "--force", "--dry-run", *_SCOPES))
+
+
+def order_of(wish: str, thread_id: str) -> "Order":
+    """What was typed, as an order about this thread.
+
+    Raises:
+        UsageError: it is not to be understood.
+    """
+    from graph_agent.app.rewind import Order
+
+    words = wish.split()
+    options = [word for word in words if word.startswith("--")]
+    places = [word for word in words if not word.startswith("--")]
+    unknown = [option for option in options if option not in _OPTIONS]
+    scopes = [_SCOPES[option] for option in options if option in _SCOPES]
+    is_undo = "--undo" in options
+    if unknown or len(scopes) > 1 or len(places) != (not is_undo):
+        raise UsageError(
+            "/rewind takes a CHECKPOINT, or --undo in place of one, and then --files-only or --chat-only, --force, "
+            "--dry-run; /history lists the checkpoints"
+        )
+    return Order(
+        thread_id if is_undo else f"{thread_id}:{places[0]}",  # never a checkpoint of another thread
+        scope=scopes[0] if scopes else "both",
+        is_undo=is_undo,
+        is_dry="--dry-run" in options,
+        is_forced="--force" in options,
+    )
+
+
+async def rewind_here(database: Path, order: "Order", agrees: Callable[[], Awaitable[bool]]) -> None:
+    """Carry it out once the person agrees, who sees first what it takes. Fails as `rewind` does."""
+    from graph_agent.app.rewind import rewind
+
+    seen = await rewind(database, replace(order, is_dry=True), lambda _: False)
+    is_stopped = bool(seen.survey.conflicts) and not order.is_forced
+    done, was_shown = seen, False
+    if not (order.is_dry or is_stopped):
+        print_lines(survey_lines(seen.survey))
+        was_shown = True
+        if await agrees():
+            done = await rewind(database, order, lambda _: True)
+    with suppress(typer.Exit):
+        tell_rewind(done, is_dry=order.is_dry, as_json=False, was_shown=was_shown)

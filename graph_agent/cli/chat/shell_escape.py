@@ -1,0 +1,193 @@
+"""Programs that the person runs from the chat: shell lines of their own, an editor. Records nothing.
+
+What they write is shown without anything a terminal would obey, and the model hears of it only when it is shared.
+"""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from graph_agent.cli.prompts.editor import edited_text
+from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.render.console import marked
+from graph_agent.cli.supervise import signals_caught
+
+__all__ = ["OwnPrograms"]
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()][0-9A-Za-z]|[@-Z\\^_=>])")
+_CHUNK = 64 * 1024
+_LONGEST_LINE = 4_000
+_KEPT_CHARS = 30_000
+_LAST_WORDS_S = 0.2
+"""What was left running may hold the output open: so long is listened after the line itself has ended."""
+_GRACE_S = 2.0
+
+
+class OwnPrograms:
+    """Those of one chat."""
+
+    def __init__(self, terminal: Terminal, console: Console) -> None:
+        self._terminal = terminal
+        self._console = console
+        self._last = ""
+        self._shared = ""
+        self._is_hinted = False
+
+    async def run(self, line: str, folder: Path) -> None:
+        """Run a line in the user's shell until it ends; Ctrl-C and Esc end it alone."""
+        if not line:
+            self._say("!COMMAND runs a line in your shell; /share gives what it wrote to the model", "yellow")
+            return
+        kept: list[str] = []
+        try:
+            code = await self._run(line, folder, kept)
+        except (OSError, ValueError) as error:  # ValueError: a NUL character, which a paste may hold
+            self._say(f"it could not be started: {getattr(error, 'strerror', None) or error}", "yellow")
+            return
+        ending = "" if code == 0 else f"[ended by signal {-code}]" if code < 0 else f"[exit code {code}]"
+        if ending:
+            self._say(ending, "yellow")
+        told = _end_of("\n".join([*kept, *([ending] if ending else [])]))
+        self._last = f"$ {line}\n{told}"
+        if not self._is_hinted:
+            self._is_hinted = True
+            self._say("/share gives this to the model with your next message", "dim")
+
+    async def edited(self, text: str) -> str:
+        """The text as the person's editor leaves it.
+
+        Raises:
+            NotEdited: the editor could not be run, or failed.
+        """
+        with self._terminal.given_away():
+            return await edited_text(text)
+
+    def share(self) -> None:
+        """Let the next message bring the last line and what it wrote."""
+        if not self._last:
+            self._say("there is nothing to share: !COMMAND runs a line in your shell", "yellow")
+            return
+        self._shared = self._last
+        first = self._last.split("\n", 1)[0]
+        self._say(f"your next message brings what this wrote: {first}", "dim")
+
+    @property
+    def shared(self) -> str:
+        """What goes with the next message that is sent; empty for nothing."""
+        shared = self._shared
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shared)), default=0))
+        return f"I ran this myself, in the workspace:\n{fence}\n{shared}\n{fence}" if shared else ""
+
+    def forget_shared(self) -> None:
+        """A message that brings it was sent: one that a hook kept back brings nothing yet."""
+        self._shared = ""
+
+    async def _run(self, line: str, folder: Path, kept: list[str]) -> int:
+        reading, writing = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(_shell(), "-c", line),
+                cwd=folder,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        try:
+            stop = _stopper(process)
+            with signals_caught(lambda _: stop(), signal.SIGINT):
+                async with self._terminal.watched(stop), _lines(reading, process) as lines:
+                    async for text in lines:
+                        kept.append(text)
+                        del kept[: -_KEPT_CHARS // 2]
+                        self._console.print(marked(text), soft_wrap=True)
+                    # One that has closed its output, or sent it to a file, works on.
+                    return await process.wait()
+        finally:
+            if process.returncode is None:
+                _signal(process, signal.SIGKILL)
+                await process.wait()
+
+    def _say(self, text: str, style: str) -> None:
+        self._console.print(marked(text, style), soft_wrap=True)
+
+
+def _shell() -> str:
+    own = os.environ.get("SHELL", "")
+    return own if own.startswith("/") and os.access(own, os.X_OK) else "/bin/sh"
+
+
+def _stopper(process: asyncio.subprocess.Process) -> Callable[[], None]:
+    """What Ctrl-C does: the line is asked to end, as in a shell, and ended if it does not."""
+
+    def stop() -> None:
+        _signal(process, signal.SIGINT)
+        asyncio.get_running_loop().call_later(_GRACE_S, _signal, process, signal.SIGKILL)
+
+    return stop
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+
+
+@contextlib.asynccontextmanager
+async def _lines(reading: int, process: asyncio.subprocess.Process) -> AsyncIterator[AsyncIterator[str]]:
+    """The lines that are written, until nobody writes any more or the process has ended."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_CHUNK)
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
+    )
+
+    async def ending() -> None:
+        await process.wait()
+        await asyncio.sleep(_LAST_WORDS_S)
+        # Not only the reader: what was left running may write on.
+        transport.close()
+
+    ends = asyncio.create_task(ending())
+    try:
+        yield _decoded(reader)
+    finally:
+        ends.cancel()
+        transport.close()
+        await asyncio.gather(ends, return_exceptions=True)
+
+
+async def _decoded(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+    decoder, rest = codecs.getincrementaldecoder("utf-8")("replace"), ""
+    while data := await reader.read(_CHUNK):
+        *whole, rest = (rest + decoder.decode(data)).split("\n")
+        for line in whole:
+            yield _plain(line)
+        if len(rest) > _LONGEST_LINE:
+            yield _plain(rest)
+            rest = ""
+        await asyncio.sleep(0)  # Keys have their turn, however much is written.
+    if rest:
+        yield _plain(rest)
+
+
+def _plain(line: str) -> str:
+    """As it stands in the end: without colours and what was written over."""
+    return _ANSI.sub("", line).rstrip("\r").rpartition("\r")[2].replace("\t", "    ")
+
+
+def _end_of(text: str) -> str:
+    left_out = len(text) - _KEPT_CHARS
+    return f"[… {left_out} characters left out]\n{text[-_KEPT_CHARS:]}" if left_out > 0 else text

@@ -1,0 +1,1 @@
+"""The commands as Typer declares them; each body loads its own modules."""

@@ -1,0 +1,227 @@
+"""The commands that run a session: their options, and nothing else. Each body loads its own module."""
+
+import signal
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graph_agent.cli.options import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from graph_agent.cli.headless.run import RunOrder
+    from graph_agent.cli.open_session import Target
+
+
+__all__ = ["Output", "Recover", "chat", "chat_here", "resume", "run", "run_text"]
+
+
+class Output(StrEnum):
+    """What `run` prints on stdout."""
+
+    text = "text"
+    json = "json"
+    stream = "stream-json"
+
+
+class Recover(StrEnum):
+    """What `run` does with interrupted calls."""
+
+    ask = "ask"
+    retry_safe = "retry-safe"
+    cancel = "cancel"
+
+
+Model = Annotated[str | None, typer.Option("--model", help="Model to use instead of the configured one.")]
+Mode = Annotated[
+    str | None, typer.Option("--mode", help="default, acceptEdits, plan, auto, dontAsk or bypassPermissions.")
+]
+Bypass = Annotated[
+    bool, typer.Option("--dangerously-skip-permissions", help="The same as --mode bypassPermissions.")
+]
+Workspace = Annotated[
+    str | None, typer.Option("--workspace", help="Folder to work in; moves a thread that has another.")
+]
+Thread = Annotated[str | None, typer.Option("--thread", help="Continue, or create, the thread with this id.")]
+Resume = Annotated[
+    str | None,
+    typer.Option("--resume", metavar="[ID]", help="Go on with this thread or checkpoint, or the newest here."),
+]
+NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for whole replies.")]
+MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Model requests a turn may make.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens a turn may use.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost", min=0.000001, metavar="AMOUNT", help="What a turn may cost; needs a price."),
+]
+
+
+AddDir = Annotated[
+    list[str] | None,
+    typer.Option("--add-dir", metavar="DIR", help="Work in this folder too, now and whenever resumed; repeatable."),
+]
+Approve = Annotated[
+    list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a waiting call; repeatable.")
+]
+Reject = Annotated[
+    list[str] | None, typer.Option("--reject", metavar="CALL|all", help="Refuse a waiting call; repeatable.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Pause the turn after this time."),
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Let the workspace's project files count in this run; nothing is kept.")
+]
+
+
+def chat(
+    message: Annotated[str | None, typer.Argument(help="First message; asked for when left out.")] = None,
+    *,
+    thread: Thread = None,
+    model: Model = None,
+    mode: Mode = None,
+    skip_permissions: Bypass = False,
+    workspace: Workspace = None,
+    add_dir: AddDir = None,
+    db: Database = None,
+    no_stream: NoStream = False,
+) -> None:
+    """Talk with the agent in this terminal."""
+    from graph_agent.cli.open_session import absolute, aim
+
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute(add_dir)}
+    _chat(aim(flags, workspace=workspace, thread=thread, resume=None), message)
+
+
+def resume(
+    identifier: Annotated[
+        str, typer.Argument(metavar="[ID]", help="Thread, checkpoint, or part of one; the newest here if left out.")
+    ] = "",
+    *,
+    model: Model = None,
+    mode: Mode = None,
+    skip_permissions: Bypass = False,
+    workspace: Workspace = None,
+    add_dir: AddDir = None,
+    db: Database = None,
+    no_stream: NoStream = False,
+) -> None:
+    """Open the chat where a thread was left: what broke off and what waits comes first."""
+    from graph_agent.cli.open_session import absolute, aim
+
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute(add_dir)}
+    _chat(aim(flags, workspace=workspace, thread=None, resume=identifier), None)
+
+
+def run(
+    prompt: Annotated[str | None, typer.Argument(help="What to do; - reads it from stdin.")] = None,
+    *,
+    output: Annotated[Output, typer.Option("--output", help="What to print on stdout.")] = Output.text,
+    thread: Thread = None,
+    resume: Resume = None,
+    approve: Approve = None,
+    reject: Reject = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why the rejected calls are refused.")] = "",
+    recover: Annotated[Recover, typer.Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,
+    max_steps: MaxSteps = None,
+    max_tokens: MaxTokens = None,
+    max_cost: MaxCost = None,
+    timeout: Timeout = None,
+    model: Model = None,
+    mode: Mode = None,
+    skip_permissions: Bypass = False,
+    no_stream: NoStream = False,
+    workspace: Workspace = None,
+    add_dir: AddDir = None,
+    trust: Trust = False,
+    db: Database = None,
+) -> None:
+    """Run one turn without asking anybody; the exit code says how it ended."""
+    with _starting(output, thread):
+        from graph_agent.cli.headless.run import RunOrder, Settlement
+        from graph_agent.cli.open_session import absolute, aim
+        from graph_agent.cli.views.format import database_of
+
+        flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
+        flags |= {"trust": trust, "add_dirs": absolute(add_dir), "max_tokens": max_tokens, "max_cost": max_cost}
+        target = aim(flags, workspace=workspace, thread=thread, resume=resume)
+        text = _prompt(prompt, target, trusted_once=trust)
+        settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
+        settlement.require_open_calls(may_be=target.exists)
+        order = RunOrder(text, output.value, settlement, timeout, target.thread_id, database_of(db))
+        code = _loaded_run()(order, target)
+    raise typer.Exit(code)
+
+
+def chat_here() -> None:
+    """The chat with no options given."""
+    chat()
+
+
+def run_text(text: str) -> None:
+    """One headless turn on text that came on stdin."""
+    run(text)
+
+
+def _flags(
+    model: str | None,
+    mode: str | None,
+    db: str | None,
+    skip_permissions: bool,
+    no_stream: bool,
+    max_steps: int | None,
+) -> dict[str, object]:
+    chosen = "bypassPermissions" if skip_permissions else mode
+    return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "max_steps": max_steps}
+
+
+def _prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str | None:
+    from graph_agent.cli.chat.input import message_typed
+
+    if prompt == "-":
+        prompt = sys.stdin.read()
+    if prompt is None and target.exists:
+        return None
+    if prompt is None or not prompt.strip():
+        raise typer.BadParameter(
+            "there is nothing to do: give a PROMPT, or - to read it from stdin, or --resume ID"
+        )
+    return message_typed(prompt, target.workspace, trusted_once=trusted_once)
+
+
+def _chat(target: "Target", message: str | None) -> None:
+    from graph_agent.cli.chat.start import open_chat
+
+    _take_interrupts()
+    raise typer.Exit(open_chat(target, message))
+
+
+def _starting(output: Output, thread: str | None) -> "AbstractContextManager[None]":
+    from graph_agent.cli.startup import told_if_cut
+
+    return told_if_cut(output.value, thread)
+
+
+def _loaded_run() -> "Callable[[RunOrder, Target], int]":
+    import graph_agent.app.opening  # noqa: F401 - loaded before the event loop starts to listen for signals
+    from graph_agent.cli.headless.run import run_headless
+    from graph_agent.cli.open_session import open_target
+    from graph_agent.cli.startup import log_privately, tell_no_more
+
+    log_privately()
+
+    def headless(order: "RunOrder", target: "Target") -> int:
+        _take_interrupts()
+        return run_headless(order, lambda bus: open_target(target, bus), tell_no_more)
+
+    return headless
+
+
+def _take_interrupts() -> None:
+    """Until here Ctrl-C ended the process at once; a session is asked to stop instead."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)

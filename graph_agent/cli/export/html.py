@@ -1,0 +1,193 @@
+"""A thread as one HTML page: it loads nothing, runs nothing, and shows whatever was said as text.
+
+How the HTML page looks, in light and in dark. Text only: nothing of it is loaded from anywhere.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from html import escape as quoted
+
+from graph_agent.cli.export.transcript import Said, Told, ToldCall, call_facts, moment, thread_facts, tokens_text
+from graph_agent.cli.render.escape import escape
+
+__all__ = ["STYLE", "html_page"]
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1f2328; --dim: #59636e; --page: #fff; --box: #f6f8fa; --edge: #d1d9e0;
+  --good: #1a7f37; --bad: #cf222e; --wait: #9a6700; --add: #dafbe1; --del: #ffebe9; --hunk: #ddf4ff;
+  --you: #ddf4ff; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #9198a1; --page: #0d1117;
+  --box: #151b23; --edge: #3d444d; --good: #3fb950; --bad: #f85149; --wait: #d29922; --add: #12361f;
+  --del: #3c1618; --hunk: #0c2d4d; --you: #0c2d4d; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 4rem; color: var(--ink); background: var(--page);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.6rem; margin: 0 0 .75rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 2.25rem 0 .75rem; padding-bottom: .25rem; border-bottom: 1px solid var(--edge); }
+h2 small, .who small { color: var(--dim); font-weight: 400; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; }
+dt { color: var(--dim); }
+dd { margin: 0; overflow-wrap: anywhere; }
+a { color: inherit; text-decoration-color: var(--dim); }
+pre { margin: .5rem 0 0; padding: .6rem .75rem; overflow-x: auto; border-radius: 6px; background: var(--page);
+  border: 1px solid var(--edge); font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+code { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+details { margin-top: .5rem; }
+summary { cursor: pointer; color: var(--dim); }
+table { width: 100%; border-collapse: collapse; font-size: .9rem; }
+th, td { padding: .25rem .5rem; text-align: left; border-bottom: 1px solid var(--edge); vertical-align: top; }
+th { color: var(--dim); font-weight: 500; }
+td.about { overflow-wrap: anywhere; }
+td.time { width: 22%; min-width: 6rem; }
+.said { margin: .75rem 0; }
+.who { font-weight: 600; }
+.text { white-space: pre-wrap; overflow-wrap: anywhere; }
+.user .text { padding: .5rem .75rem; border-radius: 6px; background: var(--you); }
+.call { margin: .75rem 0; padding: .6rem .75rem; border: 1px solid var(--edge); border-left: 4px solid var(--dim);
+  border-radius: 6px; background: var(--box); }
+.call p { margin: 0; overflow-wrap: anywhere; }
+.facts { color: var(--dim); font-size: .9rem; }
+.status { font-weight: 600; }
+.success { border-left-color: var(--good); } .success .status, td.success { color: var(--good); }
+.error { border-left-color: var(--bad); } .error .status, td.error { color: var(--bad); }
+.interrupted, .awaiting_approval, .executing, .pending { border-left-color: var(--wait); }
+.interrupted .status, .awaiting_approval .status, .executing .status, .pending .status, td.interrupted,
+td.awaiting_approval, td.executing, td.pending { color: var(--wait); }
+.diff span { display: block; min-height: 1.45em; }
+.diff .add { background: var(--add); }
+.diff .del { background: var(--del); }
+.diff .hunk { background: var(--hunk); }
+.diff .head { color: var(--dim); }
+.graph { overflow-x: auto; } .graph svg { max-width: 100%; height: auto; }
+svg.bar { display: block; width: 100%; height: .6rem; margin-top: .45rem; background: var(--box); }
+svg.bar rect { fill: var(--dim); stroke: none; }
+footer { margin-top: 3rem; color: var(--dim); font-size: .85rem; }
+"""
+
+_OWN_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+_FOLDED_FROM = 16
+"""Lines from which on a result is folded away."""
+_LINE_KINDS = {"+": "add", "-": "del", "@": "hunk", "\\": "head"}
+_WHO = {"user": "You", "assistant": "Assistant"}
+
+
+def html_page(told: Told, picture: str) -> Iterator[str]:
+    """The pieces of the page.
+
+    Args:
+        picture: the graph as SVG, made by this program: it is the one thing that is not quoted.
+    """
+    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_policy(STYLE, *_OWN_STYLE.findall(picture))}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="referrer" content="no-referrer">'
+    yield f"<title>{_safe(told.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>"
+    yield f"<h1>{_safe(told.title)}</h1>\n<dl>"
+    yield from (f"<dt>{name}</dt><dd>{_safe(value)}</dd>" for name, value in thread_facts(told).items() if value)
+    yield "</dl>"
+    numbers = {id(call): number for number, call in enumerate(told.calls, 1)}
+    if told.calls:
+        yield from _timeline(told.calls)
+    for number, turn in enumerate(told.turns, 1):
+        yield f'<h2 id="turn-{number}">Turn {number} <small>{_safe(moment(turn[0].at))}</small></h2>'
+        for message in turn:
+            yield from _message(message, numbers)
+    yield f'<h2>Where it stands in the graph</h2>\n<div class="graph">{picture}</div>'
+    yield "<footer>Written by graph-agent. The page loads nothing from elsewhere.</footer>\n</body>\n</html>"
+
+
+def _policy(*styles: str) -> str:
+    """Forbids the page everything but its own styles, each by its digest."""
+    digests = (base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in styles)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return f"default-src 'none'; style-src {allowed}; base-uri 'none'; form-action 'none'"
+
+
+def _timeline(calls: Sequence[ToldCall]) -> Iterator[str]:
+    times = [_span(call) for call in calls]
+    known = [time for span in times if span for time in span]
+    begin, end = (min(known), max(known)) if known else (0.0, 0.0)
+    heads = "".join(f"<th>{head}</th>" for head in ("#", "tool", "about", "status", "took", "when"))
+    yield f"<h2>Calls</h2>\n<table>\n<tr>{heads}</tr>"
+    for number, (call, span) in enumerate(zip(calls, times, strict=True), 1):
+        status = _safe(str(call.record.get("status")))
+        took = "" if call.seconds is None else f"{call.seconds:.1f} s"
+        yield (
+            f'<tr><td><a href="#call-{number}">{number}</a></td>'
+            f"<td>{_safe(str(call.record.get('tool_name')))}</td>"
+            f'<td class="about">{_safe(_shortened(call.about))}</td>'
+            f'<td class="{status}">{status}</td><td>{took}</td>'
+            f'<td class="time">{_bar(span, begin, end)}</td></tr>'
+        )
+    yield "</table>"
+
+
+def _span(call: ToldCall) -> tuple[float, float] | None:
+    if call.seconds is None:
+        return None
+    started = datetime.fromisoformat(str(call.record["started_at"])).timestamp()
+    return started, started + call.seconds
+
+
+def _bar(span: tuple[float, float] | None, begin: float, end: float) -> str:
+    if span is None:
+        return ""
+    whole = max(end - begin, 0.001)
+    left = 98 * (span[0] - begin) / whole
+    width = max(98 * (span[1] - span[0]) / whole, 2.0)
+    rect = f'<rect x="{left:.2f}" y="0" width="{min(width, 100 - left):.2f}" height="10"/>'
+    return f'<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{rect}</svg>'
+
+
+def _message(message: Said, numbers: dict[int, int]) -> Iterator[str]:
+    role = message.role if message.role in _WHO else "other"
+    if message.text.strip():
+        spent = f" <small>{tokens_text(message.tokens)}</small>" if any(message.tokens.values()) else ""
+        who = _WHO.get(message.role, _safe(message.role))
+        text = _safe(message.text.strip("\n"))
+        yield f'<div class="said {role}"><div class="who">{who}{spent}</div><div class="text">{text}</div></div>'
+    for call in message.calls:
+        yield from _call(call, numbers[id(call)])
+
+
+def _call(call: ToldCall, number: int) -> Iterator[str]:
+    record = call.record
+    status = _safe(str(record.get("status")))
+    yield f'<div class="call {status}" id="call-{number}">'
+    yield f"<p><strong>{_safe(str(record.get('tool_name')))}</strong> <code>{_safe(call.about)}</code></p>"
+    facts = " · ".join(map(_safe, (*call_facts(call), str(record.get("call_id")))))
+    yield f'<p class="facts"><span class="status">{status}</span> · {facts}</p>'
+    arguments = json.dumps(record.get("arguments"), ensure_ascii=False, indent=2)
+    yield f"<details><summary>Arguments</summary><pre>{_safe(arguments)}</pre></details>"
+    if call.diff:
+        yield f'<pre class="diff">{"".join(_diff(call.diff))}</pre>'
+    if call.result.strip():
+        yield _result(call.result.strip("\n"))
+    yield "</div>"
+
+
+def _diff(diff: str) -> Iterator[str]:
+    for line in diff.removesuffix("\n").split("\n"):
+        is_head = line.startswith(("--- ", "+++ "))
+        kind = "head" if is_head else _LINE_KINDS.get(line[:1], "")
+        yield f'<span class="{kind}">{_safe(line)}</span>' if kind else f"<span>{_safe(line)}</span>"
+
+
+def _result(text: str) -> str:
+    lines = text.count("\n") + 1
+    if lines < _FOLDED_FROM:
+        return f"<pre>{_safe(text)}</pre>"
+    return f"<details><summary>Result, {lines} lines</summary><pre>{_safe(text)}</pre></details>"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:99]}…"
+
+
+def _safe(text: str) -> str:
+    """The text as text: what a browser would obey, hide or turn round becomes visible."""
+    return quoted(escape(text, multiline=True))

@@ -1,0 +1,213 @@
+"""What a page tells of a thread: its turns, what was said in them, and each call where the model asked for it.
+
+Knows nothing of how a page looks. Secrets that are known are taken out here, before anything is laid out.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from graph_agent.cli.views.format import reading, tokens_of, usage_text
+from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
+from graph_agent.ports.storage import plain_text
+from graph_agent.ports.usage import told_usage
+
+__all__ = ["Said", "Told", "ToldCall", "call_facts", "moment", "tell", "thread_facts", "tokens_text"]
+
+_TELLING = ("command", "file_path", "path", "pattern", "url", "question")
+"""Arguments that say what a call is about, the first that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCall:
+    """One call."""
+
+    record: Mapping[str, Any]
+    result: str
+    """What the model was told, or what is known while it was told nothing yet."""
+
+    @property
+    def diff(self) -> str:
+        """What it changed, as a unified diff; of a call that has not run, what it would change."""
+        preview = self.record.get("preview") or {}
+        made = (self.record.get("metadata") or {}).get("diff")
+        if isinstance(made, dict) and made.get("unified"):
+            return str(made["unified"])
+        is_proposal = preview.get("kind") == "diff" and self.record.get("status") != "success"
+        return str(preview.get("text") or "") if is_proposal else ""
+
+    @property
+    def about(self) -> str:
+        """One line that says what it is about."""
+        arguments = self.record.get("arguments") or {}
+        named = (arguments[name] for name in _TELLING if arguments.get(name))
+        return " ".join(str(next(named, "")).split())
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran; None where that is not known."""
+        begin, end = (_time(self.record.get(name)) for name in ("started_at", "ended_at"))
+        return None if begin is None or end is None else max((end - begin).total_seconds(), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message, with the calls it asked for."""
+
+    role: str
+    at: str
+    text: str
+    tokens: Mapping[str, int]
+    calls: tuple[ToldCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A thread."""
+
+    thread: ThreadSummary
+    title: str
+    messages: tuple[Said, ...]
+    tokens: Mapping[str, int]
+
+    @property
+    def turns(self) -> list[list[Said]]:
+        """The messages, a list for each turn; each begins with what the user said."""
+        turns: list[list[Said]] = []
+        for message in self.messages:
+            if message.role == "user" or not turns:
+                turns.append([])
+            turns[-1].append(message)
+        return turns
+
+    @property
+    def calls(self) -> list[ToldCall]:
+        """Every call of the conversation."""
+        return [call for message in self.messages for call in message.calls]
+
+
+def tell(database: Path, text: str, here: str | None, secrets: Sequence[str] = ()) -> Told:
+    """Read the thread that the text means, as its newest checkpoint shows it.
+
+    Raises:
+        UnknownId: nothing fits the text, or several ids do.
+        NothingYet: there is no database.
+    """
+    with reading(database) as reader:
+        target = reader.resolve(text, here)
+        thread = reader.thread(target.thread_id)
+        transcript, calls = reader.transcript(target.thread_id), reader.calls(target.thread_id)
+    hidden = _Hidden(secrets)
+    messages = tuple(_messages(transcript, calls, hidden))
+    title = hidden.of(thread.title) or f"Thread {thread.thread_id}"
+    return Told(thread, title, messages, tokens_of(transcript))
+
+
+def thread_facts(told: Told) -> dict[str, str]:
+    """What stands at the top of a page."""
+    thread = told.thread
+    return {
+        "thread": thread.thread_id,
+        "status": thread.status,
+        "workspace": thread.workspace,
+        "model": thread.model,
+        "mode": thread.mode,
+        "created": moment(thread.created_at),
+        "updated": moment(thread.updated_at),
+        "turns": str(thread.turns),
+        "calls": str(len(told.calls)),
+        "tokens": usage_text(told_usage(thread.usage or {**told.tokens, "unpriced_requests": 1})),
+    }
+
+
+def call_facts(call: ToldCall) -> Iterator[str]:
+    """What stands beside a call: how long it took, how risky it was, who let it run."""
+    record = call.record
+    if call.seconds is not None:
+        yield f"{call.seconds:.1f} s"
+    if record.get("risk"):
+        yield f"{record['risk']} risk"
+    if int(record.get("attempt") or 1) > 1:
+        yield f"attempt {record['attempt']}"
+    if record.get("decision"):
+        by = record.get("decided_by") or ""
+        yield f"{record['decision']} by {by}" if by else str(record["decision"])
+    if record.get("edited"):
+        yield "arguments edited by the user"
+    if record.get("status") in ("cancelled", "interrupted") and record.get("reason"):
+        yield str(record["reason"])
+
+
+def tokens_text(tokens: Mapping[str, int]) -> str:
+    """Tokens in and out."""
+    return f"{tokens.get('input_tokens', 0)} tokens in, {tokens.get('output_tokens', 0)} out"
+
+
+def moment(iso: str | None) -> str:
+    """A stored time to the second; a page is read anywhere, so in UTC."""
+    found = _time(iso)
+    return found.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if found else (iso or "")
+
+
+class _Hidden:
+    """Stars in place of secrets, in every text of a JSON value."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        longest_first = sorted(secrets, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if secrets else None
+
+    def of(self, value: Any) -> Any:
+        if self._pattern is None:
+            return value
+        match value:
+            case str():
+                return self._pattern.sub(lambda found: "*" * len(found[0]), value)
+            case dict():
+                return {self.of(name): self.of(one) for name, one in value.items()}
+            case list() | tuple():
+                return [self.of(one) for one in value]
+            case _:
+                return value
+
+
+def _messages(transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], hidden: _Hidden) -> Iterator[Said]:
+    entries = list(transcript)
+    records = {view.record["call_id"]: view.record for view in calls}
+    results = {str(entry.body.get("tool_call_id")): entry for entry in entries if entry.role == "tool"}
+    for entry in entries:
+        if entry.role in ("system", "tool"):
+            continue
+        asked = [_call(call, records, results, hidden) for call in entry.body.get("tool_calls") or ()]
+        text = hidden.of(plain_text(entry.body.get("content")))
+        yield Said(entry.role, entry.at, text, tokens_of([entry]), tuple(asked))
+
+
+def _call(
+    asked: Mapping[str, Any],
+    records: Mapping[str, Mapping[str, Any]],
+    results: Mapping[str, TranscriptEntry],
+    hidden: _Hidden,
+) -> ToldCall:
+    call_id = str(asked.get("id"))
+    unknown = {
+        "call_id": call_id,
+        "tool_name": asked.get("name"),
+        "arguments": asked.get("args"),
+        "status": "unknown",
+    }
+    record = records.get(call_id, unknown)
+    told = results.get(call_id)
+    known = record.get("error_msg") or record.get("result") or ""
+    result = str(known) if told is None else plain_text(told.body.get("content"))
+    return ToldCall(hidden.of(dict(record)), hidden.of(result))
+
+
+def _time(iso: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(iso or ""))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""A turn without a person: `run`, and what it reports."""

@@ -1,0 +1,268 @@
+"""The lower end of a terminal's output: lines that stay, and below them a few that are drawn anew in place.
+
+What stays is written once and never touched again. Of the lines in place only those that changed are rewritten, in
+one write with whatever is printed above them: nothing flickers. Knows nothing of what the lines say.
+
+The live lines of running calls: elapsed time and last line of output. Keeps time; draws and prints nothing.
+
+Calls that are still streaming in: the name, and what can be read of the arguments until now. Shown live only.
+"""
+
+import math
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from graph_agent.cli.render.console import marked
+from graph_agent.events.live_calls import LiveCall
+
+__all__ = ["Area", "ArrivingCalls", "RunningCalls", "readable", "reflows"]
+
+_REFLOWING = (
+    *("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "WT_SESSION", "KONSOLE_VERSION"),
+    *("ALACRITTY_WINDOW_ID", "ITERM_SESSION_ID", "GHOSTTY_RESOURCES_DIR"),
+)
+_REFLOWING_PROGRAMS = ("Apple_Terminal", "iTerm.app", "vscode", "WezTerm", "ghostty")
+_TO_END, _BELOW = "\x1b[K", "\x1b[J"
+
+
+def reflows(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal is one of those that fold written lines anew when they get narrower."""
+    named = environment.get("TERM_PROGRAM") in _REFLOWING_PROGRAMS
+    return named or any(environment.get(name) for name in _REFLOWING)
+
+
+class Area:
+    """Lines that are drawn in place on one console; on anything but a real terminal there are none."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._drawn: list[str] = []
+        self._cells: list[int] = []
+        self._width = 0
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether lines in place are seen on this console."""
+        return self._console.is_interactive
+
+    def print(self, lines: Sequence[Text], below: Sequence[Text] = ()) -> None:
+        """Write lines that stay, and below them these in place."""
+        if not lines or not (self._drawn or below) or not self.is_drawn:
+            for line in lines:
+                self._console.print(line, soft_wrap=True)
+            self.draw(below)
+            return
+        top = self._to_top()
+        stay = "".join(f"{self._encoded(line)}\r\n" for line in lines)
+        self._fit(below)
+        self._write(f"{top}{_BELOW}{stay}{_joined(self._drawn)}")
+
+    def draw(self, lines: Sequence[Text]) -> None:
+        """Let these be the lines in place: the last of them where the screen has not room for all."""
+        if not self.is_drawn:
+            return
+        before, width, top = self._drawn, self._width, self._to_top()
+        self._fit(lines)
+        if before and width != self._width:
+            self._write(f"{top}{_BELOW}{_joined(self._drawn)}")
+        elif change := _change(before, self._drawn):
+            self._write(change)
+
+    def clear(self) -> None:
+        """Take the lines in place off the screen: somebody else may write now."""
+        self.draw(())
+
+    def _fit(self, lines: Sequence[Text]) -> None:
+        width, height = self._size()
+        shown = [line.copy() for line in lines[-(height - 1) :]]
+        for line in shown:
+            line.truncate(width - 1, overflow="ellipsis")
+        self._drawn, self._width = [self._encoded(line) for line in shown], width
+        self._cells = [line.cell_len for line in shown]
+
+    def _to_top(self) -> str:
+        """To the first line in place, counted with the width that the terminal has now."""
+        width, _ = self._size()
+        rows = len(self._drawn)
+        if width < self._width and reflows(os.environ):
+            rows = sum(max(1, -(-cells // width)) for cells in self._cells)
+        return _up(rows - 1)
+
+    def _size(self) -> tuple[int, int]:
+        """COLUMNS may say less than there is; what it says beyond that would not fit on one row."""
+        try:
+            columns, rows = os.get_terminal_size(self._console.file.fileno())
+        except (OSError, ValueError):
+            columns, rows = 0, 0
+        width = min(self._console.width, columns or self._console.width)
+        return max(width, 2), max(rows or self._console.height, 2)
+
+    def _encoded(self, line: Text) -> str:
+        with self._console.capture() as captured:
+            self._console.print(line, end="", soft_wrap=True)
+        return captured.get()
+
+    def _write(self, text: str) -> None:
+        self._console.file.write(text)
+        self._console.file.flush()
+
+
+def _change(before: list[str], after: list[str]) -> str:
+    """What makes the one of the other, from the end of its last line on; the last line is always written."""
+    if before == after:
+        return ""
+    same = 0
+    while same < min(len(after) - 1, len(before)) and after[same] == before[same]:
+        same += 1
+    if same == len(before):
+        return ("\r\n" if before else "") + _joined(after[same:])
+    if after and same == len(before) - 1 and after[same].startswith(before[same]):
+        return _joined([after[same].removeprefix(before[same]), *after[same + 1 :]])
+    below = _BELOW if len(after) < len(before) else ""
+    return f"{_up(len(before) - 1 - same)}{_joined(after[same:])}{below}"
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "\r\n".join(f"{line}{_TO_END}" for line in lines)
+
+
+def _up(rows: int) -> str:
+    return f"\r\x1b[{rows}A" if rows > 0 else "\r"
+
+
+_SHORT_SECONDS = 1.0
+_NARROWEST = 8
+_SHOWN = 8
+"""How many are shown one by one."""
+
+
+@dataclass(slots=True)
+class _Running:
+    label: str
+    last_line: str = ""
+    hidden_s: float = 0.0
+    """How long it runs before it is worth a line."""
+    begins_in_s: float = 0.0
+    """How long it does not begin yet; counted down."""
+    since: float = field(default_factory=time.monotonic)
+
+
+class RunningCalls:
+    """What runs right now."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, _Running] = {}
+
+    def begin(self, call_id: str, label: str) -> None:
+        """A call was started."""
+        self._calls[call_id] = _Running(label)
+
+    def wait(self, key: str, label: str, begins_in_s: float = 0.0) -> None:
+        """Something is waited for that mostly comes at once; a line for it appears when it does not."""
+        self._calls[key] = _Running(
+            label, hidden_s=_SHORT_SECONDS if not begins_in_s else 0, begins_in_s=begins_in_s
+        )
+
+    def tell(self, call_id: str, text: str) -> None:
+        """A call wrote something."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        if lines and call_id in self._calls:
+            self._calls[call_id].last_line = lines[-1]
+
+    def end(self, call_id: str) -> float | None:
+        """A call ended; returns how many seconds it ran, None when its start was not seen."""
+        running = self._calls.pop(call_id, None)
+        return None if running is None else time.monotonic() - running.since
+
+    def forget(self) -> None:
+        """The turn is over: whatever seems to run does not."""
+        self._calls.clear()
+
+    def lines(self, width: int) -> list[Text]:
+        """A line for each, or two where its output has no room beside it; several stand below their count."""
+        now = time.monotonic()
+        seen = [running for running in self._calls.values() if now - running.since >= running.hidden_s]
+        count = [Text(f"  {len(seen)} at once", "dim")] if len(seen) > 1 else []
+        more = len(seen) - _SHOWN
+        rest = [Text(f"  … and {more} more", "dim")] if more > 0 else []
+        return [*count, *(line for running in seen[:_SHOWN] for line in _lines_of(running, width - 1)), *rest]
+
+
+def _lines_of(running: _Running, room: int) -> list[Text]:
+    elapsed = _time_of(running)
+    room = max(_NARROWEST, room)
+    label, output = marked(running.label), marked(running.last_line, "dim")
+    label.truncate(max(_NARROWEST, room - 4 - cell_len(elapsed)), overflow="ellipsis")
+    line = Text.assemble(("  … ", "yellow"), label, (elapsed, "dim"))
+    if not running.last_line:
+        return [line]
+    if line.cell_len + 2 + output.cell_len <= room:
+        return [Text.assemble(line, "  ", output)]
+    output.truncate(room - 4, overflow="ellipsis")
+    return [line, Text.assemble(("  │ ", "dim"), output)]
+
+
+def _time_of(running: _Running) -> str:
+    seconds = time.monotonic() - running.since - running.begins_in_s
+    return f"  {seconds:.0f} s" if seconds >= 0 else f"  in {math.ceil(-seconds)} s"
+
+
+_PAIR = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*(?:"((?:[^"\\]|\\.)*)|([^\s"{\[,}\]][^,}\]]*))')
+"""A name with a text, finished or not, or with a number or the like."""
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SHOWN_CHARS = 60
+_RAW_CHARS = 4_000
+"""How much of the arguments is looked at again with each piece; a whole file may be among them."""
+
+
+def readable(raw: str) -> str:
+    """Names and values in the beginning of a JSON object; of a long value its end, which is what is new."""
+    return ", ".join(f"{_plain(name)}: {_end(text or other)}" for name, text, other in _PAIR.findall(raw))
+
+
+def _end(value: str) -> str:
+    plain = _plain(value)
+    return plain if len(plain) <= _SHOWN_CHARS else f"…{plain[-_SHOWN_CHARS:]}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(_ESCAPE.sub(_unescaped, text).split())
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    what = match.group(1)
+    if len(what) > 1:
+        return chr(int(what[1:], 16)).encode("utf-8", "replace").decode()
+    return " " if what in "nrtbf" else what
+
+
+class ArrivingCalls:
+    """What arrives of one reply; its lines stand among those of the running calls and leave nothing behind."""
+
+    def __init__(self, running: RunningCalls) -> None:
+        self._running = running
+        self._names: dict[int, str] = {}
+
+    def show(self, index: int, call: LiveCall) -> None:
+        """A piece of a call arrived."""
+        if self._names.get(index) != call.tool_name:
+            self._names[index] = call.tool_name
+            self._running.begin(_key(index), f"{call.tool_name} (arriving)")
+        self._running.tell(_key(index), readable(call.arguments_text[-_RAW_CHARS:]))
+
+    def forget(self) -> None:
+        """The reply is whole, void, or goes on with text."""
+        for index in self._names:
+            self._running.end(_key(index))
+        self._names.clear()
+
+
+def _key(index: int) -> str:
+    return f"arriving {index}"

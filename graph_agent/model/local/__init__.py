@@ -1,0 +1,1 @@
+"""A model in this process, from a GGUF file."""

@@ -1,0 +1,1 @@
+"""The command mode: words in, tool calls out, and no model."""

@@ -1,0 +1,402 @@
+"""What model requests use: counts that are added up, and the budgets they are held against. JSON values only.
+
+A usage is stored as a plain object: tokens and `requests`; `estimated_requests`, of those whose tokens nobody told;
+`cost` with its `currency`, of those whose price is known, and `unpriced_requests`, of those whose price is not.
+
+How many tokens a text is about to cost: counted by kinds of characters, with no tokenizer and no download.
+
+It knows no model's vocabulary. Measured against the tables of `cl100k_base` and `o200k_base` over source code,
+listings, English, JSON and numbers, an estimate is 0.8 to 1.45 times the count of a file (texts with long rules of
+dashes up to 1.9), for encoded bytes 0.8 to 1.25. Chinese, Japanese and Korean come to about one token a character:
+the count of the older table, 1.5 times that of the newer. The older needs more than estimated for Arabic (0.6)
+and Hindi (0.8); the newer less, down to half for Cyrillic.
+
+Counts what a request used and what that cost. Pure: the provider's word, else an estimate; prices as told.
+
+A budget that several threads draw on at once: a turn with those that work for it. Counts, in memory only.
+
+What a thread has used stands in its state; here it is added up while those states cannot know of each other.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from graph_agent.ports.model import ModelRequest
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, BaseMessage
+
+
+__all__ = [
+    "TOKENS",
+    "UNLIMITED",
+    "UNPRICED",
+    "Budget",
+    "Known",
+    "Meter",
+    "Purse",
+    "Rate",
+    "Used",
+    "estimate_declaration_tokens",
+    "estimate_message_tokens",
+    "estimate_request_tokens",
+    "estimate_tokens",
+    "summed",
+    "told_usage",
+]
+
+TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "total_tokens")
+"""Cached tokens are part of the input, reasoning tokens part of the output."""
+
+_ADDED = (*TOKENS, "requests", "estimated_requests", "unpriced_requests")
+_CENTS_OF_CENTS = 10
+"""Decimal places of an amount: what floating point adds beyond them was never spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be used before a person is asked; None is without limit. Steps are limited apart from it."""
+
+    max_tokens: int | None = None
+    """Of one turn."""
+    max_cost: float | None = None
+    """Of one turn."""
+    max_thread_tokens: int | None = None
+    max_thread_cost: float | None = None
+
+    @property
+    def limits_cost(self) -> bool:
+        """Whether prices have to be known to keep it."""
+        return self.max_cost is not None or self.max_thread_cost is not None
+
+
+UNLIMITED = Budget()
+
+
+def summed(total: Mapping[str, Any] | None, usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Both together. Amounts in two currencies are no amount: the later requests count as unpriced."""
+    before = dict(total or {})
+    added = before | {
+        key: _number(before.get(key)) + _number(usage[key]) for key in _ADDED if _number(usage.get(key))
+    }
+    cost, currency = usage.get("cost"), usage.get("currency")
+    if not isinstance(cost, int | float):
+        return added
+    if "cost" in before and before.get("currency") != currency:
+        added["unpriced_requests"] = _number(added.get("unpriced_requests")) + _number(usage.get("requests"))
+        return added
+    return {**added, "cost": round(before.get("cost", 0.0) + cost, _CENTS_OF_CENTS), "currency": currency}
+
+
+def told_usage(usage: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A usage as others are told: every count, whether any of it is estimated, and the cost, None where unknown."""
+    known = usage or {}
+    counts = {key: _number(known.get(key)) for key in (*TOKENS, "requests")}
+    is_priced = not _number(known.get("unpriced_requests")) and (not counts["total_tokens"] or "cost" in known)
+    return {
+        **counts,
+        "estimated": bool(_number(known.get("estimated_requests"))),
+        "cost": known.get("cost", 0.0) if is_priced else None,
+        "currency": known.get("currency") if is_priced else None,
+    }
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+_MOST_KNOWN: Final = 4_000
+
+_WEIGHTS: Final = (
+    (bytes(range(0x61, 0x7B)), 0.21),  # small letters
+    (bytes(range(0x41, 0x5B)), 0.5),  # capitals stand in names and in encoded bytes
+    (b"0123456789", 0.7),
+    (b" ", 0.1),
+    (b"\t\n\r", 0.4),
+    (bytes(range(0xC2, 0xE0)), 0.5),  # begins two bytes of UTF-8: accents, Cyrillic, Greek, Arabic
+    (bytes(range(0xE0, 0xF0)), 1.0),  # three: Chinese, Japanese, Korean, Indian scripts
+    (bytes(range(0xF0, 0xF5)), 2.5),  # four: emoji
+)
+_CONTINUATION: Final = bytes(range(0x80, 0xC2))
+_MARK: Final = 0.58
+"""Of every other character: punctuation."""
+_LONG_RUN: Final = 0.5
+"""More of each letter beyond twelve for each blank, line end or mark: bytes in base64 hold no words."""
+_PER_MESSAGE: Final = 4
+_PER_BLOCK: Final = 1_000
+"""Of a part of a message that is not text, such as an image."""
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens the text is; at least 1 unless it is empty. Takes about a millisecond a megabyte."""
+    rest = text.encode("utf-8", "replace").translate(None, _CONTINUATION)
+    total = 0.0
+    counts = []
+    for kind, weight in _WEIGHTS:
+        fewer = rest.translate(None, kind)
+        counts.append(len(rest) - len(fewer))
+        total += weight * counts[-1]
+        rest = fewer
+    small, capital, _, blank, line_end, *_ = counts
+    breaks = blank + line_end + len(rest)
+    total += _MARK * len(rest) + _LONG_RUN * max(0, small + capital - 12 * (breaks + 1))
+    return max(round(total), 1) if text else 0
+
+
+def estimate_message_tokens(message: "BaseMessage") -> int:
+    """About how many tokens one message is in a request, its calls and its frame included."""
+    total = _PER_MESSAGE + sum(map(_block_tokens, _blocks(message.content)))
+    for call in getattr(message, "tool_calls", ()):
+        arguments = json.dumps(call["args"], ensure_ascii=False)
+        total += _PER_MESSAGE + estimate_tokens(call["name"]) + estimate_tokens(arguments)
+    return total
+
+
+def estimate_declaration_tokens(declaration: Mapping[str, Any]) -> int:
+    """About how many tokens one function declaration is."""
+    return estimate_tokens(json.dumps(declaration, ensure_ascii=False, default=str))
+
+
+class Known:
+    """Estimates from earlier requests: what is part of many requests is weighed once."""
+
+    def __init__(self) -> None:
+        self._messages: dict[tuple[str, int], int] = {}
+        """By id and length: a message may be shortened under its id."""
+        self._declarations: dict[int, tuple[Mapping[str, Any], int]] = {}
+        """By identity of the declaration, which is held so that no other one can get it."""
+
+    def message_tokens(self, message: "BaseMessage") -> int:
+        """What `estimate_message_tokens` says of it."""
+        if message.id is None or not isinstance(message.content, str):
+            return estimate_message_tokens(message)
+        key = (message.id, len(message.content))
+        tokens = self._messages.get(key)
+        if tokens is None:
+            if len(self._messages) >= _MOST_KNOWN:
+                self._messages.clear()
+            tokens = self._messages[key] = estimate_message_tokens(message)
+        return tokens
+
+    def declarations_tokens(self, declarations: Iterable[Mapping[str, Any]]) -> int:
+        """What `estimate_declaration_tokens` says of all of them."""
+        return sum(map(self._declaration_tokens, declarations))
+
+    def _declaration_tokens(self, declaration: Mapping[str, Any]) -> int:
+        known = self._declarations.get(id(declaration))
+        if known is None:
+            if len(self._declarations) >= _MOST_KNOWN:
+                self._declarations.clear()
+            known = self._declarations[id(declaration)] = (declaration, estimate_declaration_tokens(declaration))
+        return known[1]
+
+
+def estimate_request_tokens(
+    messages: "Iterable[BaseMessage]", tools: Iterable[Mapping[str, Any]] = (), known: Known | None = None
+) -> int:
+    """About how many tokens a whole request is; what is `known` is not weighed again."""
+    remembered = known or Known()
+    return sum(map(remembered.message_tokens, messages)) + remembered.declarations_tokens(tools)
+
+
+def _blocks(content: "str | Sequence[str | Mapping[str, Any]]") -> "Sequence[str | Mapping[str, Any]]":
+    return [content] if isinstance(content, str) else content
+
+
+def _block_tokens(block: str | Mapping[str, Any]) -> int:
+    if isinstance(block, str):
+        return estimate_tokens(block)
+    text = block.get("text")
+    return estimate_tokens(text) if isinstance(text, str) else _PER_BLOCK
+
+
+_MILLION = 1_000_000
+_SURELY = 0.5
+"""An estimate is at most about twice the truth: so much of it a request surely takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What a million tokens of a model cost."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """None: what other input costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """The prices of this process."""
+
+    prices: Mapping[str, Rate] = field(default_factory=dict)
+    """By a model's name, or by name and host as `NAME @ HOST`."""
+    currency: str = "USD"
+
+    def usage_of(
+        self, request: ModelRequest, reply: "AIMessage", label: str, known: Known | None = None
+    ) -> dict[str, Any]:
+        """What one request used, to be summed. `label` is that of the model, where the reply does not tell it."""
+        told = _told(reply)
+        counts = told if told is not None else _estimated(request, reply, known)
+        usage = {**{key: count for key, count in counts.items() if count}, "requests": 1}
+        if told is None:
+            usage["estimated_requests"] = 1
+        if not usage.get("total_tokens"):
+            return usage
+        price = self._price(_names(reply, label))
+        if price is None:
+            return {**usage, "unpriced_requests": 1}
+        return {**usage, "cost": _cost(counts, price), "currency": self.currency}
+
+    def price_of(self, label: str) -> Rate | None:
+        """What the model of this label costs; None where no price is configured."""
+        return self._price(_parts(label))
+
+    def least(self, request: ModelRequest, label: str, known: Known | None = None) -> tuple[int, float | None]:
+        """Tokens and cost that a request will surely take, whatever the answer is; None without a price."""
+        tokens = int(estimate_request_tokens(request.messages, request.tools, known) * _SURELY)
+        price = self.price_of(label)
+        return tokens, _cost({"input_tokens": tokens, "cached_input_tokens": tokens}, price) if price else None
+
+    def _price(self, names: Iterator[str]) -> Rate | None:
+        return next((self.prices[name] for name in names if name in self.prices), None)
+
+
+UNPRICED = Meter()
+"""Counts tokens alone."""
+
+
+def _names(reply: "AIMessage", label: str) -> Iterator[str]:
+    """The names a price may stand under: as the model was asked for, then as it calls itself."""
+    yield from _parts(str(reply.response_metadata.get("asked") or label))
+    yield str(reply.response_metadata.get("model_name") or "")
+
+
+def _parts(label: str) -> Iterator[str]:
+    yield label
+    yield label.rpartition(" @ ")[0]
+
+
+def _told(reply: "AIMessage") -> dict[str, int] | None:
+    usage: Mapping[str, Any] | None = reply.usage_metadata
+    if not usage:
+        return None
+    into, out = (usage.get(key) or {} for key in ("input_token_details", "output_token_details"))
+    counts = {key: int(usage.get(key) or 0) for key in TOKENS}
+    cached, reasoning = int(into.get("cache_read") or 0), int(out.get("reasoning") or 0)
+    return {**counts, "cached_input_tokens": cached, "reasoning_tokens": reasoning}
+
+
+def _estimated(request: ModelRequest, reply: "AIMessage", known: Known | None) -> dict[str, int]:
+    into = estimate_request_tokens(request.messages, request.tools, known)
+    out = estimate_message_tokens(reply)
+    return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
+
+
+def _cost(counts: Mapping[str, int], price: Rate) -> float:
+    """The amount for these tokens; without a price of their own cached tokens cost what others do."""
+    cached = counts.get("cached_input_tokens", 0)
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    fresh = max(counts.get("input_tokens", 0) - cached, 0)
+    return (fresh * price.input + cached * cached_price + counts.get("output_tokens", 0) * price.output) / _MILLION
+
+
+class Used(NamedTuple):
+    """What requests used, as far as a state tells."""
+
+    turn: Mapping[str, Any] = {}
+    thread: Mapping[str, Any] = {}
+
+
+@dataclass(slots=True)
+class _Share:
+    parent: str
+    call_id: str
+    used: Used
+    is_over: bool = False
+
+
+@dataclass(slots=True)
+class Purse:
+    """What one turn and its thread may use, with what its sub-agents have used of it so far."""
+
+    budget: Budget
+    max_steps: int
+    _own: Used = field(default_factory=Used)
+    _own_steps: int = 0
+    _shares: dict[str, _Share] = field(default_factory=dict)
+    _asked: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Tokens and cost that the requests under way take at least, by thread."""
+
+    @property
+    def steps(self) -> int:
+        """Model requests of the turn, those under way among them."""
+        below = sum(int(share.used.turn.get("requests", 0)) for share in self._shares.values())
+        return self._own_steps + below + len(self._asked)
+
+    def begin(self, thread_id: str, used: Used, steps: int, open_calls: Collection[str]) -> None:
+        """What the owner's own state tells now; that of sub-agents whose calls have ended is part of it."""
+        self._own, self._own_steps = used, steps
+        self.forget_told(thread_id, open_calls)
+
+    def forget_told(self, thread_id: str, open_calls: Collection[str]) -> None:
+        """Leave out sub-agents whose calls have ended, and those below them: the owner's state tells of them."""
+        told = [
+            child
+            for child, share in self._shares.items()
+            if share.is_over and share.parent == thread_id and share.call_id not in open_calls
+        ]
+        while told:
+            for child in told:
+                del self._shares[child]
+            above = {thread_id, *self._shares}
+            told = [child for child, share in self._shares.items() if share.parent not in above]
+
+    def join(self, thread_id: str, parent: str, call_id: str, used: Used) -> None:
+        """A sub-agent draws on it from now on, and has used so much already."""
+        self._shares[thread_id] = _Share(parent, call_id, used)
+
+    def note(self, thread_id: str, used: Used) -> None:
+        """What the state of a sub-agent tells from now on; those below it that have ended are part of it."""
+        if thread_id in self._shares:
+            self._shares[thread_id].used = used
+        for child in [c for c, share in self._shares.items() if share.is_over and share.parent == thread_id]:
+            del self._shares[child]
+
+    def leave(self, thread_id: str) -> None:
+        """A sub-agent has ended; what it used counts here until a state tells it."""
+        if thread_id in self._shares:
+            self._shares[thread_id].is_over = True
+
+    def ask(self, thread_id: str, least: tuple[int, float | None]) -> None:
+        """A request begins that takes at least so many tokens, and so much."""
+        self._asked[thread_id] = (least[0], least[1] or 0.0)
+
+    def answered(self, thread_id: str) -> None:
+        """It has ended, or failed."""
+        self._asked.pop(thread_id, None)
+
+    def below(self) -> Used:
+        """By the sub-agents alone, as far as the owner's state does not tell it."""
+        turn: Mapping[str, Any] = {}
+        thread: Mapping[str, Any] = {}
+        for share in self._shares.values():
+            turn, thread = summed(turn, share.used.turn), summed(thread, share.used.thread)
+        return Used(turn, thread)
+
+    def used(self) -> Used:
+        """By all of them, with what the requests under way take at least."""
+        below = self.below()
+        turn, thread = summed(self._own.turn, below.turn), summed(self._own.thread, below.thread)
+        tokens = sum(tokens for tokens, _ in self._asked.values())
+        cost = sum(cost for _, cost in self._asked.values())
+        return Used(_with(turn, tokens, cost), _with(thread, tokens, cost))
+
+
+def _with(usage: dict[str, Any], tokens: int, cost: float) -> dict[str, Any]:
+    if not tokens:
+        return usage
+    return {**usage, "total_tokens": usage.get("total_tokens", 0) + tokens, "cost": usage.get("cost", 0.0) + cost}

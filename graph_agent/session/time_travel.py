@@ -1,0 +1,354 @@
+"""Going on from an older checkpoint: a new branch of the thread, on which nothing that has run runs again.
+
+Knows the calls of a state and their rows in the journal; what is asked and run afterwards is decided elsewhere.
+
+Putting conversation and files back to a checkpoint, and taking that back. Decides what; the ports do it.
+
+A rewind is noted whole before anything is touched, and every step of it can be done twice: whoever is killed leaves
+a note from which the next one that holds the thread finishes. All functions need the thread's lock.
+
+Which sub-agent is that of a call, and what they did since a checkpoint of their parent. Changes nothing.
+
+A sub-agent that was at work at the checkpoint goes back to where it stood then; one that began later to its own
+beginning, where it asks for nothing, and its call gets another.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from graph_agent.calls import FINAL
+from graph_agent.errors import UnknownId, UsageError
+from graph_agent.ports import Done, FileImage, Journal, Restoration, Rewind, RewindScope, TakenAlong
+from graph_agent.ports.clock import child_id
+from graph_agent.session.file_changes import by_path, objection
+from graph_agent.session.graph_run import Position, is_unjudged, open_calls
+from graph_agent.session.parts import SessionParts
+
+__all__ = [
+    "Conflict",
+    "Earlier",
+    "Since",
+    "Survey",
+    "attempts_undone",
+    "carry_out",
+    "finish_broken_off",
+    "found_earlier",
+    "go_back",
+    "judge_anew",
+    "no_checkpoint",
+    "since",
+    "survey",
+    "survey_undo",
+    "told_finished",
+]
+
+_BEFORE_CALLS = frozenset(("__start__", "reasoning", "tool_routing"))
+"""Nodes that may be open while none of the newest calls has been judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Open calls of which the journal knows more than the state."""
+
+    recorded: frozenset[str] = frozenset()
+    """They have their result."""
+    begun: frozenset[str] = frozenset()
+    """They may have had an effect."""
+    undone: Mapping[str, int] = field(default_factory=dict)
+    """The newest attempt at each that a rewind undid: its number is taken."""
+
+
+async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> None:
+    """Make an older checkpoint of a held thread its head; killed on the way, it is simply done again.
+
+    Answers about calls that are open there are taken back first: an approval is never used twice.
+
+    Raises:
+        UnknownId: the thread has no such checkpoint.
+    """
+    if checkpoint_id == await parts.head(thread_id):
+        return
+    there = await _known_beginning(thread_id, await parts.run.position(checkpoint_id), parts)
+    if not there.exists:
+        raise no_checkpoint(thread_id, checkpoint_id)
+    await parts.decisions.supersede(thread_id, open_calls(there.values), parts.clock.now())
+    await parts.run.branch(there.checkpoint_id)
+
+
+def no_checkpoint(thread_id: str, checkpoint_id: str) -> UnknownId:
+    """The error for a checkpoint that was never there, or was pruned."""
+    return UnknownId(
+        f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); "
+        f"`graph-agent history {thread_id}` lists those it has"
+    )
+
+
+async def judge_anew(thread_id: str, parts: SessionParts) -> None:
+    """Let what is open at the head of a held thread be judged and asked from the start, if it came out of a file.
+
+    Raises:
+        UsageError: the thread says nowhere how these calls were asked for.
+    """
+    head = await parts.run.position()
+    if head.at_rest or not await parts.is_imported(thread_id, head.checkpoint_id):
+        return
+    there = await _known_beginning(thread_id, head, parts)
+    await parts.decisions.supersede(thread_id, open_calls(head.values), parts.clock.now())
+    # Also where that is the head itself: what was stored of the step after it does not come along.
+    await parts.run.branch(there.checkpoint_id)
+
+
+async def _known_beginning(thread_id: str, there: Position, parts: SessionParts) -> Position:
+    """The checkpoint itself; of one that came out of a file the last before any of its open calls was let through.
+
+    Its records are somebody else's word. Taken up before there were any, the calls are judged by the rules here.
+    """
+    start = there.checkpoint_id
+    while there.exists and await parts.is_imported(thread_id, there.checkpoint_id):
+        if there.at_rest or (set(there.open_nodes) <= _BEFORE_CALLS and is_unjudged(there.values)):
+            return there
+        there = await parts.run.position(there.parent_id) if there.parent_id else Position(exists=False)
+    if not there.exists and start:
+        raise UsageError(
+            f"checkpoint {start!r} of thread {thread_id!r} came out of a file that does not say how its open calls "
+            f"were asked for; go on from one before them: `graph-agent history {thread_id}` lists them"
+        )
+    return there
+
+
+async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Journal) -> Earlier:
+    """What the journal knows of the calls that a state holds as open, or does not know yet."""
+    rows = {call_id: await journal.rows(thread_id, call_id) for call_id in open_calls(values)}
+    undone = await journal.undone(thread_id, list(rows)) if rows else []
+    # What a rewind undid without knowing what it had changed may have left its effect behind.
+    lasting = {row.call_id for row in undone if row.may_have_begun and row.intent is None}
+    begun = {call_id for call_id, found in rows.items() if any(row.may_have_begun for row in found)}
+    return Earlier(
+        frozenset(call_id for call_id, found in rows.items() if any(row.is_finished for row in found)),
+        frozenset(begun | lasting),
+        {row.call_id: row.attempt for row in undone},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What one thread did since it stood somewhere."""
+
+    thread_id: str
+    checkpoint_id: str
+    """Where that was; empty for a sub-agent that never stood anywhere."""
+    head: str
+    done: tuple[Done, ...]
+    delegated: frozenset[str] = frozenset()
+    """Calls that sub-agents worked on: what those did stands by itself."""
+
+
+async def since(thread_id: str, there: Position, parts: SessionParts) -> list[Since]:
+    """What a thread and its sub-agents did since a checkpoint of it; itself first, parents before their own."""
+    settled = _settled_calls(there)
+    rows = await parts.rewinds.done_since(thread_id, there.created_at)
+    done = tuple(one for one in rows if one.call_id not in settled)
+    children = [item for item in await parts.rewinds.sub_agents(thread_id) if item[1] not in settled]
+    delegated = frozenset(call_id for _, call_id in children)
+    found = [Since(thread_id, there.checkpoint_id, await parts.head(thread_id), done, delegated)]
+    begun_since = {one.call_id for one in done}
+    for child, call_id in children:
+        if await _was_at_work(child, (thread_id, call_id), there, parts.journal):
+            run = parts.run.of(child)
+            place = await run.position_at(there.created_at)
+            found += await since(child, place, replace(parts, run=run)) if place.exists else []
+        elif call_id in begun_since:
+            found += await _whole(child, parts)
+    return found
+
+
+async def attempts_undone(journal: Journal, thread_id: str, call_id: str) -> int:
+    """The newest attempt at a call that a rewind undid before the oldest that counts; 0 where there is none.
+
+    An attempt undone after one that counts was that sub-agent's, too.
+    """
+    kept = [row.attempt for row in await journal.rows(thread_id, call_id) if row.may_have_begun]
+    undone = [row.attempt for row in await journal.undone(thread_id, [call_id])]
+    return max((attempt for attempt in undone if not kept or attempt < kept[0]), default=0)
+
+
+async def _was_at_work(child: str, of: tuple[str, str], there: Position, journal: Journal) -> bool:
+    thread_id, call_id = of
+    if call_id not in open_calls(there.values):
+        return False
+    rows = await journal.rows(thread_id, call_id)
+    before = [row for row in rows if row.may_have_begun and row.started_at < there.created_at]
+    if not before or any(row.is_finished for row in before):
+        return False
+    return child == child_id(thread_id, call_id, await attempts_undone(journal, thread_id, call_id))
+
+
+async def _whole(thread_id: str, parts: SessionParts) -> list[Since]:
+    done = tuple(await parts.rewinds.done_since(thread_id, ""))
+    children = await parts.rewinds.sub_agents(thread_id)
+    delegated = frozenset(call_id for _, call_id in children)
+    beginning = (await parts.run.of(thread_id).position_at("")).checkpoint_id
+    own = Since(thread_id, beginning, await parts.head(thread_id), done, delegated)
+    return [own, *[one for child, _ in children for one in await _whole(child, parts)]]
+
+
+def _settled_calls(there: Position) -> set[str]:
+    """Calls that had their end at the checkpoint."""
+    messages = there.values.get("messages") or []
+    records = there.values.get("calls") or {}
+    answered = {str(message.tool_call_id) for message in messages if message.type == "tool"}
+    return answered | {call_id for call_id, call in records.items() if call["status"] in FINAL}
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A file that is not what this thread left there."""
+
+    path: str
+    why: str
+    can_be_forced: bool = True
+    """False where it is not touched at all: outside the workspace, behind a link, no regular file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a rewind would do; nothing has been done."""
+
+    rewind: Rewind
+    conflicts: tuple[Conflict, ...] = ()
+    lasting: tuple[Done, ...] = ()
+    """What had effects that stay: commands, and what was written in ways nobody noted."""
+
+
+async def survey(thread_id: str, checkpoint_id: str, scope: RewindScope, parts: SessionParts) -> Survey:
+    """What putting the thread back to a checkpoint takes.
+
+    Raises:
+        UnknownId: the thread has no such checkpoint.
+    """
+    there = await parts.run.position(checkpoint_id)
+    if not there.exists:
+        raise no_checkpoint(thread_id, checkpoint_id)
+    rewind = Rewind(thread_id, checkpoint_id, await parts.head(thread_id), scope)
+    if scope == "chat":
+        return Survey(rewind)
+    own, *below = found = await since(thread_id, there, parts)
+    done = _in_time(one for part in found for one in part.done)
+    files, conflicts = await _files_of(done, parts)
+    untouched = {conflict.path for conflict in conflicts if not conflict.can_be_forced}
+
+    def undone(part: Since) -> tuple[tuple[str, int], ...]:
+        ours = [one for one in part.done if scope == "both" or (one.intent and one.intent.path not in untouched)]
+        return tuple((one.call_id, one.attempt) for one in ours)
+
+    along = [
+        TakenAlong(part.thread_id, part.checkpoint_id if scope == "both" else "", part.head, undone(part))
+        for part in below
+    ]
+    moved = tuple(one for one in along if one.calls or one.checkpoint_id not in ("", one.head))
+    lasting = _in_time(one for part in found for one in part.done if _lasts(one, part))
+    return Survey(replace(rewind, files=files, calls=undone(own), sub_agents=moved), conflicts, tuple(lasting))
+
+
+async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
+    """What taking the last rewind back takes.
+
+    Raises:
+        UsageError: there is none, or where it came from was pruned.
+    """
+    last = await parts.rewinds.last(thread_id)
+    if last is None:
+        raise UsageError(f"thread {thread_id!r} has no rewind to undo")
+    along = []
+    for one in last.sub_agents:
+        place = one.head if one.checkpoint_id else ""
+        along.append(TakenAlong(one.thread_id, place, await parts.head(one.thread_id), one.calls))
+    places = [(thread_id, last.head)] if last.scope != "files" else []
+    for of, head in [*places, *[(one.thread_id, one.checkpoint_id) for one in along if one.checkpoint_id]]:
+        if not (await parts.run.of(of).position(head)).exists:
+            raise UsageError(f"checkpoint {head!r}, which the rewind came from, was pruned; it cannot be undone")
+    files, conflicts = await _files_of_undo(last, parts)
+    head = await parts.head(thread_id)
+    undo = Rewind(thread_id, last.head, head, last.scope, files, last.calls, last.number, tuple(along))
+    return Survey(undo, conflicts)
+
+
+async def _files_of_undo(last: Rewind, parts: SessionParts) -> tuple[tuple[Restoration, ...], tuple[Conflict, ...]]:
+    files, conflicts = [], []
+    for one in last.files:
+        now = await parts.files.image(one.path)
+        if isinstance(now, str):
+            conflicts.append(Conflict(one.path, now, can_be_forced=False))
+        elif now.sha256 != one.now.sha256:
+            files.append(Restoration(one.path, now, one.now))
+            if now.sha256 != one.then.sha256:
+                conflicts.append(Conflict(one.path, "it was changed since the rewind"))
+    return tuple(files), tuple(conflicts)
+
+
+async def carry_out(rewind: Rewind, parts: SessionParts) -> list[str]:
+    """Do what was surveyed; returns a sentence for each file that was left as it is.
+
+    Raises:
+        UsageError: a sub-agent was pruned since; nothing was done.
+    """
+    return await _complete(await parts.rewinds.plan(rewind), parts)
+
+
+async def finish_broken_off(thread_id: str, parts: SessionParts) -> tuple[Rewind, list[str]] | None:
+    """Finish the rewind that a killed process left; None where there is none."""
+    rewind = await parts.rewinds.unfinished(thread_id)
+    return None if rewind is None else (rewind, await _complete(rewind, parts))
+
+
+def told_finished(rewind: Rewind, left: Sequence[str]) -> str:
+    """A sentence about a rewind that was finished for somebody else."""
+    told = f"a rewind to checkpoint {rewind.checkpoint_id} had been broken off and was finished now"
+    return "; ".join([told, *left])
+
+
+async def _complete(rewind: Rewind, parts: SessionParts) -> list[str]:
+    left = [why for one in rewind.files if (why := await parts.files.put_back(one))]
+    if rewind.scope != "files":
+        # A parent last: wherever it stands, its sub-agents stood there before.
+        own = TakenAlong(rewind.thread_id, rewind.checkpoint_id, rewind.head)
+        for one in (*reversed(rewind.sub_agents), own):
+            if one.checkpoint_id and await parts.head(one.thread_id) == one.head:
+                left += await _taken_back(one, replace(parts, run=parts.run.of(one.thread_id)))
+    await parts.rewinds.finish(rewind)
+    return left
+
+
+async def _taken_back(one: TakenAlong, parts: SessionParts) -> list[str]:
+    """Nothing, or why the conversation stays where it is: a note that leads nowhere must lock no thread."""
+    if not (await parts.run.position(one.checkpoint_id)).exists:
+        return [f"the conversation of {one.thread_id} stays as it is: checkpoint {one.checkpoint_id} is gone"]
+    await go_back(one.thread_id, one.checkpoint_id, parts)
+    return []
+
+
+def _in_time(done: Iterable[Done]) -> list[Done]:
+    return sorted(done, key=lambda one: one.started_at)
+
+
+def _lasts(one: Done, part: Since) -> bool:
+    is_seen_below = one.call_id in part.delegated
+    return one.intent is None and one.kind != "readonly" and not one.keeps_plan and not is_seen_below
+
+
+async def _files_of(
+    done: Sequence[Done], parts: SessionParts
+) -> tuple[tuple[Restoration, ...], tuple[Conflict, ...]]:
+    files, conflicts = [], []
+    for path, changes in by_path(done).items():
+        first = changes[0].intent
+        now = await parts.files.image(path)
+        if isinstance(now, str):
+            conflicts.append(Conflict(path, now, can_be_forced=False))
+        elif first is not None and now.sha256 != first.before_sha256:
+            then = FileImage(first.before_sha256, first.before_blob, first.before_mode)
+            files.append(Restoration(path, now, then, first.new_folder))
+            if why := objection(now.sha256, changes, done):
+                conflicts.append(Conflict(path, why))
+    return tuple(files), tuple(conflicts)

@@ -1,0 +1,135 @@
+"""Content-addressed bytes in files beside the database: before-images, big outputs, and spools of running calls."""
+
+import hashlib
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_SH, flock
+from pathlib import Path
+from uuid import uuid4
+
+from graph_agent.errors import StorageError
+from graph_agent.storage.private_files import make_private_folder, open_private_file, sync, sync_folder
+from graph_agent.storage.sqlite.errors import storage_fault
+
+__all__ = ["FileBlobs"]
+
+_REFERENCE = re.compile(r"blob:sha256:([0-9a-f]{64})")
+
+
+class FileBlobs:
+    """The port `Blobs` over a folder. A blob's name is the digest of its bytes; its file holds them compressed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, data: bytes) -> str:
+        """See `Blobs.put`. Durable when this returns, so that a row may name it.
+
+        Raises:
+            StorageError: the disk failed; nothing half-written has the blob's name.
+        """
+        digest = hashlib.sha256(data).hexdigest()
+        path = self._path(digest)
+        try:
+            make_private_folder(path.parent)
+            with self._locked(LOCK_SH):
+                if path.exists():
+                    os.utime(path)
+                else:
+                    self._write(path, zlib.compress(data))
+            # Also where the file stood already: the process that wrote it may not have come this far.
+            sync_folder(path.parent)
+        except OSError as error:
+            raise storage_fault(path, error) from error
+        return f"blob:sha256:{digest}"
+
+    def get(self, reference: str) -> bytes:
+        """See `Blobs.get`."""
+        match = _REFERENCE.fullmatch(reference)
+        if match is None:
+            raise StorageError(
+                f"{reference!r} is no reference to a blob; one looks like `blob:sha256:` and 64 digits"
+            )
+        path = self._path(match[1])
+        try:
+            data = zlib.decompress(path.read_bytes())
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"{reference!r} is gone: there is no {str(path)!r}; put it back from a backup"
+            ) from error
+        except OSError as error:
+            raise storage_fault(path, error) from error
+        except zlib.error as error:
+            raise _torn(reference, path) from error
+        if hashlib.sha256(data).hexdigest() != match[1]:
+            raise _torn(reference, path)
+        return data
+
+    def spool(self, thread_id: str, call_id: str, attempt: int) -> Path:
+        """See `Blobs.spool`. Ids are hashed: a model chooses the call's id."""
+        folder = self.folder / "spool" / _safe(thread_id)
+        try:
+            make_private_folder(folder)
+        except OSError as error:
+            raise storage_fault(folder, error) from error
+        return self.folder / "spool" / self.spool_name(thread_id, call_id, attempt)
+
+    @staticmethod
+    def spool_name(thread_id: str, call_id: str, attempt: int) -> str:
+        """Folder and name of a spool, below the folder of all spools."""
+        return f"{_safe(thread_id)}/{_safe(call_id)}-{attempt}.out"
+
+    def drop_spools(self, thread_id: str) -> None:
+        """Remove what the calls of a thread wrote while they ran. Only whoever holds a thread may do that to it."""
+        shutil.rmtree(self.folder / "spool" / _safe(thread_id), ignore_errors=True)
+
+    def remove(self, path: Path, until: float) -> int | None:
+        """Remove a file that nobody has written or put since a time; its size, or None when it stays."""
+        with self._locked(LOCK_EX):
+            try:
+                status = path.stat()
+                if status.st_mtime > until:
+                    return None
+                path.unlink()
+            except OSError:
+                return None
+        return status.st_size
+
+    @contextmanager
+    def _locked(self, kind: int) -> Iterator[None]:
+        """No blob goes while one is put; any number of writers may put at once."""
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            flock(descriptor, kind)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _path(self, digest: str) -> Path:
+        return self.folder / "objects" / digest[:2] / digest[2:]
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """Under a name of its own first: the blob's name appears with the whole content or not at all."""
+        draft = path.with_name(f"{path.name}.{uuid4().hex}.draft")
+        try:
+            with os.fdopen(open_private_file(draft), "wb") as file:
+                file.write(content)
+                file.flush()
+                sync(file.fileno())
+            draft.rename(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _safe(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _torn(reference: str, path: Path) -> StorageError:
+    return StorageError(
+        f"{reference!r} is damaged: {str(path)!r} no longer holds what was stored; restore a backup"
+    )

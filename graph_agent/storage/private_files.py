@@ -1,0 +1,180 @@
+"""Private files and folders: created closed to everyone else whatever the umask; existing ones are left alone.
+
+Who but the owner can read what the agent keeps: the database, what lies beside it, and folders of its own.
+
+Copies that have their name only once they are whole: killed or failed halfway, none of that name is there.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, fcntl, flock
+from pathlib import Path
+from uuid import uuid4
+
+from graph_agent.config.paths import blob_dir, lock_dir, make_private_folder, odd_kind
+
+__all__ = [
+    "APPLICATION_ID",
+    "create_private_file",
+    "exclusive",
+    "exposed_files",
+    "file_identity",
+    "is_ours",
+    "make_private_folder",
+    "open_private_file",
+    "strangers_files",
+    "sync",
+    "sync_file",
+    "sync_folder",
+    "tighten",
+    "written_whole",
+]
+
+if sys.platform == "darwin":
+    from fcntl import F_FULLFSYNC
+
+
+APPLICATION_ID = 0x47414754
+"""`PRAGMA application_id` of our databases: "GAGT"."""
+
+
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+
+
+def open_private_file(path: Path) -> int:
+    """Open a file for reading and writing, created 0600 where missing; children do not inherit the descriptor."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def create_private_file(path: Path) -> None:
+    """Create an empty file where none stands, and make its name survive a power failure."""
+    if not path.exists():
+        os.close(open_private_file(path))
+        sync_folder(path.parent)
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one that takes its name; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file says of itself, in its raw header, that it is a database of this program."""
+    try:
+        if odd_kind(path):
+            return False
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError:
+        return False
+    return header.startswith(_MAGIC) and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in the folder durable."""
+    sync_file(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Bring the content of a file to the medium itself; of a folder, the names in it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync(descriptor: int) -> None:
+    """Bring a file's content to the medium itself."""
+    if sys.platform == "darwin":
+        # There fsync stops at the drive's cache.
+        fcntl(descriptor, F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the kernel's lock on a file; waits for other processes. The file is never unlinked."""
+    descriptor = open_private_file(path)
+    try:
+        flock(descriptor, LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def exposed_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
+    """Of the database, of what belongs to it and of the folders, what is yours and others may read."""
+    return [
+        one
+        for one, status in _kept(path, folders)
+        if stat.S_IMODE(status.st_mode) & _OTHERS and status.st_uid == os.geteuid()
+    ]
+
+
+def strangers_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
+    """Of the same, what belongs to another user: it cannot be closed, and may not be writable either."""
+    return [one for one, status in _kept(path, folders) if status.st_uid != os.geteuid()]
+
+
+def tighten(files: Iterable[Path]) -> list[Path]:
+    """Take the rights of all others off; which ones that could not be done for."""
+    left = []
+    for one in files:
+        try:
+            one.chmod(stat.S_IMODE(one.lstat().st_mode) & ~_OTHERS)
+        except OSError:
+            left.append(one)
+    return left
+
+
+def _kept(path: Path, folders: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+    for one in dict.fromkeys(_named(path, folders)):
+        try:
+            status = one.lstat()
+        except OSError:
+            continue
+        # What a link leads to belongs to somebody else, and so does a folder or a pipe in the database's place.
+        if stat.S_ISREG(status.st_mode) or (stat.S_ISDIR(status.st_mode) and one != path):
+            yield one, status
+
+
+def _named(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
+    if is_ours(path):
+        yield from (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm"))
+    for copies in ("*backup", "damaged-*", "*draft"):
+        yield from sorted(path.parent.glob(f"{path.name}.{copies}"))
+    for folder in (blob_dir(path), lock_dir(path), *folders):
+        yield folder
+        for where, names, files in os.walk(folder):
+            yield from (Path(where) / name for name in (*names, *files))
+
+
+@contextmanager
+def written_whole(target: Path) -> Iterator[Path]:
+    """A private draft of a database beside the target, whose name it takes, on the disk, as the block ends.
+
+    What a killed process leaves of one is named `TARGET.….draft`, and its journal after that.
+    """
+    draft = target.with_name(f"{target.name}.{uuid4().hex}.draft")
+    try:
+        create_private_file(draft)
+        yield draft
+        sync_file(draft)
+        draft.replace(target)
+        sync_folder(target.parent)
+    finally:
+        for end in ("", "-journal"):
+            draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""The one SQLite file: checkpoints, journal, ledger, locks, search."""

@@ -1,0 +1,418 @@
+"""Checkpoints of the graph, on the database's own thread. Knows the framework's contract, and nothing of its nodes.
+
+Every method that writes is one transaction and returns when it is committed. The two tables have the format of the
+framework's own SQLite savers.
+
+Proof that a checkpoint is on disk, read from the database itself: it holds in every durability mode.
+
+What the framework's savers offer and this program does not: the database belongs to a thread of its own.
+
+Which checkpoints a listing means, found by id and by what their metadata say.
+
+The ids of checkpoints: they sort by the time that is in them, and what sorts last is where a thread stands.
+"""
+
+import asyncio
+import json
+import random
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar, cast
+from uuid import UUID
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.base import id as framework_ids
+
+from graph_agent.errors import InternalError
+from graph_agent.storage.serializer import StrictSerializer, snapshot_of, whole_value
+from graph_agent.storage.sqlite.database import Database, give_back
+from graph_agent.storage.sqlite.deltas import delta_history
+from graph_agent.storage.sqlite.forking import Fork, fork_thread
+from graph_agent.storage.sqlite.projections import Projections, StoredCheckpoint, forget, nodes_after
+from graph_agent.storage.sqlite.pruning import (
+    Codec,
+    Cut,
+    copy_checkpoints,
+    cut_thread,
+    delete_runs,
+    is_worth_cutting,
+    keep_latest,
+)
+from graph_agent.storage.sqlite.repair import rebuild_thread
+from graph_agent.storage.sqlite.search_index import index_words
+
+__all__ = ["AsynchronousOnly", "CheckpointSaver", "SqliteBarrier", "matching", "newest_id", "time_in"]
+
+
+class AsynchronousOnly:
+    """Refuses to be read or written on the thread of the caller."""
+
+    def get_tuple(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
+        """Not offered: the database belongs to its own thread."""
+        raise _asynchronous_only("get_tuple")
+
+    def list(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
+        """Not offered."""
+        raise _asynchronous_only("list")
+
+    def put(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
+        """Not offered."""
+        raise _asynchronous_only("put")
+
+    def put_writes(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
+        """Not offered."""
+        raise _asynchronous_only("put_writes")
+
+    def delete_thread(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
+        """Not offered."""
+        raise _asynchronous_only("delete_thread")
+
+    def get_delta_channel_history(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
+        """Not offered."""
+        raise _asynchronous_only("get_delta_channel_history")
+
+
+def _asynchronous_only(method: str) -> InternalError:
+    return InternalError(f"checkpoints are read and written asynchronously only: use `a{method}` and `ainvoke`")
+
+
+_NEWEST = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
+_VERSION = 6
+_END = 1 << 60
+_YEAR = 365 * 86400 * 10**7
+
+
+def newest_id(connection: sqlite3.Connection, thread_id: str, namespace: str) -> str:
+    """The id that sorts last; empty where there is none."""
+    return str(connection.execute(_NEWEST, (thread_id, namespace)).fetchone()[0] or "")
+
+
+def time_in(checkpoint_id: str) -> int:
+    """The time in an id, in units of 100 ns; 0 where it has none, or one that leaves no room for later ones."""
+    try:
+        found = UUID(checkpoint_id)
+    except ValueError:
+        return 0
+    time = (found.int >> 80) << 12 | (found.int >> 64) & 0xFFF
+    return time if found.version == _VERSION and time < _END - _YEAR else 0
+
+
+_IDS = ("thread_id", "checkpoint_ns", "checkpoint_id")
+
+
+def matching(
+    connection: sqlite3.Connection, named: Mapping[str, Any], wanted: Mapping[str, Any], before: str | None
+) -> list[tuple[str, str, str]]:
+    """Thread, namespace and id of each checkpoint, newest first, that has the ids named and the metadata wanted.
+
+    Metadata are compared as whole values in Python, so that no name from outside becomes part of a statement.
+    """
+    sought = {name: str(named[name]) for name in _IDS if named.get(name) is not None}
+    terms, values = [f"{name} = ?" for name in sought], list(sought.values())
+    if before is not None:
+        terms.append("checkpoint_id < ?")
+        values.append(before)
+    where = f"WHERE {' AND '.join(terms)}" if terms else ""
+    rows = connection.execute(
+        f"SELECT {', '.join(_IDS)}, metadata FROM checkpoints {where} ORDER BY checkpoint_id DESC",  # noqa: S608 - names only
+        values,
+    )
+    return [row[:3] for row in rows if _holds(json.loads(row[3] or b"{}"), wanted)]
+
+
+def _holds(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(name in metadata and metadata[name] == value for name, value in wanted.items())
+
+
+_PUT = """
+INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET parent_checkpoint_id = excluded.parent_checkpoint_id, type = excluded.type,
+    checkpoint = excluded.checkpoint, metadata = excluded.metadata
+"""
+_PUT_WRITE = """
+INSERT OR {what} INTO writes
+    (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata"
+_ONE = f"SELECT {_COLUMNS} FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"  # noqa: S608 - no value in it
+_WRITES = """
+SELECT task_id, channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+ORDER BY task_path, task_id, idx
+"""
+
+_LAST_TIME = "_last_v6_timestamp"
+"""Where the framework keeps the time in the last id that it gave; the next is later, whatever the clock says."""
+
+_T = TypeVar("_T")
+_Walked = tuple[tuple[tuple[str, str, str], tuple[str, ...]], Mapping[str, DeltaChannelHistory]]
+"""Which channels of which checkpoint were asked for, and what they rest on."""
+
+
+class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
+    """The checkpointer of all threads of one database.
+
+    Args:
+        database: where they are.
+        deciding: nodes that only decide, at once, from the state. A checkpoint that only such nodes follow is not
+            synced by itself but by the next one: nothing is asked, run or sent in between.
+    """
+
+    def __init__(self, database: Database, deciding: Collection[str] = ()) -> None:
+        self._serializer = StrictSerializer()
+        super().__init__(serde=self._serializer)
+        self._database = database
+        self._deciding = frozenset(deciding)
+        self._projections = Projections(self._serializer.loads_typed, whole_value)
+        self._walked: _Walked | None = None
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that the config names, or the thread's latest; None where there is none."""
+        key = _key(config)
+
+        def read(connection: sqlite3.Connection) -> tuple[CheckpointTuple | None, str]:
+            newest = newest_id(connection, *key[:2])
+            row = connection.execute(_ONE, (*key[:2], key[2] or newest)).fetchone()
+            return None if row is None else self._tuple(connection, row), newest
+
+        found, newest = await self._database.run(read)
+        # The framework takes the next id from the clock. Where that was set back, what comes next would sort below
+        # what stands, and be forgotten by the next life.
+        setattr(framework_ids, _LAST_TIME, max(getattr(framework_ids, _LAST_TIME) or 0, time_in(newest)))
+        return found
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the name is the framework's
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Checkpoints newest first; `filter` compares whole values of metadata keys."""
+        named = config["configurable"] if config else {}
+        bound = get_checkpoint_id(before) if before else None
+        for key in await self._database.run(lambda connection: matching(connection, named, filter or {}, bound)):
+            if limit is not None and limit <= 0:
+                return
+            found = await self.aget_tuple(_config(*key))
+            if found is not None:
+                limit = None if limit is None else limit - 1
+                yield found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,  # noqa: ARG002 - channels are stored inline
+    ) -> RunnableConfig:
+        """Store a checkpoint and what is projected from it, in one transaction."""
+        thread_id, namespace, parent_id = _key(config)
+        tag, content = self._serializer.dumps_typed(checkpoint)
+        about = get_checkpoint_metadata(config, metadata)
+        text = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
+        row = (thread_id, namespace, checkpoint["id"], parent_id or None, tag, content, text)
+        stored = StoredCheckpoint(thread_id, parent_id or None, checkpoint, about)
+
+        def store(connection: sqlite3.Connection) -> None:
+            connection.execute(_PUT, row)
+            if not namespace:
+                self._projections.fold(connection, stored)
+
+        self._walked = None
+        is_passed = self._is_passed_at_once(checkpoint)
+        await (self._database.jot(store) if is_passed else self._database.write(store))
+        return _config(thread_id, namespace, checkpoint["id"])
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task wrote: the first time counts, on the framework's own channels the last.
+
+        Not synced by itself: the checkpoint that follows syncs it. Until then a power failure takes the step back
+        to the checkpoint before, where the synced journal has the outcome, and the synced decision the answer.
+        """
+        key = _key(config)
+        what = "REPLACE" if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "IGNORE"
+        rows = [
+            (
+                *key,
+                task_id,
+                task_path,
+                WRITES_IDX_MAP.get(channel, index),
+                channel,
+                *self._serializer.dumps_typed(value),
+            )
+            for index, (channel, value) in enumerate(writes)
+        ]
+        self._walked = None
+        await self._database.jot(lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete everything that is stored about a thread, journal and decisions included."""
+        await self._write(lambda connection: forget(connection, thread_id))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of these runs, also those later ones rest on: prune a thread in use instead.
+
+        What was said and done in them stays in transcript, ledger and journal.
+        """
+
+        def delete(connection: sqlite3.Connection) -> None:
+            for thread_id in delete_runs(connection, run_ids):
+                self._projections.find_head(connection, thread_id)
+
+        await self._write(delete)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all checkpoints and writes; the copy gets projections of its own."""
+
+        def copy(connection: sqlite3.Connection) -> None:
+            copy_checkpoints(connection, source_thread_id, target_thread_id)
+            rebuild_thread(connection, target_thread_id, self._projections)
+
+        await self._write(copy)
+
+    async def fork(self, fork: Fork) -> None:
+        """Make a thread of its own from a checkpoint of another one; see `fork_thread`."""
+        await self._write(lambda connection: fork_thread(connection, fork, self._projections))
+
+    async def cut(self, thread_id: str, keep_turns: int) -> Cut:
+        """Forget the checkpoints before a thread's last turns; see `cut_thread`."""
+        return await self._write(lambda connection: cut_thread(connection, thread_id, keep_turns, self._codec()))
+
+    async def tidy(self, thread_id: str, keep_turns: int) -> Cut:
+        """Cut a thread that has grown enough past what is kept, and give the space back to the file.
+
+        What was said meanwhile is put into the index of words: losing that on a power failure loses nothing.
+        """
+        await self._write(lambda connection: index_words(connection, thread_id), synced=False)
+        if not await self._database.run(lambda connection: is_worth_cutting(connection, thread_id, keep_turns)):
+            return Cut()
+        cut = await self.cut(thread_id, keep_turns)
+        await self._database.run(give_back)
+        return cut
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """`keep_latest` keeps each namespace's head and every ancestor that its delta channels rest on.
+
+        `delete` and `delete_all` forget the threads. `cut` is how this program prunes its own threads.
+        """
+
+        def prune(connection: sqlite3.Connection) -> None:
+            for thread_id in thread_ids:
+                if strategy in ("delete", "delete_all"):
+                    forget(connection, thread_id)
+                else:
+                    keep_latest(connection, thread_id, self._serializer.loads_typed)
+
+        await self._write(prune)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What each channel rests on: the nearest stored value among the ancestors, and the writes since.
+
+        A turn asks twice, to see where the thread stands and to go on from there: what was found last is kept until
+        something is written. Nothing that a checkpoint rests on changes otherwise while its thread is held.
+        """
+        thread_id, namespace, checkpoint_id = _key(config)
+        asked = ((thread_id, namespace, checkpoint_id), tuple(channels))
+        if checkpoint_id and self._walked is not None and self._walked[0] == asked:
+            return self._walked[1]
+
+        def walk(connection: sqlite3.Connection) -> Mapping[str, DeltaChannelHistory]:
+            target = checkpoint_id or newest_id(connection, thread_id, namespace)
+            histories = delta_history(
+                connection, (thread_id, namespace, target), channels, self._serializer.loads_typed
+            )
+            return cast("Mapping[str, DeltaChannelHistory]", histories)
+
+        found = await self._database.run(walk)
+        self._walked = (asked, found)
+        return found
+
+    async def rebuild_projections(self, thread_id: str) -> None:
+        """Derive transcript, ledger and list entry of a thread again from its checkpoints."""
+        await self._write(lambda connection: rebuild_thread(connection, thread_id, self._projections))
+
+    def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - the name is the framework's
+        """A version that sorts after the current one. Short: every checkpoint holds some twenty of them."""
+        number = int(str(current).split(".")[0]) if current else 0
+        return f"{number + 1:09}.{random.randrange(16**6):06x}"  # noqa: S311 - tells branches apart, keeps no secret
+
+    async def _write(self, work: Callable[[sqlite3.Connection], _T], *, synced: bool = True) -> _T:
+        self._walked = None
+        return await self._database.write(work, synced=synced)
+
+    def _is_passed_at_once(self, checkpoint: Checkpoint) -> bool:
+        following = nodes_after(checkpoint)
+        return bool(following) and self._deciding.issuperset(following)
+
+    def _codec(self) -> Codec:
+        serializer = self._serializer
+        return Codec(serializer.loads_typed, serializer.dumps_typed, whole_value, snapshot_of)
+
+    def _tuple(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> CheckpointTuple:
+        thread_id, namespace, checkpoint_id, parent_id, tag, content, metadata = row
+        loads = self._serializer.loads_typed
+        writes: list[PendingWrite] = [
+            (task_id, channel, loads((kind, value)))
+            for task_id, channel, kind, value in connection.execute(_WRITES, (thread_id, namespace, checkpoint_id))
+        ]
+        return CheckpointTuple(
+            _config(thread_id, namespace, checkpoint_id),
+            loads((tag, content)),
+            json.loads(metadata or b"{}"),
+            _config(thread_id, namespace, parent_id) if parent_id else None,
+            writes,
+        )
+
+
+def _key(config: RunnableConfig) -> tuple[str, str, str]:
+    named = config["configurable"]
+    return str(named["thread_id"]), str(named.get("checkpoint_ns") or ""), str(get_checkpoint_id(config) or "")
+
+
+def _config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    return {
+        "configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id},
+    }
+
+
+_STATEMENT = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
+_POLL_S = 0.01
+
+
+class SqliteBarrier:
+    """The port `Barrier`. Checkpoints are stored in order, so one that stands proves all before it."""
+
+    def __init__(self, database: Database, patience_s: float = 5.0) -> None:
+        self._database = database
+        self._patience_s = patience_s
+
+    async def wait(self, thread_id: str, checkpoint_id: str) -> bool:
+        """See `Barrier.wait`."""
+        key = (thread_id, checkpoint_id)
+        give_up = time.monotonic() + self._patience_s
+        while True:
+            if await self._database.glance(lambda connection: connection.execute(_STATEMENT, key).fetchone()):
+                return True
+            if time.monotonic() >= give_up:
+                return False
+            await asyncio.sleep(_POLL_S)

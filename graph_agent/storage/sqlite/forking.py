@@ -1,0 +1,164 @@
+"""A thread of its own from a checkpoint of another one. Knows tables only; the other thread is read, never changed.
+
+Everything up to the checkpoint is copied: its line of checkpoints, what the conversation shows there, every row of
+the journal about a call in it. Answers come along as history only: none stands in the new thread, so what is open
+is asked again. Contents in blobs are named by both. The sub-agents of these calls are copied as they stand now.
+"""
+
+import json
+import sqlite3
+from typing import Any, NamedTuple
+
+from graph_agent.errors import UnknownId, UsageError
+from graph_agent.ports.clock import moved_child
+from graph_agent.storage.json_text import json_text
+from graph_agent.storage.sqlite.projections import Projections, timestamp
+
+__all__ = ["Fork", "fork_thread"]
+
+_LINE = """
+WITH RECURSIVE line (id) AS (
+    SELECT :checkpoint_id UNION SELECT c.parent_checkpoint_id FROM line JOIN checkpoints c
+    ON c.thread_id = :source AND c.checkpoint_ns = '' AND c.checkpoint_id = line.id
+    WHERE c.parent_checkpoint_id IS NOT NULL
+)
+"""
+_THREAD = """
+INSERT INTO threads (thread_id, title, workspace, add_dirs, model, mode, created_at, updated_at, parent_thread)
+SELECT :target, title, workspace, add_dirs, model, mode, :at, :at, thread_id FROM threads WHERE thread_id = :source
+"""
+_CHECKPOINTS = f"""
+INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+{_LINE} SELECT :target, '', checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
+WHERE thread_id = :source AND checkpoint_ns = '' AND checkpoint_id IN (SELECT id FROM line) ORDER BY rowid
+"""  # noqa: S608 - names only
+# What was written on the checkpoint itself came of the step after it, which is to be taken anew.
+_WRITES = f"""
+INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+{_LINE} SELECT :target, '', checkpoint_id, task_id, task_path, idx, channel, type, value FROM writes
+WHERE thread_id = :source AND checkpoint_ns = '' AND checkpoint_id IN (SELECT id FROM line)
+    AND checkpoint_id <> :checkpoint_id ORDER BY rowid
+"""  # noqa: S608 - names only
+_IMPORTED = f"""
+INSERT INTO imported (thread_id, checkpoint_id)
+{_LINE} SELECT :target, checkpoint_id FROM imported
+WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
+"""  # noqa: S608 - names only
+_CUTS = f"""
+INSERT INTO cuts (thread_id, checkpoint_id, branch, seq)
+{_LINE} SELECT :target, checkpoint_id, 0, (SELECT count(*) FROM transcript WHERE thread_id = :target) FROM cuts
+WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
+"""  # noqa: S608 - names only
+_SHOWN_AT_THE_CUT = f"""
+{_LINE} SELECT branch, seq FROM cuts WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
+ORDER BY seq DESC LIMIT 1
+"""  # noqa: S608 - names only
+_TRANSCRIPT = """
+INSERT INTO transcript (thread_id, seq, branch, message_id, role, body, checkpoint_id, at)
+WITH RECURSIVE line (branch, upto) AS (
+    SELECT :branch, :seq UNION ALL SELECT b.parent_branch, min(b.from_seq, line.upto)
+    FROM line JOIN branches b ON b.thread_id = :source AND b.branch = line.branch
+)
+SELECT :target, row_number() OVER (ORDER BY t.seq), 0, t.message_id, t.role, t.body, t.checkpoint_id, t.at
+FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto WHERE t.thread_id = :source
+"""
+_CALLS = "SELECT value FROM json_each(:calls)"
+_LEDGER = f"""
+INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
+SELECT :target, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at FROM ledger
+WHERE thread_id = :source AND call_id IN ({_CALLS})
+"""  # noqa: S608 - names only
+_FACTS = (
+    f"""
+INSERT INTO journal SELECT :target, call_id, attempt, owner, status, started_at, ended_at, intent, outcome,
+    process_group, process_started, boot_id, undone FROM journal WHERE thread_id = :source AND call_id IN ({_CALLS})
+""",  # noqa: S608 - names only
+    f"""
+INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, args, reason, by, at, applied_at,
+    superseded_at)
+SELECT :target, call_id, attempt, question, args_digest, kind, args, reason, by, at, applied_at,
+    coalesce(superseded_at, :at) FROM decisions WHERE thread_id = :source AND call_id IN ({_CALLS}) ORDER BY id
+""",  # noqa: S608 - names only
+    # What the thread saw of a file later is unknown here: it is read again before it is written.
+    """
+INSERT INTO file_states (thread_id, path, sha256, at)
+SELECT :target, path, sha256, at FROM file_states WHERE thread_id = :source AND at <= :then
+""",
+    """
+UPDATE threads SET updated_at = :at, turns = (SELECT count(*) FROM transcript WHERE thread_id = :target
+    AND role = 'user') WHERE thread_id = :target
+""",
+)
+
+_CHILDREN = f"""
+SELECT thread_id, parent_call, checkpoint_id, (SELECT coalesce(max(attempt), 0) FROM journal j
+    WHERE j.thread_id = c.parent_thread AND j.call_id = c.parent_call)
+FROM threads c WHERE parent_thread = :source AND parent_call IN ({_CALLS}) AND checkpoint_id IS NOT NULL
+"""  # noqa: S608 - names only
+_ADOPT = "UPDATE threads SET parent_thread = ?, parent_call = ? WHERE thread_id = ?"
+
+
+class Fork(NamedTuple):
+    """What is to be made of what."""
+
+    source: str
+    checkpoint_id: str
+    target: str
+    at: str
+
+
+def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Projections) -> None:
+    """Make the new thread, within the transaction of the caller.
+
+    Raises:
+        UsageError: a thread with its id stands already.
+        UnknownId: there is no such checkpoint.
+    """
+    _require_free(connection, fork.target)
+    named: dict[str, Any] = {**fork._asdict(), "then": _time_of(connection, fork, projections)}
+    connection.execute(_THREAD, named)
+    connection.execute(_CHECKPOINTS, named)
+    connection.execute(_WRITES, named)
+    connection.execute(_IMPORTED, named)
+    shown = connection.execute(_SHOWN_AT_THE_CUT, named).fetchone()
+    if shown is not None:
+        # What was there before the cut stands in these tables only; the checkpoints tell the rest.
+        connection.execute(_TRANSCRIPT, {**named, "branch": shown[0], "seq": shown[1]})
+        connection.execute(_LEDGER, {**named, "calls": json_text(_calls(connection, fork.target))})
+        connection.execute(_CUTS, named)
+    projections.replay(connection, fork.target)
+    named["calls"] = json_text(_calls(connection, fork.target))
+    for statement in _FACTS:
+        connection.execute(statement, named)
+    children = connection.execute(_CHILDREN, named).fetchall()
+    for child, call_id, head, attempts in children:
+        target = moved_child(child, call_id, attempts, (fork.source, fork.target))
+        if target is not None:
+            fork_thread(connection, Fork(child, head, target, fork.at), projections)
+            connection.execute(_ADOPT, (fork.target, call_id, target))
+
+
+def _require_free(connection: sqlite3.Connection, thread_id: str) -> None:
+    if connection.execute("SELECT 1 FROM threads WHERE thread_id = ?", (thread_id,)).fetchone():
+        raise UsageError(f"there is a thread {thread_id!r} already; choose another id with --as")
+
+
+def _time_of(connection: sqlite3.Connection, fork: Fork, projections: Projections) -> str:
+    row = connection.execute(
+        "SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?",
+        (fork.source, fork.checkpoint_id),
+    ).fetchone()
+    if row is None:
+        raise UnknownId(
+            f"thread {fork.source!r} has no checkpoint {fork.checkpoint_id!r} (any more); "
+            f"`graph-agent history {fork.source}` lists those it has"
+        )
+    return timestamp(projections.loads((row[0], row[1])).get("ts"))
+
+
+def _calls(connection: sqlite3.Connection, thread_id: str) -> list[str]:
+    """Every call of the messages that the thread shows."""
+    rows = connection.execute(
+        "SELECT body FROM transcript WHERE thread_id = ? AND role = 'assistant'", (thread_id,)
+    )
+    return [str(call.get("id")) for (body,) in rows for call in json.loads(body).get("tool_calls") or ()]

@@ -1,0 +1,149 @@
+"""Looks a database over and copies it, beside whoever works with it. Changes nothing in it."""
+
+import os
+import sqlite3
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph_agent.config.paths import lock_dir, odd_kind
+from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
+from graph_agent.storage.private_files import APPLICATION_ID, written_whole
+from graph_agent.storage.sqlite.errors import UNREADABLE, storage_fault
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.schema import require_no_log, require_own_log, table_names, tables_of_version
+from graph_agent.storage.sqlite.search_index import has_word_index
+
+__all__ = ["Health", "back_up", "database_health", "require_no_strangers"]
+
+_BUSY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A sound database."""
+
+    version: int
+    threads: int
+    foreign_tables: tuple[str, ...]
+    """Tables that are none of this program's. They are left alone."""
+    has_word_index: bool
+    """Whether this SQLite can search by an index; without FTS5 every message is scanned."""
+
+
+def database_health(path: Path) -> Health | None:
+    """What there is to say about a sound database; None where there is none yet.
+
+    Raises:
+        DamagedDatabase: it is torn, or not one of this program.
+        NewerSchema: a newer version of the program wrote it.
+        StorageError: it cannot be opened.
+    """
+    if not path.exists():
+        require_no_log(path)
+        return None
+    if kind := odd_kind(path):
+        raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
+    try:
+        with closing(_opened(path)) as database:
+            identity = int(database.execute("PRAGMA application_id").fetchone()[0])
+            number = int(database.execute("PRAGMA user_version").fetchone()[0])
+            if identity != APPLICATION_ID:
+                require_own_log(path)
+            _require_ours(path, identity, number)
+            # Not quick_check: where a table without rowid names its key's columns in another order than its own, as
+            # "pruned" does, SQLite 3.40 has that complain of a NULL in every row.
+            found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
+            indexes = has_word_index(database)
+            foreign = _foreign_tables(path, database, number)
+            threads = int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
+    except sqlite3.OperationalError as error:
+        raise storage_fault(path, error) from error
+    except UNREADABLE as error:
+        raise DamagedDatabase(f"{path} cannot be read: {error}") from error
+    if found != ["ok"]:
+        raise DamagedDatabase(f"{path} is damaged: {'; '.join(found)}")
+    return Health(number, threads, foreign, indexes)
+
+
+def _foreign_tables(path: Path, database: sqlite3.Connection, version: int) -> tuple[str, ...]:
+    """The tables beside those of its version, of which none may be missing."""
+    ours, there = tables_of_version(version), table_names(database)
+    if missing := ours - there:
+        raise DamagedDatabase(f"{path} lacks the tables {', '.join(sorted(missing))}")
+    return tuple(sorted(there - ours))
+
+
+def require_no_strangers(path: Path) -> None:
+    """Refuse what stands there and is nothing that this program made: not even its rights may be changed.
+
+    Of a file whose beginning is torn the locks beside it tell that threads were kept in it.
+
+    Raises:
+        StorageError: it is no plain file, or one of another program.
+    """
+    if kind := odd_kind(path):
+        raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
+    if not path.exists() or any(lock_dir(path).glob("[0-9a-f]*.lock")):
+        return
+    with path.open("rb") as file:
+        head = file.read(100)
+    if head and head[68:72] != APPLICATION_ID.to_bytes(4, "big"):
+        raise StorageError(f"{path} is no database of this program and is left as it is; name another with --db")
+
+
+def back_up(path: Path, target: Path) -> int:
+    """Copy the database as it is at one moment, while others may write; returns the bytes of the copy.
+
+    The copy is private, checked, and on the disk when this returns; killed before, it does not have its name.
+
+    Raises:
+        UsageError: there is no database, or something stands where the copy is to go.
+        StorageError: it cannot be read, or there is no room for the copy.
+    """
+    if not path.exists():
+        raise UsageError(f"{path} does not exist: there is nothing to copy")
+    if kind := odd_kind(path):
+        raise UsageError(f"{path} is {kind}, not a file: there is nothing to copy")
+    if os.path.lexists(target):
+        raise UsageError(f"{target} exists; name a file that does not")
+    with ExitStack() as stack:
+        try:
+            draft = stack.enter_context(written_whole(target))
+        except OSError as error:
+            raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+        try:
+            _copy(path, draft)
+            stack.close()
+        except (sqlite3.Error, OSError) as error:
+            raise StorageError(f"{path} could not be copied: {error}; no copy was left") from error
+    return target.stat().st_size
+
+
+def _copy(path: Path, draft: Path) -> None:
+    with closing(_opened(path)) as source, closing(sqlite3.connect(draft)) as copy:
+        source.backup(copy)
+        # The copy is one file: no log beside it that could be left behind.
+        copy.execute("PRAGMA journal_mode = DELETE")
+        _require_sound(copy, path)
+
+
+def _require_sound(copy: sqlite3.Connection, path: Path) -> None:
+    if copy.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+        raise DamagedDatabase(f"{path} is damaged; no copy was left, as it would be as damaged")
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)
+    except sqlite3.Error as error:
+        raise StorageError(f"{path} cannot be opened: {error}") from error
+
+
+def _require_ours(path: Path, identity: int, number: int) -> None:
+    if identity != APPLICATION_ID:
+        raise DamagedDatabase(f"{path} is no database of this program")
+    if number > SCHEMA_VERSION:
+        raise NewerSchema(
+            f"{path} has schema {number}, written by a newer version; this one knows {SCHEMA_VERSION}. Update it."
+        )

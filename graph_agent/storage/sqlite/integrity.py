@@ -1,0 +1,132 @@
+"""Which checkpoints are whole: readable, and with all that their state rests on. For databases that lost something.
+
+A state that lacks a step in the middle looks sound, and tells the model what never happened: it is better gone.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from graph_agent.errors import DamagedDatabase
+from graph_agent.storage.serializer import StrictSerializer
+from graph_agent.storage.sqlite.deltas import Loads
+
+__all__ = ["drop_what_is_not_whole", "unreadable_values"]
+
+_DELTAS = ("messages", "calls")
+_PARTS = ("channel_values", "channel_versions", "versions_seen")
+_ALL = """
+SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB)
+FROM checkpoints
+WHERE ?1 IS NULL OR thread_id = ?1 ORDER BY rowid
+"""
+_WRITTEN = """
+SELECT channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+"""
+_DROP = "DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+_DROP_WRITES = "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+
+Key = tuple[str, str, str]
+
+
+class _Whole(NamedTuple):
+    versions: Mapping[str, Any]
+    written: frozenset[str] | None
+    """The channels that were written at it; None where a write cannot be read."""
+
+
+def unreadable_values(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many checkpoints and writes cannot be read, by thread. SQLite finds nothing wrong with such a row."""
+    loads = StrictSerializer().loads_typed
+    found: Counter[str] = Counter()
+    for thread_id, _, checkpoint_id, _, *stored in connection.execute(_ALL, (None,)):
+        found[thread_id] += _content(checkpoint_id, stored, loads) is None
+    for thread_id, kind, value in connection.execute("SELECT thread_id, type, value FROM writes"):
+        found[thread_id] += not _is_readable(kind, value, loads)
+    return {thread_id: count for thread_id, count in found.items() if count}
+
+
+def drop_what_is_not_whole(connection: sqlite3.Connection, thread_id: str | None = None) -> dict[str, int]:
+    """Take away the checkpoints whose state cannot be told any more, of one thread or of all; how many, by thread.
+
+    Of a step that is under way and cannot be read, what it wrote goes: it is done again. That counts as one, too.
+    """
+    loads = StrictSerializer().loads_typed
+    whole: dict[Key, _Whole] = {}
+    dropped: Counter[str] = Counter()
+    for thread, namespace, checkpoint_id, parent_id, *stored in connection.execute(_ALL, (thread_id,)).fetchall():
+        key = (thread, namespace, checkpoint_id)
+        parent = whole.get((thread, namespace, parent_id or ""))
+        versions = _whole_versions(_content(checkpoint_id, stored, loads), parent, is_first=parent_id is None)
+        written = None if versions is None else _written(connection, key, loads)
+        if versions is None:
+            connection.execute(_DROP, key)
+        else:
+            whole[key] = _Whole(versions, written)
+        if written is None:
+            dropped[thread] += 1
+            connection.execute(_DROP_WRITES, key)
+    return dict(dropped)
+
+
+def _content(checkpoint_id: str, stored: list[Any], loads: Loads) -> Mapping[str, Any] | None:
+    """A checkpoint; None where it cannot be read, or says what none says."""
+    kind, content, metadata = stored
+    try:
+        checkpoint = loads((kind, content))
+        about = json.loads(metadata or b"{}")
+    except (DamagedDatabase, ValueError):
+        return None
+    is_sound = (
+        isinstance(checkpoint, Mapping) and isinstance(about, Mapping) and checkpoint.get("id") == checkpoint_id
+    )
+    return checkpoint if is_sound and _has_its_shape(checkpoint) else None
+
+
+def _has_its_shape(checkpoint: Mapping[str, Any]) -> bool:
+    """Whether what the framework and every reader take for granted is there."""
+    values, versions, seen = (checkpoint.get(name) for name in _PARTS)
+    if not (isinstance(values, Mapping) and isinstance(versions, Mapping) and isinstance(seen, Mapping)):
+        return False
+    return (
+        isinstance(checkpoint.get("ts"), str)
+        and isinstance(values.get("__pregel_tasks", []), list)
+        and all(isinstance(one, Mapping) for one in seen.values())
+    )
+
+
+def _whole_versions(
+    checkpoint: Mapping[str, Any] | None, parent: _Whole | None, *, is_first: bool
+) -> Mapping[str, Any] | None:
+    """The versions of its channels; None where it is not whole."""
+    if checkpoint is None:
+        return None
+    versions: Mapping[str, Any] = checkpoint["channel_versions"]
+    rested_on = [name for name in _DELTAS if name in versions and name not in checkpoint["channel_values"]]
+    if is_first or all(_is_told(name, versions, parent) for name in rested_on):
+        return versions
+    return None
+
+
+def _is_told(channel: str, versions: Mapping[str, Any], parent: _Whole | None) -> bool:
+    """Whether the parent is whole, and has the writes that changed the channel since."""
+    if parent is None or parent.written is None:
+        return False
+    return versions[channel] == parent.versions.get(channel) or channel in parent.written
+
+
+def _written(connection: sqlite3.Connection, key: Key, loads: Loads) -> frozenset[str] | None:
+    rows = connection.execute(_WRITTEN, key).fetchall()
+    if all(_is_readable(kind, value, loads) for _, kind, value in rows):
+        return frozenset(channel for channel, _, _ in rows)
+    return None
+
+
+def _is_readable(kind: str, value: bytes, loads: Loads) -> bool:
+    try:
+        loads((kind, value))
+    except DamagedDatabase:
+        return False
+    return True

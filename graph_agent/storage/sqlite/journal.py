@@ -1,0 +1,167 @@
+"""The journal in SQLite: which calls began, in which life, and how they ended. Rows outlive their turn."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+from graph_agent.errors import InternalError
+from graph_agent.ports import Blobs, Claim, Clock, Intent, JournalRow, Outcome
+from graph_agent.ports.background import boot_id
+from graph_agent.storage.json_text import json_text, storable
+from graph_agent.storage.sqlite.database import Database, transaction
+
+__all__ = ["INLINE_BYTES", "SqliteJournal"]
+
+INLINE_BYTES = 64 * 1024
+"""An outcome longer than this goes to a blob; its row holds the reference."""
+
+_COLUMNS = """
+SELECT call_id, attempt, owner, status, started_at, ended_at, outcome, intent,
+    process_group, process_started, boot_id FROM journal
+"""
+_ROWS = f"{_COLUMNS} WHERE thread_id = ? AND call_id = ? AND undone = 0 ORDER BY attempt"
+_UNDONE = f"""
+{_COLUMNS} WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids)) AND undone = 1
+ORDER BY call_id, attempt
+"""  # noqa: S608 - names only
+_KNOWN = """
+SELECT call_id FROM ledger WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
+UNION SELECT call_id FROM journal WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
+"""
+_WRITTEN = """
+SELECT json_extract(intent, '$.path') AS path FROM journal
+WHERE thread_id = ? AND intent IS NOT NULL AND undone = 0 AND status NOT IN ('error', 'not_started')
+GROUP BY path ORDER BY min(started_at)
+"""
+_CLAIM = """
+INSERT INTO journal (thread_id, call_id, attempt, owner, status, started_at, intent)
+VALUES (?, ?, ?, ?, 'executing', ?, ?)
+"""
+_PROCESS = """
+UPDATE journal SET process_group = ?, process_started = ?, boot_id = ?
+WHERE thread_id = ? AND call_id = ? AND attempt = ? AND status = 'executing' AND process_group IS NULL
+"""
+_FINISH = """
+UPDATE journal SET status = ?, ended_at = ?, outcome = ?
+WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = 'executing' AND undone = 0
+    AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.thread_id = journal.thread_id
+        AND later.call_id = journal.call_id AND later.attempt > journal.attempt)
+"""
+_BREAK_OFF = """
+UPDATE journal SET status = ?, ended_at = ?
+WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = 'executing'
+"""
+
+
+class SqliteJournal:
+    """The port `Journal` over the database. Big outcomes are stored as blobs before the row that names them."""
+
+    def __init__(self, database: Database, blobs: Blobs, clock: Clock) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._clock = clock
+
+    async def rows(self, thread_id: str, call_id: str) -> list[JournalRow]:
+        """See `Journal.rows`."""
+        return await self._database.glance(lambda connection: self._rows(connection, thread_id, call_id))
+
+    async def undone(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
+        """See `Journal.undone`."""
+        named = {"thread_id": storable(thread_id), "ids": json_text(call_ids)}
+        return await self._database.run(
+            lambda connection: [self._row(row) for row in connection.execute(_UNDONE, named)]
+        )
+
+    async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
+        """See `Journal.known_ids`."""
+        named = {"thread_id": thread_id, "ids": json_text(call_ids)}
+        return await self._database.glance(lambda connection: {row[0] for row in connection.execute(_KNOWN, named)})
+
+    async def written_files(self, thread_id: str) -> list[str]:
+        """See `Journal.written_files`."""
+        key = (storable(thread_id),)
+        return await self._database.run(lambda connection: [row[0] for row in connection.execute(_WRITTEN, key)])
+
+    async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None) -> Claim:
+        """See `Journal.claim`."""
+        plan = None if intent is None else json_text(asdict(intent))
+        row = (*_key(thread_id, call_id), attempt, owner, self._clock.now(), plan)
+
+        def claim(connection: sqlite3.Connection) -> Claim:
+            finished = next((old for old in self._rows(connection, thread_id, call_id) if old.is_finished), None)
+            if finished is not None:
+                return Claim(won=False, finished=finished)
+            # An attempt undone by a rewind is taken all the same: its number must not come back.
+            newest = connection.execute(
+                "SELECT max(attempt) FROM journal WHERE thread_id = ? AND call_id = ?", _key(thread_id, call_id)
+            ).fetchone()[0]
+            if newest is not None and newest >= attempt:
+                return Claim(won=False)
+            connection.execute(_CLAIM, row)
+            return Claim(won=True)
+
+        return await self._database.write(claim)
+
+    async def record_process(self, thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
+        """See `Journal.record_process`.
+
+        Raises:
+            InternalError: no such attempt is executing, or it has a group already; the command must not be let go.
+        """
+        values = (group, started, boot_id(), *_key(thread_id, call_id), attempt)
+        if not await self._database.write(lambda connection: connection.execute(_PROCESS, values).rowcount):
+            raise InternalError(
+                f"attempt {attempt} of call {call_id!r} is not executing, or has a process group already; "
+                f"group {group} cannot be recorded"
+            )
+
+    async def finish(self, thread_id: str, call_id: str, attempt: int, owner: str, outcome: Outcome) -> bool:
+        """See `Journal.finish`."""
+        text = json_text(asdict(outcome))
+
+        def finish(connection: sqlite3.Connection) -> bool:
+            # Before the transaction: the blob must stand before a row names it, and nobody waits for its sync.
+            stored = text if len(text) <= INLINE_BYTES else json_text({"blob": self._blobs.put(text.encode())})
+            values = (outcome.status, self._clock.now(), stored, *_key(thread_id, call_id), attempt, owner)
+            with transaction(connection):
+                return connection.execute(_FINISH, values).rowcount == 1
+
+        return await self._database.run(finish)
+
+    async def break_off(
+        self, thread_id: str, call_id: str, attempt: int, owner: str, status: Literal["interrupted", "not_started"]
+    ) -> None:
+        """See `Journal.break_off`."""
+        values = (status, self._clock.now(), *_key(thread_id, call_id), attempt, owner)
+        await self._database.write(lambda connection: connection.execute(_BREAK_OFF, values))
+
+    def _rows(self, connection: sqlite3.Connection, thread_id: str, call_id: str) -> list[JournalRow]:
+        return [self._row(row) for row in connection.execute(_ROWS, _key(thread_id, call_id))]
+
+    def _row(self, row: Sequence[Any]) -> JournalRow:
+        call_id, attempt, owner, status, started_at, ended_at, outcome, intent, group, group_started, boot = row
+        return JournalRow(
+            call_id=call_id,
+            attempt=attempt,
+            owner=owner,
+            status=status,
+            started_at=started_at,
+            ended_at=ended_at,
+            outcome=None if outcome is None else Outcome(**self._whole(json.loads(outcome))),
+            intent=None if intent is None else Intent(**json.loads(intent)),
+            process_group=group,
+            process_started=group_started,
+            extra={} if boot is None else {"boot_id": boot},
+        )
+
+    def _whole(self, outcome: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "blob" not in outcome:
+            return outcome
+        whole: Mapping[str, Any] = json.loads(self._blobs.get(outcome["blob"]))
+        return whole
+
+
+def _key(thread_id: str, call_id: str) -> tuple[str, str]:
+    return storable(thread_id), storable(call_id)

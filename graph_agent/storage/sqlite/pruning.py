@@ -1,0 +1,390 @@
+"""Cutting a thread's past off: its last turns stay travelable, and the first checkpoint left is enough alone.
+
+A snapshot of every delta channel is written into that one before what it rests on goes. Later snapshots that can be
+rebuilt from writes go too, so that a thread grows with what is new in it. Transcript, ledger, journal and decisions
+stay: what was said and what was done is never forgotten.
+
+Copying and deleting checkpoints without cutting what a delta channel rests on.
+
+Collecting blobs and spools that nothing names any more; safe beside living writers.
+
+A blob is kept while any row names it, and for an hour after it was last put: a writer stores the blob first and the
+row that names it afterwards.
+"""
+
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph_agent.calls import merge_calls, merge_messages
+from graph_agent.errors import StorageError
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.deltas import NEWEST_SHOWN, VISIBLE, Loads, ancestors, delta_history
+from graph_agent.storage.sqlite.rewinds import forget_contents
+
+__all__ = [
+    "Codec",
+    "Collected",
+    "Cut",
+    "collect",
+    "collectable",
+    "copy_checkpoints",
+    "cut_thread",
+    "delete_runs",
+    "is_worth_cutting",
+    "keep_latest",
+    "referenced",
+]
+
+_SLACK = 5
+"""A thread is cut by itself once it has a fifth more turns than are kept."""
+_SPARE_SNAPSHOTS = 3
+"""One at the cut, the newest one, and one that can go."""
+_BIG_BYTES = 32 * 1024
+"""A checkpoint longer than this holds a snapshot of the conversation."""
+
+# A turn's message enters the state with a checkpoint that rests on the turn's input, and that on the turn before.
+_FIRST_KEPT = f"""
+{VISIBLE} SELECT t.checkpoint_id FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto
+WHERE t.thread_id = :thread_id AND t.role = 'user' ORDER BY t.seq DESC LIMIT 1 OFFSET :skipped
+"""  # noqa: S608 - names only
+_ABOVE = """
+SELECT c.checkpoint_id, c.parent_checkpoint_id, json_extract(CAST(c.metadata AS TEXT), '$.source')
+FROM checkpoints c WHERE c.thread_id = ? AND c.checkpoint_ns = '' AND c.checkpoint_id = ?
+"""
+_BOUNDARIES = """
+SELECT c.checkpoint_id FROM checkpoints c WHERE c.thread_id = :thread_id AND c.checkpoint_ns = ''
+    AND (c.checkpoint_id >= :cut OR c.checkpoint_id = :head) AND c.parent_checkpoint_id IS NOT NULL
+    AND c.parent_checkpoint_id < :cut AND c.parent_checkpoint_id <> :head
+"""
+_GONE = "thread_id = :thread_id AND checkpoint_id < :cut AND checkpoint_id <> :head"
+_NOTE_GONE = f"""
+INSERT OR IGNORE INTO pruned (thread_id, checkpoint_id)
+SELECT thread_id, checkpoint_id FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}
+"""  # noqa: S608 - names only
+_REMOVE = (
+    f"DELETE FROM cuts WHERE {_GONE}",  # noqa: S608 - names only
+    f"DELETE FROM writes WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
+    f"DELETE FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
+)
+_SHOWN_THERE = f"""
+WITH RECURSIVE line (id) AS (
+    SELECT :checkpoint_id UNION SELECT c.parent_checkpoint_id FROM line JOIN checkpoints c
+    ON c.thread_id = :thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id = line.id
+)
+{NEWEST_SHOWN}"""  # noqa: S608 - names only
+_ONE = """
+SELECT type, checkpoint, metadata FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
+"""
+_STORE = """
+UPDATE checkpoints SET type = ?, checkpoint = ?, metadata = ?
+WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
+"""
+_BIG = """
+SELECT checkpoint_id, length(checkpoint) FROM checkpoints
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND length(checkpoint) > :big
+    AND json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot.messages') IS NULL
+ORDER BY checkpoint_id DESC
+"""
+_BROKEN_OFF = """
+SELECT 1 FROM rewinds WHERE status = 'planned' AND (thread_id = :thread_id OR EXISTS (
+    SELECT 1 FROM json_each(plan, '$.sub_agents') AS along WHERE json_extract(along.value, '$[0]') = :thread_id))
+"""
+_COUNTERS = "counters_since_delta_snapshot"
+_REDUCERS: Mapping[str, Callable[[Any, Sequence[Any]], Any]] = {"messages": merge_messages, "calls": merge_calls}
+_EMPTY: Mapping[str, Any] = {"messages": [], "calls": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How values become rows and come back."""
+
+    loads: Loads
+    dumps: Callable[[Any], tuple[str, bytes]]
+    whole_value: Callable[[Any], Any]
+    snapshot: Callable[[Any], Any]
+    """A value as a delta channel's snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What went."""
+
+    checkpoints: int = 0
+    snapshots: int = 0
+    """Copies of the state that were taken out of checkpoints that stay."""
+
+
+def is_worth_cutting(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> bool:
+    """Whether a thread at rest has grown enough past what is kept; costs no more however long it is."""
+    allowed = keep_turns + max(1, keep_turns // _SLACK)
+    if _first_kept(connection, thread_id, allowed) is not None:
+        return True
+    named = {"thread_id": thread_id, "big": _BIG_BYTES}
+    return len(connection.execute(f"{_BIG} LIMIT {_SPARE_SNAPSHOTS}", named).fetchall()) == _SPARE_SNAPSHOTS
+
+
+def cut_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int, codec: Codec) -> Cut:
+    """Cut, within the transaction of the caller. Doing it again changes nothing.
+
+    A thread with a rewind that was broken off, its own or one that takes it along, is left alone: it is to be
+    finished with what stands.
+    """
+    if connection.execute(_BROKEN_OFF, {"thread_id": thread_id}).fetchone():
+        return Cut()
+    head = connection.execute("SELECT checkpoint_id FROM threads WHERE thread_id = ?", (thread_id,)).fetchone()
+    cut = _first_kept(connection, thread_id, keep_turns)
+    gone = 0
+    if head is not None and head[0] is not None and cut is not None:
+        gone = _cut_at(connection, {"thread_id": thread_id, "cut": cut, "head": head[0]}, codec)
+    forget_contents(connection, thread_id)
+    return Cut(gone, _thin_out(connection, thread_id, codec))
+
+
+def _first_kept(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> str | None:
+    """The checkpoint before the oldest turn that is kept; None when nothing stands before it."""
+    named = {"thread_id": thread_id, "skipped": max(keep_turns, 1) - 1}
+    row = connection.execute(_FIRST_KEPT, named).fetchone()
+    if row is None:
+        return None
+    found = connection.execute(_ABOVE, (thread_id, row[0])).fetchone()
+    while found is not None and found[1] is not None and found[2] != "input":
+        found = connection.execute(_ABOVE, (thread_id, found[1])).fetchone()
+    if found is None or found[1] is None:
+        return None
+    before: str = found[1]
+    older = connection.execute(
+        "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id < ? LIMIT 1",
+        (thread_id, before),
+    )
+    is_there = connection.execute(_ABOVE, (thread_id, before)).fetchone()
+    return before if is_there and older.fetchone() else None
+
+
+def _cut_at(connection: sqlite3.Connection, named: Mapping[str, Any], codec: Codec) -> int:
+    thread_id = str(named["thread_id"])
+    for (checkpoint_id,) in connection.execute(_BOUNDARIES, named).fetchall():
+        here = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
+        place = connection.execute(_SHOWN_THERE, here).fetchone() or (0, 0)
+        connection.execute("INSERT OR REPLACE INTO cuts VALUES (?, ?, ?, ?)", (thread_id, checkpoint_id, *place))
+        _make_whole(connection, (thread_id, "", checkpoint_id), codec)
+    connection.execute(_NOTE_GONE, named)
+    return [connection.execute(statement, named).rowcount for statement in _REMOVE][-1]
+
+
+def _make_whole(connection: sqlite3.Connection, key: tuple[str, str, str], codec: Codec) -> None:
+    """Give a checkpoint a snapshot of every delta channel that it has none of."""
+    kind, content, metadata = connection.execute(_ONE, (key[0], key[2])).fetchone()
+    checkpoint = codec.loads((kind, content))
+    values = checkpoint.get("channel_values") or {}
+    versions = checkpoint.get("channel_versions") or {}
+    missing = [channel for channel in _REDUCERS if channel in versions and channel not in values]
+    history = delta_history(connection, key, missing, codec.loads) if missing else {}
+    for channel, found in history.items():
+        seed = codec.whole_value(found["seed"]) if "seed" in found else _EMPTY[channel]
+        writes = [codec.whole_value(value) for _, _, value in found["writes"]]
+        values[channel] = codec.snapshot(_REDUCERS[channel](seed, writes))
+    about = json.loads(metadata or b"{}")
+    about.pop(_COUNTERS, None)
+    _store(connection, (key[0], key[2]), {**checkpoint, "channel_values": values}, about, codec)
+
+
+def _thin_out(connection: sqlite3.Connection, thread_id: str, codec: Codec) -> int:
+    """Take the snapshots out of checkpoints that can be rebuilt; the newest one and those at a cut stay."""
+    taken = 0
+    for checkpoint_id in list(_spare(connection, thread_id)):
+        kind, content, metadata = connection.execute(_ONE, (thread_id, checkpoint_id)).fetchone()
+        checkpoint = codec.loads((kind, content))
+        values = checkpoint.get("channel_values") or {}
+        if "messages" not in values:
+            continue
+        left = {channel: value for channel, value in values.items() if channel != "messages"}
+        about = json.loads(metadata or b"{}")
+        about[_COUNTERS] = {**(about.get(_COUNTERS) or {}), "messages": [1, 1]}
+        _store(connection, (thread_id, checkpoint_id), {**checkpoint, "channel_values": left}, about, codec)
+        taken += 1
+    return taken
+
+
+def _spare(connection: sqlite3.Connection, thread_id: str) -> Iterator[str]:
+    """Checkpoints whose snapshot can go; the newest may too where one at a cut holds half of it already."""
+    big = connection.execute(_BIG, {"thread_id": thread_id, "big": _BIG_BYTES}).fetchall()
+    loose = [(place, length) for place, length in big if _rests_on_something(connection, thread_id, place)]
+    fixed = [length for place, length in big if (place, length) not in loose]
+    is_newest_needed = bool(loose) and not any(2 * length >= loose[0][1] for length in fixed)
+    yield from (place for place, _ in (loose[1:] if is_newest_needed else loose))
+
+
+def _rests_on_something(connection: sqlite3.Connection, thread_id: str, checkpoint_id: str) -> bool:
+    parent = connection.execute(_ABOVE, (thread_id, checkpoint_id)).fetchone()[1]
+    return parent is not None and connection.execute(_ABOVE, (thread_id, parent)).fetchone() is not None
+
+
+def _store(
+    connection: sqlite3.Connection,
+    place: tuple[str, str],
+    checkpoint: Mapping[str, Any],
+    about: Mapping[str, Any],
+    codec: Codec,
+) -> None:
+    tag, content = codec.dumps(checkpoint)
+    text = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
+    connection.execute(_STORE, (tag, content, text, *place))
+
+
+_HEADS = "SELECT checkpoint_ns, max(checkpoint_id) FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns"
+
+
+def copy_checkpoints(connection: sqlite3.Connection, source: str, target: str) -> None:
+    """Copy every checkpoint and write of one thread to another, in the order in which they were stored."""
+    for table, columns in (
+        ("checkpoints", "checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata"),
+        ("writes", "checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value"),
+    ):
+        connection.execute(
+            f"INSERT OR REPLACE INTO {table} (thread_id, {columns}) "  # noqa: S608 - names only
+            f"SELECT ?, {columns} FROM {table} WHERE thread_id = ? ORDER BY rowid",
+            (target, source),
+        )
+
+
+def delete_runs(connection: sqlite3.Connection, run_ids: Iterable[str]) -> set[str]:
+    """Delete the checkpoints whose metadata name one of these runs, with their writes; which threads had some."""
+    wanted = {str(run_id) for run_id in run_ids}
+    rows = connection.execute(
+        "SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM checkpoints"
+    ).fetchall()
+    gone = [tuple(row[:3]) for row in rows if json.loads(row[3] or b"{}").get("run_id") in wanted]
+    _delete(connection, gone)
+    return {key[0] for key in gone}
+
+
+def keep_latest(connection: sqlite3.Connection, thread_id: str, loads: Loads) -> None:
+    """Delete all but each namespace's head and the ancestors back to a snapshot of every delta channel of it."""
+    for namespace, head in connection.execute(_HEADS, (thread_id,)).fetchall():
+        kept = {head, *_rested_on(connection, (thread_id, namespace, head), loads)}
+        rows = connection.execute(
+            "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
+            (thread_id, namespace),
+        ).fetchall()
+        _delete(connection, [(thread_id, namespace, row[0]) for row in rows if row[0] not in kept])
+
+
+def _rested_on(connection: sqlite3.Connection, key: tuple[str, str, str], loads: Loads) -> list[str]:
+    metadata = connection.execute(
+        "SELECT metadata FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?", key
+    ).fetchone()[0]
+    # The framework counts here, for each delta channel, the steps since its last snapshot; absent means snapshot.
+    sought = set(json.loads(metadata or b"{}").get("counters_since_delta_snapshot") or {})
+    rested_on: list[str] = []
+    for checkpoint_id, values in ancestors(connection, key, loads):
+        if not sought:
+            break
+        rested_on.append(checkpoint_id)
+        sought -= values.keys()
+    return rested_on
+
+
+def _delete(connection: sqlite3.Connection, keys: Sequence[tuple[str, ...]]) -> None:
+    for table in ("checkpoints", "writes"):
+        connection.executemany(
+            f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",  # noqa: S608 - names only
+            keys,
+        )
+
+
+_YOUNG_S = 3600.0
+_NAMED = re.compile(rb"blob:sha256:([0-9a-f]{64})")
+_COLUMNS = (
+    ("journal", "intent"),
+    ("journal", "outcome"),
+    ("rewinds", "plan"),
+    ("ledger", "record"),
+    ("transcript", "body"),
+    ("decisions", "args"),
+    ("checkpoints", "checkpoint"),
+    ("writes", "value"),
+)
+_BESIDE = ".code"
+"""Ending of what lies beside the spool of a background shell and goes with it."""
+_OUTCOMES = "SELECT outcome FROM journal WHERE outcome LIKE '{\"blob\"%'"
+_UNSETTLED = """
+SELECT thread_id, call_id, attempt FROM journal WHERE status NOT IN ('success', 'error')
+UNION SELECT thread_id, call_id, attempt FROM shells WHERE ended_at IS NULL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What went."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+def referenced(connection: sqlite3.Connection, blobs: FileBlobs) -> set[str]:
+    """Digests of all blobs that a row names, itself or through an outcome that is a blob."""
+    found: set[str] = set()
+    for table, column in _COLUMNS:
+        # A text of JSON escapes nothing of a reference; a packed value holds it as it is.
+        rows = connection.execute(
+            f"SELECT CAST({column} AS BLOB) FROM {table} "  # noqa: S608 - names from above
+            f"WHERE instr(CAST({column} AS BLOB), CAST('blob:sha256:' AS BLOB))"
+        )
+        for (value,) in rows:
+            found.update(match.decode() for match in _NAMED.findall(value))
+    for (outcome,) in connection.execute(_OUTCOMES).fetchall():
+        try:
+            found.update(match.decode() for match in _NAMED.findall(blobs.get(json.loads(outcome)["blob"])))
+        except StorageError:
+            # Damaged or gone: it names nothing that anybody could read.
+            continue
+    return found
+
+
+def collectable(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> list[Path]:
+    """What nothing names and nobody has just written."""
+    until = _until(now)
+    kept = referenced(connection, blobs)
+    running = {blobs.spool_name(*row) for row in connection.execute(_UNSETTLED)}
+    return [path for path, is_kept in _files(blobs.folder, kept, running) if not is_kept and _is_old(path, until)]
+
+
+def collect(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> Collected:
+    """Remove it."""
+    removed = [
+        size
+        for path in collectable(connection, blobs, now)
+        if (size := blobs.remove(path, _until(now))) is not None
+    ]
+    return Collected(len(removed), sum(removed))
+
+
+def _until(now: float | None) -> float:
+    return (time.time() if now is None else now) - _YOUNG_S
+
+
+def _is_old(path: Path, until: float) -> bool:
+    try:
+        return path.lstat().st_mtime <= until
+    except OSError:
+        return False
+
+
+def _files(folder: Path, kept: set[str], running: set[str]) -> Iterator[tuple[Path, bool]]:
+    for path in _below(folder / "objects"):
+        yield path, f"{path.parent.name}{path.name}" in kept
+    for path in _below(folder / "spool"):
+        yield path, f"{path.parent.name}/{path.name.removesuffix(_BESIDE)}" in running
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for where, _, names in os.walk(folder):
+        yield from (Path(where) / name for name in names)

@@ -1,0 +1,333 @@
+"""Taking what can still be read of a damaged database over into a new file. The damaged one is kept whole.
+
+Rows are read by their place in the table, without any index, because an index is what is most often damaged. The
+new file takes the place of the damaged one only when it is complete and checked.
+
+Reading a damaged table row by row, past what cannot be read. Knows no table of ours.
+
+Deriving a thread's tables again from the checkpoints that stand. Knows where a line of checkpoints was cut.
+
+What rests on a checkpoint that is gone cannot be derived any more: those rows are kept as they are. A checkpoint
+whose parent is gone brings what its own snapshot holds.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from graph_agent.errors import DamagedDatabase, StorageError
+from graph_agent.storage.json_text import json_text
+from graph_agent.storage.private_files import APPLICATION_ID, create_private_file, sync_file, sync_folder
+from graph_agent.storage.sqlite.deltas import count_turns
+from graph_agent.storage.sqlite.errors import UNREADABLE
+from graph_agent.storage.sqlite.migrations import MIGRATIONS
+from graph_agent.storage.sqlite.projections import Projections
+from graph_agent.storage.sqlite.schema import lay_out, table_names
+from graph_agent.storage.sqlite.thread_lock import alone_with
+
+__all__ = ["ReadableRows", "Salvaged", "rebuild_thread", "salvage"]
+
+_HIGHEST = 2**62
+"""Beyond any number a row has."""
+
+Row = tuple[Any, ...]
+
+
+class ReadableRows:
+    """The rows of a table that can be read. Iterated once; afterwards `lost` says how many could not.
+
+    Rows come in the order of their numbers, each behind its number; those of a table without numbers as they are.
+    """
+
+    def __init__(self, source: sqlite3.Connection, table: str, columns: Sequence[str], keys: Sequence[str]) -> None:
+        self.is_whole = True
+        """False once something could not be read."""
+        self._source = source
+        self._table = table
+        self._columns = ", ".join(columns)
+        self._keys = keys
+        self._taken = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self._from_both_ends() if self._keys else self._by_number():
+            self._taken += 1
+            yield row
+
+    @property
+    def lost(self) -> int | None:
+        """How many rows could not be read; None where nothing tells how many there were."""
+        if self.is_whole:
+            return 0
+        try:
+            # Counted in the smallest index, which may be readable where the table is not.
+            [count] = self._source.execute(f"SELECT count(*) FROM {self._table}").fetchone()  # noqa: S608 - a name
+        except UNREADABLE:
+            return None
+        return max(int(count) - self._taken, 0) or None
+
+    def _by_number(self) -> Iterator[Row]:
+        after: int | None = -1
+        while after is not None:
+            start = last = after
+            try:
+                for row in self._rows("rowid > ? ORDER BY rowid", last):
+                    last = row[0]
+                    yield row
+                after = None
+            except UNREADABLE:
+                self.is_whole = False
+                # One that can be read by itself and not in passing is stepped over.
+                after = self._next_place(last if last > start else last + 1)
+
+    def _next_place(self, after: int) -> int | None:
+        """The number before the next row that can be read; None where there is none."""
+        step = 1
+        while not self._is_readable(after + step):
+            step *= 2
+            if after + step > _HIGHEST:
+                return None
+        low, high = after + step // 2, after + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._is_readable(middle) else (middle, high)
+        return high - 1
+
+    def _is_readable(self, number: int) -> bool:
+        """Whether the first row from this number on can be read; also where there is none."""
+        try:
+            for _ in self._rows("rowid >= ? ORDER BY rowid LIMIT 1", number):
+                pass
+        except UNREADABLE:
+            return False
+        return True
+
+    def _rows(self, condition: str, number: int) -> Iterator[Row]:
+        yield from self._source.execute(
+            f"SELECT rowid, {self._columns} FROM {self._table} NOT INDEXED WHERE {condition}",  # noqa: S608 - names only
+            (number,),
+        )
+
+    def _from_both_ends(self) -> Iterator[Row]:
+        seen: set[Row] = set()
+        for order in ("ASC", "DESC"):
+            ordered = ", ".join(f"{key} {order}" for key in self._keys)
+            try:
+                for row in self._source.execute(f"SELECT {self._columns} FROM {self._table} ORDER BY {ordered}"):  # noqa: S608 - names only
+                    if row in seen:
+                        break
+                    seen.add(row)
+                    yield row
+            except UNREADABLE:
+                self.is_whole = False
+            if self.is_whole:
+                break
+
+
+_BESIDE = ("-wal", "-shm")
+_DERIVED = {"searched", "unsearched"}
+"""Of the index of words, which is made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What became of a damaged database."""
+
+    original: Path
+    """Where it stands now, with its log beside it, as it was."""
+    rows: int
+    """How many were taken over."""
+    lost: dict[str, int | None]
+    """Rows that could not be, by table; None where it cannot be told how many."""
+
+
+def salvage(path: Path) -> Salvaged:
+    """Put a sound file with all that can be read in the place of a damaged one.
+
+    Raises:
+        ThreadHeld: another process works with it.
+        DamagedDatabase: nothing of it can be read; it is left as it was.
+        StorageError: there is no room for the new file; the old one is left as it was.
+    """
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    draft, original = (path.with_name(f"{path.name}.{end}") for end in (f"{stamp}.draft", f"damaged-{stamp}"))
+    with alone_with(path):
+        for left in path.parent.glob(f"{path.name}.*.draft*"):
+            left.unlink()  # Of a process that was killed over it.
+        try:
+            rows, lost = _copy(path, draft)
+            _keep(path, original)
+            _put_in_place(draft, path)
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            raise StorageError(f"{path} could not be salvaged: {error}; it was left as it is") from error
+        finally:
+            for end in ("", "-journal", *_BESIDE):
+                draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
+    return Salvaged(original, rows, lost)
+
+
+def _keep(path: Path, original: Path) -> None:
+    """Give the damaged file and its log a second name: there is no moment at which they have none."""
+    for end in ("", "-wal"):
+        beside, kept = (one.with_name(f"{one.name}{end}") for one in (path, original))
+        if not beside.exists() or (end and not beside.stat().st_size):
+            continue
+        try:
+            os.link(beside, kept)
+        except OSError:
+            # A file system without second names.
+            shutil.copy2(beside, kept)
+    sync_folder(path.parent)
+
+
+def _put_in_place(draft: Path, path: Path) -> None:
+    for end in _BESIDE:
+        # A log beside the new file would be taken for its own.
+        path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def _copy(path: Path, target: Path) -> tuple[int, dict[str, int | None]]:
+    create_private_file(target)
+    with closing(_damaged(path)) as source, closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        version, tables = _outline(path, source)
+        copy.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        copy.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        lay_out(copy, version)
+        wanted = sorted(table_names(copy) - _DERIVED)
+        copy.execute("BEGIN")
+        taken = {table: _take(source, copy, table) for table in wanted if table in tables}
+        copy.execute("COMMIT")
+        if copy.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+            raise DamagedDatabase(f"what could be read of {path} makes no sound file; it was left as it is")
+        gone: dict[str, int | None] = {table: None for table in wanted if table not in tables}
+    sync_file(target)
+    lost = gone | {table: missing for table, (_, missing) in taken.items() if missing != 0}
+    return sum(rows for rows, _ in taken.values()), lost
+
+
+def _damaged(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    # Else one whose end is cut off is refused whole, as its header promises more pages. Nothing is written.
+    connection.execute("PRAGMA writable_schema=ON")
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return connection
+
+
+def _outline(path: Path, source: sqlite3.Connection) -> tuple[int, frozenset[str]]:
+    try:
+        identity = source.execute("PRAGMA application_id").fetchone()[0]
+        version = int(source.execute("PRAGMA user_version").fetchone()[0])
+        tables = table_names(source)
+    except UNREADABLE as error:
+        raise DamagedDatabase(
+            f"nothing can be read of {path} ({error}); put back a backup, such as one of {_backups(path)}"
+        ) from error
+    if identity != APPLICATION_ID or not 1 <= version <= len(MIGRATIONS):
+        raise DamagedDatabase(f"{path} is no database of this version of the program; it was left as it is")
+    return version, tables
+
+
+def _backups(path: Path) -> str:
+    found = sorted(path.parent.glob(f"{path.name}.*backup"))
+    return ", ".join(map(str, found)) or "those made by `doctor --backup FILE`"
+
+
+def _take(source: sqlite3.Connection, copy: sqlite3.Connection, table: str) -> tuple[int, int | None]:
+    """How many rows were taken over, and how many could not be."""
+    described = copy.execute(f"PRAGMA table_info({table})").fetchall()
+    there = {str(row[1]) for row in source.execute(f"PRAGMA table_info({table})")}
+    columns = [str(row[1]) for row in described if row[1] in there]
+    keys = [str(row[1]) for row in sorted(described, key=lambda row: row[5]) if row[5]]
+    [sql] = copy.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    has_numbers = "WITHOUT ROWID" not in sql
+    found = ReadableRows(source, table, columns, () if has_numbers else keys)
+    # A column that is the row's number takes it along.
+    is_numbered = has_numbers and not any(row[2] == "INTEGER" and row[5] and len(keys) == 1 for row in described)
+    named = ["rowid", *columns] if is_numbered else columns
+    insert = f"INSERT OR IGNORE INTO {table} ({', '.join(named)}) VALUES ({', '.join('?' * len(named))})"  # noqa: S608 - names of our own columns
+    taken = refused = 0
+    for row in found:
+        is_taken = copy.execute(insert, row if is_numbered or not has_numbers else row[1:]).rowcount == 1
+        taken, refused = taken + is_taken, refused + (not is_taken)
+    missing = found.lost
+    return taken, None if missing is None else missing + refused
+
+
+_EDGES = """
+SELECT c.checkpoint_id, coalesce(
+    (SELECT branch FROM branches b WHERE b.thread_id = c.thread_id AND b.checkpoint_id = c.checkpoint_id),
+    (SELECT branch FROM cuts WHERE cuts.thread_id = c.thread_id AND cuts.checkpoint_id = c.checkpoint_id), 0)
+FROM checkpoints c WHERE c.thread_id = ? AND c.checkpoint_ns = '' AND c.parent_checkpoint_id IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.thread_id = c.thread_id AND p.checkpoint_ns = ''
+        AND p.checkpoint_id = c.parent_checkpoint_id)
+"""
+_DERIVED_REBUILDING = """
+thread_id = :thread_id AND checkpoint_id NOT IN (SELECT value FROM json_each(:edges)) AND checkpoint_id IN (
+    SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread_id AND checkpoint_ns = '')
+"""
+_BEGUN = """
+SELECT thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at,
+    status NOT IN ('success', 'error', 'cancelled') FROM ledger
+WHERE thread_id = ?1 AND call_id IN (SELECT call_id FROM journal WHERE thread_id = ?1)
+"""
+_PUT_BACK = "INSERT OR IGNORE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_UNTOLD = """
+INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at, left_behind)
+SELECT thread_id, call_id,
+    (SELECT coalesce(max(seq), 0) FROM ledger WHERE thread_id = ?1)
+        + row_number() OVER (ORDER BY started_at, call_id),
+    ?2, status, json_object('call_id', call_id, 'tool_name', ?2, 'arguments', json('{}'), 'status', status,
+        'attempt', attempt, 'started_at', started_at, 'ended_at', at),
+    coalesce((SELECT checkpoint_id FROM threads WHERE thread_id = ?1), ''), at, status = 'interrupted'
+FROM (SELECT thread_id, call_id, max(attempt) AS attempt, min(started_at) AS started_at,
+        max(coalesce(ended_at, started_at)) AS at,
+        coalesce(max(CASE WHEN status IN ('success', 'error') THEN status END), 'interrupted') AS status
+    FROM journal j WHERE thread_id = ?1 AND NOT EXISTS (
+        SELECT 1 FROM ledger l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)
+    GROUP BY thread_id, call_id)
+"""
+_LOST_NAME = "(lost)"
+"""In place of the tool of a call of which nothing is left but what the journal knows."""
+_ANY = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
+_RESET = """
+UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', usage = NULL, branch = 0, turns = 0
+WHERE thread_id = ?
+"""
+
+
+def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: Projections) -> None:
+    """Derive list entry, transcript, branches and ledger again; what the user set (title, mode, ...) stays."""
+    edges: dict[str, int] = dict(connection.execute(_EDGES, (thread_id,)).fetchall())
+    begun = connection.execute(_BEGUN, (thread_id,)).fetchall()
+    _clear(connection, thread_id, edges)
+    connection.execute(_RESET, (thread_id,))
+    for stored in projections.stored(connection, thread_id):
+        branch = edges.get(str(stored.checkpoint["id"]))
+        if branch is None:
+            projections.fold(connection, stored)
+        else:
+            projections.take_up(connection, stored, branch)
+    count_turns(connection, thread_id)
+    # What the journal knows is a fact, also where every checkpoint that told of it is gone.
+    connection.executemany(_PUT_BACK, begun)
+    connection.execute(_UNTOLD, (thread_id, _LOST_NAME))
+
+
+def _clear(connection: sqlite3.Connection, thread_id: str, edges: dict[str, int]) -> None:
+    if not connection.execute(_ANY, (thread_id,)).fetchone():
+        return
+    if not edges:
+        for table in ("transcript", "branches", "ledger"):
+            connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
+        return
+    named = {"thread_id": thread_id, "edges": json_text(list(edges))}
+    # Of a call it cannot be told whether all that was written about it stands: records are laid over what is there.
+    for table in ("transcript", "branches"):
+        connection.execute(f"DELETE FROM {table} WHERE {_DERIVED_REBUILDING}", named)  # noqa: S608 - names only

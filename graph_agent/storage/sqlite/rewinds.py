@@ -1,0 +1,158 @@
+"""Rewinds in SQLite: each is noted whole before the first file is touched, so that a killed one can be finished."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, replace
+from typing import Any
+
+from graph_agent.errors import UsageError
+from graph_agent.ports import Clock, Done, FileImage, Intent, Restoration, Rewind, TakenAlong
+from graph_agent.storage.json_text import json_text, storable
+from graph_agent.storage.sqlite.database import Database
+
+__all__ = ["SqliteRewinds", "forget_contents", "read_rewind"]
+
+_DONE_SINCE = """
+SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
+LEFT JOIN ledger l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
+WHERE j.thread_id = ? AND j.started_at >= ? AND j.undone = 0 AND j.status <> 'not_started'
+ORDER BY j.started_at, j.rowid
+"""
+_SUB_AGENTS = """
+SELECT thread_id, parent_call FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY rowid
+"""
+_PLAN = """
+INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) VALUES (?, ?, ?, ?, ?, 'planned', ?)
+"""
+_ONE = "SELECT id, thread_id, checkpoint_id, head, scope, plan FROM rewinds WHERE thread_id = ? AND"
+_STANDS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
+_UNFINISHED = f"{_ONE} status = 'planned' ORDER BY id DESC LIMIT 1"
+_LAST = f"{_ONE} status = 'done' AND json_extract(plan, '$.undoes') IS NULL ORDER BY id DESC LIMIT 1"
+_COUNT_CALL = "UPDATE journal SET undone = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
+_FORGET_FILE = "DELETE FROM file_states WHERE thread_id = ? AND path = ?"
+# Only the newest one that stands can be taken back, then the one before it: where one came from a checkpoint that
+# was pruned, it and all before it are out of reach, and so is what was taken back and every taking back itself.
+_FORGET_CONTENTS = """
+UPDATE rewinds SET plan = json_set(plan, '$.files', json('[]'))
+WHERE thread_id = :thread_id AND status <> 'planned' AND json_array_length(plan, '$.files') > 0 AND (
+    status = 'undone' OR json_extract(plan, '$.undoes') IS NOT NULL OR id <= (
+        SELECT max(r.id) FROM rewinds r
+        WHERE r.thread_id = :thread_id AND r.status = 'done' AND r.scope <> 'files'
+            AND json_extract(r.plan, '$.undoes') IS NULL
+            AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread_id = r.thread_id
+                            AND c.checkpoint_ns = '' AND c.checkpoint_id = r.head)))
+"""
+_END = "UPDATE rewinds SET status = ?, ended_at = ? WHERE id = ?"
+
+
+class SqliteRewinds:
+    """The port `Rewinds` over the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def done_since(self, thread_id: str, at: str) -> Sequence[Done]:
+        """See `Rewinds.done_since`."""
+        rows = await self._database.run(
+            lambda connection: connection.execute(_DONE_SINCE, (thread_id, at)).fetchall()
+        )
+        return [_done(row) for row in rows]
+
+    async def sub_agents(self, thread_id: str) -> Sequence[tuple[str, str]]:
+        """See `Rewinds.sub_agents`."""
+        return await self._database.run(
+            lambda connection: connection.execute(_SUB_AGENTS, (storable(thread_id),)).fetchall()
+        )
+
+    async def plan(self, rewind: Rewind) -> Rewind:
+        """See `Rewinds.plan`."""
+        plan = {
+            "files": [asdict(one) for one in rewind.files],
+            "calls": rewind.calls,
+            "undoes": rewind.undoes,
+            "sub_agents": [astuple(one) for one in rewind.sub_agents],
+        }
+        row = (
+            rewind.thread_id,
+            rewind.checkpoint_id,
+            rewind.head,
+            rewind.scope,
+            json_text(plan),
+            self._clock.now(),
+        )
+
+        places = [(one.thread_id, one.checkpoint_id) for one in rewind.sub_agents if one.checkpoint_id]
+
+        def insert(connection: sqlite3.Connection) -> int:
+            # Nobody holds the threads of sub-agents while a person thinks about it: they may have been pruned.
+            for place in places:
+                if connection.execute(_STANDS, place).fetchone() is None:
+                    raise UsageError(
+                        f"the sub-agent's thread {place[0]} was pruned or deleted meanwhile; nothing was done, "
+                        "order the rewind again"
+                    )
+            return connection.execute(_PLAN, row).lastrowid or 0
+
+        return replace(rewind, number=await self._database.write(insert))
+
+    async def finish(self, rewind: Rewind) -> None:
+        """See `Rewinds.finish`. What its threads saw of these files is forgotten: they read them again."""
+        now, undone = self._clock.now(), int(rewind.undoes is None)
+        threads = {rewind.thread_id: rewind.calls, **{one.thread_id: one.calls for one in rewind.sub_agents}}
+
+        def finish(connection: sqlite3.Connection) -> None:
+            for thread_id, calls in threads.items():
+                connection.executemany(_COUNT_CALL, [(undone, thread_id, *call) for call in calls])
+                connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
+            connection.execute(_END, ("done", now, rewind.number))
+            if rewind.undoes is not None:
+                connection.execute(_END, ("undone", now, rewind.undoes))
+
+        await self._database.write(finish)
+
+    async def unfinished(self, thread_id: str) -> Rewind | None:
+        """See `Rewinds.unfinished`."""
+        return await self._first(_UNFINISHED, thread_id)
+
+    async def last(self, thread_id: str) -> Rewind | None:
+        """See `Rewinds.last`."""
+        return await self._first(_LAST, thread_id)
+
+    async def _first(self, statement: str, thread_id: str) -> Rewind | None:
+        row = await self._database.run(lambda connection: connection.execute(statement, (thread_id,)).fetchone())
+        return None if row is None else read_rewind(row)
+
+
+def forget_contents(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Let go of the contents that rewinds of a thread noted and that no undo can reach any more."""
+    connection.execute(_FORGET_CONTENTS, {"thread_id": thread_id})
+
+
+def _done(row: Sequence[Any]) -> Done:
+    *attempt, intent, record = row
+    known: Mapping[str, Any] = json.loads(record) if record else {}
+    return Done.recorded(attempt, None if intent is None else Intent(**json.loads(intent)), known)
+
+
+def read_rewind(row: Sequence[Any]) -> Rewind:
+    """A rewind out of number, thread, checkpoint, head, scope and plan."""
+    number, thread_id, checkpoint_id, head, scope, text = row
+    plan = json.loads(text)
+    files = tuple(
+        Restoration(one["path"], FileImage(**one["now"]), FileImage(**one["then"]), one["new_folder"])
+        for one in plan["files"]
+    )
+    # Those noted before there were sub-agents say nothing of them.
+    sub_agents = tuple(
+        TakenAlong(child, there, before, _calls(calls))
+        for child, there, before, calls in plan.get("sub_agents", ())
+    )
+    return Rewind(
+        thread_id, checkpoint_id, head, scope, files, _calls(plan["calls"]), plan["undoes"], sub_agents, number
+    )
+
+
+def _calls(stored: Sequence[Sequence[Any]]) -> tuple[tuple[str, int], ...]:
+    return tuple((call_id, attempt) for call_id, attempt in stored)

@@ -1,0 +1,72 @@
+"""The index of words that `threads search` looks into first. Knows how it is kept, and nothing of what is sought.
+
+It may lag behind: a reader scans what is not in it. So it is brought up when a thread comes to rest, and costs no
+step anything. Triggers note what was indexed and is no longer so; they need no part of SQLite that may be missing.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+
+from graph_agent.ports.storage import index_text
+
+__all__ = ["has_word_index", "index_words"]
+
+_CREATE = """
+CREATE VIRTUAL TABLE IF NOT EXISTS words
+USING fts5 (text, content = '', columnsize = 0, detail = none, tokenize = 'ascii')
+"""
+_TAKE_OUT = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
+_MISSING = """
+SELECT thread_id, seq, body FROM transcript t
+WHERE t.role NOT IN ('system', 'summary') AND NOT EXISTS (
+    SELECT 1 FROM searched s WHERE s.thread_id = t.thread_id AND s.seq = t.seq)
+"""
+_MISSING_OF_ONE = f"{_MISSING} AND t.thread_id = :thread_id"
+# The usual case: what came since, found without going through all that the thread ever held.
+_NEW_OF_ONE = """
+SELECT thread_id, seq, body FROM transcript t
+WHERE t.role NOT IN ('system', 'summary') AND t.thread_id = :thread_id
+AND t.seq > (SELECT coalesce(max(s.seq), 0) FROM searched s WHERE s.thread_id = :thread_id)
+"""
+
+
+def has_word_index(connection: sqlite3.Connection) -> bool:
+    """Whether this build of SQLite can hold an index of words."""
+    return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None
+
+
+def index_words(connection: sqlite3.Connection, thread_id: str | None = None) -> None:
+    """Take out what is gone, put in what is new of a thread, or of all, within the transaction of the caller."""
+    if not has_word_index(connection):
+        return
+    connection.execute(_CREATE)
+    # First of all: the number of a row that is gone may be given again.
+    changed = _take_out(connection)
+    if changed is None or thread_id is None:
+        statement, thread_id = _MISSING, None
+    else:
+        statement = _MISSING_OF_ONE if changed else _NEW_OF_ONE
+    _add(connection, connection.execute(statement, {"thread_id": thread_id}).fetchall())
+
+
+def _take_out(connection: sqlite3.Connection) -> int | None:
+    """Take out what is gone, and count it; None where the index did not hold it as it should, and was emptied."""
+    gone = connection.execute("SELECT id, body FROM unsearched").fetchall()
+    try:
+        # Without contents of its own the index is told what it once was given.
+        connection.executemany(_TAKE_OUT, [(number, index_text(body)) for number, body in gone])
+    except sqlite3.DatabaseError:
+        connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        connection.execute("DELETE FROM searched")
+        return None
+    finally:
+        connection.execute("DELETE FROM unsearched")
+    return len(gone)
+
+
+def _add(connection: sqlite3.Connection, rows: Iterable[tuple[str, int, str]]) -> None:
+    for thread_id, seq, body in rows:
+        number = connection.execute(
+            "INSERT INTO searched (thread_id, seq) VALUES (?, ?)", (thread_id, seq)
+        ).lastrowid
+        connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, index_text(body)))

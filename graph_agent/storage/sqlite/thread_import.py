@@ -1,0 +1,441 @@
+"""Takes an exported thread in, with its sub-agents: all rows in one transaction, once what they name is stored.
+
+Trusts no row.
+
+Permissions do not travel. No answer of a file stands, no permissive mode, nothing that was allowed "always"; and
+its checkpoints are noted as imported, so that a call which was open in one is judged and asked about anew.
+
+Reads an exported thread part by part, however long it is and however it is laid out. Believes nothing of it.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TextIO, get_args
+
+from graph_agent.calls import STATUSES
+from graph_agent.errors import AgentError, UsageError
+from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
+from graph_agent.ports.clock import moved_child
+from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, Seal, Unfit, wrote
+from graph_agent.storage.json_text import json_text
+from graph_agent.storage.sqlite.deltas import Loads
+from graph_agent.storage.sqlite.projections import usage
+from graph_agent.storage.sqlite.rewinds import read_rewind
+from graph_agent.storage.sqlite.search_index import index_words
+
+__all__ = ["Content", "Row", "Top", "import_rows", "read_parts", "require_free", "unfit"]
+
+_PIECE = 1 << 16
+_LONGEST = 1 << 30
+"""Characters of one part; more is nothing that this program wrote."""
+_BLANK = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """What stands first."""
+
+    thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row, its values as they are stored."""
+
+    table: str
+    values: dict[str, Any]
+    sub_agent: str = ""
+    """Thread of the sub-agent that it is about, there; empty for the thread itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A content that rows name."""
+
+    reference: str
+    data: str | None
+    """In Base64; None where it was gone already when the file was written."""
+
+
+def unfit(what: str) -> UsageError:
+    """The refusal of a file; nothing of it has been taken in."""
+    return UsageError(f"this is no thread that can be imported: {what}. Nothing was changed.")
+
+
+def read_parts(file: TextIO) -> Iterator[Top | Row | Content]:
+    """The parts in order. Only who has taken the last one knows that the file is whole: its seal comes at the end.
+
+    Raises:
+        UsageError: it is something else, was cut, changed, or written by a newer version.
+    """
+    seal, counts = Seal(), {"rows": 0, "blobs": 0}
+    top: dict[str, Any] = {}
+    end: Any = None
+    for key, value in _members(_Text(file)):
+        if end is not None:
+            raise unfit("something follows its end")
+        if key in counts:
+            if not counts["rows"] + counts["blobs"]:
+                yield _top(top)
+                seal.add(top)
+            counts[key] += 1
+            seal.add(value)
+            yield _row(value) if key == "rows" else _content(value)
+        elif key == "end":
+            end = value
+        else:
+            top[key] = value
+    if not counts["rows"]:
+        _top(top)
+    if end != {**counts, "sha256": seal.text()}:
+        raise unfit("it was cut or changed after it was written")
+
+
+def _top(value: dict[str, Any]) -> Top:
+    if value.get("format") != FORMAT:
+        raise unfit(f"its format is {value.get('format')!r} and not {FORMAT!r}")
+    version = value.get("version")
+    if type(version) is int and version > VERSION:
+        raise unfit(f"it has version {version}, and this program knows {VERSION}; update graph-agent")
+    thread_id = value.get("thread_id")
+    if version not in (ALONE, VERSION) or not isinstance(thread_id, str) or not thread_id.strip():
+        raise unfit("it does not say which version or which thread it is")
+    return Top(thread_id)
+
+
+def _row(value: Any) -> Row:
+    table = value.get("table") if isinstance(value, dict) else None
+    columns = TABLES.get(table) if isinstance(table, str) else None
+    if table is None or columns is None:
+        raise unfit(f"there is no table {table!r}")
+    sub_agent = value.get(SUB_AGENT, "")
+    names = value.keys() - {SUB_AGENT}
+    if names != {"table", *(column.name for column in columns)} or not isinstance(sub_agent, str):
+        raise unfit(f"a row of {table} has other values than such a row has")
+    try:
+        return Row(table, {column.name: wrote(column, value[column.name]) for column in columns}, sub_agent)
+    except (Unfit, RecursionError) as error:
+        raise unfit(f"in a row of {table}, {error}") from error
+
+
+def _content(value: Any) -> Content:
+    if not isinstance(value, dict) or value.keys() != {"blob", "data"}:
+        raise unfit("a content has other values than its name and its data")
+    reference, data = value["blob"], value["data"]
+    if not isinstance(reference, str) or not isinstance(data, str | None):
+        raise unfit("a content is no text")
+    return Content(reference, data)
+
+
+class _Text:
+    """The text of a file, of which no more is held than one value."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._held = ""
+        self._at = 0
+        self._is_all = False
+        self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+    def next_sign(self) -> str:
+        """The next character that is no blank, without taking it; empty at the end."""
+        while True:
+            while self._at < len(self._held):
+                if self._held[self._at] not in _BLANK:
+                    return self._held[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def take(self, signs: str) -> str:
+        """Take the next character, which must be one of these."""
+        sign = self.next_sign()
+        if not sign or sign not in signs:
+            where = f"{sign!r} stands where" if sign else "it ends where"
+            raise unfit(f"it is not JSON of the form it should have: {where} one of {signs!r} was expected")
+        self._at += 1
+        return sign
+
+    def value(self) -> Any:
+        """The next value, whole."""
+        self.next_sign()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._held, self._at)
+            except (ValueError, RecursionError) as error:
+                if not self._more():
+                    raise unfit(f"it is not JSON, or was cut ({error})") from error
+                continue
+            # A number may go on in what is not read yet.
+            if end < len(self._held) or not self._more():
+                self._at = end
+                return value
+
+    def _more(self) -> bool:
+        """Read as much again as is held, so that a long value is not tried over and over."""
+        if self._is_all:
+            return False
+        kept = self._held[self._at :]
+        if len(kept) > _LONGEST:
+            raise unfit(f"one value in it has more than {_LONGEST} characters")
+        try:
+            piece = self._file.read(max(_PIECE, len(kept)))
+        except ValueError as error:
+            raise unfit(f"it is not text ({error})") from error
+        self._held, self._at, self._is_all = kept + piece, 0, not piece
+        return bool(piece)
+
+
+def _members(text: _Text) -> Iterator[tuple[str, Any]]:
+    """Name and value of each member of the one object; of a list each element with the name of the list."""
+    text.take("{")
+    while True:
+        name = text.value()
+        if not isinstance(name, str):
+            raise unfit(f"{name!r} is no name of a part")
+        text.take(":")
+        if text.next_sign() == "[":
+            yield from ((name, element) for element in _elements(text))
+        else:
+            yield name, text.value()
+        if text.take(",}") == "}":
+            break
+    if text.next_sign():
+        raise unfit("something follows its end")
+
+
+def _elements(text: _Text) -> Iterator[Any]:
+    text.take("[")
+    if text.next_sign() == "]":
+        text.take("]")
+        return
+    while True:
+        yield text.value()
+        if text.take(",]") == "]":
+            return
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+_NUMBER_BELOW = 10**12
+"""Numbers beyond it are not kept: they would leave none for what comes after."""
+_FREE_NUMBER = {
+    table: f"""
+SELECT CASE WHEN :id BETWEEN 1 AND {_NUMBER_BELOW} AND NOT EXISTS (SELECT 1 FROM {table} WHERE id = :id)
+    THEN :id ELSE (SELECT coalesce(max(id), 0) + 1 FROM {table}) END
+"""  # noqa: S608 - names from here
+    for table in ("inbox", "rewinds")
+}
+_NOTE = """
+INSERT OR IGNORE INTO imported SELECT thread_id, checkpoint_id FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = ''
+"""
+_HEAD = """
+SELECT (SELECT count(*) FROM threads WHERE thread_id = :id),
+    (SELECT count(*) FROM checkpoints WHERE thread_id = :id AND checkpoint_ns = ''),
+    EXISTS (SELECT 1 FROM checkpoints c JOIN threads t USING (thread_id, checkpoint_id)
+        WHERE t.thread_id = :id AND c.checkpoint_ns = '')
+"""
+_HEAD_STATE = """
+SELECT c.type, c.checkpoint FROM checkpoints c JOIN threads t USING (thread_id, checkpoint_id)
+WHERE t.thread_id = ? AND c.checkpoint_ns = ''
+"""
+_ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("threads", "mode"): ("default", "plan", "dontAsk"),
+    ("ledger", "status"): STATUSES,
+    ("journal", "status"): get_args(RowStatus),
+    ("decisions", "question"): get_args(QuestionKind),
+    ("decisions", "kind"): get_args(AnswerKind),
+    ("rewinds", "scope"): get_args(RewindScope),
+    ("rewinds", "status"): ("done", "undone"),
+}
+
+
+def require_free(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Refuse an id that anything in the database goes by.
+
+    Raises:
+        UsageError: it is taken.
+    """
+    for table in TABLES:
+        if connection.execute(f"SELECT 1 FROM {table} WHERE thread_id = ? LIMIT 1", (thread_id,)).fetchone():  # noqa: S608 - names from here
+            raise UsageError(f"there is a thread {thread_id!r} already; choose another id with --as")
+
+
+def import_rows(
+    connection: sqlite3.Connection,
+    ids: tuple[str, str],
+    rows: Iterable[Row],
+    blobs: Blobs,
+    loads: Loads,
+) -> None:
+    """Store the rows, within the transaction of the caller, who undoes it when this raises.
+
+    Args:
+        ids: of the thread where the file comes from, and here; those of sub-agents follow from it.
+
+    Raises:
+        UsageError: an id is taken, or a row is none that this program writes.
+    """
+    exported_as, thread_id = ids
+    require_free(connection, thread_id)
+    family, numbers = _Family({exported_as: thread_id}), dict[int, int]()
+    for row in rows:
+        _require_sound(row, blobs, loads)
+        member = family.placed(connection, row) if row.sub_agent else row
+        try:
+            _insert(connection, family.here[row.sub_agent or exported_as], member, numbers)
+        except sqlite3.IntegrityError as error:
+            raise unfit(f"two rows of {row.table} exclude each other ({error})") from error
+    for member_id in family.here.values():
+        _complete(connection, member_id, loads)
+    family.rename_in_rewinds(connection, thread_id)
+
+
+_MOST_ATTEMPTS = 10_000
+"""Attempts at a call for a sub-agent that are looked through; no person has said retry more often."""
+
+
+class _Family(NamedTuple):
+    """The threads of a file."""
+
+    here: dict[str, str]
+    """Their ids here, by those there."""
+
+    def placed(self, connection: sqlite3.Connection, row: Row) -> Row:
+        """The row of a sub-agent as it belongs here; the one that names its thread comes first.
+
+        Raises:
+            UsageError: it is not below the thread, or not the sub-agent of its call, or its id is taken.
+        """
+        if row.sub_agent in self.here and row.table != "threads":
+            return row
+        there, call_id = row.values.get("parent_thread"), row.values.get("parent_call")
+        if row.sub_agent in self.here or there not in self.here or not isinstance(call_id, str):
+            raise unfit("a row is of a sub-agent that is none of this thread")
+        parent = self.here[there]
+        newest = "SELECT coalesce(max(attempt), 0) FROM journal WHERE thread_id = ? AND call_id = ?"
+        attempts = min(connection.execute(newest, (parent, call_id)).fetchone()[0], _MOST_ATTEMPTS)
+        moved = moved_child(row.sub_agent, call_id, attempts, (there, parent))
+        if moved is None:
+            raise unfit(f"a sub-agent in it is none of call {call_id!r}")
+        require_free(connection, moved)
+        self.here[row.sub_agent] = moved
+        return replace(row, values={**row.values, "parent_thread": parent})
+
+    def rename_in_rewinds(self, connection: sqlite3.Connection, thread_id: str) -> None:
+        """Let rewinds of the thread speak of these sub-agents by their ids here, and of no others.
+
+        Raises:
+            UsageError: one speaks of another thread.
+        """
+        rows = connection.execute("SELECT id, plan FROM rewinds WHERE thread_id = ?", (thread_id,)).fetchall()
+        for number, text in rows:
+            plan = json.loads(text)
+            along = plan.get("sub_agents", [])
+            if any(child not in self.here for child, *_ in along):
+                raise unfit("a rewind in it is about a thread that is not in it")
+            if along:
+                plan["sub_agents"] = [[self.here[child], *rest] for child, *rest in along]
+                connection.execute("UPDATE rewinds SET plan = ? WHERE id = ?", (json_text(plan), number))
+
+
+def _complete(connection: sqlite3.Connection, thread_id: str, loads: Loads) -> None:
+    """What follows from the rows of a thread, once all are there."""
+    threads, checkpoints, has_head = connection.execute(_HEAD, {"id": thread_id}).fetchone()
+    if threads != 1 or bool(checkpoints) != bool(has_head):
+        raise unfit("its newest checkpoint is not in it")
+    connection.execute(_NOTE, (thread_id,))
+    for kind, content in connection.execute(_HEAD_STATE, (thread_id,)).fetchall():
+        used = usage(loads((kind, content)))
+        connection.execute("UPDATE threads SET usage = ? WHERE thread_id = ?", (used, thread_id))
+    # Left over from a thread that once had this id: it was not this one that anything was allowed to.
+    connection.execute("DELETE FROM grants WHERE scope = 'thread' AND thread_id = ?", (thread_id,))
+    index_words(connection, thread_id)
+
+
+def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, numbers: dict[int, int]) -> None:
+    values = row.values
+    if row.table in _FREE_NUMBER:
+        number = connection.execute(_FREE_NUMBER[row.table], {"id": values["id"]}).fetchone()[0]
+        if row.table == "rewinds":
+            numbers[values["id"]] = number
+            plan = json.loads(values["plan"])
+            values = {**values, "plan": json_text({**plan, "undoes": numbers.get(plan["undoes"])})}
+        values = {**values, "id": number}
+    names, places = ", ".join(("thread_id", *values)), ", ".join("?" * (len(values) + 1))
+    connection.execute(
+        f"INSERT INTO {row.table} ({names}) VALUES ({places})",  # noqa: S608 - names of our own columns
+        (thread_id, *values.values()),
+    )
+
+
+def _require_sound(row: Row, blobs: Blobs, loads: Loads) -> None:
+    for name, value in row.values.items():
+        allowed = _ONE_OF.get((row.table, name))
+        if allowed is not None and value not in allowed:
+            raise unfit(f"a row of {row.table} has the {name} {value!r}, which cannot be imported")
+    look = _LOOKS.get(row.table)
+    try:
+        sound = look is None or look(row.values, blobs, loads)
+    except (AgentError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise unfit(f"a row of {row.table} cannot be read: {error}") from error
+    if not sound:
+        raise unfit(f"a row of {row.table} is none that this program writes")
+
+
+_Values = Mapping[str, Any]
+
+
+def _checkpoint(values: _Values, _: Blobs, loads: Loads) -> bool:
+    state = loads((values["type"], values["checkpoint"]))
+    has_maps = all(isinstance(state.get(name, {}), dict) for name in ("channel_values", "channel_versions"))
+    return state["id"] == values["checkpoint_id"] and has_maps and isinstance(json.loads(values["metadata"]), dict)
+
+
+def _write(values: _Values, _: Blobs, loads: Loads) -> bool:
+    loads((values["type"], values["value"]))
+    return True
+
+
+def _message(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+    body = json.loads(values["body"])
+    calls = body.get("tool_calls") or []
+    return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
+
+
+def _record(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+    record = json.loads(values["record"])
+    same = all(record[name] == values[name] for name in ("call_id", "tool_name", "status"))
+    return same and isinstance(record.get("attempt", 1), int) and isinstance(record.get("arguments", {}), dict)
+
+
+def _attempt(values: _Values, blobs: Blobs, _: Loads) -> bool:
+    outcome, intent = (json.loads(values[name] or "null") for name in ("outcome", "intent"))
+    if outcome is not None:
+        told = Outcome(**(json.loads(blobs.get(outcome["blob"])) if "blob" in outcome else outcome))
+        if told.status not in ("success", "error") or not isinstance(told.output, str):
+            return False
+    if intent is not None:
+        Intent(**intent)
+    return True
+
+
+def _rewind(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+    read_rewind((values["id"], "", values["checkpoint_id"], values["head"], values["scope"], values["plan"]))
+    return True
+
+
+_LOOKS: Mapping[str, Callable[[_Values, Blobs, Loads], bool]] = {
+    "checkpoints": _checkpoint,
+    "writes": _write,
+    "transcript": _message,
+    "ledger": _record,
+    "journal": _attempt,
+    "rewinds": _rewind,
+}
+"""A closer look at the rows that hold more than plain values."""

@@ -1,0 +1,204 @@
+"""The right to run one thread: a kernel lock that dies with its process, and the lease row that says whose it is.
+
+The lock file is never unlinked, because a lock on an unlinked file excludes nobody; and its descriptor is closed in
+every program this one starts, because an orphan that inherited it would hold the thread for as long as it lives.
+
+The lease: who holds a thread, told by a row beside the lock. Information only; the kernel's lock decides.
+
+Having a whole database to oneself: no thread of it is held by another process, and none is opened meanwhile.
+"""
+
+import asyncio
+import hashlib
+import os
+import socket
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+
+from graph_agent.config.paths import lock_dir
+from graph_agent.errors import InternalError, StorageError, ThreadHeld
+from graph_agent.ports import Clock, Holder
+from graph_agent.ports.background import boot_id, process_started
+from graph_agent.storage.json_text import storable
+from graph_agent.storage.private_files import exclusive, make_private_folder, open_private_file
+from graph_agent.storage.sqlite.database import Database
+
+__all__ = ["FlockThreadLock", "alone_with", "end_lease", "holder", "lock_file", "write_lease"]
+
+_WRITE = """
+INSERT INTO leases (thread_id, life, pid, process_started, boot_id, host, since, ended_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, NULL)
+ON CONFLICT DO UPDATE SET life = excluded.life, pid = excluded.pid, process_started = excluded.process_started,
+    boot_id = excluded.boot_id, host = excluded.host, since = excluded.since, ended_at = NULL
+"""
+
+
+def write_lease(connection: sqlite3.Connection, thread_id: str, life: str, since: str) -> None:
+    """Say that this process holds the thread."""
+    pid = os.getpid()
+    host = storable(socket.gethostname())
+    connection.execute(_WRITE, (thread_id, life, pid, process_started(pid) or "", boot_id(), host, since))
+
+
+def end_lease(connection: sqlite3.Connection, thread_id: str, life: str, at: str) -> None:
+    """Say that the life has let go; a later holder's lease is left alone."""
+    connection.execute("UPDATE leases SET ended_at = ? WHERE thread_id = ? AND life = ?", (at, thread_id, life))
+
+
+def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
+    """Who holds the thread, or held it when the process died; None when it was never held or was let go.
+
+    Found out without touching the lock. A process on another host counts as alive: it cannot be looked at.
+    """
+    row = connection.execute(
+        "SELECT pid, host, since, life, boot_id, process_started FROM leases "
+        "WHERE thread_id = ? AND ended_at IS NULL",
+        (thread_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    pid, host, since, life, boot, started = row
+    is_here = host == storable(socket.gethostname())
+    is_alive = not is_here or (boot == boot_id() and process_started(pid) == started)
+    return Holder(pid=pid, host=host, since=since, life=life, is_alive=is_alive)
+
+
+_RETRIES = 25
+_RETRIES_WHILE_ALIVE = 5
+_RETRY_S = 0.02
+"""The kernel frees a killed process's lock within milliseconds; a lock without a living holder is waited for."""
+
+
+def lock_file(database: Path, thread_id: str) -> Path:
+    """The thread's lock file; the id is hashed, so that any id makes a safe name."""
+    return lock_dir(database) / f"{hashlib.sha256(thread_id.encode('utf-8', 'replace')).hexdigest()[:32]}.lock"
+
+
+class FlockThreadLock:
+    """The port `ThreadLock`. One object holds one thread; taking it again renews the lease for a new life."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._descriptor: int | None = None
+        self._held = ("", "")
+
+    async def acquire(self, thread_id: str, life: str) -> None:
+        """See `ThreadLock.acquire`."""
+        if self._descriptor is not None:
+            await self._renew(thread_id, life)
+            return
+        is_complete = False
+        try:
+            await self._wait_for_lock(thread_id)
+            self._held = (thread_id, life)
+            await self._write_lease(thread_id, life)
+            is_complete = True
+        finally:
+            if not is_complete:
+                self._let_go()
+
+    async def release(self) -> None:
+        """See `ThreadLock.release`. The lease ends first: once the lock is free the row may be another's."""
+        if self._descriptor is None:
+            return
+        thread_id, life = self._held
+        try:
+            at = self._clock.now()
+            await self._database.write(lambda connection: end_lease(connection, thread_id, life, at))
+        except StorageError:
+            # Told already by whoever failed before, or not worth failing for: the lease of a process that ended
+            # reads like that of one that died, and the lock is free all the same.
+            return
+        finally:
+            self._let_go()
+
+    async def _renew(self, thread_id: str, life: str) -> None:
+        if self._held[0] != thread_id:
+            raise InternalError(f"this lock holds thread {self._held[0]!r} and cannot take {thread_id!r} as well")
+        self._held = (thread_id, life)
+        await self._write_lease(thread_id, life)
+
+    async def _write_lease(self, thread_id: str, life: str) -> None:
+        since = self._clock.now()
+        await self._database.write(lambda connection: write_lease(connection, thread_id, life, since))
+
+    async def _wait_for_lock(self, thread_id: str) -> None:
+        for tried in range(_RETRIES):
+            found = await self._database.run(lambda connection: self._try(connection, thread_id))
+            if self._descriptor is not None:
+                return
+            # A process that was just killed is seen alive for some milliseconds.
+            if found is not None and found.is_alive and tried >= _RETRIES_WHILE_ALIVE:
+                raise ThreadHeld(
+                    f"thread {thread_id!r} is held by process {found.pid} on {found.host} since {found.since}; "
+                    "end that one first, or answer its questions with `graph-agent approvals`"
+                )
+            await asyncio.sleep(_RETRY_S)
+        raise ThreadHeld(
+            f"thread {thread_id!r} is locked by a process that left no lease; find it with "
+            f"`fuser {lock_file(self._database.path, thread_id)}` and end it first"
+        )
+
+    def _try(self, connection: sqlite3.Connection, thread_id: str) -> Holder | None:
+        """On the database's thread: take the lock, or say who has it."""
+        path = lock_file(self._database.path, thread_id)
+        make_private_folder(path.parent)
+        descriptor = open_private_file(path)
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return holder(connection, thread_id)
+        self._descriptor = descriptor
+        return None
+
+    def _let_go(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+_THREADS = "[0-9a-f]*.lock"
+
+
+@contextmanager
+def alone_with(path: Path) -> Iterator[None]:
+    """Hold the locks of every thread, and that of first openings.
+
+    Raises:
+        ThreadHeld: another process holds a thread.
+    """
+    folder = lock_dir(path)
+    make_private_folder(folder)
+    with ExitStack() as held:
+        held.enter_context(exclusive(folder / "open.lock"))
+        for lock in sorted(folder.glob(_THREADS)):
+            descriptor = open_private_file(lock)
+            held.callback(os.close, descriptor)
+            try:
+                flock(descriptor, LOCK_EX | LOCK_NB)
+            except BlockingIOError as error:
+                raise ThreadHeld(_told(path, lock)) from error
+        yield
+
+
+def _told(path: Path, lock: Path) -> str:
+    who = _holder_of(path, lock) or f"a process; find it with `fuser {lock}`"
+    return f"{path} is in use by {who}: end that one first, as what it still writes would be lost"
+
+
+def _holder_of(path: Path, lock: Path) -> str | None:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            for (thread_id,) in database.execute("SELECT thread_id FROM leases WHERE ended_at IS NULL"):
+                found = holder(database, thread_id) if lock_file(path, thread_id) == lock else None
+                if found is not None:
+                    return f"process {found.pid}, which holds thread {thread_id!r} since {found.since}"
+    except (sqlite3.Error, UnicodeDecodeError):
+        # What is damaged may be just that table.
+        return None
+    return None

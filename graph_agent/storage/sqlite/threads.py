@@ -1,0 +1,260 @@
+"""The list of threads: what the user chose for each. What its checkpoints say is written by the projections.
+
+Messages that wait for their turn, in SQLite.
+
+What a thread last knew of each file, in SQLite: a write is refused when the file has changed since.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from sqlite3 import Connection
+
+from graph_agent.errors import UnknownId
+from graph_agent.ports import Clock
+from graph_agent.storage.json_text import json_text, storable
+from graph_agent.storage.sqlite.database import Database
+
+__all__ = ["SqliteFileStates", "SqliteInbox", "ThreadRow", "ThreadTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """One line of the list."""
+
+    thread_id: str
+    title: str
+    workspace: str
+    model: str
+    mode: str
+    created_at: str
+    updated_at: str
+    checkpoint_id: str | None
+    """The head; None before the first checkpoint."""
+    turns: int
+    outcome: str
+    """How the last turn ended; empty while one is under way."""
+    parent_thread: str | None
+    add_dirs: str = "[]"
+    """JSON list of the folders it may work in beside its workspace."""
+    asks: str = ""
+    """JSON object of the model that was chosen for it; empty: that of the settings."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """These folders."""
+        return tuple(json.loads(self.add_dirs))
+
+
+_SELECT = f"SELECT {', '.join(field.name for field in fields(ThreadRow))} FROM threads"  # noqa: S608 - names only
+_NEWEST = f"""
+{_SELECT} WHERE workspace = ? AND parent_call IS NULL
+ORDER BY checkpoint_id IS NULL AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.thread_id = threads.thread_id),
+    updated_at DESC, rowid DESC LIMIT 1
+"""  # noqa: S608 - names only
+_CREATE = """
+INSERT INTO threads (thread_id, workspace, model, mode, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
+"""
+_CREATE_CHILD = """
+INSERT INTO threads (thread_id, title, workspace, add_dirs, model, mode, created_at, updated_at, parent_thread,
+    parent_call)
+SELECT :thread_id, :title, workspace, add_dirs, model, mode, :now, :now, thread_id, :call_id
+FROM threads WHERE thread_id = :parent ON CONFLICT DO NOTHING
+"""
+_DEPTH = """
+WITH RECURSIVE line (id, depth) AS (
+    SELECT ?, 0 UNION ALL
+    SELECT t.parent_thread, depth + 1 FROM threads t JOIN line ON t.thread_id = line.id
+    WHERE t.parent_call IS NOT NULL AND t.parent_thread IS NOT NULL AND depth < 100)
+SELECT max(depth) FROM line
+"""
+# A fork copies the journal: what its newest attempt at a call shares with the original began there.
+_BEGAN_ELSEWHERE = """
+SELECT 1 FROM threads t WHERE thread_id = :id AND parent_thread IS NOT NULL AND parent_call IS NULL AND (
+    NOT EXISTS (SELECT 1 FROM threads WHERE thread_id = t.parent_thread)
+    OR EXISTS (SELECT 1 FROM journal its JOIN journal own USING (call_id, attempt, owner)
+        WHERE its.thread_id = t.parent_thread AND own.thread_id = :id AND call_id = :call AND attempt =
+            (SELECT max(attempt) FROM journal WHERE thread_id = :id AND call_id = :call)))
+UNION ALL SELECT 1 FROM imported WHERE thread_id = :id LIMIT 1
+"""
+
+
+class ThreadTable:
+    """The threads of one database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def create(self, thread_id: str, workspace: str, model: str, mode: str) -> ThreadRow:
+        """The thread of this id, added unless another process has just done so; who may run it the lock decides."""
+        now = self._clock.now()
+        row = (thread_id, storable(workspace), storable(model), mode, now, now)
+        await self._database.write(lambda connection: connection.execute(_CREATE, row))
+        return await self._require(thread_id)
+
+    async def create_child(self, parent: str, call_id: str, thread_id: str, title: str) -> None:
+        """A thread for the sub-agent of a call, in its parent's place; durable, unless it is there already."""
+        named = {"parent": parent, "call_id": call_id, "thread_id": thread_id, "title": storable(title)}
+        row = {**named, "now": self._clock.now()}
+        await self._database.write(lambda connection: connection.execute(_CREATE_CHILD, row))
+        await self._require(thread_id)
+
+    async def depth(self, thread_id: str) -> int:
+        """How many threads it is a sub-agent under."""
+        return int(await self._database.run(lambda c: c.execute(_DEPTH, (thread_id,)).fetchone()[0]))
+
+    async def may_have_begun_elsewhere(self, thread_id: str, call_id: str) -> bool:
+        """Whether a call may have begun in the thread this one was forked from, or before it came out of a file."""
+        named = {"id": thread_id, "call": call_id}
+        return await self._database.run(lambda c: c.execute(_BEGAN_ELSEWHERE, named).fetchone() is not None)
+
+    async def get(self, thread_id: str) -> ThreadRow | None:
+        """The thread's line; None when there is no such thread."""
+        return await self._first(f"{_SELECT} WHERE thread_id = ?", thread_id)
+
+    async def newest(self, workspace: str) -> ThreadRow | None:
+        """The thread of this workspace that was at work last; sub-agents' threads are left out.
+
+        One in which nothing was said, a chat that was opened and left, is taken only for want of others.
+        """
+        return await self._first(_NEWEST, storable(workspace))
+
+    async def is_imported(self, thread_id: str, checkpoint_id: str) -> bool:
+        """Whether a checkpoint came out of a file, so that nobody here let a call through that is open in it."""
+        statement = "SELECT 1 FROM imported WHERE thread_id = ? AND checkpoint_id = ?"
+        key = (thread_id, checkpoint_id)
+        return await self._database.run(lambda c: c.execute(statement, key).fetchone() is not None)
+
+    async def set_title(self, thread_id: str, title: str) -> None:
+        """Rename; the first message no longer gives the title."""
+        await self._set("UPDATE threads SET title = ? WHERE thread_id = ?", title, thread_id)
+
+    async def set_mode(self, thread_id: str, mode: str) -> None:
+        """Note the permission mode the thread was put in."""
+        await self._set("UPDATE threads SET mode = ? WHERE thread_id = ?", mode, thread_id)
+
+    async def set_model(self, thread_id: str, label: str) -> None:
+        """Note which model answers from now on."""
+        await self._set("UPDATE threads SET model = ? WHERE thread_id = ?", label, thread_id)
+
+    async def set_choice(self, thread_id: str, choice: Mapping[str, str]) -> None:
+        """Note that the thread goes on with a model that was chosen for it."""
+        await self._set("UPDATE threads SET asks = ? WHERE thread_id = ?", json_text(dict(choice)), thread_id)
+
+    async def set_workspace(self, thread_id: str, workspace: str) -> None:
+        """Note where the thread works from now on."""
+        await self._set("UPDATE threads SET workspace = ? WHERE thread_id = ?", workspace, thread_id)
+
+    async def set_roots(self, thread_id: str, folders: Sequence[str]) -> None:
+        """Note the folders it may work in beside its workspace from now on."""
+        await self._set("UPDATE threads SET add_dirs = ? WHERE thread_id = ?", json_text(list(folders)), thread_id)
+
+    async def _set(self, statement: str, value: str, thread_id: str) -> None:
+        values = (storable(value), thread_id)
+        if not await self._database.write(lambda connection: connection.execute(statement, values).rowcount):
+            raise _unknown(thread_id)
+
+    async def _require(self, thread_id: str) -> ThreadRow:
+        row = await self.get(thread_id)
+        if row is None:
+            raise _unknown(thread_id)
+        return row
+
+    async def _first(self, statement: str, value: str) -> ThreadRow | None:
+        row = await self._database.run(lambda connection: connection.execute(statement, (value,)).fetchone())
+        return None if row is None else ThreadRow(*row)
+
+
+def _unknown(thread_id: str) -> UnknownId:
+    return UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows those there are")
+
+
+_WAITING = """
+SELECT id, text FROM inbox WHERE thread_id = ? AND taken_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id
+) ORDER BY id
+"""
+# Above every number that a message of the thread was taken from: a deleted thread, or one that came out of a file,
+# must not make a new message look as if it had been taken long ago.
+_QUEUE = """
+INSERT INTO inbox (id, thread_id, text, queued_by, queued_at)
+SELECT 1 + max(coalesce((SELECT max(id) FROM inbox), 0), coalesce((
+    SELECT max(CAST(substr(message_id, 7) AS INTEGER)) FROM transcript
+    WHERE thread_id = :thread_id AND message_id GLOB 'inbox-[0-9]*' AND length(message_id) <= 18), 0)),
+    :thread_id, :text, :by, :at
+"""
+
+
+_TAKE_BACK = """
+DELETE FROM inbox WHERE thread_id = ? AND id = ? AND taken_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id
+)
+"""
+
+
+class SqliteInbox:
+    """The port `Inbox` over the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def queue(self, thread_id: str, text: str, by: str) -> int:
+        """See `Inbox.queue`: durable when this returns."""
+        row = {"thread_id": thread_id, "text": storable(text), "by": storable(by), "at": self._clock.now()}
+        return await self._database.write(lambda connection: connection.execute(_QUEUE, row).lastrowid or 0)
+
+    async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
+        """See `Inbox.waiting`."""
+        return await self._database.run(lambda connection: connection.execute(_WAITING, (thread_id,)).fetchall())
+
+    async def take_back(self, thread_id: str, message_id: int) -> bool:
+        """See `Inbox.take_back`."""
+        values = (thread_id, message_id)
+        return await self._database.write(lambda connection: connection.execute(_TAKE_BACK, values).rowcount == 1)
+
+    async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
+        """See `Inbox.hand_over`."""
+        now = self._clock.now()
+
+        def hand_over(connection: Connection) -> int | None:
+            values = (thread_id, message_id)
+            row = connection.execute(
+                "SELECT text, queued_by FROM inbox WHERE thread_id = ? AND id = ?", values
+            ).fetchone()
+            if connection.execute(_TAKE_BACK, values).rowcount != 1:
+                return None
+            text, by = row
+            # Under a number of its own: the other thread may have taken a message of this one's.
+            return connection.execute(_QUEUE, {"thread_id": to, "text": text, "by": by, "at": now}).lastrowid
+
+        return await self._database.write(hand_over)
+
+    async def take(self, thread_id: str, message_id: int) -> None:
+        """See `Inbox.take`."""
+        statement = "UPDATE inbox SET taken_at = ? WHERE thread_id = ? AND id = ? AND taken_at IS NULL"
+        values = (self._clock.now(), thread_id, message_id)
+        await self._database.write(lambda connection: connection.execute(statement, values))
+
+
+class SqliteFileStates:
+    """The port `FileStates` over the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def get(self, thread_id: str, path: str) -> str | None:
+        """Digest of the content that the thread last read or wrote there; None when it never did."""
+        statement = "SELECT sha256 FROM file_states WHERE thread_id = ? AND path = ?"
+        key = (thread_id, storable(path))
+        row = await self._database.glance(lambda connection: connection.execute(statement, key).fetchone())
+        return None if row is None else str(row[0])
+
+    async def set(self, thread_id: str, path: str, sha256: str) -> None:
+        """Note what the thread has just read or written; a power failure may forget it, then it is read again."""
+        statement = "INSERT OR REPLACE INTO file_states (thread_id, path, sha256, at) VALUES (?, ?, ?, ?)"
+        row = (thread_id, storable(path), sha256, self._clock.now())
+        await self._database.jot(lambda connection: connection.execute(statement, row))

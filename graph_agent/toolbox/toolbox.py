@@ -1,0 +1,292 @@
+"""The toolbox the graph works with: registry and policy behind one port. Knows no graph and no model.
+
+The one boundary between a tool's bugs and whatever is done with it besides running it.
+
+What a model is offered: which tools, in which order, and which by name alone until it searched for them.
+
+Keeps the agent's own keys out of what a tool brought back, before it is kept or sent anywhere.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from graph_agent.calls import ToolCallInfo
+from graph_agent.config.redaction import Scrub
+from graph_agent.errors import ControlFlow
+from graph_agent.ports import Finding, Intent, Outcome, Plan, Proposal, Scope
+from graph_agent.toolbox.background_shells import readable_end
+from graph_agent.toolbox.facts import as_outcome, reconciled
+from graph_agent.toolbox.judging import Judging
+from graph_agent.toolbox.path_facts import Setting
+from graph_agent.toolbox.tool_context import Surroundings, ToolboxPorts
+from policy import PolicySettings, Rule, hidden_tools
+from tools.agent_ops.tool_search import ToolSearchTool, with_names
+from tools.base import BaseTool, InterruptedCall, Limits, ToolContext, ToolErrorType, failure
+from tools.files import digest
+from tools.registry import Origin, RegistryChange, ToolRegistry, is_foreign, resolve_name, unknown_tool
+from tools.result import ToolResult
+from tools.running import execute, foresee, in_thread, shape
+from tools.schema import BadArguments
+from tools.third_party import Aside, asked, asked_there
+
+__all__ = [
+    "MCP_PREFIX",
+    "GraphToolbox",
+    "add_tool_search",
+    "declared",
+    "guarded",
+    "hidden",
+    "hidden_names",
+    "offered_names",
+]
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+async def guarded(work: Awaitable[T], fallback: T) -> T:
+    """What the work gives, or the fallback where the tool has a bug; its traceback goes to the log."""
+    try:
+        return await work
+    except ControlFlow:
+        raise
+    except Exception:  # noqa: BLE001 - the one boundary between a tool's bugs and planning or recovery
+        _log.exception("a tool failed outside of its execution")
+        return fallback
+
+
+def hidden(result: ToolResult, scrub: Scrub) -> ToolResult:
+    """The result without secrets, in every field."""
+    return replace(
+        result,
+        output=scrub(result.output),
+        display=scrub(result.display),
+        error=None if result.error is None else scrub(result.error),
+        metadata=scrub.value(result.metadata),
+    )
+
+
+_SEARCH = ToolSearchTool.name
+
+
+def hidden_names(registry: ToolRegistry, deny: Sequence[Rule]) -> frozenset[str]:
+    """The tools that a bare deny rule takes away, by whichever of their names it speaks of."""
+    by_rule_name = hidden_tools(deny, {tool.rule_name for tool in registry if tool.rule_name})
+    return hidden_tools(deny, registry.names()) | {tool.name for tool in registry if tool.rule_name in by_rule_name}
+
+
+def add_tool_search(registry: ToolRegistry, deny: Sequence[Rule]) -> None:
+    """Register the search over what this registry defers; what is denied is not found."""
+
+    def deferred() -> list[BaseTool]:
+        hidden = hidden_names(registry, deny)
+        return [tool for tool in registry.deferred() if tool.name not in hidden]
+
+    registry.register(ToolSearchTool(deferred))
+
+
+def offered_names(registry: ToolRegistry, mode: str, hidden: frozenset[str]) -> frozenset[str]:
+    """What is offered in a mode, if by name alone; the search only where there is something to find."""
+    names = {tool.name for tool in registry.offered(mode, hidden)}
+    by_name = {tool.name for tool in registry.deferred()} & names
+    return frozenset(names if by_name else names - {_SEARCH})
+
+
+def declared(
+    registry: ToolRegistry,
+    mode: str,
+    hidden: frozenset[str],
+    loaded: Sequence[str],
+    computed: Mapping[str, dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Function declarations: those that never change place first, then what was loaded, in the order of loading.
+
+    A prefix that a provider has cached so stays the same when the model loads one more.
+    """
+    whole = {
+        item["function"]["name"]: computed.get(item["function"]["name"], item)
+        for item in registry.declarations(mode, hidden)
+    }
+    by_name = [tool for tool in registry.deferred() if tool.name in whole]
+    if not by_name or _SEARCH not in whole:
+        return [item for name, item in whole.items() if name != _SEARCH]
+    whole[_SEARCH] = with_names(whole[_SEARCH], by_name)
+    later = {tool.name for tool in by_name}
+    first = [item for name, item in whole.items() if name not in later]
+    return [*first, *(whole[name] for name in loaded if name in later)]
+
+
+_UNSURE = failure(ToolErrorType.EXECUTION, "The tool failed before it began, and nothing was done; see the log.")
+
+_LEAST_CHARS = 1_000
+"""What a result may always have, among however many."""
+
+MCP_PREFIX = "mcp__"
+"""How the names of all tools begin that come from servers."""
+
+
+class GraphToolbox:
+    """Implements `graph_agent.ports.Toolbox`."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        *,
+        workspace: Path,
+        policy: PolicySettings,
+        ports: ToolboxPorts,
+        limits: Limits | None = None,
+        roots: Sequence[Path] = (),
+    ) -> None:
+        self._registry = registry
+        self._policy = policy
+        self._ports = ports
+        self._around = Surroundings(Setting(workspace.resolve(), policy, tuple(roots)), ports, limits or Limits())
+        self._judging = Judging(self._around, ports.grants)
+        self._computed: dict[str, dict[str, Any]] = {}
+        self._declared: dict[tuple[str, ...], Sequence[Mapping[str, Any]]] = {}
+        """By mode and names of loaded tools: what is sent with each request is the same object each time."""
+        registry.listen(self._forget)
+
+    async def prepare(self) -> None:
+        """Let the tools compute their descriptions; until then, and for later tools, the declared ones hold."""
+        now = await self._registry.function_declarations()
+        self._computed = {item["function"]["name"]: item for item in now}
+        self._declared.clear()
+
+    def declarations(self, mode: str, loaded: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
+        """See the port; tools that a bare deny rule takes away are not offered."""
+        key = (mode, *loaded)
+        if key not in self._declared:
+            hidden = hidden_names(self._registry, self._policy.rules.deny)
+            self._declared[key] = declared(self._registry, mode, hidden, loaded, self._computed)
+        return self._declared[key]
+
+    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+        """See the port."""
+        tool = await self._found(tool_name)
+        if tool is None:
+            return Plan(tool_name, dict(arguments), "unusable", self._unknown(tool_name))
+        unusable = Plan(
+            tool.name, dict(arguments), "unusable", f"{tool.name} failed while it was planned; see the log."
+        )
+        plan = await guarded(self._judging.plan(tool, self._origin(tool), arguments, scope), unusable)
+        if plan.verdict == "unusable" and tool in self._registry.deferred():
+            return replace(plan, reason=f"{plan.reason} tool_search with its name tells what it takes.")
+        return plan
+
+    async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
+        """See the port."""
+        tool = self._find(tool_name)
+        if tool is None:
+            return Proposal(objection=self._unknown(tool_name))
+        failed = Proposal(objection=f"{tool.name} failed while a rule was looked for; see the log.")
+        return await guarded(self._judging.propose(tool, self._origin(tool), arguments, scope), failed)
+
+    async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
+        """See the port."""
+        tool = self._find(call["tool_name"])
+        if tool is None or self._only_reads(tool, call):
+            return None
+        context = await self._bound(tool, call, scope)
+        if isinstance(context, ToolResult):
+            return None
+        effect = await guarded(self._there(tool, partial(foresee, tool, call["arguments"], context)), None)
+        if effect is None:
+            return None
+        before = None if effect.before is None else await in_thread(self._before_image, effect.before)
+        digest, reference = before or (None, None)
+        return Intent(effect.path, digest, effect.after_sha256, reference, effect.before_mode, effect.new_folder)
+
+    async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
+        """See the port."""
+        judged = await self._found(call["tool_name"])
+        context = self._around.of_call(call, scope) if judged is None else await self._bound(judged, call, scope)
+        if isinstance(context, ToolResult):
+            return as_outcome(context)
+        if judged is None:
+            return as_outcome(failure(ToolErrorType.NOT_FOUND, self._unknown(call["tool_name"])))
+        tool = await guarded(self._instance(judged, context), None)
+        if tool is None:
+            return as_outcome(_UNSURE)
+        try:
+            aside = Aside() if is_foreign(self._origin(judged)) else None
+            result = await execute(tool, call["arguments"], context, passing=(ControlFlow,), aside=aside)
+        except BadArguments as error:
+            return as_outcome(failure(ToolErrorType.VALIDATION, str(error)))
+        return as_outcome(await self._shaped(tool, hidden(result, self._ports.scrub), scope))
+
+    async def reconcile(self, call: ToolCallInfo, intent: Intent | None, scope: Scope) -> Finding:  # noqa: ARG002 - port
+        """See the port."""
+        tool = self._find(call["tool_name"])
+        if tool is None:
+            return Finding("unknown", f"There is no tool {call['tool_name']!r} any more that could tell.")
+        foreseen = (intent.path, intent.before_sha256, intent.after_sha256) if intent else (None, None, None)
+        failed = Finding("unknown", f"{tool.name} failed while it looked; see the log.")
+        look = partial(reconciled, tool, InterruptedCall(call["arguments"], *foreseen))
+        return await guarded(self._there(tool, look), failed)
+
+    async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:
+        """See the port."""
+        if call.get("kind") == "readonly":
+            return ""
+        spool = self._ports.blobs.spool(scope.thread_id, call["call_id"], attempt)
+        return self._ports.scrub(await in_thread(readable_end, spool))
+
+    def room_for(self, scope: Scope) -> int:
+        """How many characters the result of one call of a message may have, among those of the others."""
+        return max(self._around.limits.message_chars // scope.of_calls, _LEAST_CHARS)
+
+    async def _shaped(self, tool: BaseTool, result: ToolResult, scope: Scope) -> ToolResult:
+        limit = min(tool.max_result_chars or self._around.limits.result_chars, self.room_for(scope))
+        if len(result.output) <= limit:
+            return result
+        return await in_thread(shape, result, limit, self._around.blobs)
+
+    async def _bound(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> ToolContext | ToolResult:
+        admitted = await guarded(self._judging.admitted(tool, self._origin(tool), call, scope), _UNSURE)
+        if isinstance(admitted, ToolResult):
+            return admitted
+        return replace(self._around.of_call(call, scope), admitted=admitted)
+
+    async def _found(self, written: str) -> BaseTool | None:
+        if written.startswith(MCP_PREFIX) and written not in self._registry:
+            await self._ports.servers_settled()
+        return self._find(written)
+
+    def _find(self, written: str) -> BaseTool | None:
+        name = resolve_name(written, self._registry.names())
+        return self._registry.get(name) if name else None
+
+    async def _instance(self, tool: BaseTool, context: ToolContext) -> BaseTool | None:
+        if not is_foreign(self._origin(tool)):
+            return self._registry.instance(tool.name, context)
+        return await asked(tool.name, partial(self._registry.instance, tool.name, context))
+
+    def _only_reads(self, tool: BaseTool, call: ToolCallInfo) -> bool:
+        """Whether this very call changes nothing; a tool of others said so when the call was planned."""
+        if is_foreign(self._origin(tool)):
+            return call.get("kind") == "readonly"
+        return tool.is_read_only(call["arguments"])
+
+    async def _there(self, tool: BaseTool, question: Callable[[], Awaitable[T]]) -> T:
+        """What a tool says of a call that was planned; one of others is not waited for longer than is fit."""
+        return await (asked_there(tool.name, question) if is_foreign(self._origin(tool)) else question())
+
+    def _origin(self, tool: BaseTool) -> Origin:
+        return self._registry.origin(tool.name) or "plugin"
+
+    def _unknown(self, written: str) -> str:
+        return self._ports.why_missing(written) or unknown_tool(written, self._registry.names())
+
+    def _before_image(self, data: bytes) -> tuple[str, str]:
+        return digest(data), self._ports.blobs.put(data)
+
+    def _forget(self, change: RegistryChange) -> None:
+        self._computed.pop(change.name, None)
+        self._declared.clear()

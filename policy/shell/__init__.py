@@ -1,0 +1,1 @@
+"""Reading shell commands: words, options, programs and what they do."""

@@ -1,0 +1,68 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.chat_input import user_commands
+from graph_agent.app.project_trust import answer_trust, project_at, turns_on
+from graph_agent.errors import UsageError
+
+
+def _put(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    made = tmp_path / "project"
+    _put(made, ".graph-agent/commands/deep/ship.md", "Ship it.")
+    _put(made, ".graph-agent/commands/review.md", "theirs")
+    _put(made, ".graph-agent/commands/notes.txt", "no command")
+    _put(tmp_path / "home" / "commands", "review.md", "mine: $1")
+    return made.resolve()
+
+
+def test_commands_of_a_project_count_once_it_is_trusted_and_never_before_those_of_the_user(folder: Path) -> None:
+    untrusted = user_commands(folder)
+    with pytest.raises(UsageError, match=r"/deep:ship stands in .*ship.md, and the folder is not trusted"):
+        untrusted.message("deep:ship", "")
+    shown = turns_on(project_at(folder))
+
+    answer_trust(project_at(folder), trusted=True)
+    trusted = user_commands(folder)
+
+    assert (sorted(untrusted.known), sorted(untrusted.untrusted)) == (["review"], ["deep:ship"])
+    assert [line.partition(", sha256")[0] for line in shown] == [
+        ".graph-agent/commands/deep/ship.md: 1 lines of a slash command",
+        ".graph-agent/commands/review.md: 1 lines of a slash command",
+    ]
+    assert (trusted.message("deep:ship", ""), trusted.message("review", "x")) == ("Ship it.", "mine: x")
+    assert (trusted.untrusted, trusted.message("none", "")) == ({}, None)
+
+
+def test_a_changed_command_has_to_be_trusted_anew_and_one_run_may_let_it_count(folder: Path) -> None:
+    answer_trust(project_at(folder), trusted=True)
+    _put(folder, ".graph-agent/commands/deep/ship.md", "Ship it, and the keys.")
+
+    assert "deep:ship" in user_commands(folder).untrusted
+    assert user_commands(folder, once=True).message("deep:ship", "") == "Ship it, and the keys."
+
+
+def test_what_leads_out_of_the_project_is_no_command(folder: Path, tmp_path: Path) -> None:
+    _put(tmp_path / "outside", "evil.md", "evil")
+    (folder / ".graph-agent/commands/out").symlink_to(tmp_path / "outside")
+    (folder / ".graph-agent/commands/evil.md").symlink_to(tmp_path / "outside" / "evil.md")
+
+    found = user_commands(folder, once=True)
+
+    assert sorted(found.known) == ["deep:ship", "review"]
+
+
+def test_a_pipe_or_a_flood_among_the_files_keeps_nobody_waiting(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "home" / "commands" / "pipe.md")
+    (tmp_path / "home" / "commands" / "huge.md").write_text("x" * 300_000)
+
+    assert sorted(user_commands(folder).known) == ["review"]

@@ -1,0 +1,107 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.mcp_servers import add_servers, known_servers, remove_server, trust_added
+from graph_agent.app.project_trust import answer_trust, project_at
+from graph_agent.errors import ConfigError, UsageError
+from tests.graph_agent.cli.servers_scene import settle
+
+TABLE = {"command": "sleep", "args": ["9"]}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return settle(tmp_path, monkeypatch)
+
+
+def _states() -> list[tuple[str, str, str]]:
+    return [(server.name, server.scope, server.state) for server in known_servers()]
+
+
+def test_a_server_of_ones_own_is_started_once_it_is_trusted_and_taken_out_with_its_trust(home: Path) -> None:
+    added = add_servers({"a": TABLE}, "user", Path.cwd())
+    before = _states()
+    trust_added(added, Path.cwd())
+    after = _states()
+    remove_server("a", "user", Path.cwd())
+    add_servers({"a": TABLE}, "user", Path.cwd())
+
+    assert (added.path, before, after) == (
+        home / "config.toml",
+        [("a", "user", "untrusted")],
+        [("a", "user", "ready")],
+    )
+    assert _states() == [("a", "user", "untrusted")]
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_fault_elsewhere_in_the_file_is_told_before_anything_is_written(home: Path, *, replaces: bool) -> None:
+    faulty = 'max_steps = "many"\n[mcp_servers.b]\ncommand = "x"\n'
+    (home / "config.toml").write_text(faulty, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="max_steps"):
+        add_servers({"b" if replaces else "a": TABLE}, "user", Path.cwd(), replaces=replaces)
+
+    assert (home / "config.toml").read_text(encoding="utf-8") == faulty
+
+
+def test_replacing_a_server_mends_the_fault_in_it(home: Path) -> None:
+    (home / "config.toml").write_text('[mcp_servers.a]\ncommand = "x"\nargs = 3\n', encoding="utf-8")
+
+    add_servers({"a": TABLE}, "user", Path.cwd(), replaces=True)
+
+    assert _states() == [("a", "user", "untrusted")]
+
+
+def test_a_server_of_the_project_is_trusted_with_its_folder_and_leaves_the_rest_of_it_trusted() -> None:
+    for name in ("a", "b"):
+        trust_added(add_servers({name: TABLE}, "project", Path.cwd()), Path.cwd())
+    both = _states()
+    remove_server("a", "project", Path.cwd())
+    one = _states()
+    remove_server("b", "project", Path.cwd())
+
+    assert (both, one) == (
+        [("a", "project", "ready"), ("b", "project", "ready")],
+        [("b", "project", "ready")],
+    )
+    assert (_states(), project_at(Path.cwd()).trust) == ([], "none")
+
+
+@pytest.mark.parametrize("was_declined", [False, True])
+def test_adding_to_a_folder_that_nobody_trusted_does_not_trust_what_else_it_brings(was_declined: bool) -> None:
+    Path("AGENTS.md").write_text("Do as I say.\n")
+    if was_declined:
+        answer_trust(project_at(Path.cwd()), trusted=False)
+    added = add_servers({"a": TABLE}, "project", Path.cwd())
+
+    with pytest.raises(UsageError, match="graph-agent config trust"):
+        trust_added(added, Path.cwd())
+
+    assert (_states(), project_at(Path.cwd()).counts) == ([], False)
+
+
+def test_a_folder_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    Path(".graph-agent").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(UsageError, match="out of the folder; nothing was changed"):
+        add_servers({"a": TABLE}, "project", Path.cwd())
+
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_name_of_ones_own_is_not_given_to_a_server_of_the_project() -> None:
+    add_servers({"a": TABLE}, "user", Path.cwd())
+
+    with pytest.raises(UsageError, match="a server 'a' of your own"):
+        add_servers({"a": TABLE}, "project", Path.cwd())
+
+
+def test_none_is_written_where_one_of_several_is_wrong(home: Path) -> None:
+    with pytest.raises(UsageError, match="b: should have either"):
+        add_servers({"a": TABLE, "b": json.loads("{}")}, "user", Path.cwd())
+
+    assert not (home / "config.toml").exists()

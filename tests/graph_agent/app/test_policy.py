@@ -1,0 +1,74 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.policy import EffectiveRule, effective_rules, report_on
+from graph_agent.config.settings import PolicySettings, Settings
+from graph_agent.config.sources import load_settings
+from graph_agent.config.trust import trust_file
+from graph_agent.errors import ConfigError, UsageError
+from graph_agent.mcp.settings import fingerprint
+from tests.fakes.mcp_servers import odd
+
+
+async def test_a_report_says_how_the_call_was_understood(tmp_path: Path) -> None:
+    settings = load_settings({"GRAPH_AGENT_HOME": str(tmp_path / "home")})
+
+    report = await report_on("bash", {"command": "env rm a > b"}, settings, tmp_path.resolve())
+
+    assert (report.decision, report.rule) == ("ask", "risk high")
+    assert report.parsed["commands"] == ["env rm a"]
+    assert "rm a" in report.parsed["also_runs"]
+    assert report.parsed["writes"] == [
+        {"given": "b", "resolved": str(tmp_path.resolve() / "b"), "access": "write", "inside": True}
+    ]
+
+
+async def test_wrong_arguments_are_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="command"):
+        await report_on("bash", {}, load_settings({"GRAPH_AGENT_HOME": str(tmp_path)}), tmp_path)
+
+
+def test_rules_are_listed_in_the_order_of_judgement_with_their_source(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[policy]\nallow = ["bash(ls*)"]\ndeny = [{rule = "bash(rm*)", match = ["rm"]}]\n')
+
+    rules = effective_rules(load_settings({"GRAPH_AGENT_HOME": str(tmp_path)}))
+
+    assert [one for one in rules if one.list] == [
+        EffectiveRule("deny rules", "deny", "bash(rm*)", str(config)),
+        EffectiveRule("allow rules", "allow", "bash(ls*)", str(config)),
+    ]
+
+
+async def test_a_rule_that_does_not_mean_what_its_examples_say_judges_nothing(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[policy]\ndeny = [{rule = "bash(rm *)", match = ["rmdir x"]}]\n')
+    settings = load_settings({"GRAPH_AGENT_HOME": str(tmp_path)})
+
+    with pytest.raises(
+        ConfigError, match=r"table \[policy\]: the deny rule 'bash\(rm \*\)' does not cover 'rmdir x'"
+    ):
+        await report_on("bash", {"command": "ls"}, settings, tmp_path)
+
+
+async def test_a_servers_tool_is_judged_by_each_of_its_names_under_rules_that_speak_of_it_by_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    rules = PolicySettings(allow=("mcp__my_data__now",), deny=("mcp__my data__a b",))
+    servers = {"my data": odd(sandbox=False)}
+    settings = Settings(database=tmp_path / "x.db", policy=rules, mcp_servers=servers)
+    trust_file(os.environ).add_server("my data", fingerprint(servers["my data"]), "now")
+
+    by_name = {
+        name: (await report_on(name, {}, settings, tmp_path)).rule
+        for name in ("mcp__my_data__a_b", "mcp__My Data__a b", "mcp__my data__now", "mcp__my_data__any")
+    }
+
+    assert by_name == {
+        "mcp__my_data__a_b": "deny mcp__my data__a b",
+        "mcp__My Data__a b": "deny mcp__my data__a b",
+        "mcp__my data__now": "allow mcp__my_data__now",
+        "mcp__my_data__any": "risk high",
+    }

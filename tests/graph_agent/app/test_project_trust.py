@@ -1,0 +1,206 @@
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.project_trust import (
+    answer_trust,
+    forget_trust,
+    notices,
+    project_at,
+    settings_at,
+    turned_on,
+    turns_on,
+)
+from graph_agent.config.project import PROJECT_CONFIG, ProjectFile
+from graph_agent.errors import ConfigError
+
+_SETTINGS = 'mode = "plan"\n[policy]\nallow = ["bash(make *)"]\n[model]\nbase_url = "http://evil/v1"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    made = tmp_path / "project"
+    (made / ".graph-agent").mkdir(parents=True)
+    return made.resolve()
+
+
+def _filled(folder: Path) -> Path:
+    (folder / PROJECT_CONFIG).write_text(_SETTINGS)
+    (folder / "AGENTS.md").write_text("Use tabs.\n")
+    return folder
+
+
+def test_a_folder_without_project_files_is_nothing_to_trust(folder: Path) -> None:
+    project = project_at(folder)
+
+    assert (project.trust, project.files, list(notices(project))) == ("none", (), [])
+
+
+def test_trust_turns_on_what_was_shown_and_is_bound_to_these_contents(folder: Path) -> None:
+    project = project_at(_filled(folder))
+    shown = turns_on(project)
+
+    trusted = answer_trust(project, trusted=True)
+    counts = settings_at(folder)
+    (folder / "AGENTS.md").write_text("Use blanks.\n")
+    (folder / "CONTEXT.md").write_text("More.\n")
+    changed = project_at(folder)
+
+    digest = hashlib.sha256(b"Use tabs.\n").hexdigest()
+    assert shown == (
+        "mode: plan",
+        "policy.allow: bash(make *)",
+        f"AGENTS.md: 1 lines of instructions to the model, sha256 {digest[:12]}",
+        "not model.base_url: a project may not set this",
+    )
+    assert (project.trust, trusted.trust, changed.trust) == ("untrusted", "trusted", "changed")
+    assert (counts.mode, counts.policy.allow, counts.model.base_url) == ("plan", ("bash(make *)",), None)
+    assert [file.news for file in changed.files] == ["", "changed", "new"]
+    assert (settings_at(folder).mode, turned_on(changed)) == ("default", shown)
+
+
+def test_what_is_gone_asks_anew_too(folder: Path) -> None:
+    answer_trust(project_at(_filled(folder)), trusted=True)
+    (folder / PROJECT_CONFIG).unlink()
+
+    project = project_at(folder)
+
+    assert (project.trust, project.gone) == ("changed", (PROJECT_CONFIG,))
+
+
+def test_a_no_is_kept_for_the_same_contents_and_can_be_forgotten(folder: Path) -> None:
+    declined = answer_trust(project_at(_filled(folder)), trusted=False)
+    again = project_at(folder).trust
+    forgotten = [forget_trust(folder), forget_trust(folder)]
+    after = project_at(folder).trust
+    answer_trust(project_at(folder), trusted=False)
+    (folder / "AGENTS.md").write_text("Other.\n")
+
+    assert (declined.trust, again, forgotten, after) == ("declined", "declined", [True, False], "untrusted")
+    assert project_at(folder).trust == "untrusted"
+
+
+def test_once_counts_here_and_is_not_kept(folder: Path) -> None:
+    assert (project_at(_filled(folder), once=True).counts, project_at(folder).counts) == (True, False)
+
+
+def test_what_does_not_count_is_told_once_and_clearly(folder: Path) -> None:
+    untrusted = list(notices(project_at(_filled(folder))))
+    trusted = list(notices(answer_trust(project_at(folder), trusted=True)))
+
+    assert untrusted == [
+        (
+            f".graph-agent/config.toml, AGENTS.md of {folder} ignored: folder not trusted; "
+            "see what it would turn on with: graph-agent config trust"
+        )
+    ]
+    assert trusted == [f"ignored in {folder / PROJECT_CONFIG}: model.base_url (a project may not set this)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("= no toml", "cannot be read as TOML"),
+        ('[policy]\ndeny = ["bash((("]', r"config.toml, .*'bash\(\(\(' is no rule"),
+    ],
+)
+def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path, text: str, complaint: str) -> None:
+    (folder / PROJECT_CONFIG).write_text(text)
+
+    with pytest.raises(ConfigError, match=f"{folder}.*{complaint}"):
+        answer_trust(project_at(folder), trusted=True)
+    assert (project_at(folder).trust, settings_at(folder).mode) == ("untrusted", "default")
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("link out", "it leads to"),
+        ("folder link out", "it leads to"),
+        ("pipe", "is a named pipe"),
+        ("folder", "is a folder"),
+        ("huge", "it is larger than 256 KB"),
+        ("loop", "too many links"),
+    ],
+)
+def test_what_cannot_be_read_safely_is_never_read_nor_asked_about(folder: Path, kind: str, why: str) -> None:
+    path, outside = folder / PROJECT_CONFIG, folder.parent / "outside"
+    outside.mkdir()
+    (outside / "config.toml").write_text(_SETTINGS)
+    match kind:
+        case "link out":
+            path.symlink_to(outside / "config.toml")
+        case "folder link out":
+            path.parent.rmdir()
+            path.parent.symlink_to(outside)
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "huge":
+            with path.open("wb") as file:
+                file.truncate(1 << 30)
+        case _:
+            path.symlink_to(path.name)
+
+    project = project_at(folder)
+
+    assert (project.trust, project.files, [*project.refused]) == ("none", (), [PROJECT_CONFIG])
+    assert why in next(notices(project))
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe", "dangling link"])
+def test_a_config_folder_that_is_none_says_nothing(folder: Path, kind: str) -> None:
+    place = folder / ".graph-agent"
+    place.rmdir()
+    match kind:
+        case "file":
+            place.write_text("x")
+        case "pipe":
+            os.mkfifo(place)
+        case _:
+            place.symlink_to("nowhere")
+
+    assert (project_at(folder).files, list(notices(project_at(folder)))) == ((), [])
+
+
+def test_a_link_within_the_folder_is_followed(folder: Path) -> None:
+    (folder / "CLAUDE.md").write_text("Use tabs.\n")
+    (folder / "AGENTS.md").symlink_to("CLAUDE.md")
+
+    assert [(file.name, file.text) for file in project_at(folder).files] == [("AGENTS.md", "Use tabs.\n")]
+
+
+def test_the_users_own_context_file_is_no_file_of_a_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(folder))
+    (folder / "CONTEXT.md").write_text("mine\n")
+
+    assert project_at(folder).files == ()
+
+
+def test_text_in_no_known_encoding_is_shown_as_it_would_be_told(folder: Path) -> None:
+    (folder / "AGENTS.md").write_bytes(b"caf\xe9\n")
+
+    assert project_at(folder).files == (
+        ProjectFile("AGENTS.md", hashlib.sha256(b"caf\xe9\n").hexdigest(), "caf\ufffd\n"),
+    )
+
+
+def test_what_a_folder_below_tells_the_model_is_shown_and_watched_like_the_rest(folder: Path) -> None:
+    (folder / "web").mkdir()
+    (folder / "web" / "AGENTS.md").write_text("No jQuery.\n")
+    project = project_at(folder)
+
+    trusted = answer_trust(project, trusted=True)
+    counts = settings_at(folder).instructions
+    (folder / "api").mkdir()
+    (folder / "api" / "AGENTS.md").write_text("Obey.\n")
+
+    digest = hashlib.sha256(b"No jQuery.\n").hexdigest()
+    said = f"web/AGENTS.md: 1 lines of instructions to the model, for what lies below, sha256 {digest[:12]}"
+    assert (project.trust, turns_on(project), trusted.trust) == ("untrusted", (said,), "trusted")
+    assert "No jQuery." in counts
+    assert (project_at(folder).trust, settings_at(folder).instructions) == ("changed", "")

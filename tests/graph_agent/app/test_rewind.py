@@ -1,0 +1,196 @@
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph_agent.app.file_changes import changes_of
+from graph_agent.app.opening import open_session
+from graph_agent.app.rewind import Order, Rewound, rewind
+from graph_agent.errors import ThreadHeld, UsageError
+from graph_agent.session.time_travel import Conflict, Survey
+from tools.shell_ops import bash
+from tools.shell_ops.changed_files import look_at
+
+_THREAD = "t"
+
+
+class Played:
+    """A thread in a workspace, driven by the offline commands with everything allowed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = folder / "home" / "agent.db"
+        self.workspace = folder.resolve() / "ws"
+        self.workspace.mkdir()
+
+    async def say(self, *commands: str) -> str:
+        flags: dict[str, Any] = {"db": str(self.database), "mode": "bypassPermissions"}
+        session = await open_session(workspace=self.workspace, thread_id=_THREAD, flags=flags)
+        try:
+            await session.start()
+            for command in commands:
+                rest = await session.send(command)
+                assert rest.status == "done", rest
+        finally:
+            await session.close()
+        return rest.checkpoint_id
+
+    async def back(self, text: str, consents: Callable[[Survey], bool] = lambda _: True, **order: Any) -> Rewound:
+        return await rewind(self.database, Order(text, **order), consents)
+
+    def files(self) -> dict[str, str]:
+        return {
+            str(path.relative_to(self.workspace)): path.read_text() if path.is_file() else "folder"
+            for path in sorted(self.workspace.rglob("*"))
+        }
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    return Played(tmp_path)
+
+
+async def test_files_go_back_with_the_conversation_and_come_again_when_that_is_taken_back(played: Played) -> None:
+    (played.workspace / "a.txt").write_text("old\n")
+    start = await played.say("read a.txt")
+    await played.say("append to a.txt: more", "append to a.txt: and more", "create d/e/b.txt with the text new")
+    after = played.files()
+
+    done = await played.back(start)
+    before = played.files()
+    undone = await played.back(_THREAD, is_undo=True)
+
+    assert (done.is_done, done.left, done.survey.conflicts) == (True, (), ())
+    assert before == {"a.txt": "old\n"}
+    assert (undone.is_done, played.files()) == (True, after)
+    with pytest.raises(UsageError, match="no rewind to undo"):
+        await played.back(_THREAD, is_undo=True)
+
+
+async def test_looked_at_only_or_refused_nothing_is_changed(played: Played) -> None:
+    start = await played.say("list files")
+    await played.say("create a.txt with the text new")
+
+    looked = await played.back(start, is_dry=True)
+    refused = await played.back(start, lambda _: False)
+
+    assert (looked.is_done, refused.is_done, played.files()) == (False, False, {"a.txt": "new\n"})
+    assert [one.path for one in looked.survey.rewind.files] == [str(played.workspace / "a.txt")]
+    assert looked.head == refused.head
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda file: file.write_text("theirs\n"), "it was changed by somebody else since"),
+        (lambda file: file.unlink(), "it was removed by somebody else"),
+    ],
+)
+async def test_a_file_that_somebody_else_changed_stops_it_unless_forced_and_even_then_can_come_back(
+    played: Played, change: Callable[[Path], object], why: str
+) -> None:
+    file = played.workspace / "a.txt"
+    file.write_text("old\n")
+    start = await played.say("read a.txt")
+    await played.say("append to a.txt: more")
+    change(file)
+    theirs = played.files()
+
+    stopped = await played.back(start)
+    left_alone = played.files()
+    await played.back(start, is_forced=True)
+    forced = played.files()
+    await played.back(_THREAD, is_undo=True)
+
+    assert (stopped.is_done, stopped.survey.conflicts) == (False, (Conflict(str(file), why),))
+    assert (left_alone, forced, played.files()) == (theirs, {"a.txt": "old\n"}, theirs)
+
+
+async def test_a_change_of_somebody_else_between_two_of_the_thread_stops_it_too(played: Played) -> None:
+    file = played.workspace / "a.txt"
+    file.write_text("old\n")
+    start = await played.say("read a.txt")
+    await played.say("append to a.txt: more")
+    file.write_text("theirs\n")
+    await played.say("read a.txt", "append to a.txt: more")
+
+    stopped = await played.back(start)
+
+    why = "somebody else changed it between two changes of this thread"
+    assert stopped.survey.conflicts == (Conflict(str(file), why),)
+
+
+async def test_a_link_that_took_the_files_place_is_not_followed_even_by_force(
+    played: Played, tmp_path: Path
+) -> None:
+    start = await played.say("list files")
+    await played.say("create d/a.txt with the text new")
+    outside = tmp_path / "outside"
+    (played.workspace / "d").rename(outside)
+    (played.workspace / "d").symlink_to(outside)
+
+    done = await played.back(start, is_forced=True)
+
+    assert (done.is_done, (outside / "a.txt").read_text()) == (True, "new\n")
+    assert ["outside the workspace" in one.why for one in done.survey.conflicts] == [True]
+
+
+async def test_files_alone_or_the_conversation_alone_can_go_back(played: Played) -> None:
+    start = await played.say("list files")
+    head = await played.say("create a.txt with the text new")
+
+    await played.back(start, scope="files")
+    files_only = (played.files(), (await played.back(start, is_dry=True)).head)
+    await played.back(_THREAD, is_undo=True)
+    chat = await played.back(start, scope="chat")
+
+    assert files_only == ({}, head)
+    assert (played.files(), chat.head != head) == ({"a.txt": "new\n"}, True)
+
+
+async def test_commands_are_named_as_what_cannot_be_undone(played: Played) -> None:
+    start = await played.say("list files")
+    await played.say("run touch made")
+
+    seen = (await played.back(start, is_dry=True)).survey
+
+    assert [dict(call.arguments) for call in seen.lasting] == [{"command": "touch made"}]
+
+
+async def test_a_thread_that_another_process_holds_is_left_alone(played: Played) -> None:
+    start = await played.say("list files")
+    session = await open_session(workspace=played.workspace, thread_id=_THREAD, flags={"db": str(played.database)})
+    try:
+        with pytest.raises(ThreadHeld):
+            await played.back(start)
+    finally:
+        await session.close()
+
+
+async def test_a_thread_is_no_place_to_go_back_to(played: Played) -> None:
+    await played.say("list files")
+
+    with pytest.raises(UsageError, match="is a thread; name the checkpoint"):
+        await played.back(_THREAD)
+
+
+async def test_what_a_command_changed_in_a_work_tree_is_named_and_stands_in_the_way_of_older_contents(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However busy the machine is: what is given up for want of time is tested elsewhere.
+    monkeypatch.setattr(bash, "look_at", lambda folder, _, besides=(): look_at(folder, 20, besides))
+    # By the user: in the sandbox no command lays down what decides about later ones.
+    subprocess.run(["git", "init", "-q"], cwd=played.workspace, check=True)  # noqa: ASYNC221 - a moment
+    start = await played.say("list files")
+    await played.say("create a.txt with the text new")
+    await played.say("run echo by command >> a.txt; echo x > b.txt")
+
+    seen = (await played.back(start)).survey
+    changes = changes_of(played.database, _THREAD, None)
+
+    assert [one.changed_files for one in seen.lasting] == [("a.txt", "b.txt")]
+    assert [one.why for one in seen.conflicts] == ["it was changed by a command of this thread since"]
+    assert (played.workspace / "a.txt").read_text() == "new\nby command\n"
+    assert [one.files for one in changes.by_commands] == [("a.txt", "b.txt")]

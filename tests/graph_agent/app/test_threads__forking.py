@@ -1,0 +1,193 @@
+"""A thread forked at any checkpoint: what it shows, what it asks again, and that nothing that ran runs again."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.threads import Forked, fork
+from graph_agent.errors import UnknownId, UsageError
+from graph_agent.inspect import Reader
+from graph_agent.session.session import Session
+from graph_agent.session.types import Rest
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.scenarios.stage import THREAD, Stage
+
+_TABLES = ("threads", "checkpoints", "writes", "transcript", "branches", "ledger", "journal", "decisions")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path / "agent.db", ScriptedModel())
+
+
+def rows_of(stage: Stage, thread_id: str) -> list[list[tuple[object, ...]]]:
+    connection = sqlite3.connect(stage.database)
+    statements = [f"SELECT * FROM {table} WHERE thread_id = ? ORDER BY 1, 2, 3, 4" for table in _TABLES]  # noqa: S608 - names from here
+    found = [connection.execute(statement, (thread_id,)).fetchall() for statement in statements]
+    connection.close()
+    return found
+
+
+def checkpoints(stage: Stage) -> list[str]:
+    connection = sqlite3.connect(stage.database)
+    found = connection.execute(
+        "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id", (THREAD,)
+    ).fetchall()
+    connection.close()
+    return [row[0] for row in found]
+
+
+def shown(stage: Stage, thread_id: str = THREAD) -> list[tuple[str, object]]:
+    with Reader.open(stage.database) as reader:
+        return [(entry.role, entry.body["content"]) for entry in reader.transcript(thread_id)]
+
+
+async def approve_all(session: Session, rest: Rest) -> Rest:
+    while rest.questions:
+        for item in rest.questions:
+            await session.decide(item.question, "approve" if item.question.kind == "approval" else "retry")
+        rest = await session.proceed()
+    return rest
+
+
+async def two_turns(stage: Stage) -> None:
+    stage.model = ScriptedModel(
+        calls(("a", "write_a"), ("b", "read_b")), text("one"), calls(("c", "write_c")), text("two")
+    )
+    async with stage.life() as session:
+        await approve_all(session, await session.send("t1"))
+        await approve_all(session, await session.send("t2"))
+
+
+async def test_forked_at_each_checkpoint_a_thread_ends_with_every_call_run_once_and_the_origin_as_it_was(
+    stage: Stage,
+) -> None:
+    await two_turns(stage)
+    before, ran = rows_of(stage, THREAD), list(stage.toolbox.ran)
+
+    for number, place in enumerate(checkpoints(stage)):
+        made = await fork(stage.database, place, thread_id=f"fork-{number}")
+        stage.model = ScriptedModel()
+        async with stage.life(thread=made.thread_id) as session:
+            rest = await approve_all(session, await session.start())
+            if rest.status == "broken_off":
+                rest = await session.continue_turn()
+        assert rest.status == "done"
+
+    assert stage.toolbox.ran == ran
+    assert rows_of(stage, THREAD) == before
+
+
+async def test_a_fork_shows_the_conversation_up_to_its_checkpoint_and_the_calls_as_they_were_there(
+    stage: Stage,
+) -> None:
+    stage.model = ScriptedModel(text("one"), text("two"), text("other"))
+    async with stage.life() as session:
+        first = await session.send("t1")
+        await session.send("t2")
+
+    made = await fork(stage.database, first.checkpoint_id, thread_id="f")
+    async with stage.life(thread="f") as session:
+        await session.send("t2 of the fork")
+
+    assert made == Forked("f", THREAD, first.checkpoint_id, turns=1, open_calls=0)
+    assert shown(stage, "f") == [
+        ("system", "system"),
+        ("user", "t1"),
+        ("assistant", "one"),
+        ("user", "t2 of the fork"),
+        ("assistant", "other"),
+    ]
+    assert shown(stage) == [*shown(stage, "f")[:3], ("user", "t2"), ("assistant", "two")]
+
+
+async def test_an_approval_given_in_the_origin_is_asked_for_again_in_the_fork(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a"), ("v", "write_b")))
+    async with stage.life() as session:
+        asking = await session.send("go")
+        await session.decide(asking.questions[0].question, "approve")
+
+    made = await fork(stage.database, THREAD, thread_id="f")
+    async with stage.life(thread="f") as session:
+        rest = await session.start()
+
+    assert made.open_calls == 2
+    assert [item.question.call_id for item in rest.questions] == ["w", "v"]
+    assert stage.toolbox.ran == []
+
+
+async def test_a_call_that_may_have_begun_in_the_origin_comes_back_interrupted_in_the_fork(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("s", "slow_a")))
+    async with stage.life() as session:
+        asking = await session.send("go")
+        await session.decide(asking.questions[0].question, "approve")
+        going = asyncio.create_task(session.proceed())
+        await stage.toolbox.entered.wait()
+        await fork(stage.database, THREAD, thread_id="held")
+        await session.stop()
+        await going
+
+    await fork(stage.database, asking.checkpoint_id, thread_id="f")
+    async with stage.life(thread="f") as session:
+        asked_again = await session.start()
+        await session.stop()
+    async with stage.life(thread="held") as session:
+        held = await session.start()
+
+    with Reader.open(stage.database) as reader:
+        call = reader.call("f", "s").record
+    assert [(item.question.kind, item.question.reason) for item in held.questions] == [
+        ("recovery", "outcome_unknown")
+    ]
+    assert [item.question.kind for item in asked_again.questions] == ["approval"]
+    assert (call["status"], call["begun"]) == ("cancelled", True)
+
+
+async def test_a_fork_of_a_branch_has_what_that_branch_shows(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"), text("two"), text("other"))
+    async with stage.life() as session:
+        first = await session.send("t1")
+        await session.send("t2")
+    async with stage.life(checkpoint=first.checkpoint_id) as session:
+        await session.start()
+        await session.send("t2b")
+
+    await fork(stage.database, THREAD, thread_id="f")
+
+    assert shown(stage, "f") == shown(stage)
+    assert shown(stage)[-2:] == [("user", "t2b"), ("assistant", "other")]
+
+
+async def test_a_shared_checkpoint_id_means_the_origin_and_with_its_thread_the_fork(stage: Stage) -> None:
+    stage.model = ScriptedModel(text("one"))
+    async with stage.life() as session:
+        first = await session.send("t1")
+
+    await fork(stage.database, THREAD, thread_id="f")
+
+    with Reader.open(stage.database) as reader:
+        found = [
+            reader.resolve(name).thread_id
+            for name in (first.checkpoint_id, first.checkpoint_id[-12:], f"f:{first.checkpoint_id}")
+        ]
+    assert found == [THREAD, THREAD, "f"]
+
+
+async def test_a_taken_id_an_unknown_checkpoint_and_an_empty_thread_are_refused_and_change_nothing(
+    stage: Stage,
+) -> None:
+    stage.model = ScriptedModel(text("one"))
+    async with stage.life() as session:
+        await session.send("t1")
+    before = rows_of(stage, THREAD)
+
+    with pytest.raises(UsageError, match=f"a thread '{THREAD}' already; choose another id with --as"):
+        await fork(stage.database, THREAD, thread_id=THREAD)
+    with pytest.raises(UsageError, match="--as needs an id that is not blank"):
+        await fork(stage.database, THREAD, thread_id=" ")
+    with pytest.raises(UnknownId, match="nowhere"):
+        await fork(stage.database, "nowhere")
+
+    assert rows_of(stage, THREAD) == before

@@ -1,0 +1,212 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.policy import report_on
+from graph_agent.app.project_trust import answer_trust, project_at, settings_at, turns_on
+from graph_agent.app.tool_catalog import known_tools
+from graph_agent.app.toolset import full_registry, policy_of
+from graph_agent.config.settings import Settings
+from graph_agent.errors import ConfigError, UsageError
+
+_TOOL = """
+from pydantic import BaseModel, Field
+from tools.base import BaseTool, ToolResult, ToolRiskLevel
+
+class {name}Args(BaseModel):
+    text: str = Field(description="what to say")
+
+class {name}(BaseTool):
+    name = "{tool}"
+    description = "{about}"
+    risk_level = ToolRiskLevel.LOW
+    args_schema = {name}Args
+
+    async def execute(self, *, text: str) -> ToolResult:
+        return ToolResult(text.upper())
+"""
+
+Place = Callable[..., Path]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "tools").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    (made / ".graph-agent" / "tools").mkdir(parents=True)
+    return made.resolve()
+
+
+def _tool(path: Path, tool: str, about: str = "Says it.") -> Path:
+    path.write_text(_TOOL.format(name=tool.title().replace("_", ""), tool=tool, about=about))
+    return path
+
+
+def _package(folder: Path, name: str, tool: str) -> None:
+    """A package as an installer leaves it."""
+    (folder / name).mkdir(parents=True)
+    _tool(folder / name / "__init__.py", tool)
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[graph_agent.tools]\n{tool} = {name}:{tool.title()}\n")
+
+
+def _plugins(workspace: Path, settings: Settings) -> tuple[list[str], tuple[str, ...]]:
+    registry, problems = full_registry(workspace, settings)
+    return [name for name in registry.names() if registry.origin(name) == "plugin"], problems
+
+
+def _settings(home: Path, **values: object) -> Settings:
+    return Settings(database=home / "x.db", **values)  # type: ignore[arg-type]  # pydantic checks the values
+
+
+def test_tools_come_from_packages_lines_and_the_users_folder_in_this_order(
+    home: Path, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _package(tmp_path / "site", "shouting", "shout")
+    _tool(tmp_path / "site" / "lines.py", "line")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    _tool(home / "tools" / "b.py", "second")
+    _tool(home / "tools" / "a.py", "first")
+    _tool(home / "tools" / "_helper.py", "hidden")
+
+    found = _plugins(workspace, _settings(home, tools=("lines:Line",)))
+
+    assert found == (["shout", "line", "first", "second"], ())
+
+
+def test_what_cannot_be_used_is_named_and_keeps_nothing_from_starting(home: Path, workspace: Path) -> None:
+    bash, broken = _tool(home / "tools" / "a.py", "bash"), home / "tools" / "b.py"
+    broken.write_text("import nowhere")
+    bytes_only = home / "tools" / "c.py"
+    bytes_only.write_bytes(b"\xff")
+    _tool(home / "tools" / "d.py", "fine")
+    unreadable = "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
+
+    names, problems = _plugins(workspace, _settings(home, tools=("nowhere:make",)))
+
+    assert names == ["fine"]
+    assert sorted(problems) == sorted(
+        [
+            f"{bytes_only}: it cannot be read: {unreadable}",
+            "tools = 'nowhere:make': ModuleNotFoundError: No module named 'nowhere'",
+            f"{bash}: A tool 'bash' is registered already (builtin); give the plugin tool another name",
+            f"{broken}: ModuleNotFoundError: No module named 'nowhere'",
+        ]
+    )
+
+
+def test_a_plug_in_may_end_the_work_in_its_own_way(home: Path, workspace: Path) -> None:
+    _tool(home / "tools" / "end.py", "attempt_completion", "Ends it my way.")
+
+    registry, problems = full_registry(workspace, _settings(home))
+
+    declared = {item["function"]["name"]: item["function"]["description"] for item in registry.declarations()}
+    assert (declared["attempt_completion"], problems) == ("Ends it my way.", ())
+
+
+def test_a_projects_tools_run_only_once_each_file_is_trusted_as_it_is(home: Path, workspace: Path) -> None:
+    marker = workspace / "ran"
+    file = _tool(workspace / ".graph-agent" / "tools" / "own.py", "own")
+    file.write_text(file.read_text() + f"\nopen({str(marker)!r}, 'w').close()\n")
+    untrusted = _plugins(workspace, settings_at(workspace)), marker.exists()
+
+    project = project_at(workspace)
+    shown = turns_on(project)
+    answer_trust(project, trusted=True)
+    trusted = _plugins(workspace, settings_at(workspace)), marker.exists()
+    marker.unlink()
+    file.write_text(file.read_text() + "\n# changed\n")
+    changed = _plugins(workspace, settings_at(workspace)), marker.exists()
+
+    lines, digest = file.read_text().count("\n") - 2, project.files[0].sha256[:12]
+    assert shown == (
+        f".graph-agent/tools/own.py: {lines} lines of code that is run when a chat begins: tools, sha256 {digest}",
+    )
+    assert (untrusted, trusted, changed) == ((([], ()), False), ((["own"], ()), True), (([], ()), False))
+
+
+def test_a_projects_line_counts_once_trusted_and_joins_the_users(home: Path, workspace: Path) -> None:
+    (home / "config.toml").write_text('tools = ["a:b"]\n')
+    (workspace / ".graph-agent" / "config.toml").write_text('tools = ["c:d"]\ntool_risk = {x = "low"}\n')
+    before = settings_at(workspace)
+
+    project = project_at(workspace)
+    shown = turns_on(project)
+    answer_trust(project, trusted=True)
+    after = settings_at(workspace)
+
+    assert shown == ("tools: c:d", "not tool_risk: a project may not set this")
+    assert (before.tools, after.tools, after.tool_risk) == (("a:b",), ("a:b", "c:d"), {})
+
+
+@pytest.mark.parametrize(
+    ("setting", "risk"), [({}, "medium"), ({"first": "low"}, "low"), ({"first": "high"}, "high")]
+)
+async def test_the_risk_of_a_plug_in_is_at_least_medium_unless_the_user_says_otherwise(
+    home: Path, workspace: Path, setting: dict[str, str], risk: str
+) -> None:
+    _tool(home / "tools" / "a.py", "first")
+
+    known = await known_tools(workspace, _settings(home, tool_risk=setting), "default")
+
+    assert [tool.risk for tool in known.tools if tool.origin == "plugin"] == [risk]
+
+
+def test_the_risk_of_a_built_in_tool_is_fixed(home: Path) -> None:
+    with pytest.raises(ConfigError, match="tool_risk: 'bash' is built in and has a fixed risk; a rule"):
+        policy_of(_settings(home, tool_risk={"bash": "low"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: it says no more"),
+        ("class Mute(Exception):\n    __str__ = None\nraise Mute", "Mute: it cannot say why"),
+        ("raise ValueError('two\\nlines')", "ValueError: two lines"),
+        ("raise ValueError", "ValueError: it says no more"),
+        ("import time\ntime.sleep(2)", "it did not give its tools within 0.05 s"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_with_its_place(
+    home: Path, workspace: Path, text: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph_agent.app.toolset._PATIENCE_S", 0.05 if "sleep" in text else 10)
+    place = home / "tools" / "a.py"
+    place.write_text(text)
+
+    assert _plugins(workspace, _settings(home)) == ([], (f"{place}: {problem}",))
+
+
+def test_what_a_plug_in_prints_stays_off_the_output(
+    home: Path, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "tools" / "a.py").write_text("print('noise')")
+
+    full_registry(workspace, _settings(home))
+
+    assert capsys.readouterr() == ("", "noise\n")
+
+
+async def test_policy_check_judges_a_tool_of_the_users_own_by_its_schema_and_names_one_that_is_left_out(
+    home: Path, workspace: Path
+) -> None:
+    _tool(home / "tools" / "shout.py", "shout")
+    (home / "tools" / "torn.py").write_text("raise OSError('gone')\n")
+
+    report = await report_on("shout", {"text": "a"}, _settings(home), workspace)
+
+    assert (report.decision, report.rule) == ("ask", "risk medium")
+    assert report.problems == (f"{home / 'tools' / 'torn.py'}: OSError: gone",)
+    with pytest.raises(UsageError, match="txt: there is no such argument"):
+        await report_on("shout", {"txt": "a"}, _settings(home), workspace)

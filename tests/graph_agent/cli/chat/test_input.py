@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.chat.input import message_typed
+from graph_agent.errors import UsageError
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    made = tmp_path / "home" / "commands"
+    made.mkdir(parents=True)
+    (made / "review.md").write_text("Read $1.")
+    (made / "empty.md").write_text("---\ndescription: nothing\n---\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("/review a.py", "Read a.py."),
+        ("/review a.py\n", "Read a.py."),
+        ("/review\ta.py", "Read a.py."),
+        (" /reviews a.py", " /reviews a.py"),
+        ("/review\nsecond line", "/review\nsecond line"),
+        ("see /review", "see /review"),
+        ("/usr/bin/env is gone", "/usr/bin/env is gone"),
+        ("/tmp is full", "/tmp is full"),
+        ("// is a comment", "// is a comment"),
+        ("/ is a division", "/ is a division"),
+    ],
+)
+def test_a_line_that_is_a_command_of_ones_own_stands_for_its_message(
+    commands: Path, text: str, message: str
+) -> None:
+    assert message_typed(text, commands, trusted_once=False) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/reviews a.py", r"no command of yours; did you mean /review\? A line that begins with a blank is sent"),
+        ("/model gpt-9", "/model is a command of the chat"),
+        ("/", "/ is no command of yours; a line that begins with a blank is sent"),
+    ],
+)
+def test_a_command_that_is_none_is_not_sent_to_the_model(commands: Path, text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        message_typed(text, commands, trusted_once=False)
+
+
+def test_an_empty_command_is_nothing_to_do(commands: Path) -> None:
+    with pytest.raises(UsageError, match="/empty stands for an empty message"):
+        message_typed("/empty", commands, trusted_once=False)

@@ -1,0 +1,127 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.chat.queue import Meanwhile
+from graph_agent.events import EventBus
+from tests.fakes.scripted_session import ScriptedSession, Turn, rest
+
+
+class Scene:
+    """What waits beside a scripted session, and what was said of it."""
+
+    def __init__(self, workspace: Path) -> None:
+        self.said: list[str] = []
+        self.remembered: list[str] = []
+        self.session = ScriptedSession(EventBus(), workspace, [Turn(rest())] * 3)
+        self.meanwhile = Meanwhile(self.said.append, self.remembered.append)
+
+    async def enter(self, *lines: str) -> None:
+        for line in lines:
+            await self.meanwhile.enter(self.session, line)
+
+    async def back(self) -> str | None:
+        return await self.meanwhile.take_back(self.session)
+
+    async def due(self, *, in_order: bool = True) -> str | None:
+        return await self.meanwhile.due_command(self.session, in_order=in_order)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    commands = tmp_path / "home" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "review.md").write_text("Read $1 and say what is wrong.")
+    (commands / "empty.md").write_text("")
+    return Scene(tmp_path)
+
+
+async def test_what_waits_is_taken_back_from_its_end_as_it_was_typed(scene: Scene) -> None:
+    await scene.enter("one", "/mode plan", "/review a.py", "!ls")
+    waiting = list(scene.remembered)
+
+    back = [await scene.back() for _ in range(5)]
+
+    assert back == ["!ls", "/review a.py", "/mode plan", "one", None]
+    assert await scene.session.queued() == []
+    assert (waiting, scene.remembered) == ([], back[:4])
+    assert scene.said[:2] == ["queued: one  (Up takes it back)", "after this turn: /mode plan"]
+
+
+async def test_a_command_of_the_users_own_waits_in_the_inbox_as_the_message_it_is(scene: Scene) -> None:
+    await scene.enter("/review a.py", "@notes.md what is this?")
+
+    assert [text for _, text in await scene.session.queued()] == [
+        "Read a.py and say what is wrong.",
+        "@notes.md what is this?",
+    ]
+
+
+async def test_what_a_hook_kept_back_is_not_taken_back_in_the_place_of_what_came_next(scene: Scene) -> None:
+    await scene.enter("/review a.py")
+    [(number, _)] = await scene.session.queued()
+    await scene.session.take_back(number)
+
+    await scene.enter("hello")
+
+    assert ([number], [await scene.back() for _ in range(2)]) == ([1], ["hello", None])
+
+
+async def test_a_command_that_stands_for_nothing_is_told_at_once(scene: Scene) -> None:
+    await scene.enter("/empty")
+
+    assert (scene.said, await scene.back()) == (
+        ["/empty stands for an empty message; there is nothing to do"],
+        None,
+    )
+
+
+async def test_a_command_comes_after_the_messages_typed_before_it(scene: Scene) -> None:
+    await scene.enter("one", "/mode plan", "two")
+
+    before = await scene.due()
+    await scene.session.send_queued()
+    after = [await scene.due(), await scene.due()]
+
+    assert (before, after) == (None, ["/mode plan", None])
+    assert scene.remembered == ["one", "/mode plan"]
+
+
+async def test_after_a_failure_a_command_need_not_wait_for_messages(scene: Scene) -> None:
+    await scene.enter("one", "/model two")
+
+    assert (await scene.due(in_order=False), await scene.back()) == ("/model two", "one")
+
+
+async def test_what_an_earlier_life_queued_is_taken_back_last(scene: Scene) -> None:
+    await scene.session.queue("long ago")
+    await scene.enter("now")
+
+    assert [await scene.back() for _ in range(3)] == ["now", "long ago", None]
+
+
+async def test_the_first_message_of_a_chat_goes_before_what_is_typed_while_it_waits(scene: Scene) -> None:
+    scene.meanwhile.first = "first"
+
+    await scene.enter("second")
+    await scene.meanwhile.keep_first(scene.session)
+
+    assert [text for _, text in await scene.session.queued()] == ["first", "second"]
+
+
+async def test_what_was_typed_behind_a_command_that_leaves_the_thread_is_taken_along_and_nothing_else(
+    scene: Scene,
+) -> None:
+    await scene.enter("stays", "/clear", "comes", "!ls", "along")
+
+    await scene.due(in_order=False)
+    await scene.meanwhile.follow(scene.session, "new")
+    await scene.due(in_order=False)
+    await scene.due(in_order=False)
+    await scene.meanwhile.follow(scene.session, "newer")
+
+    assert [entry for entry in scene.session.log if entry[0] == "hand over"] == [
+        ("hand over", "comes", "new"),
+        ("hand over", "along", "new"),
+    ]

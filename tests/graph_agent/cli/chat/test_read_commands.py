@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.chat.read_commands import Look
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.scenarios.stage import THREAD, Stage
+
+
+async def test_each_look_shows_the_thread_it_was_made_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(text("hello")))
+    async with stage.life() as session:
+        await session.start()
+        await session.send("hi")
+    look = Look(stage.database, THREAD, "default")
+
+    shown = {}
+    for name in ("threads", "calls", "inspect", "todo"):
+        look.view(name, "")()
+        shown[name] = capsys.readouterr().out
+
+    assert THREAD in shown["threads"]
+    assert THREAD in shown["inspect"]
+    assert shown["todo"] == "There is no plan yet.\n"
+    look.view("inspect", "messages.2.content")()
+    assert "hello" in capsys.readouterr().out
+
+
+async def test_a_call_of_this_thread_is_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(calls(("call_1", "look")), text("hello")))
+    async with stage.life() as session:
+        await session.start()
+        await session.send("hi")
+
+    Look(stage.database, THREAD, "default").view("calls", "call_1")()
+
+    assert capsys.readouterr().out.splitlines()[2:] == ["  error: there is no tool 'look'"]
+
+
+async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(text("hello")))
+    async with stage.life() as session:
+        await session.start()
+        await session.send("hi")
+        look = Look(stage.database, THREAD, "default")
+        look.view("export", str(tmp_path / "page.html"))()
+        look.view("export", "")()
+
+    assert capsys.readouterr().out.splitlines() == [
+        f"wrote {tmp_path / 'page.html'}",
+        "name a file, such as /export thread.html; .md is a page too, .json can be imported",
+    ]
+    assert "<title>hi</title>" in (tmp_path / "page.html").read_text()

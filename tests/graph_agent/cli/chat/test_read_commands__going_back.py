@@ -1,0 +1,56 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.rewind import Order
+from graph_agent.cli.chat.read_commands import order_of, rewind_here
+from graph_agent.errors import UsageError
+from graph_agent.inspect import Reader
+from tests.fakes.played_thread import play
+from tests.fakes.scripted_model import text
+
+
+@pytest.mark.parametrize(
+    ("wish", "order"),
+    [
+        ("abcd", Order("t:abcd")),
+        ("abcd --files-only --force", Order("t:abcd", scope="files", is_forced=True)),
+        ("--chat-only --dry-run abcd", Order("t:abcd", scope="chat", is_dry=True)),
+        ("--undo", Order("t", is_undo=True)),
+    ],
+)
+def test_what_is_typed_is_an_order_about_this_thread_alone(wish: str, order: Order) -> None:
+    assert order_of(wish, "t") == order
+
+
+@pytest.mark.parametrize(
+    "wish", ["a b", "abcd --undo", "--files-only", "abcd --odd", "abcd --files-only --chat-only"]
+)
+def test_what_is_not_understood_is_refused(wish: str) -> None:
+    with pytest.raises(UsageError, match="/rewind takes a CHECKPOINT"):
+        order_of(wish, "t")
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_nothing_changes_before_the_person_has_seen_it_and_agreed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, agrees: bool
+) -> None:
+    path = tmp_path / "a.db"
+    first, second = play(path, "one", "two", replies=(text("a"), text("b")))
+    with Reader.open(path) as reader:
+        [thread] = reader.threads()
+    shown = []
+
+    async def answered() -> bool:
+        shown.append(capsys.readouterr().out)
+        return agrees
+
+    asyncio.run(rewind_here(path, order_of(first, thread.thread_id), answered))
+
+    with Reader.open(path) as reader:
+        messages = [entry.body["content"] for entry in reader.transcript(thread.thread_id) if entry.role == "user"]
+    assert messages == (["one"] if agrees else ["one", "two"])
+    assert f"rewind to checkpoint {first}" in shown[0]
+    assert ("done; the thread stands at" in capsys.readouterr().out) == agrees
+    assert first != second

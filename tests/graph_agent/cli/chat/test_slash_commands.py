@@ -1,0 +1,189 @@
+import io
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.input import DummyInput
+from rich.console import Console
+
+from graph_agent.cli.chat.input import COMMANDS
+from graph_agent.cli.chat.shell_escape import OwnPrograms
+from graph_agent.cli.chat.slash_commands import Back, Elsewhere, GoOn, Quit, Say, Slash, is_command
+from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.events import EventBus
+from tests.fakes.database_rows import Rows
+from tests.fakes.scripted_session import ScriptedSession
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("/help", True),
+        ("help", False),
+        ("/a\nb", False),
+        ("a /help", False),
+        ("/etc/hosts is gone", False),
+        ("/", True),
+        ("!ls\n", True),
+    ],
+)
+def test_a_command_is_one_line_behind_a_slash_or_all_behind_an_exclamation_mark(text: str, is_one: bool) -> None:
+    assert is_command(text) == is_one
+
+
+class _Talk:
+    def __init__(self, folder: Path) -> None:
+        self.stream = io.StringIO()
+        self.session = ScriptedSession(EventBus(), folder)
+        console = Console(file=self.stream, width=120, markup=False, highlight=False)
+        programs = OwnPrograms(Terminal(None, source=DummyInput()), console)
+        self.slash = Slash(self.session, console, folder / "none.db", programs)
+
+    async def says(self, text: str) -> str:
+        await self.slash.run(text)
+        return self.stream.getvalue()
+
+
+async def test_help_names_every_command(tmp_path: Path) -> None:
+    said = await _Talk(tmp_path).says("/help")
+
+    assert [name for name in COMMANDS if f"/{name}" not in said] == []
+
+
+async def test_what_only_the_chat_can_do_is_asked_of_it(tmp_path: Path) -> None:
+    talk = _Talk(tmp_path)
+
+    lines = ("/retry", "/clear", "/resume abcd", "/rewind abcd --force", "/help")
+    asked = [await talk.slash.run(text) for text in lines]
+
+    assert asked == [GoOn(), Elsewhere(None), Elsewhere("abcd"), Back("abcd --force"), None]
+    with pytest.raises(Quit):
+        await talk.slash.run("/quit")
+
+
+async def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
+    talk = _Talk(tmp_path)
+
+    said = [(await talk.says(line)).splitlines()[-1] for line in ("/mode", "/mode plan", "/mode yolo")]
+
+    assert said == [
+        "mode: default; there are default, acceptEdits, plan, auto, dontAsk",
+        "mode: plan",
+        "there is no mode 'yolo'; choose one of default, acceptEdits, plan, auto, dontAsk",
+    ]
+    assert talk.session.mode == "plan"
+
+
+async def test_a_line_that_begins_with_a_path_is_a_message(tmp_path: Path) -> None:
+    assert await _Talk(tmp_path).slash.run("/tmp is full") == Say("/tmp is full")
+
+
+async def test_an_unknown_command_is_named_literally(tmp_path: Path) -> None:
+    said = await _Talk(tmp_path).says("/[red]x\x1b")
+
+    assert said == "/[red]x\\x1b is no command here; /help lists them\n"
+
+
+async def test_an_unknown_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    assert await _Talk(tmp_path).says("/thread") == "/thread is no command here; did you mean /threads?\n"
+
+
+async def test_looking_before_anything_was_written_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = _Talk(tmp_path)
+
+    said = [await talk.says(command) + capsys.readouterr().out for command in ("/threads", "/todo", "/inspect")]
+
+    assert ["No threads yet" in said[0], "no plan yet" in said[1], "there is nothing yet" in said[2]] == [True] * 3
+
+
+async def test_the_model_is_shown_with_the_others_and_changed(tmp_path: Path) -> None:
+    talk = _Talk(tmp_path)
+
+    shown = await talk.says("/model")
+    changed = (await talk.says("/model two")).removeprefix(shown)
+
+    assert shown == "model: scripted model\n  one\n  two\n/model NAME takes another\n"
+    assert changed == "model: two @ scripted, from the next message on\n"
+
+
+async def test_tools_and_memory_are_shown_as_their_commands_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = _Talk(tmp_path)
+    talk.session.mode = "plan"
+
+    await talk.says("/tools")
+    await talk.says("/tools ls")
+    await talk.says("/memory")
+
+    shown = capsys.readouterr().out
+    [bash] = [line.split() for line in shown.splitlines() if line.startswith("bash ")]
+    assert bash[:5] == ["bash", "high", "execute", "builtin", "no"]
+    assert ["List a folder" in shown, "Nothing is remembered yet." in shown] == [True, True]
+
+
+async def test_what_was_allowed_always_is_shown_and_taken_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = _Talk(tmp_path)
+    rows = Rows(tmp_path / "none.db")
+    rows.grant("bash(ls)")
+    rows.close()
+
+    said = [await talk.says(command) for command in ("/policy", "/policy revoke 1", "/policy revoke 1", "/policy")]
+
+    shown = capsys.readouterr().out
+    assert [words in shown for words in ("bash(ls)", "revoked: grant 1", "nothing was allowed always")] == [
+        True
+    ] * 3
+    assert "there is no grant '1' (any more)" in said[-1]
+
+
+async def test_a_command_of_ones_own_is_listed_and_stands_for_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "commands").mkdir(parents=True)
+    (tmp_path / "home" / "commands" / "review.md").write_text("---\nargument-hint: FILE\n---\nRead $1.")
+    theirs = tmp_path / ".graph-agent" / "commands"
+    theirs.mkdir(parents=True)
+    (theirs / "ship.md").write_text("Ship it.")
+    talk = _Talk(tmp_path)
+
+    asked = await talk.slash.run("/review a.py")
+    said = [(await talk.says(line)).splitlines()[-1] for line in ("/rewiew", "/ship")]
+    listed = await talk.says("/help")
+
+    assert asked == Say("Read a.py.")
+    assert said[0] == "/rewiew is no command here; did you mean /review?"
+    assert said[1].startswith("/ship stands in ")
+    assert "/review FILE  Read $1.\n" in listed
+    assert "not of use, as their folder is not trusted: /ship\n" in listed
+
+
+async def test_a_shell_line_runs_in_the_workspace_and_is_shared_on_wish(tmp_path: Path) -> None:
+    talk = _Talk(tmp_path)
+    (tmp_path / "here").touch()
+
+    said = await talk.says("!ls")
+    await talk.slash.run("/share")
+
+    assert said.startswith("here\n")
+    assert "$ ls\nhere\n" in talk.slash.programs.shared
+
+
+async def test_a_message_is_written_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = _Talk(tmp_path)
+    monkeypatch.setenv("VISUAL", "sed -i s/one/two/")
+
+    asked = await talk.slash.run("/edit one")
+    monkeypatch.setenv("VISUAL", "sed -i d")
+    emptied = await talk.slash.run("/edit one")
+    monkeypatch.setenv("VISUAL", "/no/such/editor")
+    missing = await talk.slash.run("/edit one")
+
+    lines = talk.stream.getvalue().splitlines()
+    assert (asked, emptied, missing) == (Say("two"), None, None)
+    assert lines[:2] == ["two", "the editor left nothing; nothing is sent"]
+    assert "'/no/such/editor' could not be started" in lines[2]

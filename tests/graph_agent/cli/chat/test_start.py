@@ -1,0 +1,83 @@
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.chat.start import open_chat
+from graph_agent.cli.open_session import Target
+from graph_agent.errors import UsageError
+from tests.fakes.pty_program import PtyProgram
+
+
+def _chat(folder: Path, *arguments: str, **environment: str) -> PtyProgram:
+    home = {"GRAPH_AGENT_HOME": str(folder / "home"), **environment}
+    return PtyProgram(["-m", "graph_agent", *arguments], folder, home)
+
+
+def test_without_a_terminal_there_is_no_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "input").open("w+") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+
+        with pytest.raises(UsageError, match="needs a terminal"):
+            open_chat(Target(tmp_path), None)
+
+
+def test_no_command_on_a_terminal_is_the_chat_and_says_which_model_it_uses(tmp_path: Path) -> None:
+    chat = _chat(tmp_path)
+
+    chat.sees("graph-agent")
+    chat.sees("> ")
+    chat.sees("offline command mode, no model")
+    chat.types("\x04")
+
+    assert chat.ends() == 0
+
+
+def test_the_first_message_may_come_with_the_command(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    chat = _chat(tmp_path, "chat", "list")
+
+    chat.sees("notes.txt")
+    chat.sees("> ")
+    chat.types("\x04")
+
+    assert chat.ends() == 0
+    assert (chat.output.count("OPENAI_API_KEY"), "help lists the commands it understands" in chat.output) == (
+        1,
+        True,
+    )
+
+
+def test_what_is_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        chat = _chat(tmp_path)
+        chat.sees("> ")
+        chat.enters("list")
+        chat.sees("home/")
+        chat.types("\x04")
+        code = chat.ends()
+    finally:
+        os.umask(umask)
+
+    history = tmp_path / "home" / "data" / "history"
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (history.parent, history)]
+    assert (code, "+list" in history.read_text().splitlines(), modes) == (0, True, [0o700, 0o600])
+
+
+def test_a_resumed_chat_shows_the_last_turns_first(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    first = _chat(tmp_path, "chat", "list", "--thread", "t1")
+    first.sees("> ")
+    first.types("\x04")
+    first.ends()
+
+    second = _chat(tmp_path, "resume", "t1")
+    second.sees("list")
+    second.sees("notes.txt")
+    second.sees("> ")
+    second.types("\x04")
+
+    assert second.ends() == 0

@@ -1,0 +1,58 @@
+from pathlib import Path
+
+from graph_agent.cli.chat.turn import Told, has_fresh_budget, rest_lines, status_text
+from graph_agent.events import EventBus
+from graph_agent.ports.usage import told_usage
+from tests.fakes.scripted_session import ScriptedSession, rest
+
+_USED = told_usage({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, "requests": 2})
+
+
+def test_a_turn_that_asked_a_model_ends_with_what_it_used() -> None:
+    assert list(rest_lines(rest(usage=_USED))) == [
+        Told("2 requests, 12,000 in, 345 out, cost unknown", "dim"),
+    ]
+    assert list(rest_lines(rest(usage=told_usage({"requests": 3})))) == []
+
+
+def test_an_error_and_what_to_do_about_it_are_told_once() -> None:
+    failed = rest("model_error", error="down")
+    paused = rest("limit", error="the turn was paused", budget="max_tokens")
+
+    assert [line.text for line in rest_lines(failed)] == [
+        "down",
+        "The model did not answer; /retry asks it again.",
+    ]
+    assert [line.text for line in rest_lines(paused, was_asked=True)] == [
+        "Say what to do instead, or let it go on with /retry."
+    ]
+
+
+def test_only_a_budget_of_the_turn_is_fresh_when_one_goes_on() -> None:
+    budgets = ("max_steps", "max_tokens", "max_cost", "max_thread_tokens", "")
+
+    assert [has_fresh_budget(rest("limit", budget=name)) for name in budgets] == [True, True, True, False, False]
+
+
+def test_the_status_line_says_tokens_and_cost_once_there_are_any(tmp_path: Path) -> None:
+    session = ScriptedSession(EventBus(), tmp_path)
+
+    assert status_text(session, "no sandbox", {}) == (
+        "scripted model · mode default · no sandbox · thread thread-1"
+    )
+    assert status_text(session, "no sandbox", _USED) == (
+        "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread thread-1"
+    )
+
+
+def test_a_narrow_status_line_loses_what_matters_least_and_never_the_thread(tmp_path: Path) -> None:
+    session = ScriptedSession(EventBus(), tmp_path)
+
+    assert [status_text(session, "no sandbox", _USED, width) for width in (83, 70, 60, 40, 30, 5)] == [
+        "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread-1",
+        "scripted model · default · no sandbox · 12.3k tokens · thread-1",
+        "scripted model · default · 12.3k tokens · thread-1",
+        "default · 12.3k tokens · thread-1",
+        "default · thread-1",
+        "thre…",
+    ]

@@ -1,0 +1,28 @@
+import asyncio
+import io
+
+import pytest
+from prompt_toolkit.input import create_pipe_input
+
+from graph_agent.cli.chat.turn import Settling, Turning
+from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.render.console import make_console
+from graph_agent.cli.render.turn import Story
+
+
+@pytest.mark.parametrize(("typed", "agrees"), [("y\r", True), ("YES\r", True), ("\r", False), ("\x03", False)])
+async def test_whoever_does_not_say_yes_once_asked_does_not_agree_and_what_was_typed_before_is_kept(
+    typed: str, agrees: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_PLAIN", "1")
+    console = make_console(io.StringIO())
+    with create_pipe_input() as keys:
+        terminal = Terminal(None, source=keys)
+        story = Story(console)
+        keys.send_text("yes\r")
+        asyncio.get_running_loop().call_later(0.02, keys.send_text, typed)
+
+        agreed = await Settling(terminal, console, story, Turning(terminal, story)).agrees()
+        keys.send_text("and more\r")
+
+        assert (agreed, await terminal.message()) == (agrees, "yes\nand more")

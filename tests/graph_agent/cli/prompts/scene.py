@@ -1,0 +1,80 @@
+"""Questions, a keyboard with lines typed at the moment they are asked for, and what came of it."""
+
+import io
+from collections.abc import Awaitable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from rich.console import Console
+
+from graph_agent.cli.prompts.asking import Asking
+from graph_agent.cli.prompts.question import Prompt
+from graph_agent.cli.render.turn import Story
+from graph_agent.events import EventBus
+from graph_agent.session.types import OpenQuestion
+from tests.fakes.scripted_session import ScriptedSession, Turn, approval, rest
+
+__all__ = ["ALL_KEYS", "KEYS", "LONG", "A", "B", "Scene", "Typed", "editor"]
+
+KEYS = "[y]es  [a]lways  [e]dit  [n]o  no, with a [r]eason  [s]top the turn > "
+ALL_KEYS = KEYS.replace("[s]top", "[all]  [s]top")
+A = approval("call-a", "bash", {"command": "echo a"})
+B = approval("call-b", "bash", {"command": "echo b"})
+LONG = approval("call-a", "write_file", {"content": "".join(f"line {n}\n" for n in range(500))})
+
+
+class Typed:
+    """A keyboard with lines typed at the moment they are asked for; without a line it waits to be relieved."""
+
+    def __init__(self, lines: Sequence[str], stream: io.StringIO) -> None:
+        self._lines = list(lines)
+        self._stream = stream
+
+    async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None:
+        self._stream.write(f"{prompt}\n")
+        if self._lines:
+            return self._lines.pop(0)
+        assert gone is not None
+        await gone
+        return None
+
+    def drop_typed_ahead(self) -> None:
+        self._stream.write("<dropped>\n")
+
+    def given_away(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+class Scene:
+    """Questions, the keys typed at them, and what came of it."""
+
+    def __init__(self, folder: Path, *questions: OpenQuestion) -> None:
+        self.elsewhere = folder / "elsewhere.json"
+        self._questions = questions
+        opening = Turn(rest("awaiting_approval", questions=questions))
+        self.session = ScriptedSession(EventBus(), folder, opening=opening, elsewhere=self.elsewhere)
+        self._stream = io.StringIO()
+
+    async def asked(self, *lines: str) -> list[str]:
+        await self.session.start()
+        self.session.log.clear()
+        story = Story(Console(file=self._stream, width=80, markup=False, highlight=False))
+        asking = Asking(Prompt(self.session, Typed(lines, self._stream), story, 80))
+        try:
+            await asking.ask_all(self._questions)
+        finally:
+            self.answered = asking.answered
+        return self.shown
+
+    @property
+    def shown(self) -> list[str]:
+        return self._stream.getvalue().splitlines()
+
+
+def editor(folder: Path, left: str) -> str:
+    """A command for $VISUAL that leaves this text behind."""
+    script, text = folder / "editor.sh", folder / "left.txt"
+    text.write_text(left)
+    script.write_text(f'#!/bin/sh\ncp {text} "$1"\n')
+    script.chmod(0o700)
+    return str(script)

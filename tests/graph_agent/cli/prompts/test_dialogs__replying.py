@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.prompts.approval import StopTurn
+from tests.fakes.scripted_session import approval
+from tests.graph_agent.cli.prompts.scene import KEYS, A, Scene
+
+_ARGUMENTS = {"question": "Tabs or\x1b[2Jblanks?", "options": ["tabs", "blanks"]}
+_Q = approval("call-q", "ask_user", _ARGUMENTS, wants_answer=True, risk="low")
+_HOW = "Your own words, or a number; /skip leaves it unanswered, /stop ends the turn."
+
+
+@pytest.mark.parametrize(
+    ("lines", "decided"),
+    [
+        (("2",), ("answer", "blanks")),
+        (("", "  both "), ("answer", "both")),
+        (("3",), ("answer", "3")),
+        (("y",), ("answer", "y")),
+        (("/skip",), ("reject", "")),
+    ],
+)
+async def test_a_question_is_answered_by_number_in_words_or_not_at_all(
+    tmp_path: Path, lines: tuple[str, ...], decided: tuple[str, str]
+) -> None:
+    scene = Scene(tmp_path, _Q)
+
+    shown = await scene.asked(*lines)
+
+    assert scene.session.log == [("decide", "call-q", *decided)]
+    assert shown[:6] == [
+        "Question call-q",
+        "  │ Tabs or\\x1b[2Jblanks?",
+        "  1. tabs",
+        "  2. blanks",
+        _HOW,
+        "<dropped>",
+    ]
+
+
+async def test_stop_ends_the_turn_and_answers_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, _Q)
+
+    with pytest.raises(StopTurn):
+        await scene.asked("/stop")
+
+    assert scene.session.log == []
+
+
+async def test_a_question_stands_beside_approvals_and_is_never_answered_with_them_all_at_once(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, A, _Q)
+
+    shown = await scene.asked("y", "tabs")
+
+    assert scene.session.log == [("decide", "call-a", "approve", ""), ("decide", "call-q", "answer", "tabs")]
+    assert [line for line in shown if line.endswith("> ")] == [KEYS, "answer > "]

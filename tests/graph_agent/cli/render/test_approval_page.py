@@ -1,0 +1,111 @@
+from pathlib import Path
+
+from rich.text import Text
+
+from graph_agent.cli.render.approval_page import approval_page, recovery_page
+from tests.fakes.scripted_session import approval, recovery
+
+_NEW_FILE = "--- /dev/null\n+++ a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
+
+
+def _plain(lines: list[Text]) -> list[str]:
+    return [line.plain for line in lines]
+
+
+def test_an_approval_shows_tool_risk_reason_folder_and_every_argument() -> None:
+    item = approval("c1", "bash", {"command": "a\nb", "timeout": 5, "x\ny": "z"}, reason="bash asks")
+
+    assert _plain(approval_page(item, Path("/w"), 60, "1 of 2")) == [
+        "Approval 1 of 2: bash  MEDIUM risk  c1",
+        "  why: bash asks",
+        "  workspace: /w",
+        "  command: 2 lines, without a line feed at its end",
+        "  │ a",
+        "  │ b",
+        "  timeout: 5",
+        "  x\\ny: z",
+    ]
+
+
+def test_high_risk_carries_a_highlighted_warning() -> None:
+    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), 100, "")
+
+    assert (page[0].plain, page[1].plain.split(".")[0]) == (
+        "Approval: bash  HIGH risk  c1",
+        "  ! This can do harm that cannot be undone",
+    )
+    assert "on red" in str(page[1].style)
+
+
+def test_the_warning_is_folded_between_words() -> None:
+    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), 50, "")
+
+    assert _plain(page)[1:3] == [
+        "  ! This can do harm that cannot be undone. Read ",
+        "    all of it before you answer. ",
+    ]
+
+
+def test_content_that_the_diff_shows_whole_is_not_shown_twice() -> None:
+    preview = {"kind": "diff", "text": _NEW_FILE}
+    item = approval("c1", "write_file", {"file_path": "a.txt", "content": "one\ntwo\n"}, preview=preview)
+
+    assert _plain(approval_page(item, Path("/w"), 80, ""))[3:] == [
+        "  file_path: a.txt",
+        "  content: 8 bytes, all of them the added lines below",
+        "       --- /dev/null",
+        "       +++ a.txt",
+        "       @@ -0,0 +1,2 @@",
+        "     1 +one",
+        "     2 +two",
+    ]
+
+
+def test_content_that_the_diff_does_not_show_whole_is_shown_in_full() -> None:
+    preview = {"kind": "diff", "text": _NEW_FILE}
+    item = approval("c1", "write_file", {"content": "one\nTWO\n"}, preview=preview)
+
+    assert _plain(approval_page(item, Path("/w"), 80, ""))[3:6] == ["  content: 2 lines", "  │ one", "  │ TWO"]
+
+
+def test_arguments_edited_at_the_prompt_are_told_apart_from_the_models() -> None:
+    item = approval("c1", "write_file", {"content": "mine"}, preview={"kind": "text", "text": "as edited"})
+
+    assert _plain(approval_page(item, Path("/w"), 80, "", is_edited=True))[3:] == [
+        "  content: mine",
+        "  these are your edited arguments, not the model's",
+        "  what would happen:",
+        "  │ as edited",
+    ]
+
+
+def test_a_long_argument_is_folded_and_never_cut() -> None:
+    command = "x" * 500
+
+    page = _plain(approval_page(approval("c1", "bash", {"command": command}), Path("/w"), 50, ""))
+
+    assert "".join(line[11:] for line in page[3:]) == command
+
+
+def test_a_recovery_shows_what_happened_times_output_and_finding() -> None:
+    item = recovery(
+        "c1",
+        "bash",
+        {"command": "make"},
+        reason="never_started",
+        approved_at="2026-11-28T01:00:00.000Z",
+        partial_output="half\n",
+        finding="the file is as before",
+        finding_verdict="not_applied",
+    )
+
+    assert _plain(recovery_page(item, 100, "")) == [
+        "Interrupted: bash  MEDIUM risk  c1",
+        "  It was approved and never started: nothing can have happened, a retry is safe.",
+        "  attempt: 1",
+        "  approved: 2026-11-28T01:00:00.000Z",
+        "  command: make",
+        "  what it wrote until then:",
+        "  │ half",
+        "  finding: not applied: the file is as before",
+    ]

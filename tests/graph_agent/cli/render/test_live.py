@@ -1,0 +1,157 @@
+import io
+from collections.abc import Sequence
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from graph_agent.cli.render.live import Area, reflows
+from tests.fakes.screen import Screen
+
+
+class _Scene:
+    """An area on a terminal of this size, and what is seen there."""
+
+    def __init__(self, columns: int = 30, rows: int = 8) -> None:
+        self._stream = io.StringIO()
+        self._console = Console(
+            file=self._stream, width=columns, height=rows, force_terminal=True, color_system=None, markup=False
+        )
+        self._screen = Screen(columns, rows)
+        self._area = Area(self._console)
+
+    def draw(self, *lines: str) -> str:
+        self._area.draw([Text(line) for line in lines])
+        return self._written()
+
+    def print(self, lines: Sequence[str], below: Sequence[str] = ()) -> str:
+        self._area.print([Text(line) for line in lines], [Text(line) for line in below])
+        return self._written()
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._console.size = (columns, rows)
+        self._screen.resize(columns, rows)
+
+    @property
+    def seen(self) -> list[str]:
+        return self._screen.lines
+
+    def _written(self) -> str:
+        written = self._stream.getvalue()
+        self._stream.seek(0)
+        self._stream.truncate()
+        self._screen.feed(written)
+        return written
+
+
+def test_lines_in_place_are_replaced_and_lines_that_stay_stand_above_them() -> None:
+    scene = _Scene()
+
+    scene.draw("a 1 s", "b 1 s")
+    scene.print(["done"], ["b 2 s"])
+    with_one = scene.seen
+    scene.draw()
+    scene.print(["end"])
+
+    assert (with_one, scene.seen) == (["done", "b 2 s"], ["done", "end"])
+
+
+def test_what_did_not_change_is_not_written_again() -> None:
+    scene = _Scene()
+    scene.draw("a 1 s", "b 1 s")
+
+    again = scene.draw("a 1 s", "b 1 s")
+    one = scene.draw("a 1 s", "b 2 s")
+    more = scene.draw("a 1 s", "b 2 s and")
+
+    assert (again, "a 1 s" in one, more) == ("", False, " and\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["a"], ["a", "b", "c"]),
+        (["a", "b", "c"], ["a"]),
+        (["a", "b", "c"], ["c"]),
+        (["a", "b"], []),
+        (["abc", "d"], ["ab", "d"]),
+        ([], ["a", "b"]),
+        (["", "a"], ["a", ""]),
+    ],
+)
+def test_whatever_stood_there_the_new_lines_are_seen_and_more_can_follow(
+    before: list[str], after: list[str]
+) -> None:
+    scene = _Scene()
+    scene.print(["above"])
+
+    scene.draw(*before)
+    scene.draw(*after)
+    drawn = scene.seen
+    scene.print(["stays"], after)
+
+    expected = [line for line in after if line or after[-1]]
+    assert (drawn, scene.seen) == (["above", *expected], ["above", "stays", *expected])
+
+
+def test_of_more_lines_than_rows_the_last_are_seen_and_nothing_of_them_is_left_behind() -> None:
+    scene = _Scene(rows=5)
+
+    scene.draw(*(f"line {number}" for number in range(9)))
+    drawn = scene.seen
+    scene.draw()
+
+    assert (drawn, scene.seen) == ([f"line {number}" for number in range(5, 9)], [])
+
+
+def test_a_line_too_wide_is_cut_in_place_and_whole_where_it_stays() -> None:
+    scene = _Scene(columns=10)
+
+    scene.draw("日本語日本語日本語")
+    drawn = scene.seen
+    scene.print(["日本語日本語日本語"])
+
+    assert (drawn, scene.seen) == (["日本語日…"], ["日本語日本", "語日本語"])
+
+
+@pytest.mark.parametrize("columns", [12, 60])
+def test_after_a_resize_nothing_is_twice_and_nothing_is_lost(columns: int) -> None:
+    scene = _Scene()
+    scene.print(["stays"])
+    scene.draw("this runs for 1 s", "that too")
+
+    scene.resize(columns, 8)
+    scene.print(["more"], ["this runs for 2 s", "that too"])
+    scene.draw("this runs for 3 s")
+
+    assert scene.seen == ["stays", "more", "this runs …" if columns == 12 else "this runs for 3 s"]
+
+
+def test_a_terminal_that_folds_anew_is_counted_in_rows_of_its_new_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VTE_VERSION", "7600")
+    scene = _Scene()
+    scene.draw("x" * 25, "y")
+
+    scene.resize(10, 8)
+
+    assert scene.draw("z").startswith("\r\x1b[3A\x1b[J")
+
+
+@pytest.mark.parametrize(
+    ("environment", "folds"),
+    [({"TMUX": "/tmp/x"}, True), ({"TERM_PROGRAM": "vscode"}, True), ({"TERM": "xterm-256color"}, False)],
+)
+def test_terminals_that_fold_anew_are_known_by_what_they_set(environment: dict[str, str], folds: bool) -> None:
+    assert reflows(environment) == folds
+
+
+@pytest.mark.parametrize("terminal", ["dumb", "pipe"])
+def test_without_a_cursor_to_move_only_what_stays_is_written(terminal: str) -> None:
+    stream = io.StringIO()
+    area = Area(Console(file=stream, force_terminal=terminal == "dumb", _environ={"TERM": "dumb"}))
+
+    area.draw([Text("runs")])
+    area.print([Text("stays")], [Text("runs")])
+    area.clear()
+
+    assert stream.getvalue() == "stays\n"

@@ -1,0 +1,209 @@
+import os
+import re
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph_agent.cli.errors import guarded
+from graph_agent.errors import ThreadHeld, UsageError
+from tests.scenarios.command import Command
+
+_ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture(scope="module")
+def exportable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a thread that can be exported."""
+    command = Command(tmp_path_factory.mktemp("exportable"))
+    command("run", "list", "--thread", "shop")
+    return command.folder / "home"
+
+
+def _program(body: str, folder: Path) -> subprocess.Popen[str]:
+    source = f"import sys\nfrom graph_agent.cli.errors import guarded\n{body}\nsys.exit(guarded(command))"
+    return subprocess.Popen(
+        [sys.executable, "-c", source],
+        cwd=_ROOT,
+        env={**os.environ, "GRAPH_AGENT_HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (UsageError("no \x1b[2J such mode"), 2, "graph-agent: no \\x1b[2J such mode\n"),
+        (UsageError("which one:\n  a\r\n  b"), 2, "graph-agent: which one:\n  a\\r\n  b\n"),
+        (ThreadHeld("pid 1 has it"), 7, "graph-agent: pid 1 has it\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (BrokenPipeError(), 1, ""),
+        (SystemExit(5), 5, ""),
+        (SystemExit(None), 0, ""),
+    ],
+)
+def test_what_a_command_raises_becomes_a_message_and_a_code(
+    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, message: str
+) -> None:
+    def command() -> None:
+        raise error
+
+    assert (guarded(command), capsys.readouterr().err) == (code, message)
+
+
+def test_a_fault_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Path) -> None:
+    program = _program("def command():\n    raise ZeroDivisionError('two\\nlines')", tmp_path)
+
+    out, err = program.communicate()
+
+    log = tmp_path / "data" / "logs" / "graph-agent.log"
+    assert (program.returncode, out) == (1, "")
+    assert err == (
+        "graph-agent: unexpected ZeroDivisionError: two\\nlines; this is a fault of graph-agent, "
+        f"the details are in {log}\n"
+    )
+    assert "Traceback" in log.read_text()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (log.parent, log)] == [0o700, 0o600]
+
+
+def test_a_fault_without_a_place_to_write_it_down_is_still_one_line(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    program = _program("def command():\n    raise ZeroDivisionError('x')", blocker)
+
+    _, err = program.communicate()
+
+    assert (program.returncode, err.count("\n"), "could not be written" in err) == (1, 1, True)
+
+
+def test_a_reader_that_has_gone_is_no_complaint(tmp_path: Path) -> None:
+    program = _program("def command():\n    [print('x' * 1000) for _ in range(1000)]", tmp_path)
+    assert program.stdout is not None
+    assert program.stderr is not None
+
+    program.stdout.close()
+
+    assert (program.wait(), program.stderr.read()) == (1, "")
+    program.stderr.close()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_stream_the_program_was_started_without_is_nothing_and_its_number_goes_to_no_file(
+    tmp_path: Path, closed: str
+) -> None:
+    body = (
+        "import os, sys\n"
+        "from graph_agent.cli.errors import guarded\n"
+        "def command():\n"
+        f"    opened = os.open({str(tmp_path / 'file')!r}, os.O_CREAT | os.O_WRONLY)\n"
+        "    print('to nobody', file=sys.stdout); print('to nobody', file=sys.stderr); sys.stdin.read()\n"
+        "    raise SystemExit(opened)\n"
+        "sys.exit(guarded(command))"
+    )
+    (tmp_path / "program.py").write_text(body)
+    line = f"exec {sys.executable} {tmp_path / 'program.py'} {closed}"
+
+    ended = subprocess.run(["sh", "-c", line], env={**os.environ, "PYTHONPATH": str(_ROOT)}, input=b"", check=False)
+
+    assert (ended.returncode >= 3, (tmp_path / "file").read_bytes()) == (True, b"")
+
+
+def test_a_full_device_is_named_as_what_it_is(tmp_path: Path) -> None:
+    body = "import errno\ndef command():\n    raise OSError(errno.ENOSPC, 'full')"
+    ended = _program(body, tmp_path)
+
+    out, err = ended.communicate()
+
+    assert (ended.returncode, out, "no space left" in err, "unexpected" in err) == (1, "", True, False)
+
+
+@pytest.mark.parametrize("command", [["--version"], ["--help"], ["config", "path"], ["threads", "export", "shop"]])
+@pytest.mark.parametrize(("place", "told"), [(">/dev/full", "o space left"), (">&-", ""), ("2>/dev/full", "")])
+def test_an_output_that_takes_nothing_is_told_in_one_line_and_ends_with_1(
+    exportable: Path, command: list[str], place: str, told: str
+) -> None:
+    words = shlex.join([sys.executable, "-m", "graph_agent", *command])
+
+    ended = subprocess.run(
+        ["sh", "-c", f"exec {words} {place}"],
+        cwd=_ROOT,
+        env={**os.environ, "GRAPH_AGENT_HOME": str(exportable)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1) if told else (0, 0)
+    assert told in ended.stderr
+
+
+@pytest.mark.parametrize("words", [["--debug", "inspect", "nothing"], ["inspect", "nothing", "--debug"]])
+def test_with_debug_the_traceback_of_a_failure_is_in_the_private_log_and_its_place_is_told(
+    tmp_path: Path, words: list[str]
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "graph_agent", *words],
+        cwd=_ROOT,
+        env={**os.environ, "GRAPH_AGENT_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    log = tmp_path / "data" / "logs" / "graph-agent.log"
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
+    assert ended.stderr.endswith(f"its traceback is in {log}\n")
+    assert "NothingYet" in log.read_text()
+
+
+@pytest.mark.parametrize("then", ["raise", "raise ValueError('a module could not be loaded')"])
+def test_a_termination_ends_with_143_whatever_others_make_of_it(tmp_path: Path, then: str) -> None:
+    waits = "    print('up', flush=True)\n    try:\n        time.sleep(30)\n"
+    program = _program(f"import time\ndef command():\n{waits}    except SystemExit:\n        {then}", tmp_path)
+    assert program.stdout is not None
+
+    assert program.stdout.readline() == "up\n"
+    program.terminate()
+
+    _, err = program.communicate()
+    assert (program.returncode, err) == (143, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_all_is_done_changes_no_exit_code(tmp_path: Path, number: signal.Signals) -> None:
+    late = (
+        "import threading, time\ndef stay():\n    time.sleep(0.5)\n    print('over', flush=True)\n    time.sleep(9)"
+    )
+    done = "def command():\n    threading.Thread(target=stay).start()\n    raise SystemExit(3)"
+    program = _program(f"{late}\n{done}", tmp_path)
+    assert program.stdout is not None
+
+    assert program.stdout.readline() == "over\n"
+    program.send_signal(number)
+
+    _, err = program.communicate()
+    assert (program.returncode, err) == (3, "")
+
+
+def test_characters_the_terminal_cannot_encode_do_not_break_the_output(tmp_path: Path) -> None:
+    source = "def command():\n    print('\\ud800 é')"
+    program = _program(source, tmp_path)
+
+    out, _ = program.communicate()
+
+    assert (program.returncode, re.sub("é|\\\\xe9", "e", out)) == (0, "\\ud800 e\n")

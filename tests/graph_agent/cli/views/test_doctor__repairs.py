@@ -1,0 +1,44 @@
+import json
+from pathlib import Path
+
+import pytest
+import typer
+
+from graph_agent.app.repair import repair
+from graph_agent.cli.views.doctor import mend
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
+    return tmp_path / "data" / "graph-agent.db"
+
+
+def test_what_is_done_is_said_before_and_after_and_then_everything_is_examined(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path.parent.mkdir()
+    path.parent.chmod(0o755)
+
+    mend(path, repair, as_json=False)
+    mend(path, repair, as_json=False)
+
+    lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert lines[:2] == [["will", "privacy"], ["done", "privacy"]]
+    assert lines.count(["nothing", "to"]) == 1
+    assert lines.count(["ok", "database"]) == 2
+
+
+def test_in_json_the_repairs_stand_beside_the_checks_and_what_is_still_amiss_gives_exit_1(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path.parent.mkdir(mode=0o700)
+    path.write_bytes(b"no database " * 1000)
+    path.chmod(0o600)
+
+    with pytest.raises(typer.Exit) as left:
+        mend(path, repair, as_json=True)
+
+    told = json.loads(capsys.readouterr().out)
+    assert (left.value.exit_code, [one["stage"] for one in told["repairs"]]) == (1, ["left"])
+    assert [check["ok"] for check in told["checks"] if check["name"] == "database"] == [False]

@@ -1,0 +1,11 @@
+from graph_agent.cli.views.format import checklist
+
+
+def test_each_step_stands_on_a_line_of_its_own_with_how_far_it_is() -> None:
+    plan = [
+        {"content": "look", "status": "completed"},
+        {"content": "act\x1b[2J", "status": "in_progress"},
+        {"content": "tell", "status": "pending"},
+    ]
+
+    assert checklist(plan) == ["[x] look", "[>] act\\x1b[2J", "[ ] tell"]

@@ -1,0 +1,84 @@
+import io
+
+import pytest
+import typer
+
+from graph_agent.app.rewind import Rewound
+from graph_agent.cli.views.time_travel import ask, tell_rewind
+from graph_agent.errors import UsageError
+from graph_agent.ports import Done, FileImage, Restoration, Rewind
+from graph_agent.session.time_travel import Conflict, Survey
+
+_FILES = (
+    Restoration("/w/a", FileImage("new"), FileImage("old")),
+    Restoration("/w/b", FileImage("new"), FileImage()),
+    Restoration("/w/c", FileImage(), FileImage("old")),
+)
+_LASTING = (
+    Done("c", 1, "success", None, "", "bash", "execute", {"command": "make\x1b[2J"}),
+    Done("d", 1, "success", None, "", "bash", "execute", {"command": "touch x"}, changed_files=("x\x1b",)),
+)
+_SURVEY = Survey(Rewind("t", "c1", "c9", "both", _FILES, (("w", 1), ("c", 1))), lasting=_LASTING)
+_SHOWN = (
+    "rewind to checkpoint c1 of thread t: conversation and files\n"
+    "  put back  /w/a\n"
+    "  remove    /w/b\n"
+    "  create    /w/c\n"
+    "  2 calls after it count as undone\n"
+    "cannot be undone, what they did stays:\n"
+    "  $ make\\x1b[2J\n"
+    "  $ touch x\n"
+    "    changed: x\\x1b\n"
+)
+
+
+@pytest.mark.parametrize(("typed", "answer"), [("y\n", True), ("YES\n", True), ("\n", False), ("no\n", False)])
+def test_what_it_takes_is_shown_before_it_is_asked(
+    typed: str, answer: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+
+    assert ask(_SURVEY) is answer
+    assert capsys.readouterr().out == f"{_SHOWN}Go on? [y/N] "
+
+
+def test_where_nobody_answers_it_is_a_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+
+    with pytest.raises(UsageError, match="nothing was changed; --yes goes on without asking"):
+        ask(_SURVEY)
+
+
+def test_done_it_says_where_the_thread_stands_and_how_to_take_it_back(capsys: pytest.CaptureFixture[str]) -> None:
+    tell_rewind(Rewound(_SURVEY, is_done=True, head="c10"), is_dry=False, as_json=False, was_shown=False)
+
+    assert capsys.readouterr().out == (
+        f"{_SHOWN}done; the thread stands at checkpoint c10\ntake it back with: graph-agent rewind --undo t\n"
+    )
+
+
+def test_stopped_by_a_conflict_it_names_the_file_and_the_ways_out_and_fails(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen = Survey(_SURVEY.rewind, (Conflict("/w/a", "it was changed by somebody else since"),))
+
+    with pytest.raises(typer.Exit) as left:
+        tell_rewind(Rewound(seen, is_done=False, head="c9"), is_dry=False, as_json=False, was_shown=False)
+
+    assert left.value.exit_code == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "conflict: /w/a: it was changed by somebody else since",
+        "nothing was changed; --force puts these files back all the same, --chat-only leaves all files alone",
+    ]
+
+
+def test_what_was_left_and_what_was_finished_first_are_told_and_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    done = Rewound(_SURVEY, is_done=True, head="c10", left=("'/w/a' is read-only",), finished=_SURVEY.rewind)
+
+    with pytest.raises(typer.Exit):
+        tell_rewind(done, is_dry=False, as_json=False, was_shown=True)
+
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "finished first: a rewind to c1 that had been broken off",
+        "left as it is: '/w/a' is read-only",
+    ]

@@ -1,0 +1,153 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph_agent.config.keys import Found, known_keys
+from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, Trust
+from graph_agent.config.sources import Ignored, load_settings, origins_of_items, project_settings, together
+from graph_agent.errors import ConfigError
+
+_PLACE = f"/p/{PROJECT_CONFIG}"
+
+
+def _project(text: str, trust: Trust = "trusted") -> Project:
+    return Project(Path("/p"), (ProjectFile(PROJECT_CONFIG, "aa", text),), trust=trust)
+
+
+def _loaded(folder: Path, own: str, text: str, trust: Trust = "trusted") -> Any:
+    (folder / "config.toml").write_text(own)
+    return load_settings({"GRAPH_AGENT_HOME": str(folder)}, project=_project(text, trust))
+
+
+@pytest.mark.parametrize(
+    ("standing", "wanted", "counts"),
+    [
+        ("default", "plan", True),
+        ("default", "dontAsk", True),
+        ("acceptEdits", "default", True),
+        ("default", "acceptEdits", False),
+        ("default", "bypassPermissions", False),
+        ("plan", "default", False),
+        ("plan", "dontAsk", False),
+        ("dontAsk", "plan", False),
+        ("default", "default", False),
+        ("default", "nonsense", False),
+        ("default", 3, False),
+    ],
+)
+def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
+    standing: str, wanted: Any, counts: bool
+) -> None:
+    said = project_settings(_project(f"mode = {wanted!r}"), {"mode": Found(standing, "own")})
+
+    assert ("mode" in said.counting, "mode" in said.ignored) == (counts, not counts)
+
+
+@pytest.mark.parametrize(
+    ("standing", "wanted", "counts"), [(9, 4, True), (9, 9, False), ("many", 4, False), (9, "4", False)]
+)
+def test_a_step_limit_counts_only_where_it_is_lower(standing: Any, wanted: Any, counts: bool) -> None:
+    said = project_settings(_project(f"max_steps = {wanted!r}"), {"max_steps": Found(standing, "own")})
+
+    assert ("max_steps" in said.counting, "max_steps" in said.ignored) == (counts, not counts)
+
+
+def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
+    values = {"mode": '"plan"', "max_steps": "3", "model.name": '"m"', "mcp_servers.x": '{command = "c"}'}
+    lists = {f"policy.{name}": '["bash(x)"]' for name in ("allow", "ask", "deny")}
+    when = ("session_start", "user_prompt", "before_tool", "after_tool", "turn_end")
+    lists |= {f"hooks.{name}": '[{command = "c"}]' for name in when}
+    text = "".join(
+        f"{key} = {values.get(key, '1')}\n" for key in known_keys() if key not in lists | {"mcp_servers": ""}
+    )
+    text = "\n".join(sorted(text.splitlines(), key=lambda line: "." in line))
+    text += (
+        "".join(f"\n{key} = {value}" for key, value in lists.items()) + '\nmcp_servers.x = {command = "c"}\nzz = 1'
+    )
+
+    said = project_settings(_project(text), {})
+
+    assert {*said.counting, *said.ignored} == {*known_keys(), "zz"}
+    assert {*said.counting} - {"sandbox", "sandbox_network"} == {
+        *("max_tokens", "max_cost", "max_thread_tokens", "max_thread_cost"),
+        "mode",
+        "max_steps",
+        "max_task_depth",
+        "model.name",
+        "mcp_servers",
+        "tools",
+        *lists,
+    }
+    assert said.ignored["model.base_url"] == Ignored(1, "a project may not set this")
+    assert said.ignored["zz"] == Ignored(1, "no such setting")
+
+
+def test_rules_and_servers_are_added_to_the_users_own_and_each_says_whence_it_is(tmp_path: Path) -> None:
+    settings = _loaded(
+        tmp_path,
+        '[policy]\ndeny = ["bash(rm *)"]\n[mcp_servers.mine]\ncommand = "a"\n',
+        '[policy]\ndeny = ["bash(rm *)", "bash(dd *)"]\n[mcp_servers.mine]\ncommand = "evil"\n'
+        '[mcp_servers.theirs]\ncommand = "b"\n',
+    )
+
+    assert settings.policy.deny == ("bash(rm *)", "bash(dd *)")
+    assert {name: server.command for name, server in settings.mcp_servers.items()} == {"theirs": "b", "mine": "a"}
+    assert settings.origins == {
+        "policy.deny": str(tmp_path / "config.toml"),
+        "mcp_servers": str(tmp_path / "config.toml"),
+        "policy.deny.bash(dd *)": _PLACE,
+        "policy.deny.bash(rm *)": _PLACE,
+        "mcp_servers.theirs": _PLACE,
+    }
+
+
+@pytest.mark.parametrize(("risk", "counts"), [("low", False), ("medium", False), ("high", True)])
+def test_a_project_only_raises_the_risk_of_its_servers(risk: str, counts: bool) -> None:
+    said = project_settings(_project(f'[mcp_servers.x]\ncommand = "c"\nrisk = "{risk}"'), {})
+
+    told = {"risk": risk} if counts else {}
+    assert said.counting["mcp_servers"].value == {"x": {"command": "c", **told}}
+    assert {key: found.value for key, found in said.ignored.items()} == (
+        {} if counts else {"mcp_servers.x.risk": risk}
+    )
+
+
+def test_a_flag_and_the_environment_go_before_a_project(tmp_path: Path) -> None:
+    env = {"GRAPH_AGENT_HOME": str(tmp_path), "GRAPH_AGENT_MODE": "default"}
+
+    settings = load_settings(env, flags={"max_steps": 9}, project=_project('mode = "plan"\nmax_steps = 4'))
+
+    assert (settings.mode, settings.max_steps) == ("default", 9)
+
+
+@pytest.mark.parametrize("trust", ["none", "untrusted", "changed", "declined"])
+def test_nothing_counts_of_a_folder_that_is_not_trusted_not_even_its_mistakes(tmp_path: Path, trust: Trust) -> None:
+    text = 'mode = "plan"\nmax_steps = "many"\n[policy]\ndeny = ["bash(*)"]\nallow = ["bash(*)"]\n'
+
+    assert _loaded(tmp_path, "", text, trust) == _loaded(tmp_path, "", "", trust)
+    assert _loaded(tmp_path, "", "= no toml", trust) == _loaded(tmp_path, "", "", trust)
+    assert _loaded(tmp_path, "", "x = " + "[" * 50_000, trust) == _loaded(tmp_path, "", "", trust)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("= no toml", f"{_PLACE} cannot be read as TOML"),
+        ("x = " + "[" * 50_000, "nested too deeply"),
+        ('[policy]\nallow = "bash(*)"', f"{_PLACE}: policy.allow = 'bash"),
+        ("[mcp_servers.x]\ncommand = 3", f"{_PLACE}: mcp_servers.x.command"),
+    ],
+)
+def test_a_mistake_of_a_trusted_folder_is_told_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _loaded(tmp_path, '[policy]\nallow = ["ls"]\n', text)
+
+    assert complaint in str(caught.value)
+
+
+def test_only_what_is_added_has_places_of_its_own() -> None:
+    counting = {"mode": Found("plan", "p"), "policy.ask": Found(["a", {"rule": "b", "match": []}], "p")}
+
+    assert origins_of_items(counting) == {"policy.ask.a": "p", "policy.ask.b": "p"}
+    assert together({"mode": Found("default", "u")}, counting)["mode"] == Found("plan", "p")

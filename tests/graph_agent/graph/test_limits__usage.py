@@ -1,0 +1,29 @@
+from graph_agent.calls import ToolCallInfo
+from graph_agent.graph.limits import spent_by, spent_of_turn
+
+
+def _call(usage: object) -> ToolCallInfo:
+    return {
+        "call_id": "c",
+        "tool_name": "new_task",
+        "arguments": {},
+        "status": "success",
+        "result": "",
+        "error_msg": None,
+        "metadata": {"usage": usage},
+    }
+
+
+def test_what_calls_spent_is_added_up_and_anything_else_there_is_passed_over() -> None:
+    calls = [_call({"total_tokens": 5, "requests": 2}), _call("much"), _call({"requests": 1, "cost": "high"})]
+
+    assert spent_by(calls, {}) == {"total_tokens": 5, "requests": 3}
+    assert spent_by([], {}) == {}
+
+
+def test_of_the_turn_counts_what_a_call_used_since_a_person_let_it_go_on() -> None:
+    usage, of_turn = {"total_tokens": 5, "requests": 3}, {"total_tokens": 2, "requests": 1}
+    call = _call(usage)
+    call["metadata"]["turn_usage"] = of_turn
+
+    assert (spent_of_turn([call], {}), spent_by([call], {})) == (of_turn, usage)

@@ -1,0 +1,135 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from graph_agent.app.threads import fork
+from graph_agent.errors import DamagedDatabase
+from graph_agent.inspect import Reader
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.scenarios.stage import THREAD, Stage
+from tests.scenarios.test_branches import checkpoints, to_the_end, two_turns
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> Stage:
+    """A finished thread, with branches begun in several places."""
+    stage = Stage(tmp_path / "a.db", ScriptedModel())
+    await two_turns(stage)
+    for place in checkpoints(stage)[3::9]:
+        stage.model = ScriptedModel()
+        async with stage.life(checkpoint=place) as session:
+            await to_the_end(session, await session.start())
+    return stage
+
+
+def _found(stage: Stage) -> list[str]:
+    with Reader.open(stage.database) as reader:
+        return [phrase for thread_id in reader.stored_threads() for phrase in reader.disagreements(thread_id)]
+
+
+def _harm(stage: Stage, *statements: str) -> None:
+    with closing(sqlite3.connect(stage.database, isolation_level=None)) as database:
+        for statement in statements:
+            assert database.execute(statement).rowcount > 0
+
+
+async def test_a_thread_agrees_with_itself_wherever_it_is_taken_up_or_forked_also_while_it_waits(
+    tmp_path: Path,
+) -> None:
+    stage = Stage(tmp_path / "a.db", ScriptedModel())
+    await two_turns(stage)
+    places = checkpoints(stage)
+    for place in places:
+        await fork(stage.database, place)
+    found = [_found(stage)]
+    for place in places:
+        stage.model = ScriptedModel()
+        async with stage.life(checkpoint=place) as session:
+            rest = await session.start()
+            found.append(_found(stage))
+            await to_the_end(session, rest)
+        found.append(_found(stage))
+
+    assert [phrases for phrases in found if phrases] == []
+    assert len(found) > 20
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        ("DELETE FROM threads", "missing in the list"),
+        ("UPDATE threads SET checkpoint_id = NULL", "its head is none"),
+        ("UPDATE threads SET checkpoint_id = (SELECT min(checkpoint_id) FROM checkpoints)", "its head is"),
+        ("UPDATE threads SET next_nodes = '[\"reasoning\"]'", "what runs next"),
+        ("UPDATE threads SET outcome = 'limit'", "how its last turn ended"),
+        ("UPDATE threads SET turns = 77", "its turns are counted"),
+        ("DELETE FROM transcript WHERE role = 'assistant'", "messages are missing in the transcript"),
+        ("UPDATE transcript SET body = '{\"content\": \"forged\"}' WHERE role = 'user'", "reads otherwise"),
+        ("DELETE FROM ledger", "calls are missing in the ledger"),
+        ("UPDATE ledger SET status = 'executing'", "in the ledger, and nothing waits for it"),
+        ("DELETE FROM branches", "transcript"),
+    ],
+)
+async def test_what_says_otherwise_is_named_and_rebuilding_mends_it(stage: Stage, harm: str, said: str) -> None:
+    _harm(stage, harm)
+
+    before = _found(stage)
+    async with await Database.open(stage.database) as database:
+        await CheckpointSaver(database).rebuild_projections(THREAD)
+
+    assert any(said in phrase for phrase in before), before
+    assert _found(stage) == []
+
+
+@pytest.mark.parametrize(("channel", "value"), [("messages", "X'07'"), ("calls", "X'81a16307'")])
+async def test_a_value_that_decodes_to_another_than_was_stored_is_named_as_damage(
+    stage: Stage, channel: str, value: str
+) -> None:
+    _harm(stage, f"UPDATE writes SET value = {value} WHERE channel = '{channel}'")  # noqa: S608 - from here
+
+    assert "a shape that is never stored" in _found(stage)[0]
+
+
+async def test_a_record_that_is_none_is_named_as_damage_and_nothing_else_is_told(
+    stage: Stage, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _harm(stage, "UPDATE ledger SET record = '{\"stat\": 1}'")
+
+    with (
+        pytest.raises(DamagedDatabase, match="stands for the record of a call"),
+        Reader.open(stage.database) as reader,
+    ):
+        reader.calls()
+
+    assert capfd.readouterr().err == ""
+
+
+async def test_a_pruned_thread_agrees_and_rebuilding_keeps_what_its_checkpoints_tell_no_more(
+    tmp_path: Path,
+) -> None:
+    stage = Stage(tmp_path / "a.db", ScriptedModel())
+    for number in range(6):
+        stage.model = ScriptedModel(calls((f"c{number}", "read_a")), text(f"answer {number}"))
+        async with stage.life() as session:
+            await session.send(f"turn {number}")
+    tables = ("transcript", "branches", "ledger", "threads")
+
+    def content() -> list[list[tuple[object, ...]]]:
+        with closing(sqlite3.connect(stage.database)) as database:
+            return [database.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall() for table in tables]  # noqa: S608 - names from here
+
+    async with await Database.open(stage.database) as database:
+        saver = CheckpointSaver(database)
+        await saver.cut(THREAD, 2)
+        whole = content()
+        agreed = _found(stage)
+        _harm(stage, "DELETE FROM transcript WHERE seq > 20", "UPDATE threads SET turns = 0, checkpoint_id = NULL")
+        harmed = _found(stage)
+        await saver.rebuild_projections(THREAD)
+
+    assert (agreed, bool(harmed), _found(stage)) == ([], True, [])
+    assert content() == whole

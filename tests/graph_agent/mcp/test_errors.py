@@ -1,0 +1,107 @@
+from pathlib import Path
+
+import httpx
+import pytest
+from mcp import McpError
+from mcp.types import ErrorData
+
+from graph_agent.config.settings import McpServer
+from graph_agent.mcp.errors import NoAnswer, way_out, why
+from graph_agent.mcp.log import ServerLog
+from graph_agent.mcp.settings import CannotReach
+from tests.fakes.mcp_servers import Harbour
+from tests.fakes.walls import sandbox
+from tests.fakes.web_site import Answer, WebSite
+
+_CLOSED = ", which the sandbox keeps closed: mcp_servers.a.network = true opens it"
+_WITHOUT = "mcp_servers.a.sandbox = false does without"
+_NET = McpServer(url="http://me:pw@x/mcp?key=secret")
+
+
+def _answered(status: int, **headers: str) -> httpx.HTTPStatusError:
+    request = httpx.Request("POST", "http://x/mcp")
+    return httpx.HTTPStatusError("no", request=request, response=httpx.Response(status, headers=headers))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            _answered(401),
+            'answered 401; it wants credentials: headers = { Authorization = "Bearer ${TOKEN}" } sends',
+        ),
+        (_answered(405), "answered 405; nothing speaks the protocol at this address, which often ends in /mcp"),
+        (_answered(302, Location="https://y/"), "answered 302; it leads to https://y/; give that address if it is"),
+        (_answered(500), "http://x/mcp?… answered 500"),
+        (ExceptionGroup("", [ExceptionGroup("", [_answered(500)])]), "http://x/mcp?… answered 500"),
+        (
+            McpError(ErrorData(code=32600, message="Session terminated")),
+            "answered 404; nothing speaks",
+        ),
+        (McpError(ErrorData(code=1, message="not today")), "it refused: not today"),
+        (httpx.ConnectError("[Errno -2] Name or service not known"), "reached: there is no host of this name"),
+        (httpx.ConnectError("CERTIFICATE_VERIFY_FAILED"), "its certificate is not trusted"),
+        (httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER]"), "does it begin with http:// instead?"),
+        (httpx.ReadTimeout(""), "cannot be reached: ReadTimeout"),
+    ],
+)
+def test_each_way_an_address_fails_is_told_with_what_to_do_and_without_its_secrets(
+    tmp_path: Path, error: Exception, said: str
+) -> None:
+    told = why(error, _NET, ServerLog(tmp_path / "log"))
+
+    assert (said in told, "pw" in told, "secret" in told) == (True, False, False)
+
+
+async def test_a_page_in_the_place_of_a_server_is_told_at_once(tmp_path: Path) -> None:
+    harbour = Harbour(tmp_path)
+    with WebSite({"/": Answer(b"<html>", "text/html")}, post={"/": Answer(b"<html>", "text/html")}) as site:
+        async with harbour.fleet(page=McpServer(url=site.url("/"))) as fleet:
+            await fleet.settled()
+
+    (warning,) = harbour.warnings
+    assert "nothing there speaks the protocol; the address often ends in /mcp" in warning
+    assert "Unexpected content type: text/html" in warning
+
+
+@pytest.mark.parametrize(
+    ("server", "error", "said", "hint"),
+    [
+        (
+            McpServer(command="npx"),
+            NoAnswer(),
+            "",
+            f". npx fetches from the network{_CLOSED}",
+        ),
+        (
+            McpServer(command="it"),
+            OSError(),
+            "getaddrinfo EAI_AGAIN x",
+            f". It looks for a name in the network{_CLOSED}",
+        ),
+        (
+            McpServer(command="it"),
+            OSError(),
+            "",
+            f". It runs in the sandbox: mcp_servers.a.network = true opens the network, {_WITHOUT}",
+        ),
+        (
+            McpServer(command="npx", network=True),
+            OSError(),
+            "",
+            f". It runs in the sandbox; {_WITHOUT}",
+        ),
+        (McpServer(command="npx"), CannotReach("no program"), "", ""),
+        (McpServer(command="npx", sandbox=False), OSError(), "", ""),
+        (McpServer(url="http://x/"), OSError(), "", ""),
+    ],
+)
+def test_where_the_sandbox_may_be_why_it_says_what_opens_it(
+    tmp_path: Path, server: McpServer, error: Exception, said: str, hint: str
+) -> None:
+    log = ServerLog(tmp_path / "log")
+    log.begin()
+    log.write(f"{said}\n".encode())
+
+    assert way_out(error, "a", server, sandbox("bubblewrap", tmp_path), log) == hint
+    assert way_out(error, "a", server, None, log) == ""

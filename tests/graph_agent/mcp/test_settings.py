@@ -1,0 +1,29 @@
+import pytest
+
+from graph_agent.config.settings import McpServer
+from graph_agent.mcp.settings import CannotReach, environment_of, expanded, program_of
+
+
+def test_variables_in_braces_are_replaced_and_nothing_else_is() -> None:
+    assert expanded("Bearer ${TOKEN} $TOKEN ${}", {"TOKEN": "t"}) == "Bearer t $TOKEN ${}"
+
+
+def test_a_variable_that_is_not_set_is_named() -> None:
+    with pytest.raises(CannotReach, match=r"\$\{TOKEN\}, which is not set"):
+        expanded("${TOKEN}", {})
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("npx", "there is no program 'npx'; install it: it comes with Node.js"),
+        ("no-such", "there is no program 'no-such'; correct `command`, or install it"),
+    ],
+)
+def test_a_program_that_is_missing_is_named_with_where_it_comes_from(command: str, said: str) -> None:
+    server = McpServer(command=command, env={"PATH": "/nowhere"})  # type: ignore[dict-item]  # pydantic wraps it
+
+    with pytest.raises(CannotReach) as caught:
+        program_of(server, environment_of(server))
+
+    assert str(caught.value) == said

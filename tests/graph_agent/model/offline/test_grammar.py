@@ -1,0 +1,290 @@
+from dataclasses import astuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph_agent.model.offline.commands import (
+    AppendText,
+    Command,
+    CreateFile,
+    FindFiles,
+    ListFiles,
+    ReadFile,
+    Remember,
+    ReplaceText,
+    RunShell,
+    SearchText,
+    ShowTodo,
+)
+from graph_agent.model.offline.grammar import MAX_LENGTH, NotUnderstood, is_chinese, parse
+
+WORDINGS: list[tuple[str, Command]] = [
+    ("list", ListFiles()),
+    ("List the files.", ListFiles()),
+    ("please show me all the files", ListFiles()),
+    ("list files in this folder", ListFiles()),
+    ("ls src/lib", ListFiles("src/lib")),
+    ("list the files in src", ListFiles("src")),
+    ("列出文件", ListFiles()),
+    ("请列出当前目录下的所有文件", ListFiles()),
+    ("列出 src", ListFiles("src")),
+    ("列出src目录下的文件", ListFiles("src")),
+    ("read a.txt", ReadFile("a.txt")),
+    ("can you read a.txt?", ReadFile("a.txt")),
+    ("show me the file a.txt.", ReadFile("a.txt")),
+    ('show "my file.txt"', ReadFile("my file.txt")),
+    ("show a.txt lines 2-4", ReadFile("a.txt", 2, 4)),
+    ("read a.txt, lines 2 to 4", ReadFile("a.txt", 2, 4)),
+    ("show a.txt line 3", ReadFile("a.txt", 3, 3)),
+    ("读取 a.txt", ReadFile("a.txt")),
+    ("读取a.txt第2到5行", ReadFile("a.txt", 2, 5)),
+    ("查看 a.txt 的内容", ReadFile("a.txt")),
+    ("find files *.py", FindFiles("*.py")),
+    ("find all files named setup.py", FindFiles("setup.py")),
+    ("查找文件 *.py", FindFiles("*.py")),
+    ("search TODO", SearchText("TODO")),
+    ("search for two words in src", SearchText("two words", "src")),
+    ('grep "a in b" in src', SearchText("a in b", "src")),
+    ("搜索 待办 在 src", SearchText("待办", "src")),
+    ("在 src 中搜索 TODO", SearchText("TODO", "src")),
+    ("create a.txt with hello world", CreateFile("a.txt", "hello world\n")),
+    ("create hello.txt saying hi!", CreateFile("hello.txt", "hi!\n")),
+    ("write a file called x.md containing # hi\nthere", CreateFile("x.md", "# hi\nthere\n")),
+    ("create x.py with the content: print(1)", CreateFile("x.py", "print(1)\n")),
+    ("write hello to a.txt", CreateFile("a.txt", "hello\n")),
+    ('create a.txt with "one\\ntwo"', CreateFile("a.txt", "one\ntwo\n")),
+    ("create empty.txt", CreateFile("empty.txt", "")),
+    ("创建hello.txt内容为你好", CreateFile("hello.txt", "你好\n")),
+    ("写入 a.txt 内容为：x", CreateFile("a.txt", "x\n")),
+    ("append hi to a.txt", AppendText("a.txt", "hi")),
+    ("append to a.txt: hi", AppendText("a.txt", "hi")),
+    ("追加 hi 到 a.txt", AppendText("a.txt", "hi")),
+    ("向 a.txt 追加 hi", AppendText("a.txt", "hi")),
+    ("replace foo by bar in a.txt", ReplaceText("a.txt", "foo", "bar")),
+    ("replace 'a b' with 'c d' in a.txt", ReplaceText("a.txt", "a b", "c d")),
+    ("把 a.txt 中的 foo 替换为 bar", ReplaceText("a.txt", "foo", "bar")),
+    ("在 a.txt 中把 foo 替换成 bar", ReplaceText("a.txt", "foo", "bar")),
+    ("run ls -la | wc -l", RunShell("ls -la | wc -l")),
+    ("run `echo 'a then b'`", RunShell("echo 'a then b'")),
+    ("run the command: make test", RunShell("make test")),
+    ('run "my prog" "x"', RunShell('"my prog" "x"')),
+    ("运行 ls -la", RunShell("ls -la")),
+    ("执行命令：make", RunShell("make")),
+    ("remember that I like tabs", Remember("I like tabs")),
+    ("记住 我喜欢制表符", Remember("我喜欢制表符")),
+    ("read a.txt lines 2-4 please", ReadFile("a.txt", 2, 4)),
+    ("show lines ２ to ４ of a.txt, thanks", ReadFile("a.txt", 2, 4)),
+    ("read my\\ file.txt", ReadFile("my file.txt")),
+    ("read ‘my file.txt’", ReadFile("my file.txt")),
+    ("look at a.txt:3", ReadFile("a.txt", 3, 3)),
+    ("请读取《我的 文件.txt》的第２到５行，谢谢", ReadFile("我的 文件.txt", 2, 5)),
+    ("读取 a.txt 吧", ReadFile("a.txt")),
+    ("find files *.py in my\\ dir", FindFiles("*.py", "my dir")),
+    ("search foo in all files", SearchText("foo")),
+    ("search in src for TODO", SearchText("TODO", "src")),
+    ("find it in /etc/hosts", SearchText("it", "/etc/hosts")),
+    ("create a.txt with the text hello", CreateFile("a.txt", "hello\n")),
+    ("create a.txt with text editors", CreateFile("a.txt", "text editors\n")),
+    ("create a.txt with hi, thanks", CreateFile("a.txt", "hi, thanks\n")),
+    ("create a.py with:\n  if x:\n    y\n", CreateFile("a.py", "  if x:\n    y\n")),
+    ("create a.py with\n```python\n  x = '\"'\n```", CreateFile("a.py", "  x = '\"'\n")),
+    ("创建 a.txt 内容为 你好。", CreateFile("a.txt", "你好。\n")),
+    ("add the line 'x' to the end of a.txt", AppendText("a.txt", "x")),
+    ("向a.txt追加一行：x", AppendText("a.txt", "x")),
+    ("replace all occurrences of foo with bar in a.txt", ReplaceText("a.txt", "foo", "bar")),
+    ("replace all with none in a.txt", ReplaceText("a.txt", "all", "none")),
+    ("replace x by '' in a.txt", ReplaceText("a.txt", "x", "")),
+    ("把 a.txt 中的所有 foo 替换为 bar。", ReplaceText("a.txt", "foo", "bar")),
+    ("用「b」替换 a.txt 中的「a」", ReplaceText("a.txt", "a", "b")),
+    ("run command -v git", RunShell("command -v git")),
+    ("run make please", RunShell("make please")),
+    ('create a.txt with "hi", thanks', CreateFile("a.txt", "hi\n")),
+    ("创建《笔记 一.txt》内容为“你好，世界”，谢谢", CreateFile("笔记 一.txt", "你好，世界\n")),
+    ('create a.txt with he said "no", thanks', CreateFile("a.txt", 'he said "no", thanks\n')),
+    ("运行 ls。", RunShell("ls")),
+    ("remember: I like tabs", Remember("I like tabs")),
+    ("显示待办列表", ShowTodo()),
+    ("show todo", ShowTodo()),
+    ("显示待办", ShowTodo()),
+]
+
+
+@pytest.mark.parametrize(("text", "command"), WORDINGS)
+def test_each_wording_is_read_as_its_command(text: str, command: Command) -> None:
+    assert parse(text) == (command,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "list the files, then create hello.txt saying hi",
+        "list the files then create hello.txt saying hi",
+        "list files, and then please create hello.txt with hi",
+        "列出文件，然后创建 hello.txt 内容为 hi",
+        "列出文件 然后 create hello.txt with hi",
+        "先列出文件，再创建 hello.txt 内容为 hi",
+        "first list the files; after that create hello.txt with hi",
+    ],
+)
+def test_commands_are_joined_by_then(text: str) -> None:
+    assert parse(text) == (ListFiles(), CreateFile("hello.txt", "hi\n"))
+
+
+def test_a_then_inside_quotes_or_before_no_verb_belongs_to_the_text() -> None:
+    quoted = parse('create a.txt with "first, then list" then list')
+    unquoted = parse("create a.txt with now and then some")
+
+    assert quoted == (CreateFile("a.txt", "first, then list\n"), ListFiles())
+    assert unquoted == (CreateFile("a.txt", "now and then some\n"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "run the tests",
+        "good morning",
+        "早上好",
+        "run",
+        "create a directory",
+        "how are you then",
+        "then",
+        "search for",
+        "ls -la",
+        "find files",
+    ],
+)
+def test_other_text_is_not_understood(text: str) -> None:
+    assert parse(text) == NotUnderstood(text.strip())
+
+
+def test_one_part_that_is_not_understood_spoils_the_whole() -> None:
+    assert parse("list, then create a directory") == NotUnderstood("create a directory")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "help",
+        "Help!",
+        "?",
+        "帮助",
+        "what can you do?",
+        "hello",
+        "你好",
+        "how do I connect a model?",
+        "如何连接模型",
+    ],
+)
+def test_a_wish_to_know_the_commands_is_no_command(text: str) -> None:
+    assert parse(text) == NotUnderstood(text, asks_for_help=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("list", False),
+        ("create 你好.txt with 你好", False),
+        ("读取 a.txt", True),
+        ("list 然后 读取 a.txt", False),
+        ("你好", True),
+        ("", False),
+        ("好" * MAX_LENGTH + "了", True),
+    ],
+)
+def test_the_language_is_that_of_the_first_command_not_of_its_names(text: str, expected: bool) -> None:
+    assert is_chinese(text) is expected
+
+
+def test_a_very_long_message_is_refused_as_such() -> None:
+    assert parse("create a.txt with " + "x" * MAX_LENGTH) == NotUnderstood(
+        "create a.txt with " + "x" * 62, is_too_long=True
+    )
+
+
+_PIECES = [
+    *[
+        "list",
+        "read",
+        "find",
+        "search",
+        "create",
+        "append",
+        "replace",
+        "run",
+        "remember",
+        "show todo",
+        "then",
+        "with",
+    ],
+    *[
+        "in",
+        "by",
+        "to",
+        "all",
+        "lines 2-4",
+        "a.txt",
+        "my file",
+        '"',
+        "'",
+        "`",
+        "```",
+        " ",
+        "\n",
+        "\\",
+        ":",
+        ",",
+        "。",
+    ],
+    *[
+        "列出",
+        "读取",
+        "查找",
+        "搜索",
+        "创建",
+        "追加",
+        "把",
+        "中的",
+        "替换为",
+        "运行",
+        "记住",
+        "然后",
+        "内容为",
+        "“",
+        "”",
+        "第二行",
+    ],
+]
+_WORDS = st.sampled_from(_PIECES)
+
+
+@given(st.one_of(st.text(), st.lists(_WORDS, max_size=40).map(" ".join)))
+@settings(max_examples=300, deadline=None)
+def test_no_text_crashes_the_reader(text: str) -> None:
+    assert isinstance(parse(text), tuple | NotUnderstood)
+
+
+@pytest.mark.parametrize(
+    "piece", [" ", "replace a by b in ", "append a to ", "x then ", '"', "在 a 中 把 ", "then list "]
+)
+@pytest.mark.timeout(10)
+def test_repetitive_text_of_full_length_is_read_in_time(piece: str) -> None:
+    text = ("replace " + piece * MAX_LENGTH)[: MAX_LENGTH - 1] + "("
+
+    assert isinstance(parse(text), tuple | NotUnderstood)
+
+
+@given(
+    st.one_of(st.text(), st.lists(_WORDS, max_size=12).map(" ".join), st.lists(_WORDS, max_size=12).map("".join))
+)
+@settings(max_examples=400, deadline=None)
+def test_a_command_holds_no_word_that_the_message_does_not(text: str) -> None:
+    commands = parse(text)
+
+    if isinstance(commands, tuple):
+        told = text.replace("\\", "").replace("\n", "")
+        named = [value for command in commands for value in astuple(command) if isinstance(value, str)]
+        bare = [value.replace("\\", "").replace("\n", "").replace("\t", "t") for value in named]
+        assert [value for value in bare if value != "." and value not in told] == []

@@ -1,0 +1,98 @@
+from collections.abc import Sequence
+
+import pytest
+
+from graph_agent.model.offline.commands import (
+    AppendText,
+    Command,
+    CreateFile,
+    ListFiles,
+    ReadFile,
+    ReplaceText,
+    ShowTodo,
+)
+from graph_agent.model.offline.plan import Call, Report, Result, dialogue
+
+TOOLS = frozenset(("ls", "read_file", "write_file", "bash"))
+
+
+def led(command: Command, results: Sequence[Result], tools: frozenset[str] = TOOLS) -> tuple[list[Call], Report]:
+    steps, left = dialogue(command, tools), list(results)
+    calls: list[Call] = []
+    try:
+        calls.append(next(steps))
+        while left:
+            calls.append(steps.send(left.pop(0)))
+    except StopIteration as ended:
+        return calls, ended.value
+    raise AssertionError(f"{command} asks for more after {calls}")
+
+
+def fine(text: str) -> Result:
+    return Result(text, is_error=False)
+
+
+def failed(text: str) -> Result:
+    return Result(text, is_error=True)
+
+
+def test_one_call_gives_one_report_with_the_tools_own_words() -> None:
+    assert led(ListFiles("src"), [fine("a\nb")]) == ([Call("ls", {"path": "src"})], Report("done", "src", "a\nb"))
+    assert led(ListFiles("src"), [failed("no")])[1] == Report("failed", "src", "no")
+    assert led(ShowTodo(), []) == ([], Report("missing", "todo_read"))
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        (ReadFile("f"), {"file_path": "f"}),
+        (ReadFile("f", 3), {"file_path": "f", "offset": 3}),
+        (ReadFile("f", 3, 5), {"file_path": "f", "offset": 3, "limit": 3}),
+        (ReadFile("f", 5, 3), {"file_path": "f", "offset": 5, "limit": 1}),
+    ],
+)
+def test_named_lines_become_offset_and_limit(command: ReadFile, arguments: dict[str, object]) -> None:
+    assert led(command, [fine("")])[0] == [Call("read_file", arguments)]
+
+
+def test_a_refused_write_is_not_tried_again() -> None:
+    refused = "Not run: the user refused this call. The user said: read it first"
+
+    calls, report = led(CreateFile("f", "x\n"), [failed(refused)])
+
+    assert (len(calls), report) == (1, Report("failed", "f", refused))
+
+
+def test_a_write_that_fails_again_after_reading_is_the_end() -> None:
+    unread = failed("exists and was not read in this conversation")
+
+    calls, report = led(CreateFile("f", "x\n"), [unread, fine("     1\told"), failed("disk full")])
+
+    assert ([call.tool for call in calls], report) == (
+        ["write_file", "read_file", "write_file"],
+        Report("failed", "f", "disk full"),
+    )
+
+
+def test_a_listing_is_turned_back_into_the_file_and_changed() -> None:
+    listing = fine("     1\t  a\tb \n     2\t\n     3\t3\tx")
+
+    appended, _ = led(AppendText("f", "end\n"), [listing, fine("ok")])
+    replaced, _ = led(ReplaceText("f", "a", "A"), [listing, fine("ok")])
+
+    assert appended[1] == Call("write_file", {"file_path": "f", "content": "  a\tb \n\n3\tx\nend\n"})
+    assert replaced[1] == Call("write_file", {"file_path": "f", "content": "  A\tb \n\n3\tx\n"})
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "     2\tb",
+        "     1\ta\n     3\tc",
+        "     1\ta\n[lines 1 to 1 of 9; go on with offset=2]",
+        "     1\ta [… line cut, it has 5000 characters]",
+        "",
+    ],
+)
+def test_a_listing_that_is_not_clearly_the_whole_file_is_not_written_back(listing: str) -> None:
+    assert led(AppendText("f", "x"), [fine(listing)])[1] == Report("unreadable", "f")

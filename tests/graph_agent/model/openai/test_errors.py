@@ -1,0 +1,163 @@
+import socket
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from graph_agent.model.openai.errors import BrokenReply, Failure, Place, ServerSaid, diagnose, retry_after
+
+PLACE = Place("https://host/v1", "m", has_key=True, secrets=("topsecret",))
+
+
+class ConnectError(Exception):
+    """Named as the HTTP library names it."""
+
+
+class TooManyRedirects(Exception):
+    """Likewise."""
+
+
+def connection_error(*causes: Exception) -> openai.APIConnectionError:
+    error = openai.APIConnectionError(request=None)  # type: ignore[arg-type] # no request was made
+    outer: Exception = error
+    for cause in causes:
+        outer.__cause__ = cause
+        outer = cause
+    return error
+
+
+def test_a_certificate_that_is_not_trusted_is_final_and_names_the_settings() -> None:
+    words = "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate"
+
+    failure = diagnose(connection_error(ConnectError(words), ValueError(words)), PLACE)
+
+    assert failure == Failure(
+        "final",
+        f"The certificate of https://host/v1 is not trusted ({words}): "
+        "name the right certificates with SSL_CERT_FILE, or with ca_file under [model].",
+    )
+
+
+@pytest.mark.parametrize("cause", [ConnectError("refused"), socket.gaierror(-2, "unknown name")])
+def test_a_server_that_cannot_be_reached_is_told_from_a_connection_that_broke(cause: Exception) -> None:
+    unreachable = diagnose(connection_error(cause), PLACE)
+    broken = diagnose(connection_error(ValueError("disconnected")), PLACE)
+
+    assert (unreachable.kind, broken.kind) == ("unreachable", "broken")
+
+
+def test_a_proxy_in_between_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:topsecret@proxy:3128")
+    through = diagnose(connection_error(ConnectError("refused")), PLACE).line
+    monkeypatch.setenv("NO_PROXY", "host")
+    around = diagnose(connection_error(ConnectError("refused")), PLACE).line
+
+    assert ("through the proxy http://" in through, "topsecret" in through) == (True, False)
+    assert "proxy" not in around
+
+
+def test_an_address_that_leads_in_a_circle_is_final() -> None:
+    failure = diagnose(connection_error(TooManyRedirects("Exceeded maximum allowed redirects.")), PLACE)
+
+    assert (failure.kind, "GRAPH_AGENT_BASE_URL" in failure.line) == ("final", True)
+
+
+def test_what_a_server_says_in_other_words_than_a_message_is_told() -> None:
+    said = {"error": None, "detail": [{"loc": ["body"], "msg": "field required"}]}
+
+    assert "field required" in diagnose(ServerSaid(said), PLACE).line
+
+
+def test_secrets_and_control_characters_never_reach_the_line() -> None:
+    said = ServerSaid({"message": "bad key topsecret\x1b[2K or sk-abc123\nretry", "code": 401})
+
+    assert diagnose(said, PLACE).line == (
+        "https://host/v1 refused the key (401: bad key …?[2K or sk-… retry [401]): "
+        "check OPENAI_API_KEY and GRAPH_AGENT_BASE_URL."
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"message": "prompt is too long: 9001 tokens > 8192 maximum"},
+        {"message": "the request exceeds the available context size", "code": 500},
+        {"message": "input length and `max_tokens` exceed context limit: 195000 + 8192 > 200000", "code": 400},
+        {"message": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096", "code": 422},
+        {"message": "This model's maximum context length is 8192 tokens.", "code": "400"},
+        {"message": "input token count (9001) exceeds the maximum number of tokens allowed (8192)", "code": 400},
+        {"message": "too large", "code": 413},
+        {"message": "", "code": "context_length_exceeded"},
+    ],
+)
+def test_a_request_that_is_too_long_is_known_by_what_providers_say(said: dict[str, Any]) -> None:
+    assert diagnose(ServerSaid(said), PLACE).kind == "too_long"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"message": "Incorrect key", "code": "invalid_api_key"}, "final"),
+        ({"message": "bad request", "type": "invalid_request_error", "code": None}, "final"),
+        ({"message": "no such model", "code": "404"}, "final"),
+        ({"message": "slow down", "type": "rate_limit_error"}, "busy"),
+        ({"message": "tokens per minute: reduce the length of the messages", "code": 429}, "busy"),
+        ({"message": "overloaded", "type": "overloaded_error"}, "busy"),
+        ({"message": "odd", "code": True, "status": -1}, "busy"),
+        ({"message": "odd", "code": "9" * 5_000}, "busy"),
+        ("only words", "busy"),
+    ],
+)
+def test_an_error_in_the_middle_of_a_stream_is_weighed_by_its_code(said: Any, kind: str) -> None:
+    assert diagnose(ServerSaid(said), PLACE).kind == kind
+
+
+def test_a_long_message_is_cut() -> None:
+    failure = diagnose(BrokenReply("x" * 1000), PLACE)
+
+    assert failure.line == f"The reply of https://host/v1 broke off ({'x' * 300}…)."
+
+
+@pytest.mark.parametrize(
+    ("header", "wait"),
+    [("2", 2.0), ("1.5", 1.5), ("-1", 0.0), ("Thu, 01 Jan 2015 00:00:00 GMT", 0.0), ("soon", None), ("", None)],
+)
+def test_the_wait_a_server_asks_for_is_read_as_seconds_or_as_a_date(header: str, wait: float | None) -> None:
+    assert retry_after({"retry-after": header} if header else {}) == wait
+
+
+def test_a_wait_in_thousandths_goes_before_one_in_seconds() -> None:
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
+    assert retry_after({"retry-after-ms": "soon", "retry-after": "2"}) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "line"),
+    [
+        (
+            400,
+            [{"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}],
+            (
+                "https://host/v1 refused the key (400: API key not valid. [400]): check OPENAI_API_KEY and "
+                "GRAPH_AGENT_BASE_URL."
+            ),
+        ),
+        (
+            422,
+            {"detail": [{"loc": ["body", "messages"], "msg": "field required"}, {"loc": [], "msg": "no"}]},
+            "https://host/v1 refused the request (422: body.messages: field required; : no).",
+        ),
+        (
+            502,
+            "<html><head><style>x</style><title>502 Bad</title></head><body><h1>Gateway</h1></body></html>",
+            "https://host/v1 cannot serve the request now (502: 502 Bad Gateway).",
+        ),
+    ],
+)
+def test_what_servers_say_in_lists_and_pages_is_told_in_words(status: int, body: Any, line: str) -> None:
+    request = httpx.Request("POST", "https://host/v1")
+    response: Any = httpx.Response(status, request=request)
+    error = openai.APIStatusError("said", response=response, body=body)
+
+    assert diagnose(error, PLACE).line == line

@@ -1,0 +1,116 @@
+from typing import Any
+
+import pytest
+
+from graph_agent.model.openai.tool_call_chunks import Fragments
+
+Parts = tuple[str, str, str]
+
+
+def fragment(index: Any = None, call_id: Any = None, name: Any = None, arguments: Any = None) -> dict[str, Any]:
+    return {"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}
+
+
+def put_together(fragments: list[Any]) -> list[Parts]:
+    arriving = Fragments()
+    for each in fragments:
+        arriving.add(each)
+    return [(call.call_id, call.name, call.arguments) for call in arriving.calls]
+
+
+@pytest.mark.parametrize(
+    ("fragments", "calls"),
+    [
+        pytest.param(
+            [fragment(0, "c1", "read", ""), fragment(0, None, None, '{"a":'), fragment(0, None, None, "1}")],
+            [("c1", "read", '{"a":1}')],
+            id="as documented",
+        ),
+        pytest.param(
+            [fragment(None, "0", "read", ""), fragment(None, "0", None, '{"a":'), fragment(None, "0", None, "1}")],
+            [("0", "read", '{"a":1}')],
+            id="index null, id repeated",
+        ),
+        pytest.param(
+            [fragment(0, "c1", "read", "{}"), fragment(0, "c2", "read", "{}")],
+            [("c1", "read", "{}"), ("c2", "read", "{}")],
+            id="index repeated, ids differ",
+        ),
+        pytest.param(
+            [fragment(0, "x", "read", '{"a"'), fragment(0, "y", None, ":1}")],
+            [("x", "read", '{"a":1}')],
+            id="a new id in each fragment",
+        ),
+        pytest.param(
+            [fragment(None, None, "ls", "{}"), fragment(None, None, "ls", '{"a":1}')],
+            [("", "ls", "{}"), ("", "ls", '{"a":1}')],
+            id="neither index nor id",
+        ),
+        pytest.param(
+            [fragment(None, "0", "ls", "{}"), fragment(None, "0", "ls", "{}")],
+            [("0", "ls", "{}"), ("0", "ls", "{}")],
+            id="id reused for another call",
+        ),
+        pytest.param(
+            [fragment(0, "c1", "ls", '{"a":'), fragment(0, None, "ls", "1}"), fragment(0, None, "ls", "")],
+            [("c1", "ls", '{"a":1}')],
+            id="name repeated",
+        ),
+        pytest.param(
+            [fragment(0, "c1", "read", ""), fragment(0, None, "_file", ""), fragment(0, None, None, "{}")],
+            [("c1", "read_file", "{}")],
+            id="name in pieces",
+        ),
+        pytest.param(
+            [fragment(None, "c1", "read", ""), fragment(None, "c1", "_file", ""), fragment(None, "c1", None, "{}")],
+            [("c1", "read_file", "{}")],
+            id="name in pieces, each with the id",
+        ),
+        pytest.param(
+            [fragment(0, "c1", "read", ""), fragment(0, None, "read_file", "{}")],
+            [("c1", "read_file", "{}")],
+            id="name that grows",
+        ),
+        pytest.param(
+            [{"index": 0, "id": "c1", "name": "ls", "arguments": "{}"}],
+            [("c1", "ls", "{}")],
+            id="nothing called a function",
+        ),
+        pytest.param(
+            [
+                fragment(0, "c1", "a", ""),
+                fragment(1, "c2", "b", ""),
+                fragment(0, None, None, '{"x"'),
+                fragment(1, None, None, "{}"),
+                fragment(0, None, None, ":1}"),
+            ],
+            [("c1", "a", '{"x":1}'), ("c2", "b", "{}")],
+            id="interleaved",
+        ),
+        pytest.param(
+            [{"function": {"name": "a", "arguments": "{}"}}, {"function": {"name": "b", "arguments": {"x": 1}}}],
+            [("", "a", "{}"), ("", "b", '{"x": 1}')],
+            id="keys missing, arguments an object",
+        ),
+        pytest.param([None, "x", {}, {"function": None}, {"function": "x"}], [], id="nothing in it"),
+    ],
+)
+def test_fragments_go_to_the_call_they_belong_to(fragments: list[Any], calls: list[Parts]) -> None:
+    assert put_together(fragments) == calls
+
+
+def test_equal_calls_keep_positions_of_their_own() -> None:
+    arriving = Fragments()
+
+    positions = [arriving.add(fragment(index, None, "ls", "{}")) for index in (0, 1)]
+
+    assert positions == [(0, "ls", "{}"), (1, "ls", "{}")]
+
+
+def test_each_call_of_an_unstreamed_reply_is_its_own_even_without_ids() -> None:
+    arriving = Fragments()
+
+    for _ in range(2):
+        arriving.add_whole({"function": {"name": "ls", "arguments": "{}"}})
+
+    assert [(call.call_id, call.name, call.arguments) for call in arriving.calls] == [("", "ls", "{}")] * 2

@@ -1,6 +1,0 @@
-from graph_agent.ports import Scope
-from graph_agent.ports.mentions import NO_MENTIONS, Mentioned
-
-
-async def test_where_nothing_is_read_a_message_is_its_words() -> None:
-    assert await NO_MENTIONS.told("@src/a.py", Scope("t", "default")) == Mentioned("@src/a.py")

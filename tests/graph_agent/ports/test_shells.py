@@ -1,9 +1,0 @@
-from graph_agent.ports.shells import NoShells
-
-
-async def test_where_there_are_no_shells_none_ever_ended() -> None:
-    shells = NoShells()
-
-    await shells.take_up("t1")
-
-    assert await shells.ended("t1") == {}

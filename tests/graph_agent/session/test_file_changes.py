@@ -1,0 +1,37 @@
+from typing import Any
+
+import pytest
+
+from graph_agent.ports import Done, Intent
+from graph_agent.session.file_changes import by_path, objection
+
+
+def change(before: str | None, after: str, status: str = "success", path: str = "/w/a") -> Done:
+    return Done("c", 1, status, Intent(path, before, after), "")
+
+
+@pytest.mark.parametrize(
+    ("now", "changes", "why"),
+    [
+        ("b", [change("a", "b")], ""),
+        ("c", [change("a", "b"), change("b", "c")], ""),
+        ("a", [change("a", "b", "executing")], ""),
+        ("b", [change("a", "b"), change("b", "c", "interrupted")], ""),
+        ("x", [change("a", "b")], "changed by somebody else since"),
+        ("b", [change("a", "b"), change("b", "c")], "changed by somebody else since"),
+        (None, [change("a", "b")], "removed by somebody else"),
+        ("c", [change("a", "b"), change("x", "c")], "between two changes"),
+    ],
+)
+def test_a_file_is_what_a_thread_left_or_it_is_said_why_not(now: Any, changes: list[Done], why: str) -> None:
+    told = objection(now, changes)
+
+    assert (told == "") == (why == "")
+    assert why in told
+
+
+def test_changes_are_kept_by_file_without_those_that_failed_or_touched_none() -> None:
+    first, other, failed = change(None, "b"), change(None, "c", path="/w/o"), change("b", "c", "error")
+    command = Done("c", 1, "success", None, "")
+
+    assert by_path([first, other, failed, command]) == {"/w/a": [first], "/w/o": [other]}

@@ -1,0 +1,34 @@
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+
+from graph_agent.session.graph_run import asked_last, is_unjudged, open_calls
+
+
+def _state(records: Mapping[str, str], *asked: str) -> dict[str, Any]:
+    calls: list[Any] = [{"id": call_id, "name": "bash", "args": {}} for call_id in asked]
+    return {
+        "calls": {call_id: {"call_id": call_id, "status": status} for call_id, status in records.items()},
+        "messages": [AIMessage("", tool_calls=calls)],
+    }
+
+
+def test_a_call_is_open_until_its_record_is_final_and_from_the_message_on_that_asks_for_it() -> None:
+    state = _state({"over": "success", "broken": "interrupted"}, "over", "broken", "new")
+
+    assert open_calls(state) == ["broken", "new"]
+    assert open_calls({**state, "messages": [HumanMessage("hi")]}) == ["broken"]
+    assert (open_calls({}), asked_last({}), asked_last({"messages": [HumanMessage("hi")]})) == ([], [], [])
+
+
+def test_a_state_is_unjudged_where_no_call_that_counts_has_a_record() -> None:
+    judged = [
+        _state({"new": "success"}, "new"),
+        _state({"new": "awaiting_approval"}, "new"),
+        _state({"elsewhere": "executing"}, "new"),
+    ]
+
+    assert is_unjudged({})
+    assert is_unjudged(_state({"earlier": "success"}, "new"))
+    assert not any(map(is_unjudged, judged))

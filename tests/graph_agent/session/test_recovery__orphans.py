@@ -1,0 +1,101 @@
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from graph_agent.ports import JournalRow
+from graph_agent.ports.background import boot_id, process_started
+from graph_agent.session.recovery import end, living, still_running, traces_of
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.toolbox.tool_context import Traces
+from tests.fakes.waiting import is_running, until
+
+
+@pytest.fixture
+def started() -> Iterator["ExitStack"]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def _command(script: str, started: ExitStack) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(["bash", "-c", script], start_new_session=True, stdout=subprocess.PIPE)
+    started.enter_context(process)
+    started.callback(subprocess.run, ["pkill", "-KILL", "-s", str(process.pid)], check=False)
+    return process
+
+
+def _row(process: "subprocess.Popen[bytes]") -> JournalRow:
+    return JournalRow(
+        "c1",
+        1,
+        "life",
+        "executing",
+        "",
+        process_group=process.pid,
+        process_started=process_started(process.pid),
+        extra={"boot_id": boot_id()},
+    )
+
+
+def _traces(row: JournalRow) -> tuple[Traces, ...]:
+    return traces_of([row], "t1", FileBlobs(Path(mkdtemp())))
+
+
+async def test_what_a_command_left_running_is_found_and_ended(started: ExitStack) -> None:
+    process = _command("trap '' TERM; sleep 60 & echo $!; sleep 60", started)
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    row = _row(process)
+    found = living(_traces(row))
+
+    left = await end(_traces(row))
+
+    process.wait()
+    assert ({process.pid, child} <= set(found), left, is_running(child)) == (True, (), False)
+
+
+async def test_processes_that_outlive_the_leader_of_their_group_are_found(started: ExitStack) -> None:
+    process = _command("read -t 0.2 < <(sleep 1); sleep 60 > /dev/null & echo $!", started)
+    row = _row(process)
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    process.wait()
+
+    found = living(_traces(row))
+
+    assert child in found
+    assert await end(_traces(row)) == ()
+    assert await until(lambda: not is_running(child))
+
+
+@pytest.mark.parametrize("other", ["leader", "boot"])
+async def test_a_group_of_another_leader_or_boot_is_neither_shown_nor_touched(
+    started: ExitStack, other: str
+) -> None:
+    process = _command("sleep 60", started)
+    mine = _row(process)
+    row = replace(mine, process_started="1") if other == "leader" else replace(mine, extra={"boot_id": "another"})
+
+    found, left = living(_traces(row)), await end(_traces(row))
+
+    assert (found, left, is_running(process.pid), living(_traces(mine))) == ((), (), True, (process.pid,))
+
+
+def test_a_row_without_a_process_left_nothing() -> None:
+    assert living(_traces(JournalRow("c1", 1, "life", "executing", ""))) == ()
+
+
+async def test_ending_nothing_takes_no_time() -> None:
+    assert await asyncio.wait_for(end([]), 0.5) == ()
+
+
+def test_it_is_told_which_processes_are_in_the_way() -> None:
+    assert still_running("c1", (7, 8)) == (
+        "call c1 is not tried again while processes of its last attempt run (pid 7, 8); "
+        "wait for them, or end them first: `graph-agent recover --retry c1 --end-processes`"
+    )

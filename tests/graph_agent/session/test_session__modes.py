@@ -1,0 +1,16 @@
+import pytest
+
+from graph_agent.errors import UsageError
+from graph_agent.session.session import chosen_mode
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [("yolo", "there is no mode 'yolo'"), ("bypassPermissions", "when the program starts")]
+)
+def test_a_mode_that_a_living_session_may_not_take_is_refused(mode: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        chosen_mode(mode)
+
+
+def test_any_other_mode_may_be_taken() -> None:
+    assert chosen_mode("plan") == "plan"

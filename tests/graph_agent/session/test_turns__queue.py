@@ -1,0 +1,68 @@
+import asyncio
+
+from graph_agent.session.turns import Queue
+
+
+class MemoryInbox:
+    """Each step takes a while, as on a disk, so that steps of others come between."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, str] = {}
+
+    async def queue(self, thread_id: str, text: str, by: str) -> int:
+        await asyncio.sleep(0)
+        number = len(self.kept) + 1
+        self.kept[number] = f"{thread_id} {by}: {text}"
+        return number
+
+    async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
+        found = list(self.kept.items())
+        await asyncio.sleep(0.001)
+        return found
+
+    async def take_back(self, thread_id: str, message_id: int) -> bool:
+        await asyncio.sleep(0.001)
+        return self.kept.pop(message_id, None) is not None
+
+    async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
+        return await self.queue(to, self.kept.pop(message_id), "") if message_id in self.kept else None
+
+    async def take(self, thread_id: str, message_id: int) -> None:
+        del self.kept[message_id]
+
+
+async def test_what_is_being_sent_neither_waits_nor_is_taken_back_or_handed_over() -> None:
+    queue = Queue(MemoryInbox(), "t", "chat")
+    first, second = await queue.add("one"), await queue.add("two")
+
+    async with queue.oldest() as oldest:
+        waiting = await queue.waiting()
+        handed_over = await queue.hand_over(first, "elsewhere")
+        answers = [await queue.take_back(number) for number in (first, second, second)]
+
+    assert (oldest, waiting, handed_over) == ((1, "t chat: one"), [(2, "t chat: two")], None)
+    assert answers == [False, True, False]
+    assert await queue.take_back(first)
+
+
+async def test_of_one_who_sends_and_one_who_takes_back_exactly_one_gets_the_message() -> None:
+    inbox = MemoryInbox()
+    queue = Queue(inbox, "t", "chat")
+    sent: list[int] = []
+
+    async def send() -> None:
+        async with queue.oldest() as oldest:
+            await asyncio.sleep(0.001)
+            if oldest is not None:
+                sent.append(oldest[0])
+                await inbox.take("t", oldest[0])
+
+    for delay in (0.0, 0.0005, 0.001, 0.0015, 0.002, 0.003):
+        sent.clear()
+        number = await queue.add("x")
+        sending = asyncio.create_task(send())
+        await asyncio.sleep(delay)
+        is_back = await queue.take_back(number)
+        await sending
+
+        assert (is_back, sent) in ((True, []), (False, [number]))

@@ -1,0 +1,295 @@
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph_agent.errors import InternalError, StorageError
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from tests.graph_agent.storage.sqlite.life import start
+from tests.graph_agent.storage.sqlite.looking import private_modes, rows, statements_of
+
+_INSERT = "INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('t', ?, '', '')"
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_umask")
+async def test_everything_it_creates_is_private_even_under_an_open_umask(database_path: Path) -> None:
+    async with await Database.open(database_path) as database:
+        await database.write(lambda connection: connection.execute(_INSERT, ("x",)))
+
+        assert private_modes(database_path.parents[1]) == {
+            "data": "0o700",
+            "agent.db": "0o600",
+            "agent.db-shm": "0o600",
+            "agent.db-wal": "0o600",
+            "agent.db.locks": "0o700",
+            "open.lock": "0o600",
+        }
+
+
+async def test_a_folder_that_stands_already_keeps_its_permissions(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+
+    async with await Database.open(tmp_path / "agent.db"):
+        pass
+
+    assert oct(tmp_path.stat().st_mode & 0o777) == "0o755"
+
+
+async def test_it_syncs_fully_writes_ahead_and_waits_for_others(database: Database) -> None:
+    settings = [await rows(database, f"PRAGMA {name}") for name in ("journal_mode", "synchronous", "busy_timeout")]
+
+    assert settings == [[("wal",)], [(2,)], [(30_000,)]]
+
+
+async def test_work_runs_on_one_thread_that_is_not_the_loops_in_the_order_it_was_asked_for(
+    database: Database,
+) -> None:
+    order: list[tuple[int, int]] = []
+
+    await asyncio.gather(
+        *(database.run(lambda _, n=n: order.append((n, threading.get_ident()))) for n in range(50))  # type: ignore[misc]  # a default binds the number
+    )
+
+    assert [n for n, _ in order] == list(range(50))
+    assert len({thread for _, thread in order}) == 1
+    assert order[0][1] != threading.get_ident()
+
+
+async def test_a_write_is_one_transaction_of_three_statements(database: Database) -> None:
+    seen = await statements_of(database)
+
+    await database.write(lambda connection: connection.execute(_INSERT, ("x",)))
+
+    assert seen == ["BEGIN", "INSERT", "COMMIT"]
+
+
+async def test_a_write_that_need_not_be_synced_is_not_and_the_next_one_is_again(database: Database) -> None:
+    def look(connection: sqlite3.Connection) -> int:
+        connection.execute(_INSERT, ("x",))
+        level: int = connection.execute("PRAGMA synchronous").fetchone()[0]
+        return level
+
+    def fail(_: sqlite3.Connection) -> None:
+        raise LookupError("half way")
+
+    levels = [await database.write(look, synced=False), await database.write(look)]
+    with pytest.raises(LookupError):
+        await database.write(fail, synced=False)
+
+    assert levels == [1, 2]
+    assert await rows(database, "PRAGMA synchronous") == [(2,)]
+    assert await rows(database, "SELECT text FROM inbox") == [("x",), ("x",)]
+
+
+def _where_and_how(connection: sqlite3.Connection) -> tuple[bool, list[int]]:
+    """Whether this is the thread of the tests, and how long others are waited for and commits go on."""
+    settings = ("synchronous", "busy_timeout", "wal_autocheckpoint")
+    found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
+    return threading.current_thread() is threading.main_thread(), found
+
+
+async def test_a_few_rows_are_read_and_written_where_they_are_asked_for_and_wait_for_nothing(
+    database: Database,
+) -> None:
+    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
+    assert await database.jot(_where_and_how) == (True, [1, 0, 0])
+    assert await database.write(_where_and_how) == (False, [2, 30_000, 1000])
+    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
+
+
+async def test_a_few_rows_wait_behind_what_was_asked_for_before_them(database: Database) -> None:
+    go_on = threading.Event()
+    before = asyncio.create_task(
+        database.write(lambda connection: go_on.wait(10) and connection.execute(_INSERT, ("first",)).rowcount)
+    )
+    await asyncio.sleep(0)
+    after = asyncio.create_task(
+        database.jot(lambda connection: connection.execute("SELECT text FROM inbox").fetchall())
+    )
+    await asyncio.sleep(0)
+    go_on.set()
+
+    assert await after == [("first",)]
+    assert await before == 1
+
+
+async def test_a_few_rows_for_which_another_process_is_in_the_way_are_written_later_and_the_loop_turns(
+    database: Database, database_path: Path
+) -> None:
+    other = sqlite3.connect(database_path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    jotting = asyncio.create_task(
+        database.jot(lambda connection: connection.execute(_INSERT, ("late",)).rowcount + 0)
+    )
+    await asyncio.sleep(0.05)
+    had_waited = not jotting.done()
+    other.execute("COMMIT")
+    other.close()
+
+    assert had_waited
+    assert await jotting == 1
+    assert await rows(database, "SELECT text FROM inbox") == [("late",)]
+
+
+async def test_a_few_rows_that_cannot_be_written_leave_nothing_and_name_the_fault(database: Database) -> None:
+    def fail(connection: sqlite3.Connection) -> None:
+        connection.execute(_INSERT, ("x",))
+        connection.execute("SELECT * FROM nowhere")
+
+    with pytest.raises(StorageError, match="no such table: nowhere"):
+        await database.jot(fail)
+
+    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
+    assert await rows(database, "SELECT text FROM inbox") == []
+
+
+async def test_a_write_that_raises_leaves_nothing_behind(database: Database) -> None:
+    def fail(connection: sqlite3.Connection) -> None:
+        connection.execute(_INSERT, ("x",))
+        raise LookupError("half way")
+
+    with pytest.raises(LookupError, match="half way"):
+        await database.write(fail)
+
+    assert await rows(database, "SELECT * FROM inbox") == []
+
+
+async def test_a_cancelled_caller_waits_for_its_statement_and_then_is_cancelled(database: Database) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(connection: sqlite3.Connection) -> None:
+        entered.set()
+        go_on.wait(10)
+        connection.execute(_INSERT, ("kept",))
+
+    task = asyncio.create_task(database.write(slow))
+    await asyncio.to_thread(entered.wait, 10)
+    task.cancel()
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.sleep(0.01)
+    was_done_early = task.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert not was_done_early
+    assert await rows(database, "SELECT text FROM inbox") == [("kept",)]
+
+
+async def test_the_loop_keeps_turning_while_the_database_works(database: Database) -> None:
+    go_on = threading.Event()
+    work = asyncio.create_task(database.run(lambda _: go_on.wait(10)))
+
+    await asyncio.sleep(0)
+    go_on.set()
+
+    assert await work is True
+
+
+async def test_closing_finishes_what_was_asked_for_and_may_be_done_twice(database_path: Path) -> None:
+    database = await Database.open(database_path)
+    writes = [
+        asyncio.create_task(database.write(lambda connection: connection.execute(_INSERT, ("x",)).rowcount))
+        for _ in range(20)
+    ]
+    await asyncio.sleep(0)
+
+    await database.close()
+    await database.close()
+
+    assert await asyncio.gather(*writes) == [1] * 20
+
+
+async def test_using_it_after_closing_is_a_bug_that_is_named(database_path: Path) -> None:
+    database = await Database.open(database_path)
+    await database.close()
+
+    with pytest.raises(InternalError, match=r"agent\.db.* was used after it was closed"):
+        await database.run(lambda _: None)
+
+
+async def test_faults_of_sqlite_arrive_as_storage_errors_with_their_cause(database: Database) -> None:
+    with pytest.raises(
+        StorageError, match=r"cannot use the database .*agent\.db.*no such table: nowhere"
+    ) as caught:
+        await database.run(lambda connection: connection.execute("SELECT * FROM nowhere"))
+
+    assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
+
+
+def test_six_processes_that_open_a_new_database_at_once_all_succeed(database_path: Path) -> None:
+    lives = [start("open", database_path) for _ in range(6)]
+
+    outputs = [life.communicate(timeout=50)[0] for life in lives]
+
+    assert outputs == [f"opened version {SCHEMA_VERSION}\n"] * 6
+
+
+def test_processes_that_write_at_once_wait_for_each_other(database_path: Path) -> None:
+    lives = [start("write_much", database_path) for _ in range(4)]
+
+    outputs = [life.communicate(timeout=50)[0] for life in lives]
+
+    connection = sqlite3.connect(database_path)
+    assert outputs == ["written\n"] * 4
+    assert connection.execute("SELECT count(*) FROM inbox").fetchone() == (160,)
+    connection.close()
+
+
+def test_a_full_disk_is_a_clear_error_and_loses_nothing_acknowledged(database_path: Path) -> None:
+    output = start("fill", database_path).communicate(timeout=50)[0].splitlines()
+
+    acknowledged = int(output[0])
+    connection = sqlite3.connect(database_path)
+    assert acknowledged > 1
+    assert "StorageError" in output[1]
+    assert "the disk is full or a size limit was reached" in output[1]
+    assert connection.execute("SELECT count(*) FROM inbox").fetchone() == (acknowledged,)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+async def test_a_cursor_never_leaves_the_thread_that_its_statement_belongs_to(database: Database) -> None:
+    left: list[object] = [
+        await database.run(lambda connection: connection.execute("SELECT 1")),
+        await database.write(lambda connection: connection.executemany("DELETE FROM inbox WHERE id = ?", [(1,)])),
+    ]
+
+    assert left == [None, None]
+
+
+@pytest.mark.parametrize("harm", ["removed", "replaced", "moved away with its folder"])
+async def test_a_file_that_is_no_longer_the_one_that_was_opened_takes_no_more_work(
+    database_path: Path, harm: str
+) -> None:
+    async with await Database.open(database_path) as database:
+        match harm:
+            case "removed":
+                database_path.unlink()
+            case "replaced":
+                copy = database_path.with_name("copy")
+                copy.write_bytes(database_path.read_bytes())
+                copy.replace(database_path)
+            case _:
+                database_path.parent.rename(database_path.parent.with_name("elsewhere"))
+
+        with pytest.raises(StorageError, match="was removed or replaced while this process worked with it"):
+            await database.write(lambda connection: connection.execute("DELETE FROM inbox"))
+        with pytest.raises(StorageError, match="was removed or replaced"):
+            await database.run(lambda connection: connection.execute("SELECT 1"))
+        with pytest.raises(StorageError, match="was removed or replaced"):
+            await database.glance(lambda connection: connection.execute("SELECT 1"))

@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.integrity import drop_what_is_not_whole
+from tests.fakes.scripted_model import ScriptedModel
+from tests.graph_agent.storage.sqlite.looking import content_of, rows
+from tests.scenarios.stage import THREAD, Stage
+from tests.scenarios.test_branches import checkpoints, to_the_end, two_turns
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> Stage:
+    """A thread with two turns, and a branch."""
+    stage = Stage(tmp_path / "a.db", ScriptedModel())
+    await two_turns(stage)
+    stage.model = ScriptedModel()
+    async with stage.life(checkpoint=checkpoints(stage)[7]) as session:
+        await to_the_end(session, await session.start())
+    return stage
+
+
+async def _dropped(stage: Stage, harm: str = "") -> dict[str, int]:
+    async with await Database.open(stage.database) as database:
+        if harm:
+            assert await database.write(lambda connection: connection.execute(harm).rowcount) == 1
+        return await database.write(drop_what_is_not_whole)
+
+
+async def test_of_a_sound_database_nothing_goes_also_where_threads_were_pruned(stage: Stage) -> None:
+    sound = await _dropped(stage)
+    async with await Database.open(stage.database) as database:
+        await CheckpointSaver(database).cut(THREAD, 1)
+
+    assert (sound, await _dropped(stage)) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE checkpoints SET checkpoint = x'00ff' WHERE checkpoint_id = '{}'",
+        "DELETE FROM checkpoints WHERE checkpoint_id = '{}'",
+        "DELETE FROM writes WHERE checkpoint_id = '{}' AND channel = 'messages'",
+        "UPDATE writes SET value = x'c1' WHERE checkpoint_id = '{}' AND channel = 'messages'",
+    ],
+)
+async def test_what_rests_on_something_that_is_gone_goes_too_and_the_thread_stands_on_what_is_whole(
+    stage: Stage, harm: str
+) -> None:
+    async with await Database.open(stage.database) as database:
+        [[place]] = await rows(
+            database,
+            "SELECT max(checkpoint_id) FROM writes WHERE channel = 'messages' AND checkpoint_id < "
+            "(SELECT max(checkpoint_id) FROM checkpoints)",
+        )
+
+    dropped = await _dropped(stage, harm.format(place))
+
+    left = checkpoints(stage)
+    async with await Database.open(stage.database) as database:
+        saver = CheckpointSaver(database)
+        await saver.rebuild_projections(THREAD)
+        head = (await content_of(database, "threads"))["threads"][0][7]
+    assert dropped[THREAD] >= 1
+    assert (head, await _dropped(stage)) == (left[-1], {})
+    assert left[-1] <= place
+
+
+async def test_a_call_that_ran_stays_in_the_ledger_when_the_checkpoints_that_told_of_it_are_gone(
+    stage: Stage,
+) -> None:
+    async with await Database.open(stage.database) as database:
+        before = await rows(
+            database, "SELECT call_id, ledger.status FROM ledger JOIN journal USING (call_id) ORDER BY 1"
+        )
+        await database.write(lambda one: one.execute("DELETE FROM checkpoints WHERE rowid > 1"))
+        saver = CheckpointSaver(database)
+        await database.write(drop_what_is_not_whole)
+        await saver.rebuild_projections(THREAD)
+
+        assert await rows(database, "SELECT call_id, status FROM ledger ORDER BY 1") == before

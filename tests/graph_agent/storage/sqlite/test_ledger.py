@@ -1,0 +1,138 @@
+import json
+import sqlite3
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph_agent.calls import NEW_MESSAGE
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.ledger import fold_calls, start_again
+from graph_agent.storage.sqlite.migrations import MIGRATIONS
+from tests.graph_agent.storage.sqlite.looking import rows
+
+_RECORD = {"call_id": "c", "tool_name": "bash", "arguments": {}, "status": "pending", "attempt": 1, "risk": "high"}
+
+
+async def _fold(database: Database, *writes: dict[Any, Any]) -> None:
+    def fold(connection: sqlite3.Connection) -> None:
+        for number, write in enumerate(writes, 1):
+            fold_calls(connection, ("t", str(number), f"at {number}"), write)
+
+    await database.write(fold)
+
+
+async def _ledger(database: Database) -> list[tuple[Any, ...]]:
+    return await rows(database, "SELECT seq, call_id, status, risk, checkpoint_id FROM ledger ORDER BY seq")
+
+
+async def _records(database: Database) -> list[dict[str, Any]]:
+    return [json.loads(text) for (text,) in await rows(database, "SELECT record FROM ledger ORDER BY seq")]
+
+
+async def test_a_change_is_laid_over_the_record_and_keeps_its_place(database: Database) -> None:
+    await _fold(database, {"c": _RECORD, "d": _RECORD}, {"c": {"status": "executing", "run_token": "life"}})
+
+    assert await _ledger(database) == [(1, "c", "executing", "high", "2"), (2, "d", "pending", "high", "1")]
+    assert (await _records(database))[0] == {**_RECORD, "status": "executing", "run_token": "life"}
+
+
+async def test_calls_of_an_earlier_message_stay(database: Database) -> None:
+    await _fold(database, {"c": {**_RECORD, "status": "success"}}, {NEW_MESSAGE: {}, "d": _RECORD})
+
+    assert [row[1:3] for row in await _ledger(database)] == [("c", "success"), ("d", "pending")]
+
+
+async def test_a_lower_attempt_never_overwrites_a_higher_one(database: Database) -> None:
+    await _fold(
+        database,
+        {"c": {**_RECORD, "attempt": 2}},
+        {"c": {"status": "error", "attempt": 1}},
+        {"c": {"reason": "kept"}},
+    )
+
+    assert await _records(database) == [{**_RECORD, "attempt": 2, "reason": "kept"}]
+
+
+async def test_a_partial_record_of_an_unknown_call_is_passed_over(database: Database) -> None:
+    await _fold(database, {"c": {"status": "success"}})
+
+    assert await _ledger(database) == []
+
+
+async def test_a_branch_may_open_a_finished_call_again(database: Database) -> None:
+    await _fold(
+        database, {"c": {**_RECORD, "status": "cancelled"}}, {"c": {**_RECORD, "status": "awaiting_approval"}}
+    )
+
+    assert [row[2] for row in await _ledger(database)] == ["awaiting_approval"]
+
+
+async def test_folding_the_same_write_again_changes_nothing(database: Database) -> None:
+    await _fold(database, {"c": _RECORD})
+    before = await _ledger(database)
+
+    await _fold(database, {"c": _RECORD})
+
+    assert await _ledger(database) == before
+
+
+_VALUE = st.none() | st.integers() | st.floats() | st.text(st.characters(), max_size=3) | st.lists(st.integers())
+_CHANGE = st.dictionaries(
+    st.sampled_from(["tool_name", "status", "attempt", "risk", "arguments", "call_id", 7]), _VALUE, max_size=6
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["c", "d", NEW_MESSAGE, 3]), _CHANGE | _VALUE), max_size=4))
+def test_no_write_makes_the_ledger_fail(writes: list[dict[Any, Any]]) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(MIGRATIONS[0].sql)
+
+    for write in writes:
+        fold_calls(connection, ("t", "1", "now"), write)
+
+    texts = connection.execute("SELECT record, json_valid(record) FROM ledger").fetchall()
+    connection.close()
+    assert [(isinstance(json.loads(text), dict), valid) for text, valid in texts] == [(True, 1)] * len(texts)
+
+
+async def test_a_new_message_keeps_nothing_of_a_call_that_had_its_id_on_another_branch(database: Database) -> None:
+    ran = {**_RECORD, "status": "success", "attempt": 2, "result": "done"}
+    await _fold(database, {NEW_MESSAGE: {}, "c": ran}, {NEW_MESSAGE: {}, "c": _RECORD})
+
+    assert await _records(database) == [_RECORD]
+
+
+async def test_taken_up_again_a_state_has_its_own_records_and_what_is_open_elsewhere_is_left(
+    database: Database,
+) -> None:
+    whole = {**_RECORD, "result": None, "error_msg": None}
+    await _fold(database, {NEW_MESSAGE: {}, "c": {**whole, "attempt": 2}, "d": whole})
+    odd = [None, {"c": {"status": ["x"]}}, {"c": {"attempt": "2"}}]
+
+    await database.write(
+        lambda connection: start_again(connection, ("t", "9", "now"), [{NEW_MESSAGE: {}, "c": whole}, *odd])
+    )
+
+    found = await rows(database, "SELECT call_id, record, left_behind, checkpoint_id FROM ledger ORDER BY seq")
+    assert [(call_id, json.loads(record), *rest) for call_id, record, *rest in found] == [
+        ("c", whole, 0, "9"),
+        ("d", whole, 1, "1"),
+    ]
+
+
+async def test_a_new_call_costs_the_database_as_much_late_as_early(database: Database) -> None:
+    effort: list[None] = []
+
+    async def of_one_more(call_id: str) -> int:
+        effort.clear()
+        await database.run(lambda connection: connection.set_progress_handler(lambda: effort.append(None), 1))
+        await _fold(database, {call_id: _RECORD})
+        await database.run(lambda connection: connection.set_progress_handler(None, 0))
+        return len(effort)
+
+    await _fold(database, {f"early {number}": _RECORD for number in range(10)})
+    early = await of_one_more("eleventh")
+    await _fold(database, {f"late {number}": _RECORD for number in range(1_000)})
+
+    assert await of_one_more("last") <= 1.2 * early

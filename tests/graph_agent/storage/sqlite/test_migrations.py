@@ -1,0 +1,166 @@
+"""Databases of every earlier schema version, as the program of its time left them: at rest, asking, and killed."""
+
+import gzip
+import os
+import signal
+import socket
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from graph_agent.inspect import Reader
+from graph_agent.inspect.calls import CallView
+from graph_agent.storage.sqlite import schema
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.health import database_health
+from graph_agent.storage.sqlite.migrations import MIGRATIONS, SCHEMA_VERSION
+from tests.graph_agent.storage.sqlite.life import start
+
+_FILES = Path(__file__).with_name("older")
+_VERSIONS = sorted(int(path.name.split(".")[0][1:]) for path in _FILES.glob("v*.db.gz"))
+_FACTS = ("checkpoints", "writes", "transcript", "ledger", "journal", "decisions")
+
+
+def unpack(version: int, path: Path) -> Path:
+    """Lay the database of a version down, as one that was used on this machine."""
+    path.parent.mkdir(mode=0o700, parents=True)
+    path.write_bytes(gzip.decompress((_FILES / f"v{version}.db.gz").read_bytes()))
+    path.chmod(0o600)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE leases SET host = ?", (socket.gethostname(),))
+    return path
+
+
+@pytest.fixture(params=_VERSIONS)
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return unpack(request.param, tmp_path / "data" / "agent.db")
+
+
+def _content(path: Path) -> list[list[tuple[object, ...]]]:
+    with closing(sqlite3.connect(path)) as database:
+        return [database.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4").fetchall() for table in _FACTS]  # noqa: S608 - names from here
+
+
+def _shown(path: Path) -> dict[str, object]:
+    with Reader.open(path) as reader:
+        return {
+            "threads": {thread.thread_id: (thread.status, thread.turns) for thread in reader.threads()},
+            "asks": [(view.record["call_id"], view.is_waiting) for view in reader.approvals()],
+            "broken off": [(view.record["call_id"], view.record["reason"]) for view in _interrupted(reader)],
+            "said": [
+                entry.body["content"]
+                for entry in reader.transcript("at-rest")
+                if entry.role in ("user", "assistant")
+            ],
+            "amiss": [phrase for name in reader.stored_threads() for phrase in reader.disagreements(name)],
+        }
+
+
+def _interrupted(reader: Reader) -> list[CallView]:
+    return [view for view in reader.calls() if view.record["status"] == "interrupted"]
+
+
+_EXPECTED = {
+    "threads": {"at-rest": ("at_rest", 2), "asks": ("awaiting_approval", 1), "broken": ("interrupted", 1)},
+    "asks": [("asks-1", True)],
+    "broken off": [("broken-1", "outcome_unknown")],
+    "said": ["do it once", "", "It is done.", "once more", "And again."],
+    "amiss": [],
+}
+
+
+def test_there_is_a_database_of_each_version_that_was_ever_used() -> None:
+    # Versions 5 and 6 came together.
+    assert set(range(1, SCHEMA_VERSION)) - set(_VERSIONS) == {5}
+
+
+def test_it_is_shown_as_it_is_without_being_migrated(old: Path) -> None:
+    before = old.read_bytes()
+
+    assert (_shown(old), old.read_bytes()) == (_EXPECTED, before)
+
+
+async def test_it_is_migrated_after_a_copy_and_everything_in_it_is_as_it_was(old: Path) -> None:
+    facts, before = _content(old), old.read_bytes()
+
+    await (await Database.open(old)).close()
+
+    [copy] = old.parent.glob("*.backup")
+    health = database_health(old)
+    assert health is not None
+    assert (health.version, health.foreign_tables) == (SCHEMA_VERSION, ())
+    assert (_content(old), _shown(old)) == (facts, _EXPECTED)
+    with Reader.open(old) as reader:
+        assert (reader.grants(), len(reader.statistics())) == ([], 1)
+    assert (_content(copy), copy.read_bytes()[60:64]) == (facts, before[60:64])
+
+
+def test_killed_at_any_statement_of_its_migration_it_is_migrated_by_the_next_life(tmp_path: Path) -> None:
+    before = _content(unpack(1, tmp_path / "whole" / "agent.db"))
+    kills = 0
+    while _killed_at(kills + 1, path := unpack(1, tmp_path / str(kills) / "agent.db")):
+        kills += 1
+        with closing(schema.open_connection(path, MIGRATIONS)) as database:
+            found = [
+                database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "integrity_check")
+            ]
+        assert (found, _content(path)) == ([SCHEMA_VERSION, "ok"], before)
+
+    assert kills > 20
+
+
+def test_killed_over_its_copy_it_leaves_none_and_the_next_life_makes_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = unpack(1, tmp_path / "data" / "agent.db")
+    before = _content(path)
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(os, "replace", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        schema.open_connection(path, MIGRATIONS)
+        os._exit(0)
+    died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    left = [file.suffix for file in path.parent.glob("*.backup*")]
+
+    schema.open_connection(path, MIGRATIONS).close()
+
+    [copy] = path.parent.glob("*.backup*")
+    assert (died, left, copy.suffix, _content(copy)) == (-signal.SIGKILL, [".draft"], ".backup", before)
+
+
+def _killed_at(number: int, path: Path) -> bool:
+    """Open it in a child that dies before its statement of this number; False where it has fewer."""
+    child = os.fork()
+    if child == 0:
+        left = number
+
+        def count(_: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        connect = schema._connect
+
+        def traced(path: Path) -> sqlite3.Connection:
+            connection = connect(path)
+            connection.set_trace_callback(count)
+            return connection
+
+        schema._connect = traced
+        try:
+            schema.open_connection(path, MIGRATIONS).close()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def test_two_processes_that_migrate_it_at_once_both_come_in_and_one_copy_is_made(tmp_path: Path) -> None:
+    path = unpack(1, tmp_path / "data" / "agent.db")
+
+    lives = [start("open", path) for _ in range(2)]
+    told = [life.communicate(timeout=50)[0].strip() for life in lives]
+
+    assert told == [f"opened version {SCHEMA_VERSION}"] * 2
+    assert (len(list(path.parent.glob("*.backup"))), _shown(path)) == (1, _EXPECTED)

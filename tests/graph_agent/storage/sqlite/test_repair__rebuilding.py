@@ -1,0 +1,68 @@
+import pytest
+
+from graph_agent.errors import DamagedDatabase
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
+from tests.graph_agent.storage.sqlite.looking import content_of, rows
+from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
+
+
+async def _checkpoints(database: Database) -> list[str]:
+    return [row[0] for row in await rows(database, "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id")]
+
+
+async def _branch(database: Database, graph: Graph, place: int) -> None:
+    """Take a checkpoint up again and go on from there."""
+    config = config_of("t")
+    config["configurable"]["checkpoint_id"] = (await _checkpoints(database))[place]
+    await graph.aupdate_state(config, None, as_node="__copy__")
+
+
+@pytest.mark.parametrize("place", [15, 25, 33, 40])
+@pytest.mark.parametrize("keep_turns", [1, 2, 4])
+async def test_a_thread_with_branches_that_was_cut_is_rebuilt_as_it_was(
+    database: Database, place: int, keep_turns: int
+) -> None:
+    saver = CheckpointSaver(database)
+    graph = compile_graph(saver)
+    for number in range(6):
+        await play_turn(graph, "t", f"turn {number}")
+    await _branch(database, graph, place)
+    await play_turn(graph, "t", "on the branch")
+    await play_turn(graph, "t", "and on")
+    await saver.cut("t", keep_turns)
+    await play_turn(graph, "t", "after the cut")
+    before = await content_of(database)
+
+    await saver.rebuild_projections("t")
+
+    assert await content_of(database) == before
+
+
+async def test_what_the_checkpoints_that_stand_tell_comes_back_and_what_the_user_set_stays(
+    database: Database,
+) -> None:
+    saver = CheckpointSaver(database)
+    graph = compile_graph(saver)
+    for number in range(4):
+        await play_turn(graph, "t", f"turn {number}")
+    await database.write(lambda connection: connection.execute("UPDATE threads SET title = 'mine', mode = 'plan'"))
+    await saver.cut("t", 2)
+    before = await content_of(database)
+    await database.write(lambda connection: connection.execute("DELETE FROM transcript"))
+
+    await saver.rebuild_projections("t")
+
+    after = await content_of(database)
+    said = [[row[5] for row in content["transcript"]] for content in (before, after)]
+    assert said[0] == said[1]
+    assert (after["threads"], after["ledger"]) == (before["threads"], before["ledger"])
+
+
+async def test_what_is_noted_of_a_checkpoint_and_cannot_be_read_is_named_as_damage(database: Database) -> None:
+    saver = CheckpointSaver(database)
+    await play_turn(compile_graph(saver), "t", "turn")
+    await database.write(lambda connection: connection.execute("UPDATE checkpoints SET metadata = X'27'"))
+
+    with pytest.raises(DamagedDatabase, match="thread t cannot be read"):
+        await saver.rebuild_projections("t")

@@ -1,0 +1,120 @@
+from dataclasses import replace
+
+import pytest
+
+from graph_agent.ports import Done, FileImage, Intent, Outcome, Restoration, Rewind
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.rewinds import SqliteRewinds, forget_contents
+from graph_agent.storage.sqlite.threads import SqliteFileStates
+from tests.fakes.stepping_clock import SteppingClock
+from tests.graph_agent.storage.sqlite.looking import rows
+
+_INTENT = Intent("/w/a", None, "after", None, None, "/w")
+_WANTED = Rewind(
+    "t",
+    "c1",
+    "c9",
+    "both",
+    (Restoration("/w/a", FileImage("after", "blob", 0o600), FileImage(), "/w"),),
+    (("call", 1),),
+)
+
+
+@pytest.fixture
+def rewinds(database: Database, clock: SteppingClock) -> SqliteRewinds:
+    return SqliteRewinds(database, clock)
+
+
+@pytest.fixture
+async def journal(database: Database, blobs: FileBlobs, clock: SteppingClock) -> SqliteJournal:
+    journal = SqliteJournal(database, blobs, clock)
+    await journal.claim("t", "call", 1, "life", _INTENT)
+    await journal.finish("t", "call", 1, "life", Outcome("success", "done"))
+    return journal
+
+
+async def test_a_rewind_that_was_noted_is_found_whole_until_it_is_finished(
+    rewinds: SqliteRewinds, journal: SqliteJournal
+) -> None:
+    noted = await rewinds.plan(_WANTED)
+    found = await rewinds.unfinished("t")
+    await rewinds.finish(noted)
+
+    assert found == noted == _WANTED
+    assert (await rewinds.unfinished("t"), await rewinds.last("t")) == (None, _WANTED)
+    assert [row.attempt for row in await journal.undone("t", ["call"])] == [1]
+    assert await journal.rows("t", "call") == []
+
+
+async def test_taken_back_its_calls_count_again_and_there_is_no_rewind_left(
+    rewinds: SqliteRewinds, journal: SqliteJournal
+) -> None:
+    done = await rewinds.plan(_WANTED)
+    await rewinds.finish(done)
+    undo = await rewinds.plan(Rewind("t", "c9", "c10", "both", (), _WANTED.calls, undoes=done.number))
+
+    await rewinds.finish(undo)
+
+    assert await rewinds.last("t") is None
+    assert [row.attempt for row in await journal.rows("t", "call")] == [1]
+
+
+async def test_a_file_that_was_put_back_must_be_read_again(
+    rewinds: SqliteRewinds, database: Database, clock: SteppingClock
+) -> None:
+    states = SqliteFileStates(database, clock)
+    await states.set("t", "/w/a", "after")
+    await states.set("t", "/w/b", "kept")
+
+    await rewinds.finish(await rewinds.plan(_WANTED))
+
+    assert (await states.get("t", "/w/a"), await states.get("t", "/w/b")) == (None, "kept")
+
+
+async def test_what_was_done_since_a_time_is_told_without_what_never_began_or_is_undone(
+    rewinds: SqliteRewinds, journal: SqliteJournal
+) -> None:
+    [first] = await journal.rows("t", "call")
+    await journal.claim("t", "later", 1, "life", None)
+    await journal.claim("t", "not begun", 1, "life", None)
+    await journal.break_off("t", "not begun", 1, "life", "not_started")
+    [later] = await journal.rows("t", "later")
+
+    assert await rewinds.done_since("t", later.started_at) == [
+        Done("later", 1, "executing", None, later.started_at)
+    ]
+    assert [one.intent for one in await rewinds.done_since("t", first.started_at)] == [_INTENT, None]
+    await rewinds.finish(await rewinds.plan(_WANTED))
+    assert [one.call_id for one in await rewinds.done_since("t", first.started_at)] == ["later"]
+
+
+async def test_contents_that_no_undo_can_reach_are_let_go_and_the_others_kept(
+    rewinds: SqliteRewinds, journal: SqliteJournal, database: Database
+) -> None:
+    async def contents() -> list[int]:
+        await database.write(lambda connection: forget_contents(connection, "t"))
+        return [
+            row[0]
+            for row in await rows(database, "SELECT json_array_length(plan, '$.files') FROM rewinds ORDER BY id")
+        ]
+
+    stand = "INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES ('t', 'c9'), ('t', 'c10'), ('t', 'c11')"
+    await database.write(lambda connection: connection.execute(stand))
+    for head in ("c9", "c10", "c11"):
+        await rewinds.finish(await rewinds.plan(replace(_WANTED, head=head)))
+    whole = await contents()
+    newest = await rewinds.last("t")
+    assert newest is not None
+    await rewinds.finish(
+        await rewinds.plan(Rewind("t", "c11", "c12", "both", _WANTED.files, (), undoes=newest.number))
+    )
+    taken_back = await contents()
+    await database.write(
+        lambda connection: connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = 'c9'")
+    )
+    pruned = await contents()
+
+    assert (whole, taken_back, pruned) == ([1, 1, 1], [1, 1, 0, 0], [0, 1, 0, 0])
+    assert await rewinds.last("t") == replace(_WANTED, head="c10")

@@ -1,0 +1,22 @@
+import sqlite3
+from contextlib import closing
+from itertools import pairwise
+
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.schema import lay_out, table_names, tables_of_version
+from graph_agent.storage.sqlite.search_index import index_words
+
+
+def test_a_later_version_has_what_an_earlier_one_has_and_more() -> None:
+    outlines = [tables_of_version(version) for version in range(1, SCHEMA_VERSION + 1)]
+
+    assert all(earlier <= later for earlier, later in pairwise(outlines))
+    assert {"checkpoints", "journal"} <= outlines[0] < outlines[-1]
+
+
+def test_the_index_of_words_is_no_table_of_anybody() -> None:
+    with closing(sqlite3.connect(":memory:")) as database:
+        lay_out(database, SCHEMA_VERSION)
+        index_words(database)
+
+        assert table_names(database) == tables_of_version(SCHEMA_VERSION)

@@ -1,0 +1,134 @@
+import sqlite3
+from functools import partial
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from graph_agent.storage.private_files import APPLICATION_ID
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.migrations import MIGRATIONS
+from graph_agent.storage.sqlite.projections import fold_messages
+from graph_agent.storage.sqlite.search_index import index_words
+from tests.graph_agent.storage.sqlite.looking import rows
+
+_PLACE = ("t", "c", "2026-11-28T10:00:00.000Z")
+
+
+async def say(database: Database, *messages: HumanMessage) -> None:
+    await database.write(lambda connection: fold_messages(connection, _PLACE, messages))
+
+
+async def found(database: Database, word: str) -> list[int]:
+    return [row[0] for row in await rows(database, "SELECT rowid FROM words WHERE words MATCH ?", word)]
+
+
+@pytest.fixture
+async def thread(database: Database) -> Database:
+    statement = "INSERT INTO threads (thread_id, created_at, updated_at) VALUES ('t', '', '')"
+    await database.write(lambda connection: connection.execute(statement))
+    return database
+
+
+async def test_what_was_said_is_in_the_index_once_its_thread_has_come_to_rest(thread: Database) -> None:
+    await say(thread, HumanMessage("hello brave world", id="m"))
+    before = await found(thread, "brave")
+
+    await CheckpointSaver(thread).tidy("t", 50)
+
+    assert (before, await found(thread, "brave"), await rows(thread, "SELECT * FROM searched")) == (
+        [],
+        [1],
+        [(1, "t", 1)],
+    )
+
+
+async def test_a_message_that_is_replaced_is_found_by_its_new_words_only(thread: Database) -> None:
+    await say(thread, HumanMessage("hello old", id="m"))
+    await thread.write(index_words)
+    await say(thread, HumanMessage("hello new", id="m"))
+    pending = await rows(thread, "SELECT count(*) FROM unsearched")
+
+    await thread.write(index_words)
+
+    assert (pending, await found(thread, "old"), await found(thread, "new")) == ([(1,)], [], [1])
+    assert await rows(thread, "SELECT count(*) FROM unsearched") == [(0,)]
+
+
+async def test_the_words_of_rows_that_went_leave_the_index_sound(thread: Database) -> None:
+    await say(thread, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
+    await thread.write(index_words)
+    await thread.write(lambda connection: connection.execute("DELETE FROM transcript WHERE seq = 2"))
+    await say(thread, HumanMessage("three", id="3"))
+
+    await thread.write(index_words)
+
+    assert [await found(thread, word) for word in ("one", "two", "three")] == [[1], [], [2]]
+    await thread.write(
+        lambda connection: connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+    )
+
+
+async def test_an_index_that_does_not_hold_what_it_should_is_begun_anew(thread: Database) -> None:
+    await say(thread, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
+    await thread.write(index_words)
+    await thread.write(lambda connection: connection.execute("INSERT INTO words (words) VALUES ('delete-all')"))
+    await thread.write(lambda connection: connection.execute("DELETE FROM transcript WHERE seq = 1"))
+
+    await thread.write(index_words)
+
+    assert [await found(thread, word) for word in ("one", "two")] == [[], [1]]
+
+
+async def test_an_older_database_is_indexed_when_it_is_migrated(database_path: Path) -> None:
+    database_path.parent.mkdir(mode=0o700)
+    old = sqlite3.connect(database_path)
+    for migration in MIGRATIONS[:4]:
+        old.executescript(migration.sql)
+    old.executescript(
+        f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version=4; INSERT INTO transcript VALUES"
+        """('t', 1, 0, 'm', 'user', '{"content":"said long ago"}', 'c', '')"""
+    )
+    old.close()
+
+    async with await Database.open(database_path) as database:
+        assert await found(database, "ago") == [1]
+
+
+def test_a_build_without_an_index_is_left_alone() -> None:
+    class Without(sqlite3.Connection):
+        def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+            return super().execute(sql.replace("'fts5'", "'none'"))
+
+    connection = sqlite3.connect(":memory:", factory=Without)
+
+    index_words(connection)
+
+    assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
+    connection.close()
+
+
+def _work(connection: sqlite3.Connection) -> int:
+    """Instructions of SQLite's machine for one more message and its words."""
+    counted: list[int] = []
+
+    def count() -> int:
+        counted.append(1)
+        return 0
+
+    connection.set_progress_handler(count, 1)
+    fold_messages(connection, _PLACE, [HumanMessage("one more")])
+    index_words(connection, "t")
+    connection.set_progress_handler(None, 0)
+    return len(counted)
+
+
+async def test_one_more_message_is_as_much_work_after_a_thousand_as_after_fifty(thread: Database) -> None:
+    counts = []
+    for start, end in ((0, 50), (50, 1000)):
+        await say(thread, *(HumanMessage("some words", id=f"m{number}") for number in range(start, end)))
+        await thread.write(partial(index_words, thread_id="t"))
+        counts.append(await thread.write(_work))
+
+    assert counts[1] <= 1.1 * counts[0]

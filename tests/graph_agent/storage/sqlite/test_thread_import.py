@@ -1,0 +1,197 @@
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph_agent.errors import UsageError
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.serializer import StrictSerializer
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.thread_import import Row, import_rows, read_parts
+from graph_agent.storage.sqlite.threads import SqliteInbox
+from tests.fakes.played_thread import play
+from tests.fakes.scripted_model import calls, text
+from tests.fakes.stepping_clock import SteppingClock
+from tests.fakes.thread_files import export, reseal
+from tests.graph_agent.storage.sqlite.looking import content_of, rows
+
+_TABLES = ("threads", "checkpoints", "writes", "journal", "inbox", "rewinds", "imported", "searched", "decisions")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("source") / "agent.db"
+    play(path, "go", "on", replies=(calls(("c1", "read_a")), text("done")))
+    return export(path, "thread-1")
+
+
+async def take_in(database: Database, text: str, blobs: FileBlobs, thread_id: str = "t") -> None:
+    file = database.path.with_name("file.json")
+    file.write_text(text)
+    with file.open() as opened:
+        parts = (part for part in read_parts(opened) if isinstance(part, Row))
+        loads = StrictSerializer().loads_typed
+        ids = ("thread-1", thread_id)
+        await database.write(lambda connection: import_rows(connection, ids, parts, blobs, loads))
+
+
+def changed(text: str, table: str, **values: Any) -> str:
+    """The file with the first row of a table changed; made where there is none."""
+    document = json.loads(text)
+    next(row for row in document["rows"] if row["table"] == table).update(values)
+    return reseal(document)
+
+
+def added(file: str, **row: Any) -> str:
+    document = json.loads(file)
+    document["rows"].append(row)
+    return reseal(document)
+
+
+async def test_rows_are_stored_under_the_id_and_their_checkpoints_noted_as_imported(
+    database: Database, blobs: FileBlobs, file: str
+) -> None:
+    await take_in(database, file, blobs)
+
+    heads = await rows(database, "SELECT thread_id, title, turns FROM threads")
+    missing = await rows(
+        database, "SELECT checkpoint_id FROM checkpoints EXCEPT SELECT checkpoint_id FROM imported"
+    )
+    assert (heads, missing) == ([("t", "go", 2)], [])
+    assert await rows(database, "SELECT count(*) FROM words WHERE words MATCH 'done'") == [(1,)]
+
+
+_REWIND = {
+    "table": "rewinds",
+    "id": 1,
+    "checkpoint_id": "c",
+    "head": "h",
+    "scope": "both",
+    "plan": {"files": [], "calls": [], "undoes": None},
+    "status": "done",
+    "at": "",
+    "ended_at": None,
+}
+_ANSWER = {
+    "table": "decisions",
+    "call_id": "c1",
+    "attempt": 1,
+    "question": "approval",
+    "args_digest": "",
+    "kind": "approve",
+    "args": None,
+    "reason": "",
+    "by": "",
+    "at": "",
+    "applied_at": None,
+    "superseded_at": "then",
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        ("threads", {"mode": "bypassPermissions"}),
+        ("threads", {"mode": "acceptEdits"}),
+        ("threads", {"checkpoint_id": None}),
+        ("threads", {"checkpoint_id": "elsewhere"}),
+        ("checkpoints", {"type": "pickle"}),
+        ("checkpoints", {"checkpoint": base64.b64encode(b"\xc1").decode()}),
+        ("checkpoints", {"checkpoint": base64.b64encode(b"\x93\x01\x02\x03").decode()}),
+        ("checkpoints", {"checkpoint_id": "another"}),
+        ("checkpoints", {"metadata": []}),
+        ("writes", {"type": "json"}),
+        ("writes", {"value": ""}),
+        ("transcript", {"body": []}),
+        ("transcript", {"body": {"tool_calls": 7}}),
+        ("ledger", {"record": {}}),
+        ("ledger", {"status": "sleeping"}),
+        ("ledger", {"status": "pending"}),
+        ("journal", {"status": "finished"}),
+        ("journal", {"outcome": {"status": "success"}}),
+        ("journal", {"outcome": {"blob": "blob:sha256:0"}}),
+        ("journal", {"outcome": {"status": "maybe", "output": ""}}),
+        ("journal", {"intent": {"path": "a", "more": 1}}),
+    ],
+)
+async def test_a_row_that_this_program_does_not_write_is_refused_and_changes_nothing(
+    database: Database, blobs: FileBlobs, file: str, table: str, values: dict[str, Any]
+) -> None:
+    before = await content_of(database, *_TABLES)
+
+    with pytest.raises(UsageError, match="Nothing was changed"):
+        await take_in(database, changed(file, table, **values), blobs)
+
+    assert await content_of(database, *_TABLES) == before
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {**_REWIND, "status": "planned"},
+        {**_REWIND, "plan": {}},
+        {**_REWIND, "scope": "world"},
+        {**_ANSWER, "kind": "obey"},
+        {**_ANSWER, "superseded_at": None},
+        {"table": "cuts", "checkpoint_id": "c", "branch": 0, "seq": 2**70},
+    ],
+)
+async def test_a_row_too_many_is_refused(
+    database: Database, blobs: FileBlobs, file: str, row: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError, match="Nothing was changed"):
+        await take_in(database, added(file, **row), blobs)
+
+
+async def test_two_rows_for_one_thing_are_refused(database: Database, blobs: FileBlobs, file: str) -> None:
+    document = json.loads(file)
+    document["rows"].append(document["rows"][-1])
+
+    with pytest.raises(UsageError, match="exclude each other"):
+        await take_in(database, reseal(document), blobs)
+
+
+async def test_an_id_that_anything_goes_by_is_taken(database: Database, blobs: FileBlobs, file: str) -> None:
+    await SqliteInbox(database, SteppingClock()).queue("t", "hello", "me")
+
+    with pytest.raises(UsageError, match="there is a thread 't' already; choose another id with --as"):
+        await take_in(database, file, blobs)
+
+
+async def test_numbers_that_are_taken_or_endless_are_given_anew(
+    database: Database, blobs: FileBlobs, file: str
+) -> None:
+    inbox = SqliteInbox(database, SteppingClock())
+    await inbox.queue("other", "mine", "me")
+    queued = {"table": "inbox", "text": "theirs", "queued_by": "", "queued_at": "", "taken_at": None}
+    text = added(added(file, **queued, id=1), **queued, id=2**63 - 1)
+    for number, undoes in ((2**62, None), (7, 2**62)):
+        plan: dict[str, Any] = {"files": [], "calls": [], "undoes": undoes}
+        text = added(text, **{**_REWIND, "id": number, "plan": plan})
+
+    await take_in(database, text, blobs)
+    await inbox.queue("other", "again", "me")
+
+    assert await rows(database, "SELECT id, thread_id FROM inbox") == [
+        (1, "other"),
+        (2, "t"),
+        (3, "t"),
+        (4, "other"),
+    ]
+    assert await rows(database, "SELECT id, json_extract(plan, '$.undoes') FROM rewinds") == [(1, None), (7, 1)]
+
+
+async def test_a_message_queued_later_never_looks_as_if_the_file_had_taken_it(
+    database: Database, blobs: FileBlobs, file: str, tmp_path: Path
+) -> None:
+    document = json.loads(file)
+    message = next(row for row in document["rows"] if row["table"] == "transcript" and row["role"] == "user")
+    message["message_id"] = "inbox-1"
+    await take_in(database, reseal(document), blobs)
+    inbox = SqliteInbox(database, SteppingClock())
+
+    await inbox.queue("t", "new", "me")
+
+    assert await inbox.waiting("t") == [(2, "new")]

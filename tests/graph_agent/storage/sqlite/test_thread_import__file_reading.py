@@ -1,0 +1,99 @@
+import io
+import json
+from typing import Any
+
+import pytest
+
+from graph_agent.errors import UsageError
+from graph_agent.ports.thread_file import FORMAT, Seal
+from graph_agent.storage.sqlite.thread_import import Content, Row, Top, read_parts
+
+_CUT = {"table": "cuts", "checkpoint_id": "c", "branch": 0, "seq": 7}
+_GONE = {"blob": "blob:sha256:" + "0" * 64, "data": None}
+
+
+def whole(rows: tuple[Any, ...] = (_CUT,), blobs: tuple[Any, ...] = (_GONE,), **changed: Any) -> dict[str, Any]:
+    top = {"format": FORMAT, "version": 1, "thread_id": "t", **changed}
+    seal = Seal()
+    for part in (top, *rows, *blobs):
+        seal.add(part)
+    return {
+        **top,
+        "rows": list(rows),
+        "blobs": list(blobs),
+        "end": {"rows": len(rows), "blobs": len(blobs), "sha256": seal.text()},
+    }
+
+
+def read(text: str) -> list[Top | Row | Content]:
+    return list(read_parts(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("indent", [None, 0, 4])
+def test_a_file_is_read_part_by_part_in_any_layout(indent: int | None) -> None:
+    assert read(json.dumps(whole(), indent=indent) + "\n \n") == [
+        Top("t"),
+        Row("cuts", {"checkpoint_id": "c", "branch": 0, "seq": 7}),
+        Content(_GONE["blob"] or "", None),
+    ]
+
+
+def test_a_value_longer_than_what_is_read_at_once_is_whole() -> None:
+    long = {**_CUT, "checkpoint_id": "x" * 300_000}
+
+    parts = read(json.dumps(whole((long, _CUT))))
+
+    assert [len(part.values["checkpoint_id"]) for part in parts if isinstance(part, Row)] == [300_000, 1]
+
+
+def test_a_file_that_is_cut_anywhere_is_refused() -> None:
+    text = json.dumps(whole())
+
+    for length in range(len(text)):
+        with pytest.raises(UsageError, match="Nothing was changed"):
+            read(text[:length])
+
+
+@pytest.mark.parametrize("place", range(0, 380, 7))
+def test_a_file_in_which_anything_was_changed_is_refused(place: int) -> None:
+    text = json.dumps(whole())
+    at = place % len(text)
+    other = "7" if text[at] != "7" else "8"
+
+    with pytest.raises(UsageError, match="Nothing was changed"):
+        read(text[:at] + other + text[at + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "it ends where"),
+        ("null", "stands where"),
+        ("\x00\xff", "stands where"),
+        ('{"a": NaN}', "not JSON"),
+        ("[" * 100_000, "stands where"),
+        ('{"rows": ' + "[" * 100_000, "not JSON"),
+        ('{"rows": [' + "9" * 5000 + "]}", "not JSON"),
+        ("{7: 1}", "no name"),
+        (json.dumps(whole(format="other")), "its format is 'other'"),
+        (json.dumps(whole(version=3)), "version 3, and this program knows 2; update"),
+        (json.dumps(whole(version="1")), "which version"),
+        (json.dumps(whole(thread_id=" ")), "which thread"),
+        (json.dumps(whole(thread_id=None)), "which thread"),
+        (json.dumps(whole(({"table": "sqlite_schema"},))), "no table 'sqlite_schema'"),
+        (json.dumps(whole((7,))), "no table None"),
+        (json.dumps(whole(({"table": ["x"]},))), "no table"),
+        (json.dumps(whole(({**_CUT, "more": 1},))), "other values"),
+        (json.dumps(whole(({**_CUT, "seq": "7"},))), "seq is not a whole number"),
+        (json.dumps(whole((), ({"blob": 7, "data": ""},))), "no text"),
+        (json.dumps(whole((), (7,))), "other values"),
+        (json.dumps(whole()) + "{}", "follows its end"),
+        (json.dumps({**whole(), "more": 1}), "follows its end"),
+        (json.dumps({"format": FORMAT, "version": 1, "thread_id": "t"}), "cut or changed"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_with_the_reason(text: str, told: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        read(text)
+
+    assert told in str(refusal.value)

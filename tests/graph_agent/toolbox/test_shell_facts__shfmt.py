@@ -1,0 +1,65 @@
+import shutil
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from graph_agent.toolbox.shell_facts import find_shfmt, parse_bash
+from policy import Unparsable
+
+
+def test_the_tree_of_a_text_is_read() -> None:
+    assert parse_bash("a; b")["Type"] == "File"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a '", "no valid bash"),
+        ("a" * 9000, "longer than 8192 bytes"),
+        ("é" * 5000, "longer than 8192 bytes"),
+        ("(" * 500, "opens more than 400"),
+        ("\ud800", "cannot read it"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_reason(text: str, why: str) -> None:
+    with pytest.raises(Unparsable, match=why):
+        parse_bash(text)
+
+
+def test_without_the_package_s_own_the_program_on_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: "/nonexistent")
+
+    assert find_shfmt() == shutil.which("shfmt")
+
+
+@pytest.mark.parametrize(("script", "why"), [("sleep 5", "too long"), ("echo nonsense", "cannot read it")])
+def test_a_slow_or_broken_parser_reads_nothing(
+    script: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = tmp_path / "shfmt"
+    stub.write_text(f"#!/bin/sh\nexec {script}\n")
+    stub.chmod(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+
+    with pytest.raises(Unparsable, match=why):
+        parse_bash(f"a {script}")
+
+
+def test_a_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = tmp_path / "shfmt"
+    stub.write_text(f"#!/bin/sh\necho x >> {tmp_path}/runs\necho '{{}}'\n")
+    stub.chmod(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+
+    trees = [parse_bash("a judged again") for _ in range(3)]
+
+    assert (trees, (tmp_path / "runs").read_text()) == ([{}, {}, {}], "x\n")
+
+
+def test_a_missing_parser_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: "/nonexistent")
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    with pytest.raises(Unparsable, match="not installed"):
+        parse_bash("a missing")

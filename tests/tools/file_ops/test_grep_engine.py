@@ -1,0 +1,112 @@
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tools.file_ops import grep_engine
+from tools.file_ops.grep import GrepTool
+from tools.file_ops.grep_engine import Certain, Narrowing
+from tools.walk import FoundFolder, Walk
+
+_MANY = 150
+_TEXT = "a line\nthe needle\n"
+
+
+@pytest.fixture(params=["asked at the end", "asked meanwhile"])
+def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
+    if request.param == "asked meanwhile":
+        monkeypatch.setattr(grep_engine, "_WORTH_ASKING_EARLY", 1)
+    around = ToolSurroundings(tmp_path)
+    for number in range(_MANY):
+        folder = around.workspace / f"-d{number % 7}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"plain{number}.txt").write_text("a line\n")
+    return around
+
+
+async def _grep(around: ToolSurroundings, pattern: str, include: str | None = None) -> list[str]:
+    tool = GrepTool(workspace=around.workspace)
+    found = await tool.execute(
+        pattern=pattern, output_mode="files_with_matches", tool_context=around.context(), include=include
+    )
+    return sorted(found.output.splitlines())
+
+
+@pytest.mark.parametrize("pattern", ["needle", "need(le|ing)$", "(?i)NEEDLE", "absent|needle", r"\bneedl\S"])
+async def test_among_many_files_those_are_found_that_match_and_no_left_out_ones(
+    around: ToolSurroundings, pattern: str
+) -> None:
+    for name in ("-d1/one.txt", "-d2/a b\n.txt", ".hidden/three.txt", "made/four.txt", "-d3/.five"):
+        path = around.workspace / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(_TEXT)
+    (around.workspace / ".gitignore").write_text("made/\n")
+    (around.workspace / "-d4" / "wide.txt").write_bytes(b"\xff\xfe" + "the needle\n".encode("utf-16-le"))
+
+    assert await _grep(around, pattern) == [
+        "-d1/one.txt", "-d2/a b\\x0a.txt", "-d4/wide.txt", "[left out: 3 hidden, 1 git-ignored]",
+    ]  # fmt: skip
+
+
+async def test_an_include_narrows_many_files_too(around: ToolSurroundings) -> None:
+    for number in range(_MANY):
+        (around.workspace / f"more{number}.md").write_text("a line\n")
+    (around.workspace / "more5.md").write_text(_TEXT)
+    (around.workspace / "-d1" / "one.txt").write_text(_TEXT)
+
+    assert await _grep(around, "needle", include="*.md") == ["more5.md"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser reads everything")
+async def test_a_file_that_may_not_be_read_is_counted_among_many(around: ToolSurroundings) -> None:
+    (around.workspace / "closed.txt").write_text(_TEXT)
+    (around.workspace / "closed.txt").chmod(0)
+    (around.workspace / "open.txt").write_text(_TEXT)
+
+    assert await _grep(around, "needle") == ["[left out: 1 unreadable]", "open.txt"]
+
+
+def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> Path:
+    """A ripgrep that notes the folders it is asked about, each on a line."""
+    program, asked = tmp_path / "rg", tmp_path / "asked"
+    program.write_text(f'#!/bin/sh\nfor one; do case $one in /*) echo "$one" >> {asked};; esac; done\n{end}\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(grep_engine, "ripgrep", lambda: str(program))
+    return asked
+
+
+def _until_there(file: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not (file.exists() and file.read_text().endswith("\n")):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_the_program_searches_the_first_folders_while_others_are_found_and_each_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _program(tmp_path, monkeypatch, "exit 1")
+    names = [f"file{number}" for number in range(2_000)]
+    folders = [FoundFolder(f"/{name}", f"{name}/", names, []) for name in "abc"]
+
+    with Narrowing(Certain(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
+        narrowed.take(folders[0])
+        _until_there(asked)
+        for folder in folders[1:]:
+            narrowed.take(folder)
+        found = narrowed.holding(Walk(folders=folders))
+
+    assert (found, sorted(asked.read_text().split())) == ([], ["/a", "/b", "/c"])
+
+
+def test_a_search_that_is_given_up_waits_for_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _program(tmp_path, monkeypatch, "exec sleep 50")
+    began = time.monotonic()
+
+    with Narrowing(Certain(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
+        narrowed.take(FoundFolder("/a", "a/", [f"file{number}" for number in range(2_000)], []))
+        _until_there(asked)
+
+    assert time.monotonic() - began < 25

@@ -1,0 +1,118 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.file_ops.replace import Mode, NotReplaced, Replaced, Wish, replaced
+
+_ALPHABET = 'ab \t\r\n"“é'
+
+
+def _why(text: str, wish: Wish) -> str:
+    with pytest.raises(NotReplaced) as caught:
+        replaced(text, wish, "\n")
+    return str(caught.value)
+
+
+@given(st.text(_ALPHABET), st.text(_ALPHABET, min_size=1), st.text(_ALPHABET), st.text(_ALPHABET))
+def test_an_exact_match_changes_nothing_around_it(before: str, old: str, new: str, after: str) -> None:
+    old, new, mark = f"<{old}>", f"[{new}]", "\n"
+
+    result = replaced(before + old + after, Wish(old, new, mode="exact"), mark)
+
+    assert result.text.startswith(before)
+    assert result.text.endswith(after)
+
+
+@given(st.text(_ALPHABET), st.text(_ALPHABET, min_size=1), st.text(_ALPHABET), st.text(_ALPHABET))
+def test_a_flexible_match_changes_nothing_around_it(before: str, core: str, new: str, after: str) -> None:
+    old = f"<{core}>"
+    wanted = old.replace("\r\n", "\n").replace("\r", "\n").replace("“", '"')
+
+    try:
+        result = replaced(f"{before}\n{old}\n{after}", Wish(wanted, f"[{new}]"), "\n")
+    except NotReplaced:
+        return
+
+    assert result.text.startswith(before)
+    assert result.text.endswith(after)
+
+
+@given(st.text(_ALPHABET), st.text("ab", min_size=1, max_size=2), st.text(_ALPHABET))
+def test_replacing_all_is_what_python_calls_replacing(text: str, old: str, new: str) -> None:
+    wish = Wish(old, new.replace("\r", ""), replace_all=True)
+    expected = text.replace(old, wish.new)
+
+    if expected == text:
+        assert _why(text, wish)
+    else:
+        assert replaced(text, wish, "\n") == Replaced(expected, text.count(old))
+
+
+_LEVEL = "The match was not exact: {} was overlooked."
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected", "overlooked"),
+    [
+        ("a\r\nb\nc\r\n", "a\nb\nc", "a\nB\nc", "a\r\nB\nc\r\n", "the kind of line ends"),
+        ("a\rb\rc\r", "b\nc", "b\nx\nc", "a\rb\rx\rc\r", "the kind of line ends"),
+        ("say “hi” now\n", 'say "hi"', 'say "ho"', 'say "ho" now\n', "the form of quotes, dashes or blanks"),
+        ("a  \nb\n", "a\nb", "a\nc", "a  \nc\n", "white space at line ends"),
+        ("\tif x:\n\t\ty()\n", "  if x:\n    y()", "  if x:\n    z()", "\tif x:\n\t\tz()\n", "white space"),
+        (
+            "  if x:\n    y( 1)\n",
+            "if x:\n  y(  1)",
+            "if x:\n  z()\n  y(  1)",
+            "  if x:\n    z()\n    y( 1)\n",
+            "white space",
+        ),
+    ],
+)
+def test_what_was_overlooked_is_told_and_lines_that_stay_keep_their_form(
+    text: str, old: str, new: str, expected: str, overlooked: str
+) -> None:
+    newline = next((end for end in ("\r\n", "\r", "\n") if end in text), None)
+
+    assert replaced(text, Wish(old, new), newline) == Replaced(expected, 1, _LEVEL.format(overlooked))
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "mode", "why"),
+    [
+        ("x\nx\n", "x", "flexible", "old_string fits 2 places (lines 1, 2)"),
+        ("aaa", "aa", "exact", "old_string fits 2 places (lines 1, 1)"),
+        ("a  b\na   b\n", "a b", "flexible", "old_string fits 2 places"),
+        ("a\r\nb", "a\nb", "exact", "try mode=flexible"),
+        ("Abc", "abc", "flexible", "other upper and lower case"),
+        ("x\n", "     1\tx", "flexible", "leave the numbers out"),
+        ("one\ntwo", "two\n", "exact", "no newline at its end"),
+        ("\tf( a )\n", "f( a )  ", "flexible", "cannot be indented"),
+        ("x", "(", "regex", "is no valid regular expression"),
+        ("x", "y", "regex", "matches no text"),
+        ("x", "y*", "regex", "matches no text"),
+        ("a" * 80 + "!", "(a|aa)+$", "regex", "was stopped after 2 seconds"),
+        ("x", "", "flexible", "old_string is empty"),
+        ("x", "x", "flexible", "nothing would change"),
+    ],
+)
+def test_what_is_not_replaced_is_explained(text: str, old: str, mode: Mode, why: str) -> None:
+    new = "x" if old == "x" and text == "x" else "f(a)\n    g()"
+
+    assert why in _why(text, Wish(old, new, mode=mode))
+
+
+def test_an_edit_that_only_asks_for_other_line_ends_than_the_files_is_told_to_change_nothing() -> None:
+    assert "nothing would change" in _why("a\r\nb\r\n", Wish("a\r\n", "a\n"))
+
+
+def test_a_missing_final_newline_stays_missing() -> None:
+    remark = "The file has no newline at its end and still has none."
+
+    assert replaced("one\ntwo", Wish("two\n", "three\n"), "\n") == Replaced("one\nthree", 1, remark)
+    assert replaced("one\ntwo", Wish("two", "three"), "\n") == Replaced("one\nthree", 1)
+
+
+def test_a_pattern_replaces_by_literal_text_and_leaves_line_ends() -> None:
+    wish = Wish(r"v\d$", r"\g<0>$1", replace_all=True, mode="regex")
+
+    assert replaced("v1\r\nv2 v3\r\n", wish, "\r\n") == Replaced("\\g<0>$1\r\nv2 \\g<0>$1\r\n", 2)

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.walls import needs
+from tools.sandbox.sandbox import probed
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def _program(folder: Path, text: str) -> None:
+    (folder / "bwrap").write_text(text)
+    (folder / "bwrap").chmod(0o755)
+
+
+def test_bubblewrap_is_taken_where_it_really_starts(programs: Path) -> None:
+    _program(programs, "#!/bin/sh\nexit 0\n")
+
+    found = probed()
+
+    assert (found.kind, found.program, found.why) == ("bubblewrap", str(programs / "bwrap"), "")
+
+
+def test_without_it_the_next_best_is_taken_and_it_is_said_why(programs: Path) -> None:
+    needs("landlock")
+
+    found = probed()
+
+    assert (found.kind, found.why) == ("landlock", "bubblewrap (bwrap) is not installed")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("bwrap: Unknown option --disable-userns", "it is too old: version 0.8 or newer is needed"),
+        ("bwrap: setting up uid map: Permission denied", "the system restricts user namespaces"),
+        ("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", "the system restricts user namespaces"),
+        ("bwrap: Creating new namespace failed: Operation not permitted", "namespaces are not permitted here"),
+        ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "/proc cannot be mounted here"),
+        ("something new", "something new"),
+        ("", "exit code 1"),
+    ],
+)
+def test_what_hinders_it_is_told(programs: Path, said: str, why: str) -> None:
+    _program(programs, f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
+
+    found = probed()
+
+    assert found.kind != "bubblewrap"
+    assert f"{programs / 'bwrap'} does not work here: {why}" in found.why
+
+
+def test_what_is_no_program_is_no_sandbox(programs: Path) -> None:
+    _program(programs, "not a program")
+
+    assert "does not work here: OSError" in probed().why
+
+
+def test_a_program_of_the_current_folder_is_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _program(tmp_path, "#!/bin/sh\ntouch started\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f".:bin:{tmp_path / 'none'}")
+
+    probed()
+
+    assert not (tmp_path / "started").exists()

@@ -1,0 +1,118 @@
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.waiting import until
+from tools.base import BaseTool, ShellOutput, ToolContext, ToolResult
+from tools.running import execute
+from tools.third_party import Aside
+
+
+class _Blocking(BaseTool):
+    name = "blocking"
+    timeout_s = 0.2
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    async def execute(self) -> ToolResult:
+        time.sleep(self.seconds)  # noqa: ASYNC251 - what such tools do
+        return ToolResult("woke")
+
+
+class _Polite(BaseTool):
+    name = "polite"
+    timeout_s = 0.2
+    was_cancelled = False
+
+    async def execute(self) -> ToolResult:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+        return ToolResult("slept")
+
+
+class _Using(BaseTool):
+    name = "using"
+
+    async def execute(self, *, context: ToolContext) -> ToolResult:
+        await context.file_states.set("t1", "/a", "digest")
+        context.progress(ShellOutput("half"))
+        return ToolResult(f"{await context.file_states.get('t1', '/a')} {threading.current_thread().name}")
+
+
+async def _ticks(during: "asyncio.Task[ToolResult]") -> int:
+    count = 0
+    while not during.done():
+        await asyncio.sleep(0.02)
+        count += 1
+    return count
+
+
+async def test_a_tool_that_blocks_leaves_the_loop_alone_and_ends_at_its_limit_which_says_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    context = ToolSurroundings(tmp_path).context()
+    running = asyncio.create_task(execute(_Blocking(2), {}, context, aside=Aside()))
+
+    ticks = await _ticks(running)
+    result = running.result()
+    after = await execute(_Blocking(0), {}, context, aside=Aside())
+
+    assert ticks > 10
+    assert result.error == (
+        "blocking was told to stop after 0.2 seconds and did not; it goes on, and what it still does is not known."
+    )
+    assert (result.metadata, after.output) == ({"error_type": "timeout"}, "woke")
+
+
+async def test_a_tool_that_listens_is_stopped_there(tmp_path: Path) -> None:
+    tool = _Polite()
+
+    result = await execute(tool, {}, ToolSurroundings(tmp_path).context(), aside=Aside())
+
+    assert (result.error, tool.was_cancelled) == (
+        "polite was stopped after 0.2 seconds; ask for less at once.",
+        True,
+    )
+
+
+async def test_a_cancelled_call_ends_though_its_tool_blocks(tmp_path: Path) -> None:
+    aside, tool = Aside(), _Blocking(3)
+    tool.timeout_s = 60
+    running = asyncio.create_task(execute(tool, {}, ToolSurroundings(tmp_path).context(), aside=aside))
+    await asyncio.sleep(0.1)
+
+    running.cancel()
+    await asyncio.wait({running}, timeout=2)
+
+    assert (running.cancelled(), aside.goes_on) == (True, True)
+
+
+async def test_its_surroundings_work_from_there(tmp_path: Path) -> None:
+    around = ToolSurroundings(tmp_path)
+
+    result = await execute(_Using(), {}, around.context(), aside=Aside())
+
+    assert result.output == "digest tools of others"
+    assert await until(lambda: around.told == ["half"])
+
+
+@pytest.mark.parametrize("raised", [ValueError("no"), SystemExit(3), asyncio.CancelledError()])
+async def test_what_one_raises_is_its_callers_and_the_next_call_runs(raised: BaseException) -> None:
+    async def fails() -> None:
+        raise raised
+
+    async def works() -> str:
+        return "fine"
+
+    with pytest.raises(type(raised)):
+        await Aside().run(fails)
+
+    assert await Aside().run(works) == "fine"

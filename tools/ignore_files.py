@@ -1,0 +1,177 @@
+"""Which entries of a folder listings leave out: hidden ones, and what the repository's ignore files name.
+
+Which names of a folder the patterns of ignore files may speak of, told in one look at all of them.
+
+A cautious first look: a name that is no suspect is named by no pattern, a suspect has to be judged. Only the last
+part of a pattern is looked at, so below a folder that is a suspect itself every name is one.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+__all__ = ["IGNORE_FILE", "NONE", "IgnoreRules", "Suspicion", "is_hidden"]
+
+_EXTENSION = re.compile(r"\*\.([^.*?\[\\]+)")
+_WILD = re.compile(r"[*?\[\\]")
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What the last parts of patterns look like."""
+
+    names: frozenset[str] = frozenset()
+    extensions: frozenset[str] = frozenset()
+    patterns: tuple[str, ...] = ()
+    """Regular expressions of what is neither a whole name nor `*.extension`."""
+
+    def joined_by(self, lines: Iterable[str]) -> "Suspicion":
+        """With the lines of one more ignore file; the same object where they add nothing."""
+        names, extensions, patterns = set(self.names), set(self.extensions), list(self.patterns)
+        for line in lines:
+            part = _last_part(line)
+            if not part:
+                continue
+            if found := _EXTENSION.fullmatch(part):
+                extensions.add(found[1])
+            elif _WILD.search(part):
+                patterns.append(_roughly(part))
+            else:
+                names.add(part)
+        joined = Suspicion(frozenset(names), frozenset(extensions), tuple(dict.fromkeys(patterns)))
+        return self if joined == self else joined
+
+    def among(self, names: Sequence[str]) -> list[str]:
+        """The suspects."""
+        if self == NONE or not self._may_be_among(names):
+            return []
+        return [name for name in names if self._is(name)]
+
+    def _may_be_among(self, names: Sequence[str]) -> bool:
+        if not self.names.isdisjoint(names):
+            return True
+        # No name has a slash in it, so that all of them can be searched at once.
+        if self._endings is not None and self._endings.search("/".join((*names, ""))):
+            return True
+        # A line end in a name would hide it from a search through all of them.
+        return self._rest is not None and any(map(self._rest.fullmatch, names))
+
+    def _is(self, name: str) -> bool:
+        if name in self.names or name.rpartition(".")[2] in self.extensions:
+            return True
+        return self._rest is not None and self._rest.fullmatch(name) is not None
+
+    @cached_property
+    def _endings(self) -> re.Pattern[str] | None:
+        return re.compile(rf"\.(?:{'|'.join(map(re.escape, self.extensions))})/") if self.extensions else None
+
+    @cached_property
+    def _rest(self) -> re.Pattern[str] | None:
+        return re.compile("|".join(self.patterns), re.DOTALL) if self.patterns else None
+
+
+NONE = Suspicion()
+
+
+def _last_part(line: str) -> str:
+    """What a path or a folder above it has to be called for the pattern to speak of it; "" for no pattern."""
+    text = line.strip()
+    if not text or line.startswith(("#", "!")):
+        return ""
+    if "\\" in line or text != line.rstrip():
+        return "*"
+    while text.endswith(("/", "/**")):
+        text = text.removesuffix("/").removesuffix("/**")
+    return text.rpartition("/")[2] or "*"
+
+
+def _roughly(part: str) -> str:
+    pieces: list[str] = []
+    for char in part:
+        if char in "[\\":
+            return "".join(pieces) + ".*"
+        pieces.append({"*": ".*", "?": "."}.get(char) or re.escape(char))
+    return "".join(pieces)
+
+
+IGNORE_FILE = ".gitignore"
+_MAX_BYTES = 1024 * 1024
+_FOLDER = "ps_d"
+"""The group of a pattern's expression that found the end of a folder's name."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a name starts with a dot."""
+    return name.startswith(".")
+
+
+class IgnoreRules:
+    """The `.gitignore` files between a root and the folders below it; each is read once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lines: dict[Path, list[str]] = {}
+        self._specs: dict[Path, GitIgnoreSpec] = {}
+
+    def ignores(self, path: Path, *, is_folder: bool) -> bool:
+        """Whether the nearest ignore file that speaks about the path ignores it; outside the root none does."""
+        if not path.is_relative_to(self._root) or path == self._root:
+            return False
+        for folder in self._folders_above(path):
+            relative = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
+            spec = self._spec(folder)
+            told = spec.check_file(relative)
+            if told.include or (told.index is not None and _is_of(spec, told.index, relative)):
+                return bool(told.include)
+        return False
+
+    def suspicion(self, folder: Path) -> Suspicion:
+        """Which names in a folder `ignores` may be true of, told without asking it for each.
+
+        Holds where no folder above is one that a pattern speaks of and `ignores` nevertheless lets pass.
+        """
+        if not folder.is_relative_to(self._root):
+            return NONE
+        above = NONE if folder == self._root else self.suspicion(folder.parent)
+        return above.joined_by(self.lines_in(folder))
+
+    def lines_in(self, folder: Path) -> list[str]:
+        """The lines of a folder's own ignore file; none where it has none."""
+        if folder not in self._lines:
+            self._lines[folder] = _lines(folder / IGNORE_FILE)
+        return self._lines[folder]
+
+    def _folders_above(self, path: Path) -> Iterable[Path]:
+        for folder in path.parents:
+            yield folder
+            if folder == self._root:
+                return
+
+    def _spec(self, folder: Path) -> GitIgnoreSpec:
+        if folder not in self._specs:
+            self._specs[folder] = GitIgnoreSpec.from_lines(self.lines_in(folder))
+        return self._specs[folder]
+
+
+def _is_of(spec: GitIgnoreSpec, index: int, path: str) -> bool:
+    """Whether a pattern speaks of the path, and not just of a folder above it, which would say no more."""
+    found = spec.patterns[index].match_file(path)
+    return found is None or found.match.groupdict().get(_FOLDER) is None or found.match.end(_FOLDER) == len(path)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        return os.read(fd, _MAX_BYTES).decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n")
+    except OSError:
+        return []
+    finally:
+        os.close(fd)

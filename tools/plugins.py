@@ -1,0 +1,242 @@
+"""Tools of others: where they are found, and what is wrong with those that cannot be used. Registers nothing.
+
+From what a plug-in gives to tools that can be used, and a line for each that cannot.
+
+What is wrong with how somebody's tool declares itself. Knows nothing of where it came from.
+
+Where a plug-in stands, as something that gives it when asked. Nothing is imported before that.
+"""
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
+
+from tools.base import BaseTool, ToolDescription, ToolKind, ToolRiskLevel
+from tools.schema import declared_parameters
+
+__all__ = [
+    "GROUP",
+    "Found",
+    "PluginTool",
+    "Source",
+    "complaint",
+    "from_entry_points",
+    "from_line",
+    "from_text",
+    "load",
+]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What OpenAI-compatible endpoints take as the name of a function."""
+_OF_SERVERS = "mcp__"
+
+
+def complaint(tool: BaseTool) -> str:
+    """Everything that keeps the tool from being used, in one line; empty when nothing does."""
+    return "; ".join(_complaints(tool))
+
+
+def _complaints(tool: BaseTool) -> Iterator[str]:
+    name: Any = tool.name
+    description: Any = tool.description
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        yield f"name = {name!r}: 1 to 64 letters, digits, _ or - are expected"
+    elif name.startswith(_OF_SERVERS):
+        yield f"name = {name!r}: {_OF_SERVERS} begins the names of MCP tools only"
+    if not isinstance(description, str | ToolDescription) or not description:
+        yield f"description = {description!r}: a text or a ToolDescription is expected"
+    yield from _not_among("risk_level", tool.risk_level, ToolRiskLevel)
+    yield from _not_among("kind", tool.kind, ToolKind)
+    yield from _sizes(tool)
+    yield from _arguments(tool)
+
+
+def _not_among(attribute: str, value: object, kinds: type[ToolRiskLevel] | type[ToolKind]) -> Iterator[str]:
+    if value not in list(kinds):
+        yield f"{attribute} = {value!r}: one of {', '.join(kinds)} is expected"
+
+
+def _sizes(tool: BaseTool) -> Iterator[str]:
+    seconds: Any = tool.timeout_s
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds > 0:
+        yield f"timeout_s = {seconds!r}: a number above 0 is expected"
+    chars: Any = tool.max_result_chars
+    if chars is not None and (not isinstance(chars, int) or isinstance(chars, bool) or chars <= 0):
+        yield f"max_result_chars = {chars!r}: a whole number above 0 is expected"
+
+
+def _arguments(tool: BaseTool) -> Iterator[str]:
+    schema: Any = tool.args_schema
+    if not isinstance(schema, type) or not issubclass(schema, BaseModel):
+        yield f"args_schema = {schema!r}: a pydantic model is expected"
+        return
+    try:
+        declared_parameters(schema)
+    except (PydanticUserError, TypeError, ValueError) as error:
+        yield f"args_schema = {schema.__name__}: it has no JSON schema ({_first_line(error)})"
+        return
+    if not inspect.iscoroutinefunction(tool.execute):
+        yield "execute is not declared as `async def`"
+        return
+    takes = inspect.signature(tool.execute).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values()):
+        return
+    missing = [name for name in schema.model_fields if name not in takes]
+    if missing:
+        yield f"execute takes no {', '.join(missing)}, which {schema.__name__} declares"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+GROUP = "graph_agent.tools"
+"""The entry-point group under which installed packages offer tools."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place that may hold tools."""
+
+    place: str
+    """As the user knows it: the package and its entry point, the line of the settings, the file."""
+    give: Callable[[], object]
+    """Imports it; raises whatever the plug-in raises."""
+
+
+def from_entry_points() -> Iterator[Source]:
+    """What installed packages offer, by name; the same order in every process."""
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        yield Source(_place(point), point.load)
+
+
+def from_line(line: str) -> Source:
+    """A line `module:factory`; without the factory, every tool that the module declares."""
+    return Source(f"tools = {line!r}", partial(_named, line))
+
+
+def from_text(place: str, text: str) -> Source:
+    """A file that was read already: what was hashed and trusted is what runs, whatever stands there by now."""
+    return Source(place, partial(_executed, place, text))
+
+
+def _place(point: EntryPoint) -> str:
+    package = f" of {point.dist.name} {point.dist.version}" if point.dist else ""
+    return f"entry point {point.name}{package}"
+
+
+def _named(line: str) -> object:
+    module, _, attribute = line.strip().partition(":")
+    found: object = importlib.import_module(module)
+    for name in filter(None, attribute.split(".")):
+        found = getattr(found, name)
+    return found
+
+
+def _executed(place: str, text: str) -> ModuleType:
+    name = f"graph_agent_plugin_{sha256(place.encode()).hexdigest()[:12]}"
+    module = ModuleType(name)
+    module.__file__ = place
+    # Pydantic and dataclasses look their module up by name, to resolve annotations.
+    sys.modules[name] = module
+    try:
+        exec(compile(text, place, "exec"), module.__dict__)  # noqa: S102 - running a file that is trusted is the point
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+@dataclass(frozen=True)
+class PluginTool:
+    """A tool of somebody else's that can be used."""
+
+    tool: BaseTool
+    """The one that is described and judged."""
+    make: Callable[[], BaseTool]
+    """A fresh one for a call; where the plug-in handed over a finished tool, that one."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one source has."""
+
+    tools: tuple[PluginTool, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+    """What cannot be used and why, a line each that begins with the place."""
+
+
+def load(source: Source, workspace: Path) -> Found:
+    """Import the plug-in and ask for its tools; what it raises comes out as it is."""
+    tools: list[PluginTool] = []
+    problems: list[str] = []
+    for make in _makers(source.give(), workspace):
+        tool = make()
+        if wrong := complaint(tool):
+            problems.append(f"{source.place}: {type(tool).__name__} cannot be used: {wrong}")
+        else:
+            tools.append(PluginTool(tool, make))
+    if not tools and not problems:
+        problems.append(f"{source.place}: it has no tools")
+    return Found(tuple(tools), tuple(problems))
+
+
+def _makers(given: object, workspace: Path) -> Iterator[Callable[[], BaseTool]]:
+    """What makes each tool: a finished tool gives itself, a class or a factory is called anew."""
+    match given:
+        case BaseTool():
+            yield lambda: given
+        case type() if issubclass(given, BaseTool):
+            yield lambda: _called(given, workspace)
+        case ModuleType():
+            for one in _declared_in(given):
+                yield from _makers(one, workspace)
+        case _ if callable(given):
+            yield from _made_by(given, workspace)
+        case Iterable() if not isinstance(given, str | bytes):
+            for one in given:
+                yield from _makers(one, workspace)
+        case _:
+            raise TypeError(f"a tool, a class of tools, a factory or a list of these is expected, not {given!r}")
+
+
+def _made_by(factory: Callable[..., object], workspace: Path) -> Iterator[Callable[[], BaseTool]]:
+    made = _called(factory, workspace)
+    if isinstance(made, BaseTool):
+        yield lambda: _called(factory, workspace)
+        return
+    if callable(made) and not isinstance(made, type):
+        raise TypeError(f"the factory gives {made!r}; a tool or a list of tools is expected")
+    yield from _makers(made, workspace)
+
+
+def _declared_in(module: ModuleType) -> Iterator[object]:
+    """The factory `create_tools` where there is one, else every class of tools that the module itself declares."""
+    if hasattr(module, "create_tools"):
+        yield module.create_tools
+        return
+    for value in list(vars(module).values()):
+        is_class = isinstance(value, type) and issubclass(value, BaseTool) and value.__module__ == module.__name__
+        if (is_class and value.name) or isinstance(value, BaseTool):
+            yield value
+
+
+def _called(factory: Callable[..., Any], workspace: Path) -> Any:
+    takes = inspect.signature(factory).parameters
+    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values())
+    made = factory(workspace=workspace) if "workspace" in takes or takes_any else factory()
+    if isinstance(made, BaseTool) and made.workspace is None:
+        made.workspace = workspace
+    return made

@@ -1,0 +1,63 @@
+"""A page as text for the model: markdown of HTML, other text as it is, and a plain word about anything else."""
+
+import re
+import warnings
+
+from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
+from markdownify import MarkdownConverter
+
+from tools.web_ops.http import Page
+
+__all__ = ["NotText", "readable"]
+
+_UNSEEN = ("script", "style", "noscript", "template", "svg", "iframe", "object", "head")
+_TEXT_TYPES = re.compile(r"text/.*|application/(.*\+)?(json|xml|javascript|yaml|toml|x-sh|x-ndjson|sql).*|")
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_BLANKS = re.compile(r"[ \t]+\n|\n{3,}")
+
+
+class NotText(ValueError):
+    """The page holds no text; the message says what it is."""
+
+
+def readable(page: Page) -> tuple[str, str]:
+    """Title and text of a page.
+
+    Raises:
+        NotText: it is an image, an archive, a program.
+    """
+    if page.content_type in _HTML_TYPES or (not page.content_type and _looks_like_html(page.body)):
+        return _html(page)
+    if _TEXT_TYPES.fullmatch(page.content_type) is None or b"\0" in page.body[:8192]:
+        kind = page.content_type or "binary data"
+        raise NotText(f"{page.address.url} is {kind}, {len(page.body)} bytes, and no text")
+    return "", _decoded(page.body, page.charset)
+
+
+def _html(page: Page) -> tuple[str, str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
+        soup = BeautifulSoup(page.body, "html.parser", from_encoding=page.charset or None)
+    title = " ".join(soup.title.get_text().split()) if soup.title else ""
+    for element in soup.find_all(_UNSEEN):
+        element.decompose()
+    try:
+        text = MarkdownConverter(heading_style="ATX", bullets="-").convert_soup(soup)
+    except RecursionError:
+        # Nested deeper than anyone writes by hand: the words are there, the layout is not worth it.
+        text = soup.get_text("\n")
+    return title, _BLANKS.sub(lambda gap: "\n" if gap[0][0] in " \t" else "\n\n", text).strip()
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    for encoding in filter(None, (charset, "utf-8-sig")):
+        try:
+            return body.decode(encoding)
+        except (LookupError, UnicodeDecodeError):
+            continue
+    return body.decode("utf-8", "replace")
+
+
+def _looks_like_html(body: bytes) -> bool:
+    start = body[:1024].lstrip().lower()
+    return start.startswith((b"<!doctype html", b"<html"))

@@ -1,0 +1,91 @@
+"""Asking a search service once, bounded in size and time. What goes wrong is told with what to do."""
+
+import asyncio
+import json
+import zlib
+from typing import Any
+
+import httpx
+
+from tools.result import ToolErrorType
+from tools.web_ops.http import NotFetched, Unresolved, bounded_body, open_client, parse_address, why_not
+from tools.web_ops.search_services import Found, OddAnswer, SearchProvider, found_in, inquiry
+
+__all__ = ["searched"]
+
+_SECONDS = 30.0
+_SAID_CHARS = 200
+_NO_JSON = "SearXNG gives no JSON: add `json` under `search: formats:` in its settings.yml and start it anew"
+
+
+async def searched(provider: SearchProvider, query: str, limit: int) -> list[Found]:
+    """The results for a query.
+
+    Raises:
+        NotFetched: there are none; the message says why.
+    """
+    try:
+        async with asyncio.timeout(_SECONDS):
+            status, body = await _asked(provider, query, limit)
+    except TimeoutError as error:
+        raise NotFetched(
+            ToolErrorType.TIMEOUT, f"{provider.address} did not answer in {_SECONDS:g} seconds."
+        ) from error
+    except Unresolved as error:
+        raise NotFetched(ToolErrorType.NOT_FOUND, f"{error}; the setting web_search.url names it.") from error
+    except httpx.ConnectError as error:
+        hint = "is SearXNG running? The setting web_search.url says where" if provider.kind == "searxng" else error
+        raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} cannot be reached: {hint}.") from error
+    except (httpx.HTTPError, ValueError, zlib.error, OSError) as error:
+        why = why_not(error)
+        raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} could not be asked: {why}.") from error
+    if status != 200:
+        raise NotFetched(ToolErrorType.EXECUTION, _refusal(provider, status, body))
+    return _read(provider, body, limit)
+
+
+async def _asked(provider: SearchProvider, query: str, limit: int) -> tuple[int, bytes]:
+    request = inquiry(provider, query, limit)
+    address = parse_address(request.url)
+    headers = {**request.headers, "Accept": "application/json"}
+    # It is the user who set where to ask: their own SearXNG lies on this machine or in their network.
+    async with (
+        open_client(address, may_be_private=True) as client,
+        client.stream(request.method, address.url, headers=headers, json=request.body) as response,
+    ):
+        body, _ = await bounded_body(response)
+        return response.status_code, body
+
+
+def _read(provider: SearchProvider, body: bytes, limit: int) -> list[Found]:
+    try:
+        return found_in(provider, json.loads(body), limit)
+    except OddAnswer as error:
+        raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} is no {provider.kind}: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        hint = _NO_JSON if provider.kind == "searxng" else "this is no answer of the service"
+        raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} answered without JSON; {hint}.") from error
+
+
+def _refusal(provider: SearchProvider, status: int, body: bytes) -> str:
+    start = f"{provider.address} answered {status}"
+    if status == 429:
+        return f"{start}: it was asked too often. Wait before you search again, or do without."
+    if provider.kind == "searxng" and status == 403:
+        return f"{start}; {_NO_JSON}."
+    if status in (401, 403):
+        variable = f"{provider.kind.upper()}_API_KEY"
+        return f"{start}: it does not take the key. The user sets it: web_search.api_key, or {variable}."
+    said = " ".join("".join(char if char.isprintable() else " " for char in _message(body)).split())
+    return f"{start}{f': {said[:_SAID_CHARS]}' if said else ''}."
+
+
+def _message(body: bytes) -> str:
+    """What a service says of its own refusal; nothing of a web page."""
+    try:
+        answer: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    while isinstance(answer, dict):
+        answer = next((answer[key] for key in ("error", "detail", "message") if key in answer), "")
+    return answer if isinstance(answer, str) else ""
