@@ -1,4 +1,4 @@
-"""The size and shape of the product: how many modules, how long they and their functions are, and no import cycle."""
+"""The size and shape of the product: number and length of modules, length of functions, import cycles."""
 
 import ast
 from collections.abc import Iterable, Mapping
