@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from graph_agent.cli.chat.chat import Chat, Setting, Visit
+from graph_agent.cli.chat.chat import Chat, ChatOptions, ThreadOpening
 from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.errors import guarded
 from graph_agent.cli.prompts.terminal import Terminal
@@ -87,8 +87,8 @@ def main(scenario: str, log: Path, elsewhere: Path) -> int:
         return session
 
     terminal = Terminal(None)
-    visit = Visit(open_scripted, resumes=opening is not None)
-    setting = Setting(
+    visit = ThreadOpening(open_scripted, resumes=opening is not None)
+    setting = ChatOptions(
         log.with_name("none.db"), lambda *_: visit, lambda _: visit, introduction=lambda: ["scripted"]
     )
     chat = Chat(visit, terminal, make_console(), setting)

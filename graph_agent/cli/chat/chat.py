@@ -18,28 +18,44 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.chat.conversation import Conversation, Opener, ServersSeen
-from graph_agent.cli.chat.shell_escape import OwnPrograms
-from graph_agent.cli.chat.slash_commands import Back, Compact, Elsewhere, GoOn, Quit, Say, Slash, is_command
-from graph_agent.cli.chat.turn import FAILED, Settling, Turning, has_fresh_budget, rest_lines, status_text
+from graph_agent.cli.chat.conversation import Conversation, Opener, ServerStates
+from graph_agent.cli.chat.shell_escape import UserPrograms
+from graph_agent.cli.chat.slash_commands import (
+    CompactThread,
+    QuitChat,
+    RetryTurn,
+    RewindThread,
+    SendMessage,
+    SlashCommands,
+    SwitchThread,
+    is_command,
+)
+from graph_agent.cli.chat.turn_runner import (
+    FAILED,
+    PendingResolver,
+    TurnRunner,
+    has_fresh_budget,
+    result_lines,
+    status_text,
+)
 from graph_agent.cli.exit_codes import Exit
 from graph_agent.cli.headless.report import resume_lines
 from graph_agent.cli.prompts.dialogs import choose_model
 from graph_agent.cli.prompts.keys import TakeBack
-from graph_agent.cli.prompts.terminal import Interrupted, Left, Terminal
-from graph_agent.cli.render.console import marked
+from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
+from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.render.turn import Story
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UsageError
 from graph_agent.events import Event, EventBus, TurnStarted
 from graph_agent.session.types import Rest
 
-__all__ = ["Chat", "Setting", "Visit"]
+__all__ = ["Chat", "ChatOptions", "ThreadOpening"]
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class ThreadOpening:
     """A thread to go to."""
 
     opener: Opener
@@ -50,18 +66,18 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ChatOptions:
     """What a chat begins with."""
 
     database: Path
-    elsewhere: Callable[[str | None, Conversation], Visit]
+    elsewhere: Callable[[str | None, Conversation], ThreadOpening]
     """The thread that an id means, or for None a new one, seen from the one that is left. Reads the database.
 
     Raises AgentError where there is no such thread.
     """
-    again: Callable[[Conversation], Visit]
+    again: Callable[[Conversation], ThreadOpening]
     """The thread of a session that is closed, to be opened anew as it was."""
-    servers: ServersSeen = field(default_factory=ServersSeen)
+    servers: ServerStates = field(default_factory=ServerStates)
     """How the servers of tools are doing in the present thread."""
     message: str | None = None
     """The first message, given on the command line."""
@@ -72,16 +88,16 @@ class Setting:
 class Chat:
     """One chat in one terminal, from the first prompt to the exit code."""
 
-    def __init__(self, visit: Visit, terminal: Terminal, console: Console, setting: Setting) -> None:
+    def __init__(self, visit: ThreadOpening, terminal: Terminal, console: Console, setting: ChatOptions) -> None:
         self._visit = visit
         self._terminal = terminal
         self._console = console
         self._setting = setting
-        self._story = Story(console)
+        self._story = TurnDisplay(console)
         self._session: Conversation | None = None
-        self._turning = Turning(terminal, self._story)
-        self._settling = Settling(terminal, console, self._story, self._turning)
-        self._programs = OwnPrograms(terminal, console)
+        self._turning = TurnRunner(terminal, self._story)
+        self._settling = PendingResolver(terminal, console, self._story, self._turning)
+        self._programs = UserPrograms(terminal, console)
         self._ending: Exit | None = None
         self._may_send_queued = True
         """Whether the last turn ended so that the next message may follow by itself."""
@@ -101,7 +117,7 @@ class Chat:
         with signals_caught(end, signal.SIGTERM, signal.SIGHUP):
             try:
                 await talking
-            except (Interrupted, Left, Quit):
+            except (InputInterrupted, InputClosed, QuitChat):
                 return self._left()
             except asyncio.CancelledError:
                 if self._ending is None:
@@ -168,13 +184,13 @@ class Chat:
         finally:
             await _cancelled(opening, first)
 
-    async def _open(self, visit: Visit) -> Conversation:
+    async def _open(self, visit: ThreadOpening) -> Conversation:
         bus = EventBus()
         bus.subscribe(self._turning.tell)
         bus.subscribe(self._count)
         return await visit.opener(bus)
 
-    async def _enter(self, session: Conversation, visit: Visit) -> None:
+    async def _enter(self, session: Conversation, visit: ThreadOpening) -> None:
         """What comes before any prompt: what was said, what broke off, what waits."""
         if visit.resumes:
             await self._turning.meanwhile.keep_first(session)
@@ -190,17 +206,17 @@ class Chat:
         if session is None or not text.strip():
             return
         setting = self._setting
-        slash = Slash(session, self._console, setting.database, self._programs, setting.servers)
-        match await slash.run(text) if is_command(text) else Say(text):
-            case Elsewhere(thread=thread):
+        slash = SlashCommands(session, self._console, setting.database, self._programs, setting.servers)
+        match await slash.run(text) if is_command(text) else SendMessage(text):
+            case SwitchThread(thread=thread):
                 await self._move(session, thread)
-            case GoOn():
+            case RetryTurn():
                 await self._retry(session)
-            case Compact():
+            case CompactThread():
                 await self._work(session, session.compact())
-            case Back(wish=wish):
+            case RewindThread(wish=wish):
                 await self._go_back(session, wish)
-            case Say(text=message):
+            case SendMessage(text=message):
                 await self._work(session, session.send(message, self._programs.shared))
 
     async def _work(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> None:
@@ -237,19 +253,19 @@ class Chat:
     async def _go_back(self, left: Conversation, wish: str) -> None:
         """Rewind the thread, which is given back meanwhile, and open it anew; if that fails, the chat is over."""
         from graph_agent.cli.chat.read_commands import (  # with the views of a command of its own
-            order_of,
-            rewind_here,
+            parse_rewind,
+            rewind_from_chat,
         )
 
         try:
-            order = order_of(wish, left.thread_id)
+            order = parse_rewind(wish, left.thread_id)
         except UsageError as refusal:
             self._say(str(refusal))
             return
         self._session = None
         await left.close()
         try:
-            await rewind_here(self._setting.database, order, self._settling.agrees)
+            await rewind_from_chat(self._setting.database, order, self._settling.agrees)
         except AgentError as failure:
             self._say(str(failure))
         visit = self._setting.again(left)
@@ -274,7 +290,7 @@ class Chat:
         """Say how a turn ended, where that is not plain to see."""
         self._may_send_queued = rest.status not in FAILED and (rest.status != "stopped" or self._turning.goes_on)
         self._used = rest.thread_usage
-        for text, style in rest_lines(rest, was_asked=has_fresh_budget(rest)):
+        for text, style in result_lines(rest, was_asked=has_fresh_budget(rest)):
             self._say(text, style)
 
     def _count(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
@@ -288,10 +304,10 @@ class Chat:
 
     def _introduce(self) -> None:
         for line in self._setting.introduction():
-            self._story.line(marked(line, "dim"))
+            self._story.line(safe_text(line, "dim"))
 
     def _say(self, text: str, style: str = "yellow") -> None:
-        self._story.line(marked(text, style))
+        self._story.line(safe_text(text, style))
 
     def _recall(self, session: Conversation, last_life: str) -> None:
         from graph_agent.cli.chat.conversation import recent_lines  # only a resumed chat reads the database itself

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from graph_agent.cli.chat.input import COMMANDS, MODES
+from graph_agent.cli.chat.command_table import COMMANDS, MODES
 from graph_agent.cli.render.escape import escape
 from graph_agent.errors import AgentError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from graph_agent.events import Event, EventBus
 
 
-__all__ = ["ChatOffers"]
+__all__ = ["ChatCompleter"]
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[{]))@(?:\"([^\"\n]*)|([^\s\"]*))$")
 _VALUES = {
@@ -35,7 +35,7 @@ _VALUES = {
 _MOST_CHECKPOINTS = 50
 
 
-class ChatOffers(Completer):
+class ChatCompleter(Completer):
     """Knows the workspace, the database, and from the session's events the thread."""
 
     def __init__(self, workspace: Path, database: Path) -> None:

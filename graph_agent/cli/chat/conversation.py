@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graph_agent.session.types import OpenQuestion, Rest
 
 
-__all__ = ["Conversation", "Opener", "ServersSeen", "recent_lines"]
+__all__ = ["Conversation", "Opener", "ServerStates", "recent_lines"]
 
 
 class Conversation(Protocol):
@@ -178,7 +178,7 @@ def recent_lines(database: Path, thread_id: str) -> list[str]:
     return [f"… {counted(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`", *lines]
 
 
-class ServersSeen:
+class ServerStates:
     """A subscriber, shared by the sessions of one chat; each begins with none."""
 
     def __init__(self) -> None:

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from graph_agent.app.rewind import Order
 
 
-__all__ = ["Look", "order_of", "rewind_here"]
+__all__ = ["ReadCommands", "parse_rewind", "rewind_from_chat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReadCommands:
     """What is looked at."""
 
     database: Path
@@ -151,7 +151,7 @@ _SCOPES: dict[str, RewindScope] = {"--files-only": "files", "--chat-only": "chat
 _OPTIONS = frozenset(("--undo", "--force", "--dry-run", *_SCOPES))
 
 
-def order_of(wish: str, thread_id: str) -> "Order":
+def parse_rewind(wish: str, thread_id: str) -> "Order":
     """What was typed, as an order about this thread.
 
     Raises:
@@ -179,7 +179,7 @@ def order_of(wish: str, thread_id: str) -> "Order":
     )
 
 
-async def rewind_here(database: Path, order: "Order", agrees: Callable[[], Awaitable[bool]]) -> None:
+async def rewind_from_chat(database: Path, order: "Order", agrees: Callable[[], Awaitable[bool]]) -> None:
     """Carry it out once the person agrees, who sees first what it takes. Fails as `rewind` does."""
     from graph_agent.app.rewind import rewind
 

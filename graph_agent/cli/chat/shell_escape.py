@@ -14,12 +14,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graph_agent.cli.prompts.editor import edited_text
+from graph_agent.cli.prompts.editor import edit_text
 from graph_agent.cli.prompts.terminal import Terminal
-from graph_agent.cli.render.console import marked
+from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.supervise import signals_caught
 
-__all__ = ["OwnPrograms"]
+__all__ = ["UserPrograms"]
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()][0-9A-Za-z]|[@-Z\\^_=>])")
 _CHUNK = 64 * 1024
@@ -30,7 +30,7 @@ _LAST_WORDS_S = 0.2
 _GRACE_S = 2.0
 
 
-class OwnPrograms:
+class UserPrograms:
     """Those of one chat."""
 
     def __init__(self, terminal: Terminal, console: Console) -> None:
@@ -67,7 +67,7 @@ class OwnPrograms:
             NotEdited: the editor could not be run, or failed.
         """
         with self._terminal.given_away():
-            return await edited_text(text)
+            return await edit_text(text)
 
     def share(self) -> None:
         """Let the next message bring the last line and what it wrote."""
@@ -112,7 +112,7 @@ class OwnPrograms:
                     async for text in lines:
                         kept.append(text)
                         del kept[: -_KEPT_CHARS // 2]
-                        self._console.print(marked(text), soft_wrap=True)
+                        self._console.print(safe_text(text), soft_wrap=True)
                     # One that has closed its output, or sent it to a file, works on.
                     return await process.wait()
         finally:
@@ -121,7 +121,7 @@ class OwnPrograms:
                 await process.wait()
 
     def _say(self, text: str, style: str) -> None:
-        self._console.print(marked(text, style), soft_wrap=True)
+        self._console.print(safe_text(text, style), soft_wrap=True)
 
 
 def _shell() -> str:

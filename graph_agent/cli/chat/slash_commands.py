@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.chat.conversation import Conversation, ServersSeen
-from graph_agent.cli.chat.input import COMMANDS, MODES, command_typed, is_path, nearest
-from graph_agent.cli.chat.shell_escape import OwnPrograms
-from graph_agent.cli.render.console import marked
+from graph_agent.cli.chat.command_table import COMMANDS, MODES, is_path, nearest, parse_command
+from graph_agent.cli.chat.conversation import Conversation, ServerStates
+from graph_agent.cli.chat.shell_escape import UserPrograms
+from graph_agent.cli.render.console import safe_text
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.errors import AgentError
 
@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from graph_agent.app.chat_input import UserCommands
 
 
-__all__ = ["Asked", "Back", "Compact", "Elsewhere", "GoOn", "Quit", "Say", "Slash", "is_command"]
+__all__ = [
+    "ChatAction",
+    "CompactThread",
+    "QuitChat",
+    "RetryTurn",
+    "RewindThread",
+    "SendMessage",
+    "SlashCommands",
+    "SwitchThread",
+    "is_command",
+]
 
 _KEYS = (
     "!COMMAND runs a line in your shell; @FILE puts a file into a message; Tab completes.",
@@ -30,25 +40,25 @@ _KEYS = (
 )
 
 
-class Quit(Exception):
+class QuitChat(Exception):
     """The person wants to leave."""
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class RetryTurn:
     """The turn is to be gone on with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compact:
+class CompactThread:
     """The conversation is to be made shorter."""
 
 
-_TURNS: dict[str, GoOn | Compact] = {"retry": GoOn(), "compact": Compact()}
+_TURNS: dict[str, RetryTurn | CompactThread] = {"retry": RetryTurn(), "compact": CompactThread()}
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class SwitchThread:
     """The chat is to go on in another thread."""
 
     thread: str | None
@@ -56,7 +66,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class RewindThread:
     """The thread is to be put back to a checkpoint, and gone on with."""
 
     wish: str
@@ -64,46 +74,46 @@ class Back:
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class SendMessage:
     """A message is to be sent: a command of the user's own stands for it."""
 
     text: str
 
 
-Asked = GoOn | Compact | Elsewhere | Back | Say
+ChatAction = RetryTurn | CompactThread | SwitchThread | RewindThread | SendMessage
 """What a command may ask of the chat."""
 
 
-def _asked_at_once(name: str, argument: str) -> Asked | None:
+def _asked_at_once(name: str, argument: str) -> ChatAction | None:
     """What needs nothing but the chat itself."""
     match name:
         case "retry" | "compact":
             return _TURNS[name]
         case "clear":
-            return Elsewhere(None)
+            return SwitchThread(None)
         case "resume" if argument:
-            return Elsewhere(argument)
+            return SwitchThread(argument)
         case "rewind" if argument:
-            return Back(argument)
+            return RewindThread(argument)
     return None
 
 
 def is_command(text: str) -> bool:
     """Whether a message is for the chat: a line that begins with a slash and a name, or a shell line."""
-    return text.startswith("!") or command_typed(text) is not None
+    return text.startswith("!") or parse_command(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Slash:
+class SlashCommands:
     """Runs the commands of one chat."""
 
     session: Conversation
     console: Console
     database: Path
-    programs: OwnPrograms
-    servers: ServersSeen = field(default_factory=ServersSeen)
+    programs: UserPrograms
+    servers: ServerStates = field(default_factory=ServerStates)
 
-    async def run(self, text: str) -> Asked | None:
+    async def run(self, text: str) -> ChatAction | None:
         """Run one command; what it asks of the chat, if anything.
 
         Raises:
@@ -112,9 +122,9 @@ class Slash:
         if text.startswith("!"):
             await self.programs.run(text[1:].strip(), self.session.workspace)
             return None
-        name, argument = command_typed(text) or ("", "")
+        name, argument = parse_command(text) or ("", "")
         if name in ("quit", "exit"):
-            raise Quit
+            raise QuitChat
         if (asked := _asked_at_once(name, argument)) is not None:
             return asked
         try:
@@ -123,7 +133,7 @@ class Slash:
             self._say(str(failure), "yellow")
         return None
 
-    async def _answered(self, name: str, argument: str) -> Asked | None:
+    async def _answered(self, name: str, argument: str) -> ChatAction | None:
         if name == "fork":
             return await self._fork(argument)
         if name == "edit":
@@ -152,47 +162,47 @@ class Slash:
             case _:
                 await asyncio.to_thread(self._view(name, argument))
 
-    async def _edit(self, beginning: str) -> Say | None:
+    async def _edit(self, beginning: str) -> SendMessage | None:
         message = (await self.programs.edited(beginning)).strip()
         if not message:
             self._say("the editor left nothing; nothing is sent", "yellow")
             return None
         self._say(message, "dim")
-        return Say(message)
+        return SendMessage(message)
 
-    async def _own(self, name: str, argument: str) -> Say | None:
+    async def _own(self, name: str, argument: str) -> SendMessage | None:
         """A command of the user's own; what is none is answered with the nearest that is."""
         found = await self._own_commands()
         message = found.message(name, argument)
         if message is None and is_path(name):
-            return Say(f"/{name} {argument}".rstrip())
+            return SendMessage(f"/{name} {argument}".rstrip())
         if message is None:
             self._unknown(name, found.known)
             return None
         if not message:
             self._say(f"/{name} stands for an empty message; nothing is sent", "yellow")
             return None
-        return Say(message)
+        return SendMessage(message)
 
     async def _own_commands(self) -> "UserCommands":
         from graph_agent.app.chat_input import user_commands  # with all that reads a project's files
 
         return await asyncio.to_thread(user_commands, self.session.workspace)
 
-    async def _fork(self, checkpoint: str) -> Elsewhere:
+    async def _fork(self, checkpoint: str) -> SwitchThread:
         # Loaded with what writes the database, which a chat that never forks need not wait for.
         from graph_agent.app.threads import fork
 
         made = await fork(self.database, checkpoint or self.session.thread_id)
         self._say(f"forked at checkpoint {made.checkpoint_id}")
-        return Elsewhere(made.thread_id)
+        return SwitchThread(made.thread_id)
 
     def _view(self, name: str, argument: str) -> Callable[[], None]:
         # Loaded at the first look: the prompt must not wait for what reads the database.
-        from graph_agent.cli.chat.read_commands import Look
+        from graph_agent.cli.chat.read_commands import ReadCommands
 
         servers = dict(self.servers.now)
-        return Look(self.database, self.session.thread_id, self.session.mode, servers).view(name, argument)
+        return ReadCommands(self.database, self.session.thread_id, self.session.mode, servers).view(name, argument)
 
     def _help(self, own: "UserCommands") -> None:
         self._list([(command.usage, command.does) for command in COMMANDS.values()])
@@ -243,4 +253,4 @@ class Slash:
         self._say(f"/{name} is no command here; {hint}", "yellow")
 
     def _say(self, text: str, style: str = "") -> None:
-        self.console.print(marked(text, style) if style else Text.assemble(marked(text)), soft_wrap=True)
+        self.console.print(safe_text(text, style) if style else Text.assemble(safe_text(text)), soft_wrap=True)

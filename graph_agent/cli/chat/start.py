@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.utils import is_dumb_terminal
 
-from graph_agent.cli.chat.completion import ChatOffers
+from graph_agent.cli.chat.completion import ChatCompleter
 from graph_agent.cli.exit_codes import Exit
 from graph_agent.cli.open_session import Target, aim, open_target
-from graph_agent.cli.prompts.terminal import Interrupted, Left, Terminal
+from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.render.escape import escape
 from graph_agent.config.paths import data_dir, database_path, make_private_folder
 from graph_agent.config.project import may_say_something
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from graph_agent.cli.chat.chat import Chat, Visit
+    from graph_agent.cli.chat.chat import Chat, ThreadOpening
     from graph_agent.cli.chat.conversation import Conversation
 
 
@@ -37,13 +37,13 @@ def open_chat(target: Target, message: str | None) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the chat needs a terminal for input and output; without one use `graph-agent run`")
     sys.stdout.write(f"graph-agent in {escape(str(target.workspace))}, /help lists the commands\n")
-    offers = ChatOffers(target.workspace, database_path(os.environ, target.flags.get("db")))
+    offers = ChatCompleter(target.workspace, database_path(os.environ, target.flags.get("db")))
     terminal = Terminal(_history(), ThreadedCompleter(offers))
     with terminal.held():
         return asyncio.run(_chat(terminal, offers, target, message))
 
 
-async def _chat(terminal: Terminal, offers: ChatOffers, target: Target, message: str | None) -> int:
+async def _chat(terminal: Terminal, offers: ChatCompleter, target: Target, message: str | None) -> int:
     """The prompt of a new thread is there before anything heavy is loaded, unless its folder is to be trusted."""
     if may_say_something(target.workspace) and not await _trust_settled(terminal, target):
         return Exit.DONE
@@ -59,27 +59,27 @@ async def _trust_settled(terminal: Terminal, target: Target) -> bool:
     asking = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.dialogs")
     try:
         await asking.ask_trust(target.workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
-    except (Interrupted, Left):
+    except (InputInterrupted, InputClosed):
         return False
     return True
 
 
-def _built(terminal: Terminal, offers: ChatOffers, target: Target, message: str | None) -> "Chat":
+def _built(terminal: Terminal, offers: ChatCompleter, target: Target, message: str | None) -> "Chat":
     chat = importlib.import_module("graph_agent.cli.chat.chat")
     setting = importlib.import_module("graph_agent.cli.chat.chat")
     screen = importlib.import_module("graph_agent.cli.render.console")
     importlib.import_module("graph_agent.cli.startup").log_privately()
-    seen = importlib.import_module("graph_agent.cli.chat.conversation").ServersSeen()
+    seen = importlib.import_module("graph_agent.cli.chat.conversation").ServerStates()
     bell = importlib.import_module("graph_agent.cli.chat.bell").Bell(lambda: _wants_bell(target.workspace))
 
-    def visit(target: Target) -> "Visit":
-        chosen = replace(target, flags={**target.flags, "may_choose_model": True})
-        made: Visit = setting.Visit(
-            lambda bus: open_target(chosen, bell.on(seen.on(offers.on(bus)))), target.exists, target.last_life
+    def visit(target: Target) -> "ThreadOpening":
+        match_choice = replace(target, flags={**target.flags, "may_choose_model": True})
+        made: ThreadOpening = setting.ThreadOpening(
+            lambda bus: open_target(match_choice, bell.on(seen.on(offers.on(bus)))), target.exists, target.last_life
         )
         return made
 
-    begins = setting.Setting(
+    begins = setting.ChatOptions(
         database=database_path(os.environ, target.flags.get("db")),
         elsewhere=lambda thread, left: visit(_seen_from(target, thread, left)),
         again=lambda left: visit(_anew(target, left)),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from graph_agent.cli.headless.run import RunOrder
+    from graph_agent.cli.headless.run import RunRequest
     from graph_agent.cli.open_session import Target
 
 
@@ -143,7 +143,7 @@ def run(
 ) -> None:
     """Run one turn without asking anybody; the exit code says how it ended."""
     with _starting(output, thread):
-        from graph_agent.cli.headless.run import RunOrder, Settlement
+        from graph_agent.cli.headless.run import PendingAnswers, RunRequest
         from graph_agent.cli.open_session import absolute, aim
         from graph_agent.cli.views.format import database_of
 
@@ -151,9 +151,9 @@ def run(
         flags |= {"trust": trust, "add_dirs": absolute(add_dir), "max_tokens": max_tokens, "max_cost": max_cost}
         target = aim(flags, workspace=workspace, thread=thread, resume=resume)
         text = _prompt(prompt, target, trusted_once=trust)
-        settlement = Settlement(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
+        settlement = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
         settlement.require_open_calls(may_be=target.exists)
-        order = RunOrder(text, output.value, settlement, timeout, target.thread_id, database_of(db))
+        order = RunRequest(text, output.value, settlement, timeout, target.thread_id, database_of(db))
         code = _loaded_run()(order, target)
     raise typer.Exit(code)
 
@@ -176,12 +176,12 @@ def _flags(
     no_stream: bool,
     max_steps: int | None,
 ) -> dict[str, object]:
-    chosen = "bypassPermissions" if skip_permissions else mode
-    return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "max_steps": max_steps}
+    match_choice = "bypassPermissions" if skip_permissions else mode
+    return {"model": model, "mode": match_choice, "db": db, "no_stream": no_stream, "max_steps": max_steps}
 
 
 def _prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str | None:
-    from graph_agent.cli.chat.input import message_typed
+    from graph_agent.cli.chat.command_table import expand_command
 
     if prompt == "-":
         prompt = sys.stdin.read()
@@ -191,7 +191,7 @@ def _prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str 
         raise typer.BadParameter(
             "there is nothing to do: give a PROMPT, or - to read it from stdin, or --resume ID"
         )
-    return message_typed(prompt, target.workspace, trusted_once=trusted_once)
+    return expand_command(prompt, target.workspace, trusted_once=trusted_once)
 
 
 def _chat(target: "Target", message: str | None) -> None:
@@ -207,7 +207,7 @@ def _starting(output: Output, thread: str | None) -> "AbstractContextManager[Non
     return told_if_cut(output.value, thread)
 
 
-def _loaded_run() -> "Callable[[RunOrder, Target], int]":
+def _loaded_run() -> "Callable[[RunRequest, Target], int]":
     import graph_agent.app.opening  # noqa: F401 - loaded before the event loop starts to listen for signals
     from graph_agent.cli.headless.run import run_headless
     from graph_agent.cli.open_session import open_target
@@ -215,7 +215,7 @@ def _loaded_run() -> "Callable[[RunOrder, Target], int]":
 
     log_privately()
 
-    def headless(order: "RunOrder", target: "Target") -> int:
+    def headless(order: "RunRequest", target: "Target") -> int:
         _take_interrupts()
         return run_headless(order, lambda bus: open_target(target, bus), tell_no_more)
 

@@ -45,6 +45,6 @@ def demo_command(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the files of the demo where they are.")] = False,
 ) -> None:
     """Show in a minute, offline, on throwaway files: a question, kill -9 inside a call, its recovery, a rewind."""
-    from graph_agent.cli.demo.script import play
+    from graph_agent.cli.demo.script import run_demo
 
-    play(is_asking=not yes, is_kept=keep)
+    run_demo(is_asking=not yes, is_kept=keep)

@@ -18,16 +18,16 @@ from typing import Any
 
 import typer
 
-from graph_agent.cli.demo.workspace import CHARGES, SCRIPT, Children, Place, Unexpected, made_place
+from graph_agent.cli.demo.workspace import CHARGES, SCRIPT, DemoCommands, DemoFailed, DemoWorkspace, demo_workspace
 from graph_agent.cli.exit_codes import Exit
 from graph_agent.cli.views.table import colored, line_width, print_lines
 
-__all__ = ["Guide", "play", "tell_story"]
+__all__ = ["DemoNarrator", "run_demo", "run_steps"]
 
 _WIDTH = 80
 
 
-class Guide:
+class DemoNarrator:
     """Speaks to whoever watches."""
 
     def __init__(self, *, is_asking: bool) -> None:
@@ -78,7 +78,7 @@ _RECOVERY = {"r": "[r]etry", "d": "[d]one", "c": "[c]ancel"}
 _CHARGED = f"order 17 is charged: its line stands in {CHARGES}"
 
 
-def tell_story(place: Place, children: Children, guide: Guide) -> None:
+def run_steps(place: DemoWorkspace, children: DemoCommands, guide: DemoNarrator) -> None:
     """Play all of it.
 
     Raises:
@@ -97,14 +97,14 @@ def tell_story(place: Place, children: Children, guide: Guide) -> None:
         guide.say("The order is open again.")
 
 
-def _begin(children: Children, guide: Guide) -> str:
+def _begin(children: DemoCommands, guide: DemoNarrator) -> str:
     """The first turn; returns the checkpoint at its end."""
     guide.title("1/6  A turn. What only reads runs by itself.")
     children.run("run", "--thread", "demo", "read order.txt")
     return str(children.read("inspect", "demo")["checkpoint_id"])
 
 
-def _ask(children: Children, guide: Guide) -> str:
+def _ask(children: DemoCommands, guide: DemoNarrator) -> str:
     """The turn that stops at a question; returns the id of the call that waits."""
     guide.title("2/6  A question. Changing a file is accepted here (acceptEdits); a shell command asks.")
     children.run("run", "--resume", "demo", "--mode", "acceptEdits", _PROMPT, ends_with=3)
@@ -114,7 +114,7 @@ def _ask(children: Children, guide: Guide) -> str:
     return str(waiting["call_id"])
 
 
-def _approve(children: Children, guide: Guide, call: str) -> bool:
+def _approve(children: DemoCommands, guide: DemoNarrator, call: str) -> bool:
     question = f"The command charges a customer: {SCRIPT} adds a line to {CHARGES}, then waits. May it run?"
     if guide.choose(question, _APPROVAL, "y") == "y":
         children.run("approvals", "approve", _short(call))
@@ -126,7 +126,7 @@ def _approve(children: Children, guide: Guide, call: str) -> bool:
     return False
 
 
-def _kill(place: Place, children: Children, guide: Guide) -> str:
+def _kill(place: DemoWorkspace, children: DemoCommands, guide: DemoNarrator) -> str:
     """Kill the agent inside the call; returns the checkpoint it leaves."""
     guide.title("3/6  A kill. The agent goes on, and dies while the command runs.")
     children.run_and_kill("run", "--resume", "demo", once=place.is_in_the_middle)
@@ -138,7 +138,7 @@ def _kill(place: Place, children: Children, guide: Guide) -> str:
     return str(children.read("inspect", "demo")["checkpoint_id"])
 
 
-def _recover(children: Children, guide: Guide, call: str) -> None:
+def _recover(children: DemoCommands, guide: DemoNarrator, call: str) -> None:
     guide.title("4/6  The recovery. You decide, with all there is to know.")
     children.run("recover", "demo")
     key = guide.choose(
@@ -147,8 +147,8 @@ def _recover(children: Children, guide: Guide, call: str) -> None:
         "d",
     )
     decision = {"r": ("--retry", _short(call)), "c": ("--cancel", _short(call))}
-    chosen = decision.get(key, ("--done", _short(call), "--result", _CHARGED))
-    children.run("recover", "demo", *chosen, *_ending(children))
+    match_choice = decision.get(key, ("--done", _short(call), "--result", _CHARGED))
+    children.run("recover", "demo", *match_choice, *_ending(children))
     guide.say("The next process finds the call broken off, and does with it what you decided.")
     children.run("run", "--resume", "demo")
     children.show(CHARGES)
@@ -159,13 +159,13 @@ def _recover(children: Children, guide: Guide, call: str) -> None:
     )
 
 
-def _ending(children: Children) -> tuple[str, ...]:
+def _ending(children: DemoCommands) -> tuple[str, ...]:
     """Where no sandbox ends the command with its agent, it may still run."""
     calls = children.read("recover", "demo")["calls"]
     return ("--end-processes",) if any(call.get("processes") for call in calls) else ()
 
 
-def _look(children: Children, guide: Guide, before: str) -> None:
+def _look(children: DemoCommands, guide: DemoNarrator, before: str) -> None:
     guide.title("5/6  The record. Every step is a checkpoint, and two of them can be compared.")
     children.run("calls", "demo")
     children.run("history", "demo", "--last", "8")
@@ -173,17 +173,17 @@ def _look(children: Children, guide: Guide, before: str) -> None:
     guide.say("Minus: what the killed process wrote last. Plus: the same call after your decision.")
 
 
-def _decided_after(children: Children, before: str) -> str:
+def _decided_after(children: DemoCommands, before: str) -> str:
     """The first checkpoint after this one in which an answer was taken."""
     listed: list[dict[str, Any]] = children.read("history", "demo")["checkpoints"]
     later = listed[: [one["checkpoint_id"] for one in listed].index(before)]
     for one in reversed(later):
         if one["node"] == "human_approval":
             return str(one["checkpoint_id"])
-    raise Unexpected("graph-agent history demo shows no checkpoint with the decision")
+    raise DemoFailed("graph-agent history demo shows no checkpoint with the decision")
 
 
-def _rewind(children: Children, guide: Guide, beginning: str) -> None:
+def _rewind(children: DemoCommands, guide: DemoNarrator, beginning: str) -> None:
     guide.title("6/6  Back. Conversation and files return together, here to the end of the first turn.")
     children.run("threads", "diff", "demo")
     children.run("rewind", beginning[-8:], "--yes")
@@ -194,7 +194,7 @@ def _short(call: str) -> str:
     return call[-8:]
 
 
-def play(*, is_asking: bool, is_kept: bool) -> None:
+def run_demo(*, is_asking: bool, is_kept: bool) -> None:
     """Play it; somebody is asked only where both input and output are a terminal.
 
     Raises:
@@ -202,9 +202,9 @@ def play(*, is_asking: bool, is_kept: bool) -> None:
         UsageError: there is no place for the files.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Until here Ctrl-C ended the process at once.
-    guide = Guide(is_asking=is_asking and sys.stdin.isatty() and sys.stdout.isatty())
+    guide = DemoNarrator(is_asking=is_asking and sys.stdin.isatty() and sys.stdout.isatty())
     try:
-        with made_place(is_kept=is_kept) as place:
+        with demo_workspace(is_kept=is_kept) as place:
             guide.say(
                 "graph-agent, killed and recovered: real commands, offline, on throwaway files. Their folder:"
             )
@@ -220,10 +220,10 @@ def play(*, is_asking: bool, is_kept: bool) -> None:
         guide.say("That was all, and its files are gone. Your turn: graph-agent")
 
 
-def _play_in(place: Place, guide: Guide) -> None:
-    children = Children(place)
+def _play_in(place: DemoWorkspace, guide: DemoNarrator) -> None:
+    children = DemoCommands(place)
     try:
-        tell_story(place, children, guide)
+        run_steps(place, children, guide)
     finally:
         # What is left is to clean up, which takes seconds at most.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

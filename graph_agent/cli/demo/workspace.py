@@ -25,7 +25,7 @@ from typing import Any
 from graph_agent.cli.views.table import colored, print_lines
 from graph_agent.errors import AgentError, UsageError
 
-__all__ = ["CHARGES", "SCRIPT", "Children", "Place", "Unexpected", "made_place"]
+__all__ = ["CHARGES", "SCRIPT", "DemoCommands", "DemoFailed", "DemoWorkspace", "demo_workspace"]
 
 CHARGES = "charges.txt"
 """What the command leaves behind: a line for each time the customer was charged."""
@@ -47,7 +47,7 @@ _FOREIGN = ("GRAPH_AGENT_", "OPENAI_")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DemoWorkspace:
     """Where one demo takes place."""
 
     folder: Path
@@ -75,7 +75,7 @@ class Place:
 
 
 @contextlib.contextmanager
-def made_place(*, is_kept: bool) -> Iterator[Place]:
+def demo_workspace(*, is_kept: bool) -> Iterator[DemoWorkspace]:
     """A place for one demo; it is gone afterwards, however the demo ends, unless it is kept.
 
     What a demo left that was killed itself goes with the next one.
@@ -85,7 +85,7 @@ def made_place(*, is_kept: bool) -> Iterator[Place]:
     """
     _clear_away()
     try:
-        place = Place(Path(tempfile.mkdtemp(prefix=_NAMED)).resolve())
+        place = DemoWorkspace(Path(tempfile.mkdtemp(prefix=_NAMED)).resolve())
         held = None if is_kept else _hold(place.folder)
         place.workspace.mkdir()
         (place.folder / "tmp").mkdir()
@@ -143,14 +143,14 @@ _OWN_GROUP = 0
 """Ctrl-C is for the demo, which ends its command: Python that is just starting would answer it with a traceback."""
 
 
-class Unexpected(AgentError):
+class DemoFailed(AgentError):
     """A command of the demo did not do what it is there to show; the message names it."""
 
 
-class Children:
+class DemoCommands:
     """The commands of one demo."""
 
-    def __init__(self, place: Place, program: Sequence[str] = _PROGRAM) -> None:
+    def __init__(self, place: DemoWorkspace, program: Sequence[str] = _PROGRAM) -> None:
         self._place = place
         self._program = program
         self._running: subprocess.Popen[bytes] | None = None
@@ -244,5 +244,5 @@ class Children:
             raise _unexpected(arguments, f"ended with {code}, and {wanted} was expected")
 
 
-def _unexpected(arguments: Sequence[str], what: str) -> Unexpected:
-    return Unexpected(f"graph-agent {shlex.join(arguments)} {what}; {_HOW_TO_LOOK}")
+def _unexpected(arguments: Sequence[str], what: str) -> DemoFailed:
+    return DemoFailed(f"graph-agent {shlex.join(arguments)} {what}; {_HOW_TO_LOOK}")

@@ -25,19 +25,19 @@ from graph_agent.ports.usage import told_usage
 from graph_agent.session.types import OpenQuestion, Rest
 
 __all__ = [
-    "LeftOpen",
-    "News",
+    "PendingWork",
+    "ProgressReporter",
     "failure_report",
-    "left_open",
-    "rest_report",
+    "pending_lines",
+    "read_pending_work",
+    "result_report",
     "resume_lines",
-    "shared_ids",
-    "waiting_lines",
+    "shared_call_ids",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOpen:
+class PendingWork:
     """What waits for a decision in a thread that nobody holds."""
 
     checkpoint_id: str | None = None
@@ -47,10 +47,10 @@ class LeftOpen:
     """What the turn used until then."""
 
 
-def left_open(database: Path | None, thread_id: str | None) -> LeftOpen:
+def read_pending_work(database: Path | None, thread_id: str | None) -> PendingWork:
     """What the thread waits for; nothing where that cannot be read, as the run has more important news then."""
     if database is None or thread_id is None:
-        return LeftOpen()
+        return PendingWork()
     try:
         with Reader.open(database) as reader:
             checkpoint_id, shared = reader.thread(thread_id).checkpoint_id, reader.shared_call_ids()
@@ -58,8 +58,8 @@ def left_open(database: Path | None, thread_id: str | None) -> LeftOpen:
             broken = [view for view in reader.interrupted() if view.thread_id == thread_id and view.is_interrupted]
             usage = _usage(reader, thread_id)
     except AgentError:
-        return LeftOpen()
-    return LeftOpen(
+        return PendingWork()
+    return PendingWork(
         checkpoint_id,
         [approval_json(view, shared) for view in waiting],
         [call_json(view) for view in broken],
@@ -75,7 +75,7 @@ def _usage(reader: Reader, thread_id: str) -> dict[str, Any]:
     return told_usage(turn.get("usage") if isinstance(turn, dict) else None)
 
 
-def shared_ids(database: Path | None) -> frozenset[str]:
+def shared_call_ids(database: Path | None) -> frozenset[str]:
     """Call ids that occur in several threads; none where that cannot be read."""
     if database is None:
         return frozenset()
@@ -86,7 +86,7 @@ def shared_ids(database: Path | None) -> frozenset[str]:
         return frozenset()
 
 
-def rest_report(rest: Rest, shared: frozenset[str] = frozenset()) -> dict[str, Any]:
+def result_report(rest: Rest, shared: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The object `run --output json` prints: the lists in the shape of `approvals list` and `calls`.
 
     `shared` are the call ids that occur in several threads, which an approval is therefore not named by alone.
@@ -107,9 +107,11 @@ def rest_report(rest: Rest, shared: frozenset[str] = frozenset()) -> dict[str, A
     }
 
 
-def failure_report(status: str, error: str, thread_id: str | None, left: LeftOpen | None = None) -> dict[str, Any]:
+def failure_report(
+    status: str, error: str, thread_id: str | None, left: PendingWork | None = None
+) -> dict[str, Any]:
     """The same object for a run that ended before the graph came to a rest of its own."""
-    left = left or LeftOpen()
+    left = left or PendingWork()
     return {
         "status": status,
         "thread_id": thread_id,
@@ -122,7 +124,7 @@ def failure_report(status: str, error: str, thread_id: str | None, left: LeftOpe
     }
 
 
-def waiting_lines(rest: Rest, shared: frozenset[str] = frozenset()) -> Iterator[str]:
+def pending_lines(rest: Rest, shared: frozenset[str] = frozenset()) -> Iterator[str]:
     """What waits for a decision, and how to give it."""
     for item in rest.questions:
         call = item.call
@@ -185,7 +187,7 @@ _BROKEN_OFF = ("never_started", "outcome_unknown")
 """Reasons of a call that was broken off: one that ends with them, and did not run again, ends by a decision."""
 
 
-class News:
+class ProgressReporter:
     """A subscriber that writes one line per fact worth a line."""
 
     def __init__(self, stream: TextIO | None = None) -> None:

@@ -18,13 +18,13 @@ from graph_agent.cli.chat.conversation import Conversation, Opener
 from graph_agent.cli.errors import exit_for
 from graph_agent.cli.exit_codes import Exit
 from graph_agent.cli.headless.report import (
-    News,
+    ProgressReporter,
     failure_report,
-    left_open,
-    rest_report,
+    pending_lines,
+    read_pending_work,
+    result_report,
     resume_lines,
-    shared_ids,
-    waiting_lines,
+    shared_call_ids,
 )
 from graph_agent.cli.locate import find
 from graph_agent.cli.open_session import Target, open_target
@@ -50,9 +50,17 @@ from graph_agent.events.live_calls import LiveCalls
 from graph_agent.ports import AnswerKind
 from graph_agent.session.types import OpenQuestion, Rest
 
-__all__ = ["OutputFormat", "RecoverWay", "RunOrder", "Settlement", "compact", "run_headless", "settle"]
+__all__ = [
+    "OutputFormat",
+    "PendingAnswers",
+    "RecoverPolicy",
+    "RunRequest",
+    "answer_pending",
+    "compact",
+    "run_headless",
+]
 
-RecoverWay = Literal["ask", "retry-safe", "cancel"]
+RecoverPolicy = Literal["ask", "retry-safe", "cancel"]
 
 
 class _Reply(NamedTuple):
@@ -61,7 +69,7 @@ class _Reply(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
+class PendingAnswers:
     """What the flags say about open questions."""
 
     approve: tuple[str, ...] = ()
@@ -69,7 +77,7 @@ class Settlement:
     reject: tuple[str, ...] = ()
     """The same; a call that is named goes before an `all`."""
     reason: str = ""
-    recover: RecoverWay = "ask"
+    recover: RecoverPolicy = "ask"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,7 +99,7 @@ class Settlement:
             )
 
 
-async def settle(session: Conversation, rest: Rest, by: Settlement) -> Rest:
+async def answer_pending(session: Conversation, rest: Rest, by: PendingAnswers) -> Rest:
     """Answer the open questions that the flags speak of and run on when nothing stays open.
 
     Raises:
@@ -115,7 +123,7 @@ async def _decide(session: Conversation, item: OpenQuestion, reply: _Reply) -> N
         )
 
 
-def _replies(questions: Sequence[OpenQuestion], by: Settlement) -> dict[str, _Reply]:
+def _replies(questions: Sequence[OpenQuestion], by: PendingAnswers) -> dict[str, _Reply]:
     asked = [item for item in questions if item.question.kind == "approval"]
     approvals = [item.question.call_id for item in asked]
     rejected = {_named(name, approvals) for name in by.reject if name != "all"}
@@ -149,7 +157,7 @@ def _named(name: str, open_ids: list[str]) -> str:
     )
 
 
-def _recovery(item: OpenQuestion, way: RecoverWay) -> _Reply | None:
+def _recovery(item: OpenQuestion, way: RecoverPolicy) -> _Reply | None:
     if way == "cancel":
         return _Reply("cancel")
     if way == "ask":
@@ -164,13 +172,13 @@ OutputFormat = Literal["text", "json", "stream-json"]
 
 
 @dataclass(frozen=True, slots=True)
-class RunOrder:
+class RunRequest:
     """What a headless run is to do."""
 
     prompt: str | None
     """None: only go on with what is there."""
     output: OutputFormat = "text"
-    settlement: Settlement = field(default_factory=Settlement)
+    settlement: PendingAnswers = field(default_factory=PendingAnswers)
     timeout_seconds: float | None = None
     thread_id: str | None = None
     """The thread as it was named, for reports of a run that could not open it."""
@@ -178,7 +186,7 @@ class RunOrder:
     """Where to look what a run that was cut short has left open."""
 
 
-def run_headless(order: RunOrder, opener: Opener, listens: Callable[[], None] = lambda: None) -> int:
+def run_headless(order: RunRequest, opener: Opener, listens: Callable[[], None] = lambda: None) -> int:
     """Run to the end; returns the exit code. `listens` is told when signals are about to be heard by the run."""
 
     async def run() -> int:
@@ -189,11 +197,11 @@ def run_headless(order: RunOrder, opener: Opener, listens: Callable[[], None] = 
 
 
 class _Run:
-    def __init__(self, order: RunOrder, opener: Opener) -> None:
+    def __init__(self, order: RunRequest, opener: Opener) -> None:
         self._order = order
         self._opener = opener
         self._bus = EventBus(begins_with="started")
-        self._news = News()
+        self._news = ProgressReporter()
         self._write = own_stdout()
         self._calls = LiveCalls()
         self._thread_id = order.thread_id
@@ -232,7 +240,7 @@ class _Run:
         return self._ended(cut)
 
     async def _work(self, session: Conversation) -> Rest:
-        rest = await settle(session, await session.start(), self._order.settlement)
+        rest = await answer_pending(session, await session.start(), self._order.settlement)
         prompt = self._order.prompt
         if rest.questions:
             return await self._kept(session, rest)
@@ -261,8 +269,8 @@ class _Run:
         if rest is None or cut.code not in (None, Exit.INTERRUPTED):
             return self._suspended(cut.code or Exit.FAILED)
         code = cut.code or exit_for(rest)
-        shared = shared_ids(self._order.database) if rest.questions else frozenset()
-        self._print(rest_report(rest, shared), rest.answer)
+        shared = shared_call_ids(self._order.database) if rest.questions else frozenset()
+        self._print(result_report(rest, shared), rest.answer)
         if self._order.output == "text":
             self._explain(rest, shared)
         self._has_checkpoint = bool(rest.checkpoint_id)
@@ -271,7 +279,7 @@ class _Run:
         return code
 
     def _explain(self, rest: Rest, shared: frozenset[str]) -> None:
-        for line in waiting_lines(rest, shared):
+        for line in pending_lines(rest, shared):
             self._news.tell(line)
         if error := rest.error or rest.unmet:
             self._news.tell(f"graph-agent: {error}")
@@ -282,7 +290,7 @@ class _Run:
         is_limit = code is Exit.LIMIT
         error = f"the time limit of {limit:g} s was reached" if is_limit and limit else "ended by a signal"
         self._news.tell(f"graph-agent: {error}")
-        left = left_open(self._order.database, self._thread_id)
+        left = read_pending_work(self._order.database, self._thread_id)
         self._has_checkpoint = self._has_checkpoint or left.checkpoint_id is not None
         self._print(failure_report("limit" if is_limit else "stopped", error, self._thread_id, left), "")
         self._tell_resume()

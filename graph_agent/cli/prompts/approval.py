@@ -7,15 +7,15 @@ from typing import Any
 from rich.text import Text
 
 from graph_agent.cli.prompts.choices import ALL, APPROVAL, OUTSIDE, SCOPES, Choice
-from graph_agent.cli.prompts.editor import NotEdited, edited_arguments
+from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
 from graph_agent.cli.prompts.question import Prompt, Reply
-from graph_agent.cli.render.approval_page import approval_page, walls_lines
-from graph_agent.cli.render.console import folded, marked
+from graph_agent.cli.render.approval_page import approval_page, sandbox_lines
+from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import Always, GrantScope, Proposal
 from graph_agent.session.types import OpenQuestion
 
-__all__ = ["Approving", "StopTurn"]
+__all__ = ["ApprovalPrompt", "StopTurn"]
 
 _SCOPES: Mapping[str, GrantScope] = {"t": "thread", "p": "project", "u": "user"}
 
@@ -34,7 +34,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Approving:
+class ApprovalPrompt:
     """The approvals of one chat."""
 
     prompt: Prompt
@@ -68,7 +68,7 @@ class Approving:
         """Everything there is to see before answering."""
         prompt = self.prompt
         page = approval_page(item, prompt.session.workspace, prompt.width, place, is_edited=is_edited)
-        return [*page, *walls_lines(item.call, prompt.session.walls, prompt.width)]
+        return [*page, *sandbox_lines(item.call, prompt.session.walls, prompt.width)]
 
     async def _stands(self, asked: _Asked, key: str) -> bool:
         original = asked.item
@@ -111,12 +111,12 @@ class Approving:
         before = asked.item.call["arguments"] if asked.arguments is None else asked.arguments
         try:
             with self.prompt.terminal.given_away():
-                arguments = await edited_arguments(before)
+                arguments = await edit_arguments(before)
             if arguments == before:
                 self.prompt.say("Nothing was changed.", "yellow")
                 return asked
             shown = await self.prompt.session.reconsider(asked.item.question, arguments)
-        except (NotEdited, AnswerRefused) as refusal:
+        except (EditFailed, AnswerRefused) as refusal:
             self.prompt.say(str(refusal), "yellow")
             return asked
         return _Asked(shown, shown.call["arguments"])
@@ -127,9 +127,9 @@ def _rules_page(proposal: Proposal, mode: str, width: int) -> Iterator[Text]:
     what = "this rule" if len(rules) == 1 else f"these {len(rules)} rules, all of them needed by this call"
     yield Text(f"Always stores {what}. From now on, what is exactly so runs unasked:", "bold")
     for rule in rules:
-        yield from folded(marked(rule), width, "  │ ")
+        yield from fold(safe_text(rule), width, "  │ ")
         if "(" not in rule:
             yield Text("  that is every call of this tool, whatever its arguments", "yellow")
     place = "" if proposal.place == "." else f" where the shell stands now, in {proposal.place},"
     told = f"It holds{place} in mode {mode} and in more permissive ones; `policy revoke` ends it."
-    yield from folded(marked(told), width)
+    yield from fold(safe_text(told), width)

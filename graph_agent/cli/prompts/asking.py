@@ -10,26 +10,26 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from graph_agent.cli.prompts.approval import Approving
+from graph_agent.cli.prompts.approval import ApprovalPrompt
 from graph_agent.cli.prompts.choices import ALL_APPROVALS, ALL_RECOVERIES
-from graph_agent.cli.prompts.dialogs import WHAT_IT_DID, Recovering, Replying
+from graph_agent.cli.prompts.dialogs import WHAT_IT_DID, ModelQuestionPrompt, RecoveryPrompt
 from graph_agent.cli.prompts.question import PAGE_LINES, Prompt, Reply
-from graph_agent.cli.render.console import folded, marked
+from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.session.types import OpenQuestion
 
-__all__ = ["Asking", "Together"]
+__all__ = ["BulkPrompt", "QuestionPrompts"]
 
 _APPROVALS: Mapping[str, Reply] = {"y": Reply("approve"), "n": Reply("reject")}
 _RECOVERIES: Mapping[str, Reply] = {"r": Reply("retry"), "c": Reply("cancel")}
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class BulkPrompt:
     """One answer for all questions that are left of a kind."""
 
     prompt: Prompt
-    approving: Approving
-    recovering: Recovering
+    approving: ApprovalPrompt
+    recovering: RecoveryPrompt
 
     async def ask(self, items: Sequence[OpenQuestion]) -> set[str]:
         """Show what was not shown yet (the first one was) and answer all at once; returns the calls answered.
@@ -65,7 +65,7 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class QuestionPrompts:
     """The questions of one rest."""
 
     prompt: Prompt
@@ -79,8 +79,12 @@ class Asking:
             StopTurn: the person wants the turn stopped instead.
             Interrupted, Left: the person leaves; what was answered stays answered, the rest stays open.
         """
-        approving, recovering, replying = Approving(self.prompt), Recovering(self.prompt), Replying(self.prompt)
-        together = Together(self.prompt, approving, recovering)
+        approving, recovering, replying = (
+            ApprovalPrompt(self.prompt),
+            RecoveryPrompt(self.prompt),
+            ModelQuestionPrompt(self.prompt),
+        )
+        together = BulkPrompt(self.prompt, approving, recovering)
         if len(questions) > 1:
             self.prompt.story.lines(list(_overview(questions, self.prompt.width)))
         for number, item in enumerate(questions, 1):
@@ -114,4 +118,4 @@ def _overview(questions: Sequence[OpenQuestion], width: int) -> Iterator[Text]:
         name = "" if about.startswith(call["tool_name"]) else f"{call['tool_name']} "
         risk = str(call.get("risk", "medium")).upper()
         state = "" if item.question.kind == "approval" else ", interrupted"
-        yield from folded(marked(f"{number}. {name}{about} ({risk}{state})"), width, "  ", "     ")
+        yield from fold(safe_text(f"{number}. {name}{about} ({risk}{state})"), width, "  ", "     ")

@@ -16,8 +16,8 @@ __all__ = [
     "SCOPES",
     "Choice",
     "choice_line",
-    "chosen",
     "folded_prompt",
+    "match_choice",
 ]
 
 _ROOM_TO_TYPE = 8
@@ -81,7 +81,7 @@ MORE = Choice("m", "more", "[m]ore")
 """Offered while part of the page is not shown; until it was opened nothing can be approved."""
 
 
-def chosen(line: str, choices: Sequence[Choice], default: str | None = None) -> str | None:
+def match_choice(line: str, choices: Sequence[Choice], default: str | None = None) -> str | None:
     """The key that a line stands for; None for anything else. An empty line stands for the default, if any."""
     typed = line.strip().casefold()
     if not typed:

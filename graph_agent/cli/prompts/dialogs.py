@@ -16,7 +16,7 @@ from rich.text import Text
 from graph_agent.app.project_trust import answer_trust, project_at
 from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.prompts.approval import StopTurn
-from graph_agent.cli.prompts.choices import ALL, END, RECOVERY, Choice, choice_line, chosen
+from graph_agent.cli.prompts.choices import ALL, END, RECOVERY, Choice, choice_line, match_choice
 from graph_agent.cli.prompts.question import Prompt, Reply
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.approval_page import question_page, recovery_page
@@ -26,13 +26,13 @@ from graph_agent.config.project import Project
 from graph_agent.errors import AgentError
 from graph_agent.session.types import OpenQuestion
 
-__all__ = ["WHAT_IT_DID", "Recovering", "Replying", "ask_trust", "choose_model", "picked"]
+__all__ = ["WHAT_IT_DID", "ModelQuestionPrompt", "RecoveryPrompt", "ask_trust", "choose_model", "picked"]
 
 WHAT_IT_DID = "What did it do? The model is told: "
 
 
 @dataclass(frozen=True, slots=True)
-class Recovering:
+class RecoveryPrompt:
     """The recovery questions of one chat."""
 
     prompt: Prompt
@@ -79,7 +79,7 @@ _HOW = f"Your own words{{}}; {_SKIP} leaves it unanswered, {_STOP} ends the turn
 
 
 @dataclass(frozen=True, slots=True)
-class Replying:
+class ModelQuestionPrompt:
     """The model's questions in one chat."""
 
     prompt: Prompt
@@ -140,7 +140,7 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
 async def _answered(project: Project, terminal: Terminal, say: Callable[[str], None]) -> bool:
     terminal.drop_typed_ahead()
     while True:
-        key = chosen(await terminal.answer(f"Trust this folder? {choice_line(_ANSWERS)}") or "", _ANSWERS)
+        key = match_choice(await terminal.answer(f"Trust this folder? {choice_line(_ANSWERS)}") or "", _ANSWERS)
         if key in ("y", "n"):
             return key == "y"
         if key == "s":

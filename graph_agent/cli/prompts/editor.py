@@ -15,23 +15,23 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.errors import AgentError
 
-__all__ = ["NotEdited", "edited_arguments", "edited_text"]
+__all__ = ["EditFailed", "edit_arguments", "edit_text"]
 
 
-class NotEdited(AgentError):
+class EditFailed(AgentError):
     """The editor did not leave anything usable behind; the message says why."""
 
 
-async def edited_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+async def edit_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Open the arguments as JSON in $VISUAL or $EDITOR and read them back.
 
     Raises:
         NotEdited: the editor could not be run or failed, or what it left is not a JSON object.
     """
-    return _parsed(await edited_text(_shown(arguments), "arguments.json"))
+    return _parsed(await edit_text(_shown(arguments), "arguments.json"))
 
 
-async def edited_text(text: str, name: str = "message.md") -> str:
+async def edit_text(text: str, name: str = "message.md") -> str:
     """Open a text in $VISUAL or $EDITOR, under this name, and read it back.
 
     Raises:
@@ -44,7 +44,7 @@ async def edited_text(text: str, name: str = "message.md") -> str:
         try:
             return path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise NotEdited(f"what the editor left cannot be read: {error}") from error
+            raise EditFailed(f"what the editor left cannot be read: {error}") from error
 
 
 def _shown(arguments: Mapping[str, Any]) -> str:
@@ -62,9 +62,9 @@ async def _edit(path: Path) -> None:
             process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
             code = await process.wait()
     except (OSError, ValueError) as error:
-        raise NotEdited(f"the editor {command!r} could not be started ({error}); set EDITOR to another") from error
+        raise EditFailed(f"the editor {command!r} could not be started ({error}); set EDITOR to another") from error
     if code:
-        raise NotEdited(f"the editor {command!r} ended with code {code}; nothing was changed")
+        raise EditFailed(f"the editor {command!r} ended with code {code}; nothing was changed")
 
 
 def _leave_to_editor(_code: Exit) -> None:
@@ -79,7 +79,7 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError) as error:
-        raise NotEdited(f"what the editor left is not JSON: {error}") from error
+        raise EditFailed(f"what the editor left is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise NotEdited(f"the arguments must be a JSON object, not {type(value).__name__}")
+        raise EditFailed(f"the arguments must be a JSON object, not {type(value).__name__}")
     return value

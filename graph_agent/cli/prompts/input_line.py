@@ -39,8 +39,8 @@ from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from graph_agent.cli.prompts.choices import folded_prompt
-from graph_agent.cli.prompts.keys import Interrupted, Left, TakeBack, answer_keys, line_of, message_keys
-from graph_agent.cli.render.escape import escape, moves_cursor
+from graph_agent.cli.prompts.keys import InputClosed, InputInterrupted, TakeBack, answer_keys, line_of, message_keys
+from graph_agent.cli.render.escape import escape, supports_escapes
 
 __all__ = [
     "DrawnLine",
@@ -155,7 +155,7 @@ def paste_plainly() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _paste_mode(inside: str, after: str) -> Iterator[None]:
-    if not moves_cursor():
+    if not supports_escapes():
         yield
         return
     sys.stdout.write(inside)
@@ -228,10 +228,10 @@ class DrawnLine:
 
     async def answer(self, prompt: str) -> str:
         """Read an answer; raises Interrupted or Left. A prompt wider than the screen is folded between words."""
-        folded = folded_prompt(prompt, self._answers.output.get_size().columns)
+        fold = folded_prompt(prompt, self._answers.output.get_size().columns)
         _leave_search(self._answers)
         try:
-            text: str = await self._answers.prompt_async([(_PROMPT_STYLE, folded)])
+            text: str = await self._answers.prompt_async([(_PROMPT_STYLE, fold)])
             return text
         finally:
             self._show_all()
@@ -256,8 +256,8 @@ class DrawnLine:
         try:
             async with in_terminal():
                 with paste_plainly():
-                    text: str = await editing.edited_text(line.text)
-        except editing.NotEdited as failure:
+                    text: str = await editing.edit_text(line.text)
+        except editing.EditFailed as failure:
             told = escape(str(failure))
             self.above(lambda: print(told, flush=True))  # noqa: T201 - the screen is what a chat has
             return
@@ -281,8 +281,8 @@ class DrawnLine:
         session: PromptSession[str] = PromptSession(
             input=self._source,
             output=prompt_output(),
-            interrupt_exception=Interrupted,
-            eof_exception=Left,
+            interrupt_exception=InputInterrupted,
+            eof_exception=InputClosed,
             **options,
         )
         session.app.before_render += self._show_above

@@ -13,17 +13,27 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-__all__ = ["Interrupted", "Left", "Put", "TakeBack", "TurnKeys", "Watch", "answer_keys", "line_of", "message_keys"]
+__all__ = [
+    "InputClosed",
+    "InputInterrupted",
+    "Put",
+    "TakeBack",
+    "TurnKeys",
+    "Watch",
+    "answer_keys",
+    "line_of",
+    "message_keys",
+]
 
 _ESCAPE_SECONDS = 0.1
 """A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
 
 
-class Interrupted(Exception):
+class InputInterrupted(Exception):
     """Ctrl-C at a prompt."""
 
 
-class Left(Exception):
+class InputClosed(Exception):
     """Ctrl-D at a prompt."""
 
 
@@ -67,7 +77,7 @@ def message_keys(suspend: Callable[[], None], edit: Edit, take_back: Callable[[]
         if event.current_buffer.text:
             event.current_buffer.reset()
         else:
-            event.app.exit(exception=Interrupted, style="class:aborting")
+            event.app.exit(exception=InputInterrupted, style="class:aborting")
 
     return keys
 
@@ -84,7 +94,7 @@ def answer_keys(suspend: Callable[[], None]) -> KeyBindings:
 
     @keys.add("c-d")
     def _leave(event: KeyPressEvent) -> None:
-        event.app.exit(exception=Left, style="class:exiting")
+        event.app.exit(exception=InputClosed, style="class:exiting")
 
     return keys
 

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from graph_agent.cli.prompts.choices import folded_prompt
 from graph_agent.cli.prompts.input_line import Lines
-from graph_agent.cli.prompts.keys import Interrupted, Left
+from graph_agent.cli.prompts.keys import InputClosed, InputInterrupted
 
 __all__ = ["PlainLine"]
 
@@ -77,7 +77,7 @@ class PlainLine:
         keys = self._source.read_keys()
         self._take(keys)
         if self._source.closed and self._entered is not None and not self._entered.done():
-            self._entered.set_exception(Left)
+            self._entered.set_exception(InputClosed)
 
     def _take(self, keys: list[KeyPress]) -> None:
         for place, press in enumerate(keys):
@@ -99,9 +99,9 @@ class PlainLine:
             case Keys.ControlC if self._text and not self._is_answer:
                 self._replace("")
             case Keys.ControlC:
-                entered.set_exception(Interrupted)
+                entered.set_exception(InputInterrupted)
             case Keys.ControlD if self._is_answer or not self._text:
-                entered.set_exception(Left)
+                entered.set_exception(InputClosed)
             case _:
                 self._edit(press)
 

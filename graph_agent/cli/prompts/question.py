@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from rich.text import Text
 
 from graph_agent.cli.chat.conversation import Conversation
-from graph_agent.cli.prompts.choices import MORE, Choice, choice_line, chosen
-from graph_agent.cli.render.console import marked
-from graph_agent.cli.render.turn import Story
+from graph_agent.cli.prompts.choices import MORE, Choice, choice_line, match_choice
+from graph_agent.cli.render.console import safe_text
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import Always, Answer, AnswerKind
 from graph_agent.session.types import OpenQuestion
@@ -64,7 +64,7 @@ class Prompt:
 
     session: Conversation
     terminal: Keyboard
-    story: Story
+    story: TurnDisplay
     width: int
 
     async def key(self, item: OpenQuestion, page: list[Text], choices: Sequence[Choice]) -> str | None:
@@ -79,7 +79,7 @@ class Prompt:
             if line is None:
                 self._tell_elsewhere(item, gone.result())
                 return None
-            key = chosen(line, offered)
+            key = match_choice(line, offered)
             if key == MORE.key:
                 rest = self._show(rest)
             elif key is None:
@@ -101,7 +101,7 @@ class Prompt:
         while True:
             gone = None if about is None else asyncio.create_task(self._answered_elsewhere(about))
             line = await self.terminal.answer(choice_line(choices), gone)
-            if line is None or (key := chosen(line, choices, default)) is not None:
+            if line is None or (key := match_choice(line, choices, default)) is not None:
                 return None if line is None else key
             self._ask_again(choices)
 
@@ -152,7 +152,7 @@ class Prompt:
 
     def say(self, line: str, style: str = "") -> None:
         """Print one line, made safe."""
-        self.story.line(marked(line, style))
+        self.story.line(safe_text(line, style))
 
     def _show(self, page: list[Text]) -> list[Text]:
         """Print as much as is shown at once; returns the rest. Keys typed until the prompt stands do not count."""

@@ -35,11 +35,11 @@ from graph_agent.cli.prompts.input_line import (
     paste_in_brackets,
     paste_plainly,
 )
-from graph_agent.cli.prompts.keys import Interrupted, Left, Put, TakeBack, TurnKeys, Watch
+from graph_agent.cli.prompts.keys import InputClosed, InputInterrupted, Put, TakeBack, TurnKeys, Watch
 from graph_agent.cli.prompts.plain_line import PlainLine
-from graph_agent.cli.render.escape import is_plain
+from graph_agent.cli.render.escape import is_plain_terminal
 
-__all__ = ["Interrupted", "Keyboard", "Left", "Line", "Status", "Terminal", "pasted"]
+__all__ = ["InputClosed", "InputInterrupted", "Keyboard", "Line", "Status", "Terminal", "pasted"]
 
 _FASTER_THAN_TYPED = 32
 """So many characters at once come from no fingers."""
@@ -118,7 +118,7 @@ class Terminal:
         self._history = TypedHistory(history) if history else InMemoryHistory()
         self._unfinished = Unfinished(self._input)
         lines = Lines(self._input, self._suspend, self._history, self._unfinished)
-        self._line: Line = PlainLine(lines) if is_plain() else DrawnLine(lines, completer, self.status)
+        self._line: Line = PlainLine(lines) if is_plain_terminal() else DrawnLine(lines, completer, self.status)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -137,7 +137,7 @@ class Terminal:
         """
         self._unfinished.source_of_more = take_back
         self._unfinished.begin()
-        with contextlib.suppress(Interrupted):
+        with contextlib.suppress(InputInterrupted):
             return await self._line.message()
         sys.stdout.write("Ctrl-C again leaves; the thread can be resumed.\n")
         return await self._line.message()

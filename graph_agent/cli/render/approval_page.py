@@ -16,18 +16,18 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from graph_agent.cli.render.console import block, folded, marked
+from graph_agent.cli.render.console import block, fold, safe_text
 from graph_agent.cli.render.diff import added_text, diff_lines
 from graph_agent.ports import Walls
 from graph_agent.session.types import OpenQuestion
 
-__all__ = ["approval_page", "mixed_words", "question_page", "recovery_page", "walls_lines"]
+__all__ = ["approval_page", "mixed_alphabets", "question_page", "recovery_page", "sandbox_lines"]
 
 _WORD = re.compile(r"\w+")
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 
 
-def mixed_words(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def mixed_alphabets(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Each word with Latin letters beside others that may look like them, and the names of those others."""
     seen: set[str] = set()
     for text in filter(lambda value: isinstance(value, str) and not value.isascii(), arguments.values()):
@@ -65,15 +65,15 @@ def approval_page(
     lines += _field("workspace", str(workspace), width)
     preview = call.get("preview")
     lines += _arguments(call["arguments"], preview, width)
-    for word, letters in mixed_words(call["arguments"]):
-        told = marked(f"{word} mixes alphabets: {letters}", "bold yellow")
-        lines += folded(told, width, "  ! ", "    ")
+    for word, letters in mixed_alphabets(call["arguments"]):
+        told = safe_text(f"{word} mixes alphabets: {letters}", "bold yellow")
+        lines += fold(told, width, "  ! ", "    ")
     if is_edited:
         lines.append(Text("  these are your edited arguments, not the model's", "bold"))
     return [*lines, *_change(preview, width)]
 
 
-def walls_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]:
+def sandbox_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]:
     """What keeps the call from doing more than it should; nothing for calls that no sandbox is about."""
     if call["tool_name"] not in walls.tools:
         return []
@@ -81,7 +81,7 @@ def walls_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]
     way_out = "; o lets this one call run outside of it" if walls.stands else ""
     # The program's own words: they may be folded between words, as nothing that would run may.
     told = wrap(f"  sandbox: {name}{walls.told}{way_out}", max(width, 20), subsequent_indent=" " * 11)
-    lines = [marked(line) for line in told]
+    lines = [safe_text(line) for line in told]
     if not walls.stands:
         for line in lines:
             line.stylize("yellow")
@@ -90,18 +90,18 @@ def walls_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]
 
 def _who(item: OpenQuestion, width: int) -> list[Text]:
     """Which sub-agent asks; nothing where it is the thread itself."""
-    return folded(marked(f"sub-agent {item.sub_agent!r} asks", "bold cyan"), width) if item.sub_agent else []
+    return fold(safe_text(f"sub-agent {item.sub_agent!r} asks", "bold cyan"), width) if item.sub_agent else []
 
 
 def question_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     """The page of a question that the model asks: what it wants to know, and the options it sees."""
     call = item.call
     number = f" {place}" if place else ""
-    title = Text.assemble((f"Question{number} ", "bold"), marked(str(call["call_id"]), "dim"))
+    title = Text.assemble((f"Question{number} ", "bold"), safe_text(str(call["call_id"]), "dim"))
     lines = [*_who(item, width), title]
     lines += block(str(call["arguments"].get("question", "")), width, style="bold")
     for position, option in enumerate(call["arguments"].get("options") or (), 1):
-        lines += folded(marked(str(option)), width, f"  {position}. ", "  │  ")
+        lines += fold(safe_text(str(option)), width, f"  {position}. ", "  │  ")
     return lines
 
 
@@ -109,8 +109,8 @@ def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     """The page of an interrupted call: what is known of it, and what the world says."""
     call = item.call
     reason = item.question.reason or call.get("reason") or "outcome_unknown"
-    lines = [*_who(item, width), _title("Interrupted", place, call)]
-    lines += folded(Text(_HAPPENED.get(reason, reason), "bold"), width, "  ")
+    lines = [*_who(item, width), _title("InputInterrupted", place, call)]
+    lines += fold(Text(_HAPPENED.get(reason, reason), "bold"), width, "  ")
     lines += _field("attempt", str(item.question.attempt), width)
     for name, key in (("asked", "asked_at"), ("approved", "approved_at"), ("started", "started_at")):
         if when := call.get(key):
@@ -129,8 +129,8 @@ def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
 def _title(what: str, place: str, call: Mapping[str, Any]) -> Text:
     label, style = _RISKS.get(call.get("risk", "medium"), _RISKS["medium"])
     number = f" {place}" if place else ""
-    tool = marked(str(call["tool_name"]), "bold")
-    call_id = marked(str(call["call_id"]), "dim")
+    tool = safe_text(str(call["tool_name"]), "bold")
+    call_id = safe_text(str(call["call_id"]), "dim")
     return Text.assemble((f"{what}{number}: ", "bold"), tool, "  ", (label, style), "  ", call_id)
 
 
@@ -142,8 +142,8 @@ def _warning(call: Mapping[str, Any], width: int) -> Iterator[Text]:
 
 
 def _field(name: str, value: str, width: int) -> list[Text]:
-    label = f"  {marked(name).plain}: "
-    return folded(marked(value), width, label, f"{' ' * (cell_len(label) - 2)}│ ")
+    label = f"  {safe_text(name).plain}: "
+    return fold(safe_text(value), width, label, f"{' ' * (cell_len(label) - 2)}│ ")
 
 
 def _arguments(arguments: Mapping[str, Any], preview: Mapping[str, Any] | None, width: int) -> Iterator[Text]:

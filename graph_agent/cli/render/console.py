@@ -13,22 +13,22 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.escape import escape, is_plain, moves_cursor, parts
+from graph_agent.cli.render.escape import escape, is_plain_terminal, parts, supports_escapes
 
-__all__ = ["block", "expand_tabs", "folded", "make_console", "marked"]
+__all__ = ["block", "expand_tabs", "fold", "make_console", "safe_text"]
 
 
 def make_console(stream: TextIO | None = None) -> Console:
     """A console that takes text literally; colours follow NO_COLOR and TERM, the width COLUMNS."""
     console = Console(
         file=stream or sys.stdout,
-        force_interactive=False if is_plain() else None,
+        force_interactive=False if is_plain_terminal() else None,
         markup=False,
         highlight=False,
         emoji=False,
         soft_wrap=False,
     )
-    if not moves_cursor() and console.is_terminal:
+    if not supports_escapes() and console.is_terminal:
         # Rich takes every dumb terminal for 80 columns wide.
         console.size = shutil.get_terminal_size()
     return console
@@ -38,7 +38,7 @@ _ESCAPED = "reverse"
 _NARROWEST = 8
 
 
-def marked(text: str, style: str = "") -> Text:
+def safe_text(text: str, style: str = "") -> Text:
     """One line of foreign text; escapes are shown in reverse, so that a typed backslash looks different."""
     if escape(text) == text:
         return Text(text, style)
@@ -48,7 +48,7 @@ def marked(text: str, style: str = "") -> Text:
     return shown
 
 
-def folded(line: Text, width: int, gutter: str = "", rest: str | None = None) -> list[Text]:
+def fold(line: Text, width: int, gutter: str = "", rest: str | None = None) -> list[Text]:
     """The line folded by cells, not by words, behind the gutter; further pieces stand behind `rest`."""
     following = gutter if rest is None else rest
     room = max(_NARROWEST, width - max(cell_len(gutter), cell_len(following)))
@@ -65,7 +65,7 @@ def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> lis
     lines = text.split("\n")
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
-    return [piece for line in lines for piece in folded(marked(line, style), width, gutter)]
+    return [piece for line in lines for piece in fold(safe_text(line, style), width, gutter)]
 
 
 def expand_tabs(line: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from graph_agent.cli.render.console import expand_tabs, folded, marked
+from graph_agent.cli.render.console import expand_tabs, fold, safe_text
 
 __all__ = ["added_text", "diff_lines"]
 
@@ -15,7 +15,7 @@ _STYLES = {"+": "green", "-": "red", " ": ""}
 
 def diff_lines(diff: str, width: int) -> list[Text]:
     """The diff as folded lines: old or new number, sign, text. File headers are dimmed, nothing is left out."""
-    return [piece for line, gutter in _numbered(diff) for piece in folded(line, width, gutter)]
+    return [piece for line, gutter in _numbered(diff) for piece in fold(line, width, gutter)]
 
 
 def added_text(diff: str) -> str | None:
@@ -37,12 +37,12 @@ def _numbered(diff: str) -> Iterator[tuple[Text, str]]:
     for line in lines[:-1] if not lines[-1] else lines:
         if found := _HUNK.match(line):
             old, new, in_hunk = int(found.group(1)), int(found.group(2)), True
-            yield marked(line, "cyan"), "       "
+            yield safe_text(line, "cyan"), "       "
         elif not in_hunk or line[:1] not in _STYLES:
-            yield marked(line, "dim"), "       "
+            yield safe_text(line, "dim"), "       "
         else:
             sign = line[0]
             number = old if sign == "-" else new
-            yield marked(sign + expand_tabs(line[1:]), _STYLES[sign]), f"{number:>6} "
+            yield safe_text(sign + expand_tabs(line[1:]), _STYLES[sign]), f"{number:>6} "
             old += sign != "+"
             new += sign != "-"

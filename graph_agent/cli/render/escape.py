@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-__all__ = ["escape", "is_plain", "moves_cursor", "parts"]
+__all__ = ["escape", "is_plain_terminal", "parts", "supports_escapes"]
 
 _INVISIBLE = (
     "\x00-\x1f\x7f-\x9f"  # C0 and C1 controls: ESC, CSI, OSC, backspace, carriage return
@@ -84,13 +84,13 @@ def _written_out(character: str) -> str:
 _DUMB = ("dumb", "unknown")
 
 
-def is_plain(environment: Mapping[str, str] | None = None) -> bool:
+def is_plain_terminal(environment: Mapping[str, str] | None = None) -> bool:
     """GRAPH_AGENT_PLAIN asks for it, as screen readers need it; a dumb terminal can do nothing else."""
     known = os.environ if environment is None else environment
-    return known.get("GRAPH_AGENT_PLAIN", "") not in ("", "0") or not moves_cursor(known)
+    return known.get("GRAPH_AGENT_PLAIN", "") not in ("", "0") or not supports_escapes(known)
 
 
-def moves_cursor(environment: Mapping[str, str] | None = None) -> bool:
+def supports_escapes(environment: Mapping[str, str] | None = None) -> bool:
     """Whether the terminal understands sequences at all."""
     known = os.environ if environment is None else environment
     return known.get("TERM", "").lower() not in _DUMB

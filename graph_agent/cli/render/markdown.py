@@ -28,7 +28,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from graph_agent.cli.render.console import folded
+from graph_agent.cli.render.console import fold
 from graph_agent.cli.render.escape import escape
 
 __all__ = ["Code", "Markdown", "inline", "is_delimiter", "may_be_row", "table_lines"]
@@ -164,7 +164,7 @@ def table_lines(rows: Sequence[str], console: Console, width: int) -> list[Text]
     heads, aligned, *body = (_cells(row) for row in rows)
     columns = max(len(heads), *(len(row) for row in body)) if body else len(heads)
     if columns * _CELL_AND_ROOM > width:
-        return [piece for row in rows for piece in folded(Text(row), width)]
+        return [piece for row in rows for piece in fold(Text(row), width)]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for _, head, mark in zip_longest(range(columns), heads[:columns], aligned[:columns], fillvalue=""):
         table.add_column(inline(str(head)), justify=_justify(str(mark)), overflow="fold")
@@ -338,7 +338,7 @@ class Markdown:
                 lead.quotes, lead.item + len(indent), f"{lead.rest}{indent}{_CODE_INDENT}", marks, Code(language)
             )
             says = Text(f"{lead.first}{indent}{_CODE_INDENT}{language}", "dim")
-            return folded(says, self._console.width) if language or lead.item else []
+            return fold(says, self._console.width) if language or lead.item else []
         shown = self._plain(line)
         if lead.item:
             self._is_list = True
@@ -356,7 +356,7 @@ class Markdown:
         return self._code(self._fence, self._fence.code.look(_outdented(inner, self._fence.indent)))
 
     def _code(self, fence: _Fence, line: Text) -> list[Text]:
-        return folded(line, self._console.width, self._fitting(fence.lead))
+        return fold(line, self._console.width, self._fitting(fence.lead))
 
     def _plain(self, line: str) -> list[Text]:
         lead = _lead_of(line)
@@ -375,14 +375,14 @@ class Markdown:
         words = line.lstrip(" ")
         indent = line[: len(line) - len(words)]
         if len(indent) >= _LITERAL_INDENT and not self._is_list:
-            return folded(Text(words), self._console.width, self._fitting(indent))
+            return fold(Text(words), self._console.width, self._fitting(indent))
         return self._wrapped(inline(words), indent, indent)
 
     def _wrapped(self, text: Text, lead: str = "", rest: str = "") -> list[Text]:
         """By words, with further lines below the first word."""
         room = self._console.width - cell_len(lead)
         if room < _NARROWEST:
-            return folded(text, self._console.width, self._fitting(lead), "")
+            return fold(text, self._console.width, self._fitting(lead), "")
         pieces = text.wrap(self._console, room, overflow="fold") or [Text("")]
         for piece in pieces:
             piece.rstrip()

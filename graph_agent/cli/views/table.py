@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import Any
 
-from graph_agent.cli.render.escape import escape, is_plain, moves_cursor
+from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 
 __all__ = [
     "clipped",
@@ -124,12 +124,12 @@ def coloring() -> Callable[[str, str], str]:
 def speaks_unicode() -> bool:
     """Whether lines and boxes of Unicode can be shown."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    return moves_cursor() and encoding.startswith("utf")
+    return supports_escapes() and encoding.startswith("utf")
 
 
 def takes_sequences() -> bool:
     """Whether stdout is a terminal whose cursor can be moved, and may be."""
-    return not is_plain() and sys.stdout.isatty()
+    return not is_plain_terminal() and sys.stdout.isatty()
 
 
 def text_width(text: str) -> int:
@@ -187,7 +187,7 @@ def _in_color(text: str, meaning: str) -> str:
 
 
 def _takes_color() -> bool:
-    return not os.environ.get("NO_COLOR") and moves_cursor() and sys.stdout.isatty()
+    return not os.environ.get("NO_COLOR") and supports_escapes() and sys.stdout.isatty()
 
 
 def _write(text: str) -> None:

@@ -4,8 +4,8 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from graph_agent.cli.chat.completion import ChatOffers
-from graph_agent.cli.chat.input import COMMANDS, MODES
+from graph_agent.cli.chat.command_table import COMMANDS, MODES
+from graph_agent.cli.chat.completion import ChatCompleter
 from graph_agent.events import EventBus, SessionOpened
 from tests.fakes.database_rows import Rows
 
@@ -14,7 +14,7 @@ class _Typing:
     def __init__(self, folder: Path) -> None:
         self.workspace = folder / "workspace"
         self.workspace.mkdir()
-        self.offers = ChatOffers(self.workspace, folder / "a.db")
+        self.offers = ChatCompleter(self.workspace, folder / "a.db")
 
     def offered(self, text: str) -> list[str]:
         """The line as each offer would make it."""

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.chat.input import message_typed
+from graph_agent.cli.chat.command_table import expand_command
 from graph_agent.errors import UsageError
 
 
@@ -34,7 +34,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_line_that_is_a_command_of_ones_own_stands_for_its_message(
     commands: Path, text: str, message: str
 ) -> None:
-    assert message_typed(text, commands, trusted_once=False) == message
+    assert expand_command(text, commands, trusted_once=False) == message
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_a_line_that_is_a_command_of_ones_own_stands_for_its_message(
 )
 def test_a_command_that_is_none_is_not_sent_to_the_model(commands: Path, text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        message_typed(text, commands, trusted_once=False)
+        expand_command(text, commands, trusted_once=False)
 
 
 def test_an_empty_command_is_nothing_to_do(commands: Path) -> None:
     with pytest.raises(UsageError, match="/empty stands for an empty message"):
-        message_typed("/empty", commands, trusted_once=False)
+        expand_command("/empty", commands, trusted_once=False)

@@ -1,4 +1,4 @@
-from graph_agent.cli.chat.input import COMMANDS
+from graph_agent.cli.chat.command_table import COMMANDS
 
 
 def test_the_usage_of_a_command_begins_with_its_name() -> None:

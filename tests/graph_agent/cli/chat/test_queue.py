@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.chat.queue import Meanwhile
+from graph_agent.cli.chat.input_queue import InputQueue
 from graph_agent.events import EventBus
 from tests.fakes.scripted_session import ScriptedSession, Turn, rest
 
@@ -14,7 +14,7 @@ class Scene:
         self.said: list[str] = []
         self.remembered: list[str] = []
         self.session = ScriptedSession(EventBus(), workspace, [Turn(rest())] * 3)
-        self.meanwhile = Meanwhile(self.said.append, self.remembered.append)
+        self.meanwhile = InputQueue(self.said.append, self.remembered.append)
 
     async def enter(self, *lines: str) -> None:
         for line in lines:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.chat.read_commands import Look
+from graph_agent.cli.chat.read_commands import ReadCommands
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage
 
@@ -14,7 +14,7 @@ async def test_each_look_shows_the_thread_it_was_made_for(
     async with stage.life() as session:
         await session.start()
         await session.send("hi")
-    look = Look(stage.database, THREAD, "default")
+    look = ReadCommands(stage.database, THREAD, "default")
 
     shown = {}
     for name in ("threads", "calls", "inspect", "todo"):
@@ -34,7 +34,7 @@ async def test_a_call_of_this_thread_is_shown_whole(tmp_path: Path, capsys: pyte
         await session.start()
         await session.send("hi")
 
-    Look(stage.database, THREAD, "default").view("calls", "call_1")()
+    ReadCommands(stage.database, THREAD, "default").view("calls", "call_1")()
 
     assert capsys.readouterr().out.splitlines()[2:] == ["  error: there is no tool 'look'"]
 
@@ -44,7 +44,7 @@ async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pyt
     async with stage.life() as session:
         await session.start()
         await session.send("hi")
-        look = Look(stage.database, THREAD, "default")
+        look = ReadCommands(stage.database, THREAD, "default")
         look.view("export", str(tmp_path / "page.html"))()
         look.view("export", "")()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.rewind import Order
-from graph_agent.cli.chat.read_commands import order_of, rewind_here
+from graph_agent.cli.chat.read_commands import parse_rewind, rewind_from_chat
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Reader
 from tests.fakes.played_thread import play
@@ -21,7 +21,7 @@ from tests.fakes.scripted_model import text
     ],
 )
 def test_what_is_typed_is_an_order_about_this_thread_alone(wish: str, order: Order) -> None:
-    assert order_of(wish, "t") == order
+    assert parse_rewind(wish, "t") == order
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_what_is_typed_is_an_order_about_this_thread_alone(wish: str, order: Ord
 )
 def test_what_is_not_understood_is_refused(wish: str) -> None:
     with pytest.raises(UsageError, match="/rewind takes a CHECKPOINT"):
-        order_of(wish, "t")
+        parse_rewind(wish, "t")
 
 
 @pytest.mark.parametrize("agrees", [True, False])
@@ -46,7 +46,7 @@ def test_nothing_changes_before_the_person_has_seen_it_and_agreed(
         shown.append(capsys.readouterr().out)
         return agrees
 
-    asyncio.run(rewind_here(path, order_of(first, thread.thread_id), answered))
+    asyncio.run(rewind_from_chat(path, parse_rewind(first, thread.thread_id), answered))
 
     with Reader.open(path) as reader:
         messages = [entry.body["content"] for entry in reader.transcript(thread.thread_id) if entry.role == "user"]

@@ -9,8 +9,8 @@ import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from rich.console import Console
 
-from graph_agent.cli.chat.shell_escape import OwnPrograms
-from graph_agent.cli.prompts.editor import NotEdited
+from graph_agent.cli.chat.shell_escape import UserPrograms
+from graph_agent.cli.prompts.editor import EditFailed
 from graph_agent.cli.prompts.terminal import Terminal
 from tests.fakes.waiting import is_running, until
 
@@ -21,7 +21,7 @@ class _Chat:
         self.folder = folder
         self._stream = io.StringIO()
         console = Console(file=self._stream, width=80, markup=False, highlight=False)
-        self.programs = OwnPrograms(Terminal(None, source=keys), console)
+        self.programs = UserPrograms(Terminal(None, source=keys), console)
 
     async def says(self, line: str) -> str:
         """What is shown of a line, without the hint."""
@@ -169,5 +169,5 @@ async def test_a_text_is_changed_in_the_persons_editor(chat: _Chat, monkeypatch:
 
     assert await chat.programs.edited("one\n") == "two\n"
     monkeypatch.setenv("VISUAL", "/no/such/editor")
-    with pytest.raises(NotEdited, match="'/no/such/editor' could not be started"):
+    with pytest.raises(EditFailed, match="'/no/such/editor' could not be started"):
         await chat.programs.edited("one")

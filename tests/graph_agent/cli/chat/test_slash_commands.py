@@ -5,9 +5,17 @@ import pytest
 from prompt_toolkit.input import DummyInput
 from rich.console import Console
 
-from graph_agent.cli.chat.input import COMMANDS
-from graph_agent.cli.chat.shell_escape import OwnPrograms
-from graph_agent.cli.chat.slash_commands import Back, Elsewhere, GoOn, Quit, Say, Slash, is_command
+from graph_agent.cli.chat.command_table import COMMANDS
+from graph_agent.cli.chat.shell_escape import UserPrograms
+from graph_agent.cli.chat.slash_commands import (
+    QuitChat,
+    RetryTurn,
+    RewindThread,
+    SendMessage,
+    SlashCommands,
+    SwitchThread,
+    is_command,
+)
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.events import EventBus
 from tests.fakes.database_rows import Rows
@@ -35,8 +43,8 @@ class _Talk:
         self.stream = io.StringIO()
         self.session = ScriptedSession(EventBus(), folder)
         console = Console(file=self.stream, width=120, markup=False, highlight=False)
-        programs = OwnPrograms(Terminal(None, source=DummyInput()), console)
-        self.slash = Slash(self.session, console, folder / "none.db", programs)
+        programs = UserPrograms(Terminal(None, source=DummyInput()), console)
+        self.slash = SlashCommands(self.session, console, folder / "none.db", programs)
 
     async def says(self, text: str) -> str:
         await self.slash.run(text)
@@ -55,8 +63,8 @@ async def test_what_only_the_chat_can_do_is_asked_of_it(tmp_path: Path) -> None:
     lines = ("/retry", "/clear", "/resume abcd", "/rewind abcd --force", "/help")
     asked = [await talk.slash.run(text) for text in lines]
 
-    assert asked == [GoOn(), Elsewhere(None), Elsewhere("abcd"), Back("abcd --force"), None]
-    with pytest.raises(Quit):
+    assert asked == [RetryTurn(), SwitchThread(None), SwitchThread("abcd"), RewindThread("abcd --force"), None]
+    with pytest.raises(QuitChat):
         await talk.slash.run("/quit")
 
 
@@ -74,7 +82,7 @@ async def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
 
 
 async def test_a_line_that_begins_with_a_path_is_a_message(tmp_path: Path) -> None:
-    assert await _Talk(tmp_path).slash.run("/tmp is full") == Say("/tmp is full")
+    assert await _Talk(tmp_path).slash.run("/tmp is full") == SendMessage("/tmp is full")
 
 
 async def test_an_unknown_command_is_named_literally(tmp_path: Path) -> None:
@@ -155,7 +163,7 @@ async def test_a_command_of_ones_own_is_listed_and_stands_for_a_message(
     said = [(await talk.says(line)).splitlines()[-1] for line in ("/rewiew", "/ship")]
     listed = await talk.says("/help")
 
-    assert asked == Say("Read a.py.")
+    assert asked == SendMessage("Read a.py.")
     assert said[0] == "/rewiew is no command here; did you mean /review?"
     assert said[1].startswith("/ship stands in ")
     assert "/review FILE  Read $1.\n" in listed
@@ -184,6 +192,6 @@ async def test_a_message_is_written_in_the_editor(tmp_path: Path, monkeypatch: p
     missing = await talk.slash.run("/edit one")
 
     lines = talk.stream.getvalue().splitlines()
-    assert (asked, emptied, missing) == (Say("two"), None, None)
+    assert (asked, emptied, missing) == (SendMessage("two"), None, None)
     assert lines[:2] == ["two", "the editor left nothing; nothing is sent"]
     assert "'/no/such/editor' could not be started" in lines[2]

@@ -5,9 +5,9 @@ from pathlib import Path
 from prompt_toolkit.input import create_pipe_input
 from rich.console import Console
 
-from graph_agent.cli.chat.turn import Turning
+from graph_agent.cli.chat.turn_runner import TurnRunner
 from graph_agent.cli.prompts.terminal import Terminal
-from graph_agent.cli.render.turn import Story
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus
 from graph_agent.session.types import Rest
 from tests.fakes.pty_chat import PtyChat
@@ -98,7 +98,7 @@ class _Deaf(ScriptedSession):
 async def test_where_a_stop_came_too_early_the_next_one_stops(tmp_path: Path) -> None:
     session, shown = _Deaf(tmp_path), io.StringIO()
     with create_pipe_input() as keys:
-        turning = Turning(Terminal(None, source=keys), Story(Console(file=shown)))
+        turning = TurnRunner(Terminal(None, source=keys), TurnDisplay(Console(file=shown)))
         running = asyncio.create_task(turning.run(session, session.start()))
         for _ in range(2):
             keys.send_text("\x03")

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from graph_agent.cli.chat.turn import Told, has_fresh_budget, rest_lines, status_text
+from graph_agent.cli.chat.turn_runner import StyledLine, has_fresh_budget, result_lines, status_text
 from graph_agent.events import EventBus
 from graph_agent.ports.usage import told_usage
 from tests.fakes.scripted_session import ScriptedSession, rest
@@ -9,21 +9,21 @@ _USED = told_usage({"input_tokens": 12_000, "output_tokens": 345, "total_tokens"
 
 
 def test_a_turn_that_asked_a_model_ends_with_what_it_used() -> None:
-    assert list(rest_lines(rest(usage=_USED))) == [
-        Told("2 requests, 12,000 in, 345 out, cost unknown", "dim"),
+    assert list(result_lines(rest(usage=_USED))) == [
+        StyledLine("2 requests, 12,000 in, 345 out, cost unknown", "dim"),
     ]
-    assert list(rest_lines(rest(usage=told_usage({"requests": 3})))) == []
+    assert list(result_lines(rest(usage=told_usage({"requests": 3})))) == []
 
 
 def test_an_error_and_what_to_do_about_it_are_told_once() -> None:
     failed = rest("model_error", error="down")
     paused = rest("limit", error="the turn was paused", budget="max_tokens")
 
-    assert [line.text for line in rest_lines(failed)] == [
+    assert [line.text for line in result_lines(failed)] == [
         "down",
         "The model did not answer; /retry asks it again.",
     ]
-    assert [line.text for line in rest_lines(paused, was_asked=True)] == [
+    assert [line.text for line in result_lines(paused, was_asked=True)] == [
         "Say what to do instead, or let it go on with /retry."
     ]
 

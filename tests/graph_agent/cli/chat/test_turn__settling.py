@@ -4,10 +4,10 @@ import io
 import pytest
 from prompt_toolkit.input import create_pipe_input
 
-from graph_agent.cli.chat.turn import Settling, Turning
+from graph_agent.cli.chat.turn_runner import PendingResolver, TurnRunner
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
-from graph_agent.cli.render.turn import Story
+from graph_agent.cli.render.turn_display import TurnDisplay
 
 
 @pytest.mark.parametrize(("typed", "agrees"), [("y\r", True), ("YES\r", True), ("\r", False), ("\x03", False)])
@@ -18,11 +18,11 @@ async def test_whoever_does_not_say_yes_once_asked_does_not_agree_and_what_was_t
     console = make_console(io.StringIO())
     with create_pipe_input() as keys:
         terminal = Terminal(None, source=keys)
-        story = Story(console)
+        story = TurnDisplay(console)
         keys.send_text("yes\r")
         asyncio.get_running_loop().call_later(0.02, keys.send_text, typed)
 
-        agreed = await Settling(terminal, console, story, Turning(terminal, story)).agrees()
+        agreed = await PendingResolver(terminal, console, story, TurnRunner(terminal, story)).agrees()
         keys.send_text("and more\r")
 
         assert (agreed, await terminal.message()) == (agrees, "yes\nand more")

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from graph_agent.cli.demo.script import Guide, tell_story
-from graph_agent.cli.demo.workspace import Children, Place, Unexpected
+from graph_agent.cli.demo.script import DemoNarrator, run_steps
+from graph_agent.cli.demo.workspace import DemoCommands, DemoFailed, DemoWorkspace
 
 CALL = "call_0123456789abcdef"
 AFTER_FIRST, KILLED, DECIDED = "1f-first-00000001", "1f-killed-00000002", "1f-decided-00000003"
 
 
 @dataclass
-class Recorded(Children):
+class Recorded(DemoCommands):
     """Notes the commands instead of running them; answers as a thread would that was killed once."""
 
     processes: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class Recorded(Children):
         }[arguments[0]]
 
 
-class Answers(Guide):
+class Answers(DemoNarrator):
     def __init__(self, *keys: str) -> None:
         super().__init__(is_asking=False)
         self._keys = list(keys)
@@ -53,7 +53,7 @@ class Answers(Guide):
 
 def told(keys: str, **situation: Any) -> tuple[list[str], list[str]]:
     children, guide = Recorded(**situation), Answers(*keys)
-    tell_story(Place(Path("nowhere")), children, guide)
+    run_steps(DemoWorkspace(Path("nowhere")), children, guide)
     return children.ran, guide.said
 
 
@@ -113,5 +113,5 @@ def test_who_says_no_sees_the_refusal_and_no_kill() -> None:
 
 
 def test_a_history_without_the_decision_is_an_error() -> None:
-    with pytest.raises(Unexpected, match="no checkpoint with the decision"):
+    with pytest.raises(DemoFailed, match="no checkpoint with the decision"):
         told("yd", nodes=((KILLED, "x"),))

@@ -3,18 +3,18 @@ from io import StringIO
 import pytest
 import typer
 
-from graph_agent.cli.demo.script import Guide
+from graph_agent.cli.demo.script import DemoNarrator
 
 KEYS = {"r": "[r]etry", "d": "[d]one", "c": "[c]ancel"}
 
 
-def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> Guide:
+def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> DemoNarrator:
     monkeypatch.setattr("sys.stdin", StringIO(text))
-    return Guide(is_asking=True)
+    return DemoNarrator(is_asking=True)
 
 
 def test_where_nobody_is_asked_it_answers_and_shows_what(capsys: pytest.CaptureFixture[str]) -> None:
-    key = Guide(is_asking=False).choose("And now?", KEYS, "d")
+    key = DemoNarrator(is_asking=False).choose("And now?", KEYS, "d")
 
     assert (key, capsys.readouterr().out) == ("d", "\nAnd now?\n[r]etry  [d]one  [c]ancel > d\n")
 
@@ -32,7 +32,7 @@ def test_a_person_says_when_a_step_begins(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed(monkeypatch, "\n").title("1/2  One.")
-    Guide(is_asking=False).title("2/2  Two.")
+    DemoNarrator(is_asking=False).title("2/2  Two.")
 
     assert capsys.readouterr().out == "\n[Enter] goes on > \n1/2  One.\n\n2/2  Two.\n"
 
@@ -49,7 +49,7 @@ def test_remarks_keep_to_eighty_columns_and_to_fewer(
 ) -> None:
     for columns in ("40", "200"):
         monkeypatch.setenv("COLUMNS", columns)
-        Guide(is_asking=False).say("word " * 40)
+        DemoNarrator(is_asking=False).say("word " * 40)
 
     lines = capsys.readouterr().out.split("\n\n")
     assert [max(len(line) for line in part.splitlines()) for part in lines if part.strip()] == [39, 79]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.demo.workspace import made_place
+from graph_agent.cli.demo.workspace import demo_workspace
 from graph_agent.errors import UsageError
 from tests.architecture.checkout import ROOT
 
@@ -13,9 +13,9 @@ from tests.architecture.checkout import ROOT
 def test_a_place_is_gone_afterwards_also_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    with made_place(is_kept=False) as place:
+    with demo_workspace(is_kept=False) as place:
         laid_down = sorted(file.name for file in place.workspace.iterdir())
-    with pytest.raises(ZeroDivisionError), made_place(is_kept=False):
+    with pytest.raises(ZeroDivisionError), demo_workspace(is_kept=False):
         raise ZeroDivisionError
 
     assert laid_down == ["charge.sh", "order.txt"]
@@ -25,7 +25,7 @@ def test_a_place_is_gone_afterwards_also_after_a_failure(tmp_path: Path, monkeyp
 def test_a_place_that_is_kept_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    with made_place(is_kept=True) as place:
+    with demo_workspace(is_kept=True) as place:
         pass
 
     assert list(tmp_path.iterdir()) == [place.folder]
@@ -36,14 +36,19 @@ def test_what_a_killed_demo_left_goes_with_the_next_one_and_no_other_folder(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     demo = (
-        "from graph_agent.cli.demo.workspace import made_place; made = made_place(is_kept=False); made.__enter__()"
+        "from graph_agent.cli.demo.workspace import demo_workspace; "
+        "made = demo_workspace(is_kept=False); made.__enter__()"
     )
     kill = f"{demo}; import os; os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", kill], env={**os.environ, "TMPDIR": str(tmp_path)}, cwd=ROOT, check=False)
     [left] = tmp_path.iterdir()
     (tmp_path / "graph-agent-demo-link").symlink_to(left)
 
-    with made_place(is_kept=True) as kept, made_place(is_kept=False) as first, made_place(is_kept=False) as second:
+    with (
+        demo_workspace(is_kept=True) as kept,
+        demo_workspace(is_kept=False) as first,
+        demo_workspace(is_kept=False) as second,
+    ):
         there = sorted(tmp_path.iterdir())
 
     assert there == sorted([tmp_path / "graph-agent-demo-link", kept.folder, first.folder, second.folder])
@@ -54,7 +59,7 @@ def test_its_commands_see_none_of_the_users_settings(tmp_path: Path, monkeypatch
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GRAPH_AGENT_DB", "GRAPH_AGENT_MODE", "KEPT"):
         monkeypatch.setenv(name, "x")
 
-    with made_place(is_kept=False) as place:
+    with demo_workspace(is_kept=False) as place:
         ours = {name: value for name, value in place.environment.items() if value in ("x", str(place.home))}
 
     assert ours == {"KEPT": "x", "GRAPH_AGENT_HOME": str(place.home)}
@@ -65,7 +70,7 @@ def test_the_command_is_in_the_middle_once_it_has_charged_and_said_so(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    with made_place(is_kept=False) as place:
+    with demo_workspace(is_kept=False) as place:
         told = [place.is_in_the_middle()]
         (place.workspace / "charges.txt").touch()
         told.append(place.is_in_the_middle())
@@ -79,5 +84,5 @@ def test_the_command_is_in_the_middle_once_it_has_charged_and_said_so(
 def test_without_a_temporary_folder_it_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
 
-    with pytest.raises(UsageError, match=r"needs a temporary folder .* TMPDIR"), made_place(is_kept=False):
+    with pytest.raises(UsageError, match=r"needs a temporary folder .* TMPDIR"), demo_workspace(is_kept=False):
         pass

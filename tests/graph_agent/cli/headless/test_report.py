@@ -1,4 +1,4 @@
-from graph_agent.cli.headless.report import failure_report, rest_report, resume_lines, waiting_lines
+from graph_agent.cli.headless.report import failure_report, pending_lines, result_report, resume_lines
 from graph_agent.ports.usage import told_usage
 from tests.fakes.scripted_session import approval, recovery, rest
 
@@ -18,7 +18,7 @@ _RECOVERY = recovery(
 def test_a_done_run_reports_its_answer() -> None:
     done = rest("done", "four", usage={"total_tokens": 7})
 
-    assert rest_report(done) == {
+    assert result_report(done) == {
         "status": "done",
         "thread_id": "thread-1",
         "checkpoint_id": "checkpoint-1",
@@ -31,7 +31,7 @@ def test_a_done_run_reports_its_answer() -> None:
 
 
 def test_open_questions_are_listed_as_approvals_and_calls() -> None:
-    report = rest_report(rest("interrupted", questions=(_APPROVAL, _RECOVERY)))
+    report = result_report(rest("interrupted", questions=(_APPROVAL, _RECOVERY)))
 
     assert report["pending_approvals"] == [
         {
@@ -61,7 +61,7 @@ def test_open_questions_are_listed_as_approvals_and_calls() -> None:
 
 
 def test_a_turn_broken_off_before_the_model_answered_counts_as_failed() -> None:
-    assert rest_report(rest("broken_off"))["status"] == "failed"
+    assert result_report(rest("broken_off"))["status"] == "failed"
 
 
 def test_a_run_that_never_rested_reports_its_error() -> None:
@@ -80,7 +80,7 @@ def test_a_run_that_never_rested_reports_its_error() -> None:
 def test_what_waits_is_told_with_the_way_to_answer_it() -> None:
     evil = approval("call-a", "bash", {"command": "ls"}, display="bash \x1b[2Jls")
 
-    lines = list(waiting_lines(rest("interrupted", questions=(evil, _RECOVERY))))
+    lines = list(pending_lines(rest("interrupted", questions=(evil, _RECOVERY))))
 
     assert lines == [
         "waiting for approval: call-a bash (medium risk) bash \\x1b[2Jls",

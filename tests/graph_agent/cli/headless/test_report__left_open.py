@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from graph_agent.cli.headless.report import LeftOpen, left_open, shared_ids
+from graph_agent.cli.headless.report import PendingWork, read_pending_work, shared_call_ids
 from graph_agent.ports.usage import told_usage
 from tests.fakes.database_rows import Rows, record_of
 from tests.fakes.light_commands import asking, json_of
@@ -11,17 +11,20 @@ def test_what_a_thread_waits_for_has_the_shape_of_the_lists(rows: Rows) -> None:
     rows.call(record_of("executing", "call_b"))
     asking(rows, "t2")
 
-    left = left_open(rows.path, "t1")
+    left = read_pending_work(rows.path, "t1")
 
     approvals = json_of(rows, "approvals", "list", "--thread", "t1")["approvals"]
     interrupted = json_of(rows, "calls", "t1", "--status", "interrupted")["calls"]
-    assert left == LeftOpen("c1", approvals, interrupted, told_usage(None))
+    assert left == PendingWork("c1", approvals, interrupted, told_usage(None))
     assert ([call["call_id"] for call in approvals], len(interrupted)) == (["t1:call_a"], 1)
-    assert shared_ids(rows.path) == {"call_a"}
+    assert shared_call_ids(rows.path) == {"call_a"}
 
 
 def test_what_cannot_be_read_is_told_as_nothing(tmp_path: Path, rows: Rows) -> None:
     assert (
-        left_open(rows.path, "none") == left_open(tmp_path / "none.db", "t1") == left_open(None, "t1") == LeftOpen()
+        read_pending_work(rows.path, "none")
+        == read_pending_work(tmp_path / "none.db", "t1")
+        == read_pending_work(None, "t1")
+        == PendingWork()
     )
-    assert shared_ids(None) == shared_ids(tmp_path / "none.db") == frozenset()
+    assert shared_call_ids(None) == shared_call_ids(tmp_path / "none.db") == frozenset()

@@ -1,13 +1,13 @@
 import io
 import re
 
-from graph_agent.cli.headless.report import News
+from graph_agent.cli.headless.report import ProgressReporter
 from graph_agent.events import CallEnded, CallPlanned, CallStarted, TextArrived, Warned
 
 
 def test_a_call_is_one_line_with_status_time_and_reason() -> None:
     stream = io.StringIO()
-    news = News(stream)
+    news = ProgressReporter(stream)
 
     news(1, CallPlanned({"call_id": "c1", "tool_name": "bash", "display": "bash ls"}))
     news(2, CallStarted("c1", "bash", "bash ls"))
@@ -21,7 +21,7 @@ def test_a_call_is_one_line_with_status_time_and_reason() -> None:
 
 def test_what_becomes_of_an_interrupted_call_that_does_not_run_again_is_a_decision() -> None:
     stream = io.StringIO()
-    news = News(stream)
+    news = ProgressReporter(stream)
 
     news(1, CallEnded("c1", "bash", "interrupted", "$ make", reason="outcome_unknown"))
     news(2, CallEnded("c1", "bash", "success", "$ make", reason="outcome_unknown"))
@@ -38,6 +38,6 @@ def test_what_becomes_of_an_interrupted_call_that_does_not_run_again_is_a_decisi
 def test_nothing_of_a_note_is_obeyed_by_the_terminal() -> None:
     stream = io.StringIO()
 
-    News(stream)(1, Warned("a\rb\x1b[2Jc"))
+    ProgressReporter(stream)(1, Warned("a\rb\x1b[2Jc"))
 
     assert stream.getvalue() == "note: a\\rb\\x1b[2Jc\n"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graph_agent.cli.chat.conversation import Conversation, Opener
-from graph_agent.cli.headless.run import RunOrder, Settlement, run_headless
+from graph_agent.cli.headless.run import PendingAnswers, RunRequest, run_headless
 from graph_agent.errors import ThreadHeld
 from graph_agent.events import CallEnded, EventBus, ModelReplied, StepStarted, TextArrived
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, recovery, rest
@@ -45,7 +45,7 @@ def test_the_answer_goes_to_stdout_and_news_to_stderr(tmp_path: Path, capsys: py
     ended = CallEnded("c1", "bash", "success", "bash ls")
     opened = _Opened(tmp_path, [Turn(rest(answer="**hi** [/x]\nbye"), (*_SAYS, ended))])
 
-    code = run_headless(RunOrder("go"), opened)
+    code = run_headless(RunRequest("go"), opened)
 
     assert (code, *capsys.readouterr()) == (0, "**hi** [/x]\nbye\n", "bash ls - success\n")
     assert opened.log == [("start",), ("send", "go"), ("close",)]
@@ -57,7 +57,7 @@ def test_neither_stream_gets_an_escape_or_a_carriage_return(
     ended = CallEnded("c1", "bash", "error", "bash \x1b[1m\r", error="bad\x1b[0m")
     opened = _Opened(tmp_path, [Turn(rest(answer="a\r\x1b[2Jb"), (ended,))])
 
-    run_headless(RunOrder("go"), opened)
+    run_headless(RunRequest("go"), opened)
 
     out, err = capsys.readouterr()
     assert not {"\x1b", "\r"} & {*out, *err}
@@ -69,7 +69,7 @@ def test_json_is_one_object_and_says_which_approvals_wait(
 ) -> None:
     opened = _Opened(tmp_path, [_ASKS])
 
-    code = run_headless(RunOrder("go", "json"), opened)
+    code = run_headless(RunRequest("go", "json"), opened)
 
     out, _ = capsys.readouterr()
     report = _json(out)
@@ -81,7 +81,7 @@ def test_json_is_one_object_and_says_which_approvals_wait(
 
 
 def test_text_output_says_what_waits_and_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = run_headless(RunOrder("go"), _Opened(tmp_path, [_ASKS]))
+    code = run_headless(RunRequest("go"), _Opened(tmp_path, [_ASKS]))
 
     out, err = capsys.readouterr()
     assert (code, out) == (3, "")
@@ -92,7 +92,7 @@ def test_text_output_says_what_waits_and_how_to_go_on(tmp_path: Path, capsys: py
 def test_stream_json_numbers_its_events_and_ends_with_the_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = run_headless(RunOrder("go", "stream-json"), _Opened(tmp_path, [Turn(rest(answer="**hi**"), _SAYS)]))
+    code = run_headless(RunRequest("go", "stream-json"), _Opened(tmp_path, [Turn(rest(answer="**hi**"), _SAYS)]))
 
     lines = [_json(line) for line in capsys.readouterr().out.splitlines()]
     assert code == 0
@@ -112,7 +112,7 @@ def test_stream_json_numbers_its_events_and_ends_with_the_result(
 def test_what_is_open_is_settled_before_the_prompt_is_sent(tmp_path: Path) -> None:
     opened = _Opened(tmp_path, [Turn(rest(answer="done")), Turn(rest(answer="sent"))], _ASKS)
 
-    code = run_headless(RunOrder("go", settlement=Settlement(approve=("all",))), opened)
+    code = run_headless(RunRequest("go", settlement=PendingAnswers(approve=("all",))), opened)
 
     assert code == 0
     assert opened.log == [
@@ -129,7 +129,7 @@ def test_the_prompt_is_not_sent_while_something_stays_open(
 ) -> None:
     opened = _Opened(tmp_path, [], _BROKEN)
 
-    assert run_headless(RunOrder("go"), opened) == 4
+    assert run_headless(RunRequest("go"), opened) == 4
     assert ("send", "go") not in opened.log
     assert ("queue", "go") in opened.log
     assert "the prompt is kept" in capsys.readouterr().err
@@ -138,19 +138,19 @@ def test_the_prompt_is_not_sent_while_something_stays_open(
 def test_without_a_prompt_a_turn_that_ended_early_goes_on(tmp_path: Path) -> None:
     opened = _Opened(tmp_path, [Turn(rest(answer="more"))], Turn(rest("broken_off")))
 
-    assert (run_headless(RunOrder(None), opened), opened.log) == (0, [("start",), ("continue",), ("close",)])
+    assert (run_headless(RunRequest(None), opened), opened.log) == (0, [("start",), ("continue",), ("close",)])
 
 
 def test_without_a_prompt_a_turn_that_ran_in_this_life_is_not_continued(tmp_path: Path) -> None:
     opened = _Opened(tmp_path, [], Turn(rest("limit"), _SAYS))
 
-    assert (run_headless(RunOrder(None), opened), opened.log) == (5, [("start",), ("close",)])
+    assert (run_headless(RunRequest(None), opened), opened.log) == (5, [("start",), ("close",)])
 
 
 def test_a_model_error_ends_with_6_and_its_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     failing = Turn(rest("model_error", error="401 from the endpoint: bad [/tag]"))
 
-    assert run_headless(RunOrder("go"), _Opened(tmp_path, [failing])) == 6
+    assert run_headless(RunRequest("go"), _Opened(tmp_path, [failing])) == 6
     assert "graph-agent: 401 from the endpoint: bad [/tag]\n" in capsys.readouterr().err
 
 
@@ -159,7 +159,7 @@ def test_a_held_thread_ends_with_7_and_says_so_in_json(capsys: pytest.CaptureFix
         raise ThreadHeld("pid 4711 has it")
 
     opener: Opener = held
-    code = run_headless(RunOrder("go", "json", thread_id="t1"), opener)
+    code = run_headless(RunRequest("go", "json", thread_id="t1"), opener)
 
     report = _json(capsys.readouterr().out)
     told = (code, report["status"], report["thread_id"], report["error"])
@@ -176,7 +176,7 @@ def test_a_signal_ends_the_run_with_its_code_and_the_way_to_go_on(
     opened = _Opened(tmp_path, [Turn(rest(), (Pause(30),))])
     threading.Timer(0.5, os.kill, (os.getpid(), number)).start()
 
-    ended = run_headless(RunOrder("go", "json"), opened)
+    ended = run_headless(RunRequest("go", "json"), opened)
 
     out, err = capsys.readouterr()
     assert (ended, _json(out)["status"], opened.log[-2:]) == (code, status, [(end,), ("close",)])
@@ -192,7 +192,7 @@ def test_a_signal_while_the_thread_is_being_opened_is_told_like_a_later_one(
         await asyncio.sleep(30)
         raise AssertionError("nothing ended it")
 
-    ended = run_headless(RunOrder("go", "json", thread_id="t1"), opens_slowly)
+    ended = run_headless(RunRequest("go", "json", thread_id="t1"), opens_slowly)
 
     report = _json(capsys.readouterr().out)
     assert (ended, report["status"], report["thread_id"]) == (code, "stopped", "t1")
@@ -201,7 +201,7 @@ def test_a_signal_while_the_thread_is_being_opened_is_told_like_a_later_one(
 def test_the_time_limit_suspends_and_ends_with_5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened = _Opened(tmp_path, [Turn(rest(), (Pause(30),))])
 
-    code = run_headless(RunOrder("go", "json", timeout_seconds=0.2), opened)
+    code = run_headless(RunRequest("go", "json", timeout_seconds=0.2), opened)
 
     report = _json(capsys.readouterr().out)
     assert (code, report["status"], report["error"]) == (5, "limit", "the time limit of 0.2 s was reached")

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.headless.run import Settlement, settle
+from graph_agent.cli.headless.run import PendingAnswers, answer_pending
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.events import EventBus
 from graph_agent.session.types import OpenQuestion
@@ -22,20 +22,20 @@ _APPLIED = recovery(
 )
 
 
-async def _settled(folder: Path, by: Settlement, *questions: OpenQuestion) -> tuple[str, list[tuple[str, ...]]]:
+async def _settled(folder: Path, by: PendingAnswers, *questions: OpenQuestion) -> tuple[str, list[tuple[str, ...]]]:
     is_broken = any(item.question.kind == "recovery" for item in questions)
     opening = Turn(rest("interrupted" if is_broken else "awaiting_approval", questions=questions))
     session = ScriptedSession(EventBus(), folder, [Turn(rest(answer="ok"))], opening=opening)
-    after = await settle(session, await session.start(), by)
+    after = await answer_pending(session, await session.start(), by)
     return after.status, [entry[1:] for entry in session.log if entry[0] == "decide"]
 
 
 async def test_without_flags_everything_stays_open(tmp_path: Path) -> None:
-    assert await _settled(tmp_path, Settlement(), _A, _NEVER) == ("interrupted", [])
+    assert await _settled(tmp_path, PendingAnswers(), _A, _NEVER) == ("interrupted", [])
 
 
 async def test_all_approves_what_is_open_except_what_is_rejected_by_name(tmp_path: Path) -> None:
-    by = Settlement(approve=("all",), reject=("call-bbbb",), reason="not now")
+    by = PendingAnswers(approve=("all",), reject=("call-bbbb",), reason="not now")
 
     assert await _settled(tmp_path, by, _A, _B) == (
         "done",
@@ -44,26 +44,26 @@ async def test_all_approves_what_is_open_except_what_is_rejected_by_name(tmp_pat
 
 
 async def test_a_call_is_named_by_its_end_or_with_its_thread(tmp_path: Path) -> None:
-    by = Settlement(approve=("aaaa", "thread-1:call-bbbb"))
+    by = PendingAnswers(approve=("aaaa", "thread-1:call-bbbb"))
 
     assert (await _settled(tmp_path, by, _A, _B))[0] == "done"
 
 
 async def test_one_answer_of_two_leaves_the_run_waiting(tmp_path: Path) -> None:
-    assert (await _settled(tmp_path, Settlement(approve=("call-aaaa",)), _A, _B))[0] == "awaiting_approval"
+    assert (await _settled(tmp_path, PendingAnswers(approve=("call-aaaa",)), _A, _B))[0] == "awaiting_approval"
 
 
 async def test_a_name_that_fits_no_open_call_decides_nothing(tmp_path: Path) -> None:
     with pytest.raises(
         UnknownId, match="'call-zzzz' names no call waiting for approval here: call-aaaa, call-bbbb"
     ):
-        await _settled(tmp_path, Settlement(approve=("call-zzzz",)), _A, _B)
+        await _settled(tmp_path, PendingAnswers(approve=("call-zzzz",)), _A, _B)
     with pytest.raises(UnknownId, match="'call' names several calls"):
-        await _settled(tmp_path, Settlement(approve=("call",)), _A, _B)
+        await _settled(tmp_path, PendingAnswers(approve=("call",)), _A, _B)
 
 
 async def test_all_refuses_what_is_open_except_what_is_approved_by_name(tmp_path: Path) -> None:
-    by = Settlement(approve=("call-bbbb",), reject=("all",), reason="not now")
+    by = PendingAnswers(approve=("call-bbbb",), reject=("all",), reason="not now")
 
     assert await _settled(tmp_path, by, _A, _B) == (
         "done",
@@ -73,16 +73,16 @@ async def test_all_refuses_what_is_open_except_what_is_approved_by_name(tmp_path
 
 def test_all_cannot_be_both_approved_and_refused() -> None:
     with pytest.raises(UsageError, match="exclude each other"):
-        Settlement(approve=("all",), reject=("all",)).require_open_calls(may_be=True)
+        PendingAnswers(approve=("all",), reject=("all",)).require_open_calls(may_be=True)
 
 
 async def test_the_same_call_cannot_be_approved_and_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="both approved and rejected"):
-        await _settled(tmp_path, Settlement(approve=("call-aaaa",), reject=("call-aaaa",)), _A)
+        await _settled(tmp_path, PendingAnswers(approve=("call-aaaa",), reject=("call-aaaa",)), _A)
 
 
 async def test_retry_safe_retries_the_never_started_takes_the_applied_and_leaves_the_rest(tmp_path: Path) -> None:
-    status, decided = await _settled(tmp_path, Settlement(recover="retry-safe"), _NEVER, _UNKNOWN, _APPLIED)
+    status, decided = await _settled(tmp_path, PendingAnswers(recover="retry-safe"), _NEVER, _UNKNOWN, _APPLIED)
 
     assert (status, decided) == (
         "interrupted",
@@ -91,7 +91,7 @@ async def test_retry_safe_retries_the_never_started_takes_the_applied_and_leaves
 
 
 async def test_cancel_gives_every_interrupted_call_up_and_answers_no_approval(tmp_path: Path) -> None:
-    status, decided = await _settled(tmp_path, Settlement(recover="cancel"), _A, _UNKNOWN)
+    status, decided = await _settled(tmp_path, PendingAnswers(recover="cancel"), _A, _UNKNOWN)
 
     assert (status, decided) == ("awaiting_approval", [("call-dddd", "cancel", "")])
 
@@ -103,4 +103,4 @@ async def test_an_answer_that_came_too_late_is_told_with_the_one_that_stands(tmp
     session = ScriptedSession(EventBus(), tmp_path, opening=opening, elsewhere=elsewhere)
 
     with pytest.raises(AnswerRefused, match="answered before: reject by cli pid 99"):
-        await settle(session, await session.start(), Settlement(approve=("all",)))
+        await answer_pending(session, await session.start(), PendingAnswers(approve=("all",)))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graph_agent.cli.prompts.asking import Asking
+from graph_agent.cli.prompts.asking import QuestionPrompts
 from graph_agent.cli.prompts.question import Prompt
-from graph_agent.cli.render.turn import Story
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus
 from graph_agent.session.types import OpenQuestion
 from tests.fakes.scripted_session import ScriptedSession, Turn, approval, rest
@@ -58,8 +58,8 @@ class Scene:
     async def asked(self, *lines: str) -> list[str]:
         await self.session.start()
         self.session.log.clear()
-        story = Story(Console(file=self._stream, width=80, markup=False, highlight=False))
-        asking = Asking(Prompt(self.session, Typed(lines, self._stream), story, 80))
+        story = TurnDisplay(Console(file=self._stream, width=80, markup=False, highlight=False))
+        asking = QuestionPrompts(Prompt(self.session, Typed(lines, self._stream), story, 80))
         try:
             await asking.ask_all(self._questions)
         finally:

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.cli.prompts.choices import APPROVAL, RECOVERY, choice_line, chosen
+from graph_agent.cli.prompts.choices import APPROVAL, RECOVERY, choice_line, match_choice
 
 
 @pytest.mark.parametrize(
@@ -8,12 +8,12 @@ from graph_agent.cli.prompts.choices import APPROVAL, RECOVERY, choice_line, cho
     [("y", "y"), (" YES ", "y"), ("n", "n"), ("r", "r"), ("s", "s"), ("stop", "s"), ("e", "e")],
 )
 def test_a_key_or_its_word_is_an_answer(line: str, key: str) -> None:
-    assert chosen(line, APPROVAL) == key
+    assert match_choice(line, APPROVAL) == key
 
 
 @pytest.mark.parametrize("line", ["", " ", "yy", "yn", "ja", "y n", "d"])
 def test_anything_else_is_no_answer(line: str) -> None:
-    assert chosen(line, APPROVAL) is None
+    assert match_choice(line, APPROVAL) is None
 
 
 def test_the_prompt_shows_each_key_in_brackets() -> None:

@@ -38,7 +38,7 @@ async def keys() -> AsyncIterator[PipeInput]:
         yield keys
 
 
-async def chosen(
+async def match_choice(
     folder: Path, keys: PipeInput, models: tuple[str, ...], typed: str = ""
 ) -> tuple[str | None, list[str]]:
     session = ScriptedSession(EventBus(), folder)
@@ -50,13 +50,13 @@ async def chosen(
 
 
 async def test_the_only_model_is_taken_without_a_question(tmp_path: Path, keys: PipeInput) -> None:
-    assert await chosen(tmp_path, keys, ("only",)) == ("only", ["Model: only @ scripted"])
+    assert await match_choice(tmp_path, keys, ("only",)) == ("only", ["Model: only @ scripted"])
 
 
 async def test_one_of_several_is_asked_for_until_the_answer_fits(tmp_path: Path, keys: PipeInput) -> None:
     keys.send_text("a message, typed before\r")
 
-    name, said = await chosen(tmp_path, keys, NAMES, "gpt\rmini\r")
+    name, said = await match_choice(tmp_path, keys, NAMES, "gpt\rmini\r")
 
     assert name == "gpt-5-mini"
     assert said[1:] == [
@@ -69,12 +69,12 @@ async def test_one_of_several_is_asked_for_until_the_answer_fits(tmp_path: Path,
 
 
 async def test_an_empty_answer_leaves_it_open(tmp_path: Path, keys: PipeInput) -> None:
-    name, said = await chosen(tmp_path, keys, NAMES, "\r")
+    name, said = await match_choice(tmp_path, keys, NAMES, "\r")
 
     assert (name, said[-1]) == (None, "No model is chosen; /model NAME chooses one.")
 
 
 async def test_an_endpoint_without_a_list_says_so(tmp_path: Path, keys: PipeInput) -> None:
-    assert (await chosen(tmp_path, keys, ()))[1] == [
+    assert (await match_choice(tmp_path, keys, ()))[1] == [
         "The endpoint lists no models; /model NAME takes one all the same."
     ]

@@ -8,7 +8,7 @@ from prompt_toolkit.output import DummyOutput
 
 from graph_agent.app.project_trust import project_at
 from graph_agent.cli.prompts.dialogs import ask_trust
-from graph_agent.cli.prompts.terminal import Left, Terminal
+from graph_agent.cli.prompts.terminal import InputClosed, Terminal
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def test_the_files_can_be_read_before_the_answer_and_cannot_paint_the_term
 
 
 async def test_leaving_keeps_no_answer(folder: Path, keys: PipeInput) -> None:
-    with pytest.raises(Left):
+    with pytest.raises(InputClosed):
         await _asked(folder, keys, "\x04")
     assert project_at(folder).trust == "untrusted"
 

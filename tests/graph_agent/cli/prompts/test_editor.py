@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.prompts.editor import NotEdited, edited_arguments
+from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
 
 
 def _use_editor(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -17,7 +17,7 @@ async def test_the_editor_gets_json_and_what_it_leaves_is_taken(
 ) -> None:
     _use_editor(tmp_path, monkeypatch, """sed -i 's/old/new é/' "$2" """)
 
-    assert await edited_arguments({"text": "old", "n": [1]}) == {"text": "new é", "n": [1]}
+    assert await edit_arguments({"text": "old", "n": [1]}) == {"text": "new é", "n": [1]}
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ async def test_an_unusable_result_is_refused_with_the_reason(
 ) -> None:
     _use_editor(tmp_path, monkeypatch, script)
 
-    with pytest.raises(NotEdited, match=why):
-        await edited_arguments({"a": 1})
+    with pytest.raises(EditFailed, match=why):
+        await edit_arguments({"a": 1})
 
 
 async def test_a_missing_editor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "/no/such/editor")
 
-    with pytest.raises(NotEdited, match="'/no/such/editor' could not be started"):
-        await edited_arguments({})
+    with pytest.raises(EditFailed, match="'/no/such/editor' could not be started"):
+        await edit_arguments({})

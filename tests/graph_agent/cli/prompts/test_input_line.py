@@ -6,7 +6,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 
 from graph_agent.cli.prompts.choices import ALL, APPROVAL, OUTSIDE, choice_line
 from graph_agent.cli.prompts.input_line import DrawnLine, Lines, Unfinished
-from graph_agent.cli.prompts.keys import Left
+from graph_agent.cli.prompts.keys import InputClosed
 from tests.fakes.screen import Screen
 
 
@@ -44,7 +44,7 @@ async def test_what_is_typed_after_a_search_that_was_left_is_the_next_message(ke
     keys.send_text("\x12hi\x03mine\r")
     assert await line.message() == "mine"
     keys.send_text("\x12hi\x04")
-    with pytest.raises(Left):
+    with pytest.raises(InputClosed):
         await line.answer("? ")
     keys.send_text("y\r")
     assert await line.answer("? ") == "y"

@@ -7,7 +7,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
 
 from graph_agent.cli.prompts.input_line import Lines, Unfinished
-from graph_agent.cli.prompts.keys import Interrupted, Left
+from graph_agent.cli.prompts.keys import InputClosed, InputInterrupted
 from graph_agent.cli.prompts.plain_line import PlainLine
 from tests.fakes.screen import Screen
 
@@ -50,7 +50,7 @@ async def test_what_stands_on_the_screen_is_what_is_entered(
     keys.send_text(typed)
 
     if text is None:
-        with pytest.raises(Left):
+        with pytest.raises(InputClosed):
             await _line(keys, "first", "second").message()
     else:
         assert await _line(keys, "first", "second").message() == text
@@ -67,7 +67,9 @@ async def test_a_paste_and_alt_enter_bring_lines_and_a_message_is_remembered(key
     assert (messages, await line.message()) == (["one\ntwo\nthree"] * 2, "left over")
 
 
-@pytest.mark.parametrize(("key", "raised"), [("\x03", Interrupted), ("\x04", Left), ("abc\x04", Left)])
+@pytest.mark.parametrize(
+    ("key", "raised"), [("\x03", InputInterrupted), ("\x04", InputClosed), ("abc\x04", InputClosed)]
+)
 async def test_leaving_a_question_works_with_something_typed_too(
     keys: PipeInput, key: str, raised: type[Exception]
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
-from graph_agent.cli.prompts.terminal import Interrupted, Left, Terminal
+from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
 
 _IN_TRANSIT_SECONDS = 0.02
 """The kernel hands on what is typed a moment later, in the mode the terminal has by then."""
@@ -66,7 +66,7 @@ async def test_ctrl_d_typed_while_something_is_shown_leaves(line: _Line) -> None
         await asyncio.sleep(0.1)
         terminal.show(lambda: line.types("\x04"))
 
-        with pytest.raises(Left):
+        with pytest.raises(InputClosed):
             await message
 
 
@@ -103,11 +103,13 @@ async def test_ctrl_c_clears_a_line_and_interrupts_when_it_comes_twice_at_an_emp
     terminal = Terminal(None, source=keys)
 
     assert await terminal.message() == "d"
-    with pytest.raises(Interrupted):
+    with pytest.raises(InputInterrupted):
         await terminal.message()
 
 
-@pytest.mark.parametrize(("key", "raised"), [("\x03", Interrupted), ("\x04", Left), ("abc\x04", Left)])
+@pytest.mark.parametrize(
+    ("key", "raised"), [("\x03", InputInterrupted), ("\x04", InputClosed), ("abc\x04", InputClosed)]
+)
 async def test_leaving_a_question_works_with_something_typed_too(
     keys: PipeInput, key: str, raised: type[Exception]
 ) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.cli.render.approval_page import mixed_words
+from graph_agent.cli.render.approval_page import mixed_alphabets
 
 
 @pytest.mark.parametrize(
@@ -13,4 +13,4 @@ from graph_agent.cli.render.approval_page import mixed_words
     ],
 )
 def test_words_that_mix_latin_letters_with_others_are_told(text: str, found: list[tuple[str, str]]) -> None:
-    assert list(mixed_words({"command": text, "timeout": 5})) == found
+    assert list(mixed_alphabets({"command": text, "timeout": 5})) == found

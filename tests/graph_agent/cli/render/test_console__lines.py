@@ -3,31 +3,31 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from graph_agent.cli.render.console import block, folded, marked
+from graph_agent.cli.render.console import block, fold, safe_text
 from graph_agent.cli.render.escape import escape
 
 
 def test_an_escape_looks_different_from_the_same_characters_typed() -> None:
-    typed, hidden = marked("\\x1b[2J"), marked("\x1b[2J")
+    typed, hidden = safe_text("\\x1b[2J"), safe_text("\x1b[2J")
 
     assert typed.plain == hidden.plain
     assert (typed.spans, [(span.start, span.end, span.style) for span in hidden.spans]) == ([], [(0, 4, "reverse")])
 
 
 def test_escapes_that_follow_each_other_are_one_piece_however_many_they_are() -> None:
-    shown = marked("\0" * 1_000 + "a\x1b\x1b")
+    shown = safe_text("\0" * 1_000 + "a\x1b\x1b")
 
     assert (shown.plain, len(shown.spans)) == ("\\x00" * 1_000 + "a\\x1b\\x1b", 2)
 
 
 def test_a_long_line_folds_behind_its_gutter() -> None:
-    pieces = folded(Text("abcdefghijklmnopqrst"), 14, "  a: ", "   │ ")
+    pieces = fold(Text("abcdefghijklmnopqrst"), 14, "  a: ", "   │ ")
 
     assert [piece.plain for piece in pieces] == ["  a: abcdefghi", "   │ jklmnopqr", "   │ st"]
 
 
 def test_wide_characters_fold_by_cells() -> None:
-    pieces = folded(Text("漢字漢字漢字"), 10, "")
+    pieces = fold(Text("漢字漢字漢字"), 10, "")
 
     assert [piece.plain for piece in pieces] == ["漢字漢字漢", "字"]
 

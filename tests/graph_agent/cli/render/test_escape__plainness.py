@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.cli.render.escape import is_plain, moves_cursor
+from graph_agent.cli.render.escape import is_plain_terminal, supports_escapes
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from graph_agent.cli.render.escape import is_plain, moves_cursor
 def test_plain_is_what_is_asked_for_and_what_a_dumb_terminal_needs(
     environment: dict[str, str], plain: bool, moves: bool
 ) -> None:
-    assert (is_plain(environment), moves_cursor(environment)) == (plain, moves)
+    assert (is_plain_terminal(environment), supports_escapes(environment)) == (plain, moves)

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.live import Area, reflows
+from graph_agent.cli.render.live_area import LiveArea, reflows
 from tests.fakes.screen import Screen
 
 
@@ -18,7 +18,7 @@ class _Scene:
             file=self._stream, width=columns, height=rows, force_terminal=True, color_system=None, markup=False
         )
         self._screen = Screen(columns, rows)
-        self._area = Area(self._console)
+        self._area = LiveArea(self._console)
 
     def draw(self, *lines: str) -> str:
         self._area.draw([Text(line) for line in lines])
@@ -148,7 +148,7 @@ def test_terminals_that_fold_anew_are_known_by_what_they_set(environment: dict[s
 @pytest.mark.parametrize("terminal", ["dumb", "pipe"])
 def test_without_a_cursor_to_move_only_what_stays_is_written(terminal: str) -> None:
     stream = io.StringIO()
-    area = Area(Console(file=stream, force_terminal=terminal == "dumb", _environ={"TERM": "dumb"}))
+    area = LiveArea(Console(file=stream, force_terminal=terminal == "dumb", _environ={"TERM": "dumb"}))
 
     area.draw([Text("runs")])
     area.print([Text("stays")], [Text("runs")])

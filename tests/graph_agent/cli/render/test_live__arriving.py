@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graph_agent.cli.render.live import readable
-from graph_agent.cli.render.turn import Story
+from graph_agent.cli.render.live_area import readable
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import CallArrived, CallPlanned, Event, ModelReplied, TextArrived, Warned
 from tests.fakes.screen import Screen
 
@@ -36,7 +36,7 @@ def test_nothing_that_arrives_can_hurt(raw: str) -> None:
 
 def _drawn(*events: Event) -> str:
     stream = io.StringIO()
-    story = Story(Console(file=stream, width=70, force_terminal=True, color_system=None, markup=False))
+    story = TurnDisplay(Console(file=stream, width=70, force_terminal=True, color_system=None, markup=False))
     for number, event in enumerate(events):
         story(number, event)
         story.tick()
@@ -73,7 +73,7 @@ def test_a_reply_that_begins_anew_forgets_what_had_arrived() -> None:
 
 def test_away_from_a_terminal_nothing_of_it_is_told() -> None:
     stream = io.StringIO()
-    story = Story(Console(file=stream, width=70))
+    story = TurnDisplay(Console(file=stream, width=70))
 
     story(1, CallArrived(0, "ls", "{}"))
 

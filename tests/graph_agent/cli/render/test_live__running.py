@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from graph_agent.cli.render.live import RunningCalls
+from graph_agent.cli.render.live_area import RunningCalls
 
 
 def _lines(running: RunningCalls, width: int = 60) -> list[str]:

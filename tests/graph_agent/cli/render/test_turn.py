@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graph_agent.cli.render.markdown import Markdown
-from graph_agent.cli.render.turn import Story
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
     CallAnswered,
@@ -26,7 +26,7 @@ from tests.fakes.screen import Screen
 
 def _told(*events: Event) -> str:
     stream = io.StringIO()
-    story = Story(Console(file=stream, width=60, markup=False, highlight=False, emoji=False))
+    story = TurnDisplay(Console(file=stream, width=60, markup=False, highlight=False, emoji=False))
     for number, event in enumerate(events, 1):
         story(number, event)
     story.rest()
@@ -96,7 +96,7 @@ def test_what_an_interrupted_call_wrote_is_left_to_its_question() -> None:
 
 def test_on_a_terminal_a_start_is_seen_in_the_live_line_alone() -> None:
     stream = io.StringIO()
-    story = Story(Console(file=stream, width=60, force_terminal=True, color_system=None, markup=False))
+    story = TurnDisplay(Console(file=stream, width=60, force_terminal=True, color_system=None, markup=False))
 
     story(1, CallStarted("c1", "bash", "ls", attempt=2))
     drawn = stream.getvalue()
@@ -111,7 +111,7 @@ class _Seen:
     def __init__(self, columns: int, rows: int) -> None:
         self._stream = io.StringIO()
         console = Console(file=self._stream, width=columns, height=rows, force_terminal=True, color_system=None)
-        self.story = Story(console)
+        self.story = TurnDisplay(console)
         self.screen = Screen(columns, rows)
         self.written = 0
 
@@ -188,7 +188,7 @@ def test_where_nothing_is_drawn_in_place_a_long_call_is_heard_of_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream, began = io.StringIO(), time.monotonic()
-    story = Story(Console(file=stream, width=60))
+    story = TurnDisplay(Console(file=stream, width=60))
 
     story(1, CallStarted("c1", "bash", "make"))
     for passed in (5, 16, 20, 40):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from graph_agent.errors import UsageError
 
-__all__ = ["COMMANDS", "MODES", "Command", "command_typed", "is_path", "message_typed", "nearest"]
+__all__ = ["COMMANDS", "MODES", "Command", "expand_command", "is_path", "nearest", "parse_command"]
 
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
@@ -56,7 +56,7 @@ COMMANDS: dict[str, Command] = {
 _COMMAND = re.compile(r"/(?:([^\s/]+)(?:[^\S\n]+(.*))?)?")
 
 
-def command_typed(text: str) -> tuple[str, str] | None:
+def parse_command(text: str) -> tuple[str, str] | None:
     """Name and arguments of a line whose first word is a name behind a slash; None for any other text."""
     found = _COMMAND.fullmatch(text.rstrip())
     return (found[1] or "", found[2] or "") if found else None
@@ -73,13 +73,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"/{near[0]}" if near else ""
 
 
-def message_typed(text: str, workspace: Path, *, trusted_once: bool) -> str:
+def expand_command(text: str, workspace: Path, *, trusted_once: bool) -> str:
     """The message that a prompt stands for: itself, or what a line `/NAME ...` of the user's own means.
 
     Raises:
         UsageError: there is no such command, it stands in a folder that is not trusted, or is empty.
     """
-    if (command := command_typed(text)) is None:
+    if (command := parse_command(text)) is None:
         return text
     from graph_agent.app.chat_input import user_commands  # with all that reads a project's files
 

@@ -15,38 +15,46 @@ from rich.console import Console
 from rich.text import Text
 
 from graph_agent.cli.chat.conversation import Conversation
-from graph_agent.cli.chat.queue import Meanwhile
+from graph_agent.cli.chat.input_queue import InputQueue
 from graph_agent.cli.errors import exit_for
 from graph_agent.cli.exit_codes import Exit
 from graph_agent.cli.prompts.approval import StopTurn
-from graph_agent.cli.prompts.asking import Asking
+from graph_agent.cli.prompts.asking import QuestionPrompts
 from graph_agent.cli.prompts.keys import Put
 from graph_agent.cli.prompts.question import Prompt
-from graph_agent.cli.prompts.terminal import Interrupted, Left, Terminal
-from graph_agent.cli.render.console import marked
+from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
+from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.render.turn import Story
+from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.supervise import signals_caught
 from graph_agent.cli.views.format import short_usage, usage_text
 from graph_agent.cli.views.table import clipped, text_width
 from graph_agent.events import Event
 from graph_agent.session.types import Rest
 
-__all__ = ["FAILED", "Settling", "Told", "Turning", "has_fresh_budget", "rest_lines", "status_text"]
+__all__ = [
+    "FAILED",
+    "PendingResolver",
+    "StyledLine",
+    "TurnRunner",
+    "has_fresh_budget",
+    "result_lines",
+    "status_text",
+]
 
 _TICK_SECONDS = 0.1
 _Rested = TypeVar("_Rested", Rest, Rest | None)
 
 
-class Turning:
+class TurnRunner:
     """The turns of one chat, one at a time."""
 
-    def __init__(self, terminal: Terminal, story: Story) -> None:
+    def __init__(self, terminal: Terminal, story: TurnDisplay) -> None:
         self._terminal = terminal
         self._story = story
         self.running: asyncio.Task[Any] | None = None
         """The last turn, whether it has ended or not."""
-        self.meanwhile = Meanwhile(self._say, terminal.remember)
+        self.meanwhile = InputQueue(self._say, terminal.remember)
         """What was typed while turns ran."""
         self.goes_on = False
         """Whether something was entered after the last turn had been stopped."""
@@ -106,7 +114,7 @@ class Turning:
             self._is_taking_back = False
 
     def _say(self, text: str) -> None:
-        self._terminal.show(lambda: self._story.line(marked(text, "dim")))
+        self._terminal.show(lambda: self._story.line(safe_text(text, "dim")))
 
 
 async def _all_done(tasks: list[asyncio.Task[None]]) -> None:
@@ -129,7 +137,7 @@ _HINTS = {
 _OF_A_TURN = ("max_steps", "max_tokens", "max_cost")
 
 
-class Told(NamedTuple):
+class StyledLine(NamedTuple):
     """A line and how it is marked."""
 
     text: str
@@ -141,15 +149,15 @@ def has_fresh_budget(rest: Rest) -> bool:
     return rest.status == "limit" and rest.budget in _OF_A_TURN
 
 
-def rest_lines(rest: Rest, *, was_asked: bool = False) -> Iterator[Told]:
+def result_lines(rest: Rest, *, was_asked: bool = False) -> Iterator[StyledLine]:
     """What is not plain to see of how a turn ended. What the person `was_asked` about is not told again."""
     if rest.error and not was_asked:
-        yield Told(rest.error, "red")
+        yield StyledLine(rest.error, "red")
     if hint := _HINTS.get(rest.status):
-        yield Told(hint, "yellow")
+        yield StyledLine(hint, "yellow")
     if rest.usage.get("total_tokens"):
         count = rest.usage["requests"]
-        yield Told(f"{count} {'request' if count == 1 else 'requests'}, {usage_text(rest.usage)}", "dim")
+        yield StyledLine(f"{count} {'request' if count == 1 else 'requests'}, {usage_text(rest.usage)}", "dim")
 
 
 def status_text(session: Conversation, sandbox: str, usage: Mapping[str, Any], width: int = 1000) -> str:
@@ -171,10 +179,10 @@ def status_text(session: Conversation, sandbox: str, usage: Mapping[str, Any], w
     return next((line for line in lines if text_width(line) <= width), clipped(thread, width))
 
 
-class Settling:
+class PendingResolver:
     """The questions of one chat."""
 
-    def __init__(self, terminal: Terminal, console: Console, story: Story, turning: Turning) -> None:
+    def __init__(self, terminal: Terminal, console: Console, story: TurnDisplay, turning: TurnRunner) -> None:
         self._terminal = terminal
         self._console = console
         self._story = story
@@ -190,19 +198,19 @@ class Settling:
         """
         while rest.status in ("awaiting_approval", "interrupted") or has_fresh_budget(rest):
             if has_fresh_budget(rest):
-                self._story.line(marked(rest.error or "", "red"))
+                self._story.line(safe_text(rest.error or "", "red"))
                 if not await self.agrees():
                     return rest
                 rest = await self._turning.run(session, session.continue_turn())
                 continue
             self._terminal.keep_typed()
-            asking = Asking(Prompt(session, self._terminal, self._story, self._console.width))
+            asking = QuestionPrompts(Prompt(session, self._terminal, self._story, self._console.width))
             try:
                 await asking.ask_all(rest.questions)
             except StopTurn:
                 rest = await self._turning.run(session, session.stop())
                 continue
-            except (Interrupted, Left):
+            except (InputInterrupted, InputClosed):
                 left = [item for item in rest.questions if item.question.call_id not in asking.answered]
                 self.code = exit_for(replace(rest, questions=tuple(left)))
                 raise
@@ -214,5 +222,5 @@ class Settling:
         self._terminal.keep_typed()
         try:
             return (await self._terminal.answer("Go on? [y]es [n]o > ") or "").strip().lower() in ("y", "yes")
-        except (Interrupted, Left):
+        except (InputInterrupted, InputClosed):
             return False

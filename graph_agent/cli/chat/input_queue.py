@@ -8,15 +8,15 @@ or a shell line that somebody entered long ago.
 import asyncio
 from collections.abc import Callable
 
+from graph_agent.cli.chat.command_table import COMMANDS, expand_command
 from graph_agent.cli.chat.conversation import Conversation
-from graph_agent.cli.chat.input import COMMANDS, message_typed
 from graph_agent.cli.chat.slash_commands import is_command
 from graph_agent.errors import AgentError
 
-__all__ = ["Meanwhile"]
+__all__ = ["InputQueue"]
 
 
-class Meanwhile:
+class InputQueue:
     """What waits in one chat."""
 
     def __init__(self, say: Callable[[str], None], remember: Callable[[str], None]) -> None:
@@ -120,7 +120,7 @@ class Meanwhile:
         name = line[1:].strip().partition(" ")[0]
         if line.startswith("!") or name in (*COMMANDS, "exit"):
             return None
-        message = await asyncio.to_thread(message_typed, line, session.workspace, trusted_once=False)
+        message = await asyncio.to_thread(expand_command, line, session.workspace, trusted_once=False)
         return None if message == line else message
 
     def _taken_back(self, text: str) -> str:

@@ -19,10 +19,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.console import marked
+from graph_agent.cli.render.console import safe_text
 from graph_agent.events.live_calls import LiveCall
 
-__all__ = ["Area", "ArrivingCalls", "RunningCalls", "readable", "reflows"]
+__all__ = ["LiveArea", "RunningCalls", "StreamedCalls", "readable", "reflows"]
 
 _REFLOWING = (
     *("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "WT_SESSION", "KONSOLE_VERSION"),
@@ -38,7 +38,7 @@ def reflows(environment: Mapping[str, str]) -> bool:
     return named or any(environment.get(name) for name in _REFLOWING)
 
 
-class Area:
+class LiveArea:
     """Lines that are drawn in place on one console; on anything but a real terminal there are none."""
 
     def __init__(self, console: Console) -> None:
@@ -198,7 +198,7 @@ class RunningCalls:
 def _lines_of(running: _Running, room: int) -> list[Text]:
     elapsed = _time_of(running)
     room = max(_NARROWEST, room)
-    label, output = marked(running.label), marked(running.last_line, "dim")
+    label, output = safe_text(running.label), safe_text(running.last_line, "dim")
     label.truncate(max(_NARROWEST, room - 4 - cell_len(elapsed)), overflow="ellipsis")
     line = Text.assemble(("  … ", "yellow"), label, (elapsed, "dim"))
     if not running.last_line:
@@ -243,7 +243,7 @@ def _unescaped(match: re.Match[str]) -> str:
     return " " if what in "nrtbf" else what
 
 
-class ArrivingCalls:
+class StreamedCalls:
     """What arrives of one reply; its lines stand among those of the running calls and leave nothing behind."""
 
     def __init__(self, running: RunningCalls) -> None:

@@ -6,9 +6,9 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.console import block, folded, marked
+from graph_agent.cli.render.console import block, fold, safe_text
 from graph_agent.cli.render.diff import diff_lines
-from graph_agent.cli.render.live import Area, ArrivingCalls, RunningCalls
+from graph_agent.cli.render.live_area import LiveArea, RunningCalls, StreamedCalls
 from graph_agent.cli.render.markdown import Markdown
 from graph_agent.cli.views.format import checklist, compacted_line, shell_line
 from graph_agent.config.model_choice import OFFLINE_LABEL
@@ -34,7 +34,7 @@ from graph_agent.events import (
 )
 from graph_agent.events.live_calls import LiveCalls
 
-__all__ = ["Story"]
+__all__ = ["TurnDisplay"]
 
 _MARKS = {
     "success": ("✓", "green"),
@@ -53,14 +53,14 @@ _PLAIN_SECONDS = 15.0
 _TYPED_STYLE = "cyan"
 
 
-class Story:
+class TurnDisplay:
     """Writes what is finished to the console, and draws what is not in place below it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._area = Area(console)
+        self._area = LiveArea(console)
         self._running = RunningCalls()
-        self._arriving = ArrivingCalls(self._running)
+        self._arriving = StreamedCalls(self._running)
         self._live = LiveCalls()
         self._displays: dict[str, str] = {}
         self._answered: set[str] = set()
@@ -144,7 +144,7 @@ class Story:
         if not self._area.is_drawn:
             return []
         text = [] if self._text is None else self._text.tail()
-        typed = [Text.assemble(("> ", _TYPED_STYLE), marked(self._typed))] if self._typed else []
+        typed = [Text.assemble(("> ", _TYPED_STYLE), safe_text(self._typed))] if self._typed else []
         return [*text, *self._running.lines(self._console.width), *typed]
 
     def _draw(self) -> None:
@@ -181,7 +181,7 @@ class Story:
             self._end_text()  # It may say that the reply begins anew.
             self._arriving.forget()
         text = event.text if isinstance(event, Warned) else shell_line(event)
-        self.line(Text.assemble(("! ", "yellow"), marked(text)))
+        self.line(Text.assemble(("! ", "yellow"), safe_text(text)))
         if isinstance(event, Warned) and event.wait_s:
             self._running.wait(_MODEL, "asking the model again", event.wait_s)
 
@@ -214,7 +214,7 @@ class Story:
         label = self._label(event.call_id, event.tool_name) + attempt
         # Where a live line shows what runs, a line that stays would say the same thing a second time.
         if not self._area.is_drawn:
-            self.line(Text.assemble(("● ", "cyan"), marked(label)))
+            self.line(Text.assemble(("● ", "cyan"), safe_text(label)))
         self._running.begin(event.call_id, label)
         self._draw()  # Where nothing is drawn, its time counts from here.
 
@@ -226,9 +226,9 @@ class Story:
         seconds = "" if took is None else f" {took:.1f} s"
         why = event.error or event.reason if event.status != "success" else ""
         label = self._label(event.call_id, event.tool_name, event.display)
-        line = Text.assemble((f"{mark} ", style), marked(label), (f"  {event.status}{seconds}", "dim"))
+        line = Text.assemble((f"{mark} ", style), safe_text(label), (f"  {event.status}{seconds}", "dim"))
         if why:
-            line.append_text(Text("  ")).append_text(marked(why.split("\n", 1)[0], style))
+            line.append_text(Text("  ")).append_text(safe_text(why.split("\n", 1)[0], style))
         self.line(line)
         self.lines(self._effect(event))
 
@@ -240,9 +240,7 @@ class Story:
                 # Who answered the question has seen the change with it.
                 return [] if event.call_id in self._answered else diff_lines(diff, self._console.width)
             case {"todo": list(plan)} if plan:
-                return [
-                    piece for line in checklist(plan) for piece in folded(Text(line), self._console.width, "  ")
-                ]
+                return [piece for line in checklist(plan) for piece in fold(Text(line), self._console.width, "  ")]
             case {"answer": str(answer)}:
                 told = Markdown(self._console)
                 return [*told.add(answer), *told.end()]
