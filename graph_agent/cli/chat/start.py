@@ -17,7 +17,7 @@ from graph_agent.cli.open_session import Target, aim, open_target
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.render.escape import escape
 from graph_agent.config.paths import data_dir, database_path, make_private_folder
-from graph_agent.config.project import may_say_something
+from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def open_chat(target: Target, message: str | None) -> int:
 
 async def _chat(terminal: Terminal, offers: ChatCompleter, target: Target, message: str | None) -> int:
     """The prompt of a new thread is there before anything heavy is loaded, unless its folder is to be trusted."""
-    if may_say_something(target.workspace) and not await _trust_settled(terminal, target):
+    if has_project_files(target.workspace) and not await _trust_settled(terminal, target):
         return Exit.DONE
     is_new = message is None and not target.exists
     first = asyncio.create_task(terminal.message()) if is_new else None

@@ -32,8 +32,8 @@ from graph_agent.cli.startup import log_privately
 from graph_agent.cli.views.format import agreed, counted
 from graph_agent.cli.views.settings import project_here, tell_ignored
 from graph_agent.cli.views.table import labelled, print_json, print_lines, table
-from graph_agent.config.mcp_servers import foreign_servers
-from graph_agent.config.paths import plain_text
+from graph_agent.config.mcp_servers import parse_client_config
+from graph_agent.config.paths import read_plain_text
 from graph_agent.errors import UsageError
 from graph_agent.events import ServerChanged
 
@@ -206,7 +206,7 @@ def _of_file(wish: Wish, given: Mapping[str, Any]) -> tuple[dict[str, dict[str, 
         )
     path = Path(wish.source or "").expanduser()
     try:
-        found = foreign_servers(plain_text(path), wish.name)
+        found = parse_client_config(read_plain_text(path), wish.name)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     except UsageError as error:

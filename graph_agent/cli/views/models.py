@@ -19,9 +19,9 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import agreed
 from graph_agent.cli.views.table import labelled, print_json, print_lines, table
 from graph_agent.config.edit import set_in_table, set_value
-from graph_agent.config.model_choice import choose_model, shown_url
+from graph_agent.config.model_choice import choose_model, display_url
 from graph_agent.config.settings import Settings
-from graph_agent.config.sources import model_named
+from graph_agent.config.sources import model_settings_for
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def list_models(*, as_json: bool) -> Exit:
 
     settings = settings_of(Path.cwd(), None)
     listed = asyncio.run(list_all(settings))
-    here = shown_url(settings.model.endpoint)
+    here = display_url(settings.model.endpoint)
     profiles = [_profile(settings, name) for name in listed.profiles]
     models = [
         {"name": name, "in_use": not settings.profile and name == settings.model.name} for name in listed.models
@@ -93,14 +93,14 @@ def show_model(name: str | None, *, as_json: bool) -> None:
 
     settings = settings_of(Path.cwd(), name)
     model, choice, budget = settings.model, choose_model(settings), budget_of(settings)
-    host = shown_url(model.endpoint).partition("//")[2].partition("/")[0]
+    host = display_url(model.endpoint).partition("//")[2].partition("/")[0]
     price = meter_of(settings).price_of(f"{model.name} @ {host}")
     facts: dict[str, Any] = {
         "answers": choice.reason,
         "kind": choice.kind,
         "name": model.name,
         "profile": settings.profile or None,
-        "base_url": shown_url(model.endpoint) if choice.kind == "endpoint" else None,
+        "base_url": display_url(model.endpoint) if choice.kind == "endpoint" else None,
         "key": "set" if model.api_key is not None else "none",
         "context_window": model.context_window,
         "price": asdict(price) | {"currency": settings.currency} if price else None,
@@ -174,9 +174,9 @@ def _write(table_name: tuple[str, ...], values: Mapping[str, str | int]) -> str:
 
 
 def _profile(settings: Settings, name: str) -> dict[str, Any]:
-    model = model_named(settings, name)
+    model = model_settings_for(settings, name)
     in_use = name == settings.profile
-    return {"name": name, "model": model.name, "base_url": shown_url(model.endpoint), "in_use": in_use}
+    return {"name": name, "model": model.name, "base_url": display_url(model.endpoint), "in_use": in_use}
 
 
 def _mark(one: dict[str, Any]) -> str:

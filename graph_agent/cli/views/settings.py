@@ -16,7 +16,7 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import agreed
 from graph_agent.cli.views.table import colored, labelled, local_time, print_json, print_lines, table
 from graph_agent.config.edit import set_value
-from graph_agent.config.explain import Explanation, Said, explain, explain_all
+from graph_agent.config.explain import Explanation, LayerValue, explain, explain_all
 from graph_agent.config.paths import database_path, memory_file
 from graph_agent.config.project import Project
 from graph_agent.config.sources import config_file
@@ -60,7 +60,7 @@ def trust_folder(folder: str | None, *, is_settled: bool, as_json: bool) -> None
         ConfigError: its settings cannot be read.
     """
     project = project_at(_folder(folder))
-    if project.files and not project.counts:
+    if project.files and not project.is_trusted:
         project = _asked(project, is_settled=is_settled, as_json=as_json)
     elif not as_json:
         print_lines(trust_page(project))
@@ -136,7 +136,7 @@ def project_json(project: Project) -> dict[str, Any]:
     return {
         "folder": str(project.folder),
         "trust": project.trust,
-        "counts": project.counts,
+        "counts": project.is_trusted,
         "files": [{"name": file.name, "sha256": file.sha256, "news": file.news} for file in project.files],
         "refused": dict(project.refused),
         "turns_on": lines,
@@ -238,7 +238,7 @@ def _explanation(setting: Explanation) -> Iterator[str]:
         yield escape(f"  {'→' if one.layer == setting.layer else ' '} {one.layer:<8} {_said(one)}")
 
 
-def _said(one: Said) -> str:
+def _said(one: LayerValue) -> str:
     if one.ignored:
         return f"ignored: {one.ignored}: {_text(one.value)}  ({one.place})"
     if one.speaks:

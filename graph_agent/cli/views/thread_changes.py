@@ -22,7 +22,7 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.graph import graph_picture
 from graph_agent.cli.views.table import print_json, print_lines
 from graph_agent.cli.views.threads import thread_json
-from graph_agent.config.paths import odd_kind
+from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _write_out(lines: Iterable[str], output: str) -> None:
     try:
         # Where a link leads is what is written: the link stays.
         path = Path(os.path.realpath(output))
-        if kind := odd_kind(path):
+        if kind := special_file_kind(path):
             raise UsageError(f"--output {output!r} is {kind}, not a file; - is stdout")
         _write_whole(lines, path)
     except OSError as error:
