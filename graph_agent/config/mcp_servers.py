@@ -19,12 +19,12 @@ from graph_agent.config.edit import change_document, parsed_document
 from graph_agent.config.settings import McpServer
 from graph_agent.errors import ConfigError, UsageError
 
-__all__ = ["ClientServer", "delete_server_table", "parse_client_config", "validate_server", "write_server_tables"]
+__all__ = ["ForeignServer", "checked_server", "foreign_servers", "put_servers", "take_server"]
 
 _SECTION = "mcp_servers"
 
 
-def validate_server(name: str, table: Mapping[str, Any]) -> McpServer:
+def checked_server(name: str, table: Mapping[str, Any]) -> McpServer:
     """The server that a table describes.
 
     Raises:
@@ -40,7 +40,7 @@ def validate_server(name: str, table: Mapping[str, Any]) -> McpServer:
         raise UsageError(f"{place}: {first['msg'].removeprefix('Value error, ')}. Nothing was changed.") from None
 
 
-def write_server_tables(
+def put_servers(
     path: Path,
     tables: Mapping[str, Mapping[str, Any]],
     *,
@@ -68,7 +68,7 @@ def write_server_tables(
     change_document(path, changed)
 
 
-def delete_server_table(path: Path, name: str) -> None:
+def take_server(path: Path, name: str) -> None:
     """Take a server's table out of a config file.
 
     Raises:
@@ -201,7 +201,7 @@ _WORKSPACE = ("${workspaceFolder}", "${workspaceRoot}")
 
 
 @dataclass(frozen=True, slots=True)
-class ClientServer:
+class ForeignServer:
     """One server of such a file."""
 
     name: str
@@ -210,7 +210,7 @@ class ClientServer:
     """Its keys that mean nothing here."""
 
 
-def parse_client_config(text: str, only: str | None = None) -> list[ClientServer]:
+def foreign_servers(text: str, only: str | None = None) -> list[ForeignServer]:
     """Every server of the file, in its order; or the one of this name.
 
     Raises:
@@ -240,7 +240,7 @@ def _section(found: Any) -> Mapping[str, Any]:
     return {}
 
 
-def _server(name: str, entry: Any) -> ClientServer:
+def _server(name: str, entry: Any) -> ForeignServer:
     if not isinstance(entry, dict):
         raise UsageError(f"server {name!r} should be an object with a command or a url")
     kind = entry.get("type", entry.get("transport", "stdio"))
@@ -251,7 +251,7 @@ def _server(name: str, entry: Any) -> ClientServer:
         )
     table = {key: value for key, value in _table(name, entry) if value not in (None, [], {})}
     known = {"command", "args", "env", "headers", "type", "transport", "disabled", *_ADDRESSES}
-    return ClientServer(name, table, tuple(key for key in entry if key not in known))
+    return ForeignServer(name, table, tuple(key for key in entry if key not in known))
 
 
 def _table(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

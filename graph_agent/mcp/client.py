@@ -202,7 +202,7 @@ async def opened_conversation(
     """A conversation past its greeting.
 
     Raises:
-        ServerUnreachable: the server cannot be started.
+        CannotReach: the server cannot be started.
     """
 
     async def notice(message: object) -> None:

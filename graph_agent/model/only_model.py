@@ -2,10 +2,10 @@
 
 from graph_agent.errors import UsageError
 
-__all__ = ["SingleModel"]
+__all__ = ["OnlyModel"]
 
 
-class SingleModel:
+class OnlyModel:
     """Implements `Models`."""
 
     def __init__(self, why: str) -> None:
