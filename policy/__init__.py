@@ -2,7 +2,7 @@
 
 from policy.chain import CHAIN_STEPS, is_reserved, judge, reach_of
 from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
-from policy.matching import covers, hidden_tools, hides_files, may_read, named_folders, named_paths
+from policy.matching import covers, filters_files, hidden_tools, may_read, named_folders, named_paths
 from policy.proposals import Proposal, propose
 from policy.protected import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
@@ -35,8 +35,8 @@ __all__ = [
     "Unparsable",
     "Verdict",
     "covers",
+    "filters_files",
     "hidden_tools",
-    "hides_files",
     "is_protected",
     "is_reserved",
     "judge",

@@ -197,7 +197,7 @@ def _accept_edits(case: _Case) -> Decision | None:
 def _by_risk(case: _Case) -> Decision:
     facts = case.facts
     for path in facts.paths:
-        if not (path.inside or path.is_memory) or path.reaches_process:
+        if not (path.inside or path.is_memory) or path.exposes_process:
             where = (
                 f"{path.given} leads to {path.resolved}" if path.given != str(path.resolved) else str(path.resolved)
             )

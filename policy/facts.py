@@ -31,7 +31,7 @@ class PathFact:
     """The agent's memory file: outside the workspace, and yet no surprise."""
     others: tuple[PurePath, ...] = ()
     """Other names of the same object that rules mention."""
-    reaches_process: bool = False
+    exposes_process: bool = False
     """Leads through the memory, environment or descriptors of a process."""
 
 

@@ -21,8 +21,8 @@ __all__ = [
     "allows",
     "covers",
     "covers_tool",
+    "filters_files",
     "hidden_tools",
-    "hides_files",
     "may_read",
     "named_folders",
     "named_paths",
@@ -280,7 +280,7 @@ def _starred(pattern: str) -> str:
     return ".*".join(re.escape(piece) for piece in pattern.split("*"))
 
 
-def hides_files(rules: Rules) -> bool:
+def filters_files(rules: Rules) -> bool:
     """Whether any rule could hide a file; where none does, nobody need ask about each."""
     return any(rule.pattern is not None and covers_tool(rule, "read_file") for rule in rules.deny)
 

@@ -17,11 +17,11 @@ from tools.context import (
     BytesFetched,
     FilesSearched,
     FileStates,
-    HostLeave,
+    HostPermission,
     Limits,
     McpProgress,
     MemoryFileStates,
-    ProcessLedger,
+    ProcessRecorder,
     Progress,
     ShellOutput,
     SubAgentStep,
@@ -51,7 +51,7 @@ __all__ = [
     "FileEffect",
     "FileStates",
     "FilesSearched",
-    "HostLeave",
+    "HostPermission",
     "HostTarget",
     "InterruptedCall",
     "Limits",
@@ -60,7 +60,7 @@ __all__ = [
     "NoArguments",
     "PathTarget",
     "Preview",
-    "ProcessLedger",
+    "ProcessRecorder",
     "Progress",
     "Reconciliation",
     "ShellOutput",
@@ -207,7 +207,11 @@ class BaseTool:
         """
         return None
 
-    async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:  # noqa: ARG002 - nothing by default
+    async def predict_effect(
+        self,
+        args: Mapping[str, Any],  # noqa: ARG002 - nothing by default
+        context: ToolContext | None = None,  # noqa: ARG002
+    ) -> FileEffect | None:
         """What the call is about to do to a file; None when that cannot be known. No effects."""
         return None
 
@@ -217,7 +221,7 @@ class BaseTool:
             return Reconciliation("not_applied", f"{self.name} only reads: nothing was changed.")
         return Reconciliation("unknown", f"What {self.name} did before it was broken off cannot be found out.")
 
-    def context_or_own(self, context: ToolContext | None) -> ToolContext:
+    def context_or_default(self, context: ToolContext | None) -> ToolContext:
         """The injected context, or one made of the tool's own workspace and shared file states."""
         if context is not None:
             return context

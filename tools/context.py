@@ -15,16 +15,16 @@ __all__ = [
     "BytesFetched",
     "FileStates",
     "FilesSearched",
-    "HostLeave",
+    "HostPermission",
     "Limits",
     "McpProgress",
     "MemoryFileStates",
-    "ProcessLedger",
+    "ProcessRecorder",
     "Progress",
     "ShellOutput",
     "SubAgentStep",
     "ToolContext",
-    "any_path",
+    "allow_any_path",
 ]
 
 
@@ -94,7 +94,7 @@ class FileStates(Protocol):
     async def set(self, thread_id: str, path: str, sha256: str) -> None: ...
 
 
-class ProcessLedger(Protocol):
+class ProcessRecorder(Protocol):
     """Where a process group is written down before its command is let go."""
 
     async def record(self, context: "ToolContext", group: int, start_time: str) -> None:
@@ -140,7 +140,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class HostLeave:
+class HostPermission:
     """What the user's rules say to a network host."""
 
     is_denied: bool = False
@@ -150,11 +150,11 @@ class HostLeave:
     """It may lie in a private network, or be this machine."""
 
 
-def _no_host(_: str) -> HostLeave:
-    return HostLeave()
+def _no_host(_: str) -> HostPermission:
+    return HostPermission()
 
 
-def any_path(_: Path) -> bool:
+def allow_any_path(_: Path) -> bool:
     """Nothing is withheld."""
     return True
 
@@ -187,26 +187,26 @@ class ToolContext:
     """What the user answered to the question that this call puts; None where nobody was asked."""
     file_states: FileStates = field(default_factory=MemoryFileStates)
     blobs: BlobStore | None = None
-    processes: ProcessLedger | None = None
+    processes: ProcessRecorder | None = None
     sandbox: Sandbox | None = None
     """The walls that commands are run in; None where the user wants none, or none for this very call."""
     limits: Limits = field(default_factory=Limits)
     progress: Callable[[Progress], None] = _ignore
     cancellation: threading.Event = field(default_factory=threading.Event)
     """Set when the call is being stopped; for work in threads, which cannot be cancelled."""
-    may_read: Callable[[Path], bool] = any_path
+    may_read: Callable[[Path], bool] = allow_any_path
     """Whether a tool that searches may show what a resolved path is called and holds."""
-    host_leave: Callable[[str], HostLeave] = _no_host
+    host_permission: Callable[[str], HostPermission] = _no_host
     """What the rules say to a host, written as they name it: with its port where that is not the usual one."""
-    admitted: frozenset[Path] | None = None
+    approved_paths: frozenset[Path] | None = None
     """The resolved paths this call was judged by; None where nobody judged it."""
-    seen: Mapping[str, Any] | None = None
-    """What the preview that was consented to had seen; see `Preview.seen`."""
+    observed: Mapping[str, Any] | None = None
+    """What the preview that was consented to had seen; see `Preview.observed`."""
 
     @property
-    def hides_files(self) -> bool:
+    def filters_files(self) -> bool:
         """Whether `may_read` has to be asked at all: of many files that takes long."""
-        return self.may_read is not any_path
+        return self.may_read is not allow_any_path
 
     def resolve(self, given: str) -> ResolvedPath:
         """Where a path of the arguments leads; a tool opens what this returns and nothing else.
@@ -215,7 +215,7 @@ class ToolContext:
             PathRefused: see `tools.paths.resolve`; or it leads elsewhere than when the call was judged.
         """
         found = resolve(given, workspace=self.workspace, roots=self.roots)
-        if self.admitted is not None and found.path not in self.admitted:
+        if self.approved_paths is not None and found.path not in self.approved_paths:
             raise PathRefused(
                 ToolErrorType.PERMISSION,
                 f"{given!r} was made to lead to {str(found.path)!r} at this very moment. Nothing was done.",

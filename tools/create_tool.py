@@ -53,6 +53,6 @@ class _FunctionTool(BaseTool):
 
     async def execute(self, *, context: ToolContext | None = None, **arguments: Any) -> ToolResult:
         if self._wants_context:
-            arguments["context"] = self.context_or_own(context)
+            arguments["context"] = self.context_or_default(context)
         result = await self._function(**arguments)
         return ToolResult(result) if isinstance(result, str) else result

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ToolDescription", "ToolExample", "as_prompt_text", "short_of"]
+__all__ = ["ToolDescription", "ToolExample", "format_declarations", "short_description"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ToolDescription:
         return "\n".join(part for part in parts if part)
 
 
-def short_of(description: str | ToolDescription) -> str:
+def short_description(description: str | ToolDescription) -> str:
     """What there is room for in a list."""
     return description.short if isinstance(description, ToolDescription) else description
 
@@ -54,7 +54,7 @@ _DEEPEST = 4
 _Schema = Mapping[str, Any]
 
 
-def as_prompt_text(declarations: Sequence[Mapping[str, Any]]) -> str:
+def format_declarations(declarations: Sequence[Mapping[str, Any]]) -> str:
     """Function declarations as text: name, description, arguments. The same offer gives the same text."""
     return "\n\n".join(_offer(declaration["function"]) for declaration in declarations)
 

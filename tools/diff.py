@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tools.result import DiffResult
 
-__all__ = ["diff_of"]
+__all__ = ["diff_texts"]
 
 _FINE_LINES = 4_000
 """Above this many lines on either side one hunk between common beginning and end is shown: exact, only coarser."""
@@ -17,7 +17,7 @@ _PIECE = 64 * 1024
 """Characters compared at once: copies of so many stay in the processor's cache."""
 
 
-def diff_of(path: str, before: str | None, after: str, *, digests: tuple[str | None, str]) -> DiffResult:
+def diff_texts(path: str, before: str | None, after: str, *, digests: tuple[str | None, str]) -> DiffResult:
     """The change from before to after; `before` is None for a new file."""
     if before is not None and (_is_long(before) or _is_long(after)):
         body = _coarse(_window(before, after))

@@ -18,14 +18,23 @@ from typing import Any
 from tools.paths import PathRefused, ResolvedPath, contains, open_directory, open_regular, resolve
 from tools.result import ToolErrorType
 
-__all__ = ["Former", "Snapshot", "digest", "look", "look_again", "put_back", "read_all", "replace"]
+__all__ = [
+    "FileVersion",
+    "Snapshot",
+    "read_all",
+    "read_snapshot",
+    "replace_file",
+    "restore_file",
+    "sha256_hex",
+    "snapshot_at",
+]
 
 _CHUNK = 1024 * 1024
 _PIECE = 128 * 1024
 """What is read and compared, or compared and hashed, at once: so much stays in the processor's cache."""
 
 
-def digest(data: bytes) -> str:
+def sha256_hex(data: bytes) -> str:
     """SHA-256 in hex."""
     return hashlib.sha256(data).hexdigest()
 
@@ -41,17 +50,17 @@ class Snapshot:
     @cached_property
     def sha256(self) -> str | None:
         """Digest of the content."""
-        return None if self.data is None else digest(self.data)
+        return None if self.data is None else sha256_hex(self.data)
 
     def digest_of_next(self, data: bytes) -> str:
         """Digest of what is to take its place; what both begin with is hashed once for both."""
         if self.data is None or "sha256" in self.__dict__:
-            return digest(data)
+            return sha256_hex(data)
         # Where the property keeps what it once found.
         self.__dict__["sha256"], after = _digests(self.data, data)
         return after
 
-    def as_seen(self) -> dict[str, Any]:
+    def as_observed(self) -> dict[str, Any]:
         """What a preview remembers of it."""
         return {
             "path": str(self.resolved.path),
@@ -73,7 +82,7 @@ def _digests(before: bytes, after: bytes) -> tuple[str, str]:
     return common.hexdigest(), rest.hexdigest()
 
 
-def look(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
+def read_snapshot(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
     """Read a file whole, or find that there is none.
 
     Raises:
@@ -106,7 +115,7 @@ def read_all(fd: int, expected: int = _CHUNK) -> bytes:
     return parts[0] if len(parts) <= 2 else b"".join(parts)
 
 
-def replace(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int = 0o666) -> None:
+def replace_file(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int = 0o666) -> None:
     """Put a new content in place of what was looked at, at once or not at all; durable when it returns.
 
     Missing folders are created. A new file has `new_mode`, less the umask; else mode bits stay, and the owner where
@@ -116,7 +125,7 @@ def replace(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int = 0o
         PathRefused: the file is not the one that was looked at any more, is read-only, or cannot be written.
     """
     resolved = before.resolved
-    if resolved.reaches_process or not resolved.path.name:
+    if resolved.exposes_process or not resolved.path.name:
         raise PathRefused(ToolErrorType.PERMISSION, f"{resolved.given!r} cannot be written.")
     with open_directory(resolved.path.parent, create=True) as parent:
         _require_writable(before, parent)
@@ -234,7 +243,7 @@ def _write_refusal(resolved: ResolvedPath, error: OSError) -> PathRefused:
 
 
 @dataclass(frozen=True)
-class Former:
+class FileVersion:
     """What a file is to become again."""
 
     data: bytes | None
@@ -245,16 +254,16 @@ class Former:
     """Where there was no file: the outermost folder that was made for it, to go with it when it is empty."""
 
 
-def look_again(path: Path, workspace: Path) -> Snapshot:
+def snapshot_at(path: Path, workspace: Path) -> Snapshot:
     """The file at a path that was resolved once, as it is now.
 
     Raises:
         PathRefused: it lies outside the workspace, a link now stands on the way, or it is no regular file.
     """
-    return look(_same_place(path, workspace), sys.maxsize)
+    return read_snapshot(_same_place(path, workspace), sys.maxsize)
 
 
-def put_back(path: Path, workspace: Path, former: Former, *, expected: str | None) -> None:
+def restore_file(path: Path, workspace: Path, former: FileVersion, *, expected: str | None) -> None:
     """Make the file what it was, if it now has the expected digest (None: is not there); durable at the return.
 
     Doing it a second time changes nothing.
@@ -262,10 +271,10 @@ def put_back(path: Path, workspace: Path, former: Former, *, expected: str | Non
     Raises:
         PathRefused: see `look_again`; or the file is not what was expected, or cannot be written.
     """
-    now = look_again(path, workspace)
+    now = snapshot_at(path, workspace)
     if former.data is not None and now.data != former.data:
         _require(now, expected)
-        replace(now, former.data, temp_name=f".{path.name[:200]}.rewind")
+        replace_file(now, former.data, temp_name=f".{path.name[:200]}.rewind")
     if former.data is not None and former.mode is not None:
         _set_mode(now.resolved, former.mode)
     if former.data is None:

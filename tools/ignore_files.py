@@ -15,14 +15,14 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-__all__ = ["IGNORE_FILE", "NONE", "IgnoreRules", "Suspicion", "is_hidden"]
+__all__ = ["IGNORE_FILE", "NO_FILTER", "IgnoreFilter", "IgnoreRules", "is_hidden"]
 
 _EXTENSION = re.compile(r"\*\.([^.*?\[\\]+)")
 _WILD = re.compile(r"[*?\[\\]")
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class IgnoreFilter:
     """What the last parts of patterns look like."""
 
     names: frozenset[str] = frozenset()
@@ -30,7 +30,7 @@ class Suspicion:
     patterns: tuple[str, ...] = ()
     """Regular expressions of what is neither a whole name nor `*.extension`."""
 
-    def joined_by(self, lines: Iterable[str]) -> "Suspicion":
+    def joined_by(self, lines: Iterable[str]) -> "IgnoreFilter":
         """With the lines of one more ignore file; the same object where they add nothing."""
         names, extensions, patterns = set(self.names), set(self.extensions), list(self.patterns)
         for line in lines:
@@ -43,12 +43,12 @@ class Suspicion:
                 patterns.append(_roughly(part))
             else:
                 names.add(part)
-        joined = Suspicion(frozenset(names), frozenset(extensions), tuple(dict.fromkeys(patterns)))
+        joined = IgnoreFilter(frozenset(names), frozenset(extensions), tuple(dict.fromkeys(patterns)))
         return self if joined == self else joined
 
     def among(self, names: Sequence[str]) -> list[str]:
         """The suspects."""
-        if self == NONE or not self._may_be_among(names):
+        if self == NO_FILTER or not self._may_be_among(names):
             return []
         return [name for name in names if self._is(name)]
 
@@ -75,7 +75,7 @@ class Suspicion:
         return re.compile("|".join(self.patterns), re.DOTALL) if self.patterns else None
 
 
-NONE = Suspicion()
+NO_FILTER = IgnoreFilter()
 
 
 def _last_part(line: str) -> str:
@@ -130,14 +130,14 @@ class IgnoreRules:
                 return bool(told.include)
         return False
 
-    def suspicion(self, folder: Path) -> Suspicion:
+    def suspicion(self, folder: Path) -> IgnoreFilter:
         """Which names in a folder `ignores` may be true of, told without asking it for each.
 
         Holds where no folder above is one that a pattern speaks of and `ignores` nevertheless lets pass.
         """
         if not folder.is_relative_to(self._root):
-            return NONE
-        above = NONE if folder == self._root else self.suspicion(folder.parent)
+            return NO_FILTER
+        above = NO_FILTER if folder == self._root else self.suspicion(folder.parent)
         return above.joined_by(self.lines_in(folder))
 
     def lines_in(self, folder: Path) -> list[str]:

@@ -22,13 +22,13 @@ from tools.result import ToolErrorType, ToolResult, failure
 __all__ = [
     "PathRefused",
     "ResolvedPath",
+    "containing_root",
     "contains",
-    "destination",
     "find_program",
-    "holder",
     "open_directory",
     "open_regular",
     "resolve",
+    "resolve_target",
 ]
 
 _MAX_LINKS = 40
@@ -61,7 +61,7 @@ class ResolvedPath:
     """Absolute, free of links; the last parts need not exist."""
     inside: bool
     """Whether it lies in the workspace, or in another of the folders that were given."""
-    reaches_process: bool
+    exposes_process: bool
     """Whether the way leads through the insides of a process (its environment, memory, descriptors)."""
 
 
@@ -75,11 +75,11 @@ def resolve(given: str, *, workspace: Path, base: Path | None = None, roots: Seq
     """
     _require_path_text(given)
     start = os.path.join(base or workspace, _at_home(given))  # noqa: PTH118 - Path() would drop a trailing "/.."
-    path, reaches_process = _follow(given, start, "/")
-    return ResolvedPath(given, path, holder((workspace, *roots), path) is not None, reaches_process)
+    path, exposes_process = _follow(given, start, "/")
+    return ResolvedPath(given, path, containing_root((workspace, *roots), path) is not None, exposes_process)
 
 
-def destination(given: str, base: str) -> Path:
+def resolve_target(given: str, base: str) -> Path:
     """Where a path leads from a resolved folder; as `resolve`, for those who ask nothing else about many of them.
 
     Raises:
@@ -94,7 +94,7 @@ def _at_home(given: str) -> str:
     return os.path.expanduser(given) if given.startswith("~") else given  # noqa: PTH111 - Path() would drop a trailing "/.."
 
 
-def holder(roots: Iterable[Path], path: Path) -> Path | None:
+def containing_root(roots: Iterable[Path], path: Path) -> Path | None:
     """The first of these resolved folders that a resolved path lies in."""
     return next((root for root in roots if contains(root, path)), None)
 
@@ -138,7 +138,7 @@ def open_regular(resolved: ResolvedPath) -> Iterator[int]:
     Raises:
         PathRefused: there is no such file, it is not a regular one, or it may not be read.
     """
-    if resolved.reaches_process:
+    if resolved.exposes_process:
         raise PathRefused(
             ToolErrorType.PERMISSION,
             f"{resolved.given!r} leads into the memory, environment or descriptors of a process: never read.",
@@ -204,7 +204,7 @@ def _require_path_text(given: str) -> None:
 def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
     pending = deque(start.split("/"))
     links = 0
-    reaches_process = False
+    exposes_process = False
     while pending:
         part = pending.popleft()
         if part in ("", "."):
@@ -213,7 +213,7 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
             current = os.path.dirname(current)  # noqa: PTH120 - text on purpose: current is resolved already
             continue
         candidate = f"{current.rstrip('/')}/{part}"
-        reaches_process |= _PROCESS_INSIDES.match(candidate) is not None
+        exposes_process |= _PROCESS_INSIDES.match(candidate) is not None
         target = _link_target(given, candidate)
         if target is None:
             current = candidate
@@ -223,7 +223,7 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
             raise PathRefused(ToolErrorType.VALIDATION, f"{given!r} goes through too many links; it may be a loop.")
         current = "/" if target.startswith("/") else current
         pending.extendleft(reversed(target.split("/")))
-    return Path(current), reaches_process
+    return Path(current), exposes_process
 
 
 def _link_target(given: str, candidate: str) -> str | None:

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 import regex
 
 __all__ = [
-    "Anchored",
     "BadGlob",
     "BadPattern",
-    "Compiled",
     "GlobPattern",
-    "anchored",
-    "compiled",
-    "entered",
-    "literal_start",
-    "spans",
+    "Pattern",
+    "RootedPattern",
+    "compile_pattern",
+    "enter_literal_folders",
+    "find_spans",
+    "literal_prefix",
+    "root_pattern",
 ]
 
 _SECONDS = 2.0
@@ -30,14 +30,14 @@ _MAX_STEPS = 200_000
 
 _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\{(\d{1,12})[^}]*\}|.", re.DOTALL)
 
-Compiled = regex.Pattern[str]
+Pattern = regex.Pattern[str]
 
 
 class BadPattern(Exception):
     """The pattern cannot be used; the message says why."""
 
 
-def compiled(pattern: str, *, multiline: bool = True, dot_matches_newline: bool = False) -> Compiled:
+def compile_pattern(pattern: str, *, multiline: bool = True, dot_matches_newline: bool = False) -> Pattern:
     """The pattern, `^` and `$` standing for line borders unless told otherwise.
 
     Raises:
@@ -53,7 +53,7 @@ def compiled(pattern: str, *, multiline: bool = True, dot_matches_newline: bool 
         raise BadPattern(f"{pattern!r} is no valid regular expression: {error}.") from error
 
 
-def spans(pattern: Compiled, text: str, seconds: float = _SECONDS) -> Iterator[tuple[int, int]]:
+def find_spans(pattern: Pattern, text: str, seconds: float = _SECONDS) -> Iterator[tuple[int, int]]:
     """Where the pattern matches, in order, without overlaps.
 
     Raises:
@@ -95,7 +95,7 @@ class BadGlob(ValueError):
 
 
 @dataclass(frozen=True)
-class Anchored:
+class RootedPattern:
     """A pattern and the folder it starts in."""
 
     folder: str
@@ -141,29 +141,29 @@ class GlobPattern:
         return entry in self._literal or any(one.fullmatch(entry) for one in self._dotted)
 
 
-def anchored(folder: str, pattern: str) -> Anchored:
+def root_pattern(folder: str, pattern: str) -> RootedPattern:
     """Move what an absolute, `~` or `..` pattern says about the place from the pattern to the folder."""
     if not pattern.startswith(("/", "~", "../")):
-        return Anchored(folder, pattern)
+        return RootedPattern(folder, pattern)
     parts = pattern.split("/")
     wild = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
     start = "/".join(parts[:wild]) or "/"
     base = f"{folder.rstrip('/')}/{start}" if pattern.startswith("../") and folder != "." else start
-    return Anchored(base, "./" + "/".join(parts[wild:]))
+    return RootedPattern(base, "./" + "/".join(parts[wild:]))
 
 
-def literal_start(pattern: str) -> str:
+def literal_prefix(pattern: str) -> str:
     """The folders a pattern names before its first wild part; the whole of a pattern without any."""
     parts = pattern.split("/")
     wild = next((at for at, part in enumerate(parts) if _WILD.search(part) or "\\" in part), len(parts))
     return "/".join(parts[:wild])
 
 
-def entered(place: Anchored) -> Anchored:
+def enter_literal_folders(place: RootedPattern) -> RootedPattern:
     """The same search begun in the folder that the pattern names before its first wild part or its last."""
-    named = literal_start(place.pattern.rpartition("/")[0])
+    named = literal_prefix(place.pattern.rpartition("/")[0])
     rest = place.pattern[len(named) :].removeprefix("/") or "**"
-    return Anchored(f"{place.folder.rstrip('/')}/{named}", f"./{rest}") if named not in ("", ".") else place
+    return RootedPattern(f"{place.folder.rstrip('/')}/{named}", f"./{rest}") if named not in ("", ".") else place
 
 
 def _relative(text: str) -> str:

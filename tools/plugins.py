@@ -28,14 +28,14 @@ from tools.schema import declared_parameters
 
 __all__ = [
     "GROUP",
-    "Found",
+    "LoadedPlugin",
+    "PluginSource",
     "PluginTool",
-    "Source",
-    "complaint",
-    "from_entry_points",
-    "from_line",
-    "from_text",
-    "load",
+    "declaration_problems",
+    "load_plugin",
+    "source_from_setting",
+    "source_from_text",
+    "sources_from_entry_points",
 ]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -43,7 +43,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _OF_SERVERS = "mcp__"
 
 
-def complaint(tool: BaseTool) -> str:
+def declaration_problems(tool: BaseTool) -> str:
     """Everything that keeps the tool from being used, in one line; empty when nothing does."""
     return "; ".join(_complaints(tool))
 
@@ -107,7 +107,7 @@ GROUP = "graph_agent.tools"
 
 
 @dataclass(frozen=True)
-class Source:
+class PluginSource:
     """One place that may hold tools."""
 
     place: str
@@ -116,20 +116,20 @@ class Source:
     """Imports it; raises whatever the plug-in raises."""
 
 
-def from_entry_points() -> Iterator[Source]:
+def sources_from_entry_points() -> Iterator[PluginSource]:
     """What installed packages offer, by name; the same order in every process."""
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
-        yield Source(_place(point), point.load)
+        yield PluginSource(_place(point), point.load)
 
 
-def from_line(line: str) -> Source:
+def source_from_setting(line: str) -> PluginSource:
     """A line `module:factory`; without the factory, every tool that the module declares."""
-    return Source(f"tools = {line!r}", partial(_named, line))
+    return PluginSource(f"tools = {line!r}", partial(_named, line))
 
 
-def from_text(place: str, text: str) -> Source:
+def source_from_text(place: str, text: str) -> PluginSource:
     """A file that was read already: what was hashed and trusted is what runs, whatever stands there by now."""
-    return Source(place, partial(_executed, place, text))
+    return PluginSource(place, partial(_executed, place, text))
 
 
 def _place(point: EntryPoint) -> str:
@@ -170,7 +170,7 @@ class PluginTool:
 
 
 @dataclass(frozen=True)
-class Found:
+class LoadedPlugin:
     """What one source has."""
 
     tools: tuple[PluginTool, ...] = ()
@@ -178,19 +178,19 @@ class Found:
     """What cannot be used and why, a line each that begins with the place."""
 
 
-def load(source: Source, workspace: Path) -> Found:
+def load_plugin(source: PluginSource, workspace: Path) -> LoadedPlugin:
     """Import the plug-in and ask for its tools; what it raises comes out as it is."""
     tools: list[PluginTool] = []
     problems: list[str] = []
     for make in _makers(source.give(), workspace):
         tool = make()
-        if wrong := complaint(tool):
+        if wrong := declaration_problems(tool):
             problems.append(f"{source.place}: {type(tool).__name__} cannot be used: {wrong}")
         else:
             tools.append(PluginTool(tool, make))
     if not tools and not problems:
         problems.append(f"{source.place}: it has no tools")
-    return Found(tuple(tools), tuple(problems))
+    return LoadedPlugin(tuple(tools), tuple(problems))
 
 
 def _makers(given: object, workspace: Path) -> Iterator[Callable[[], BaseTool]]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, is_tool
-from tools.description import short_of
+from tools.description import short_description
 from tools.schema import declared_parameters
-from tools.third_party import Unanswered, asked_there
+from tools.third_party import ToolQueryFailed, query_tool_async
 
 __all__ = [
     "SYSTEM_TOOLS",
@@ -26,13 +26,13 @@ __all__ = [
     "Origin",
     "RegistryChange",
     "ToolRegistry",
-    "chosen_tools",
-    "declaration_of",
-    "is_foreign",
-    "plans",
-    "renamed_arguments",
-    "resolve_name",
-    "unknown_tool",
+    "apply_aliases",
+    "function_declaration",
+    "is_offered_in_plan_mode",
+    "is_third_party",
+    "resolve_tool_name",
+    "select_tools",
+    "unknown_tool_message",
 ]
 
 Origin = Literal["builtin", "plugin", "mcp"]
@@ -195,12 +195,16 @@ class ToolRegistry:
 
     def offered(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[BaseTool]:
         """What a model is offered in a mode, without the hidden names."""
-        return [tool for tool in self.all() if tool.name not in hidden and (mode != "plan" or plans(tool))]
+        return [
+            tool
+            for tool in self.all()
+            if tool.name not in hidden and (mode != "plan" or is_offered_in_plan_mode(tool))
+        ]
 
     def declarations(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
         """OpenAI function declarations from what the tools say without being asked."""
         return [
-            declaration_of(tool, tool.description, declared_parameters(tool.args_schema))
+            function_declaration(tool, tool.description, declared_parameters(tool.args_schema))
             for tool in self.offered(mode, hidden)
         ]
 
@@ -212,14 +216,14 @@ class ToolRegistry:
 
     async def _computed(self, tool: BaseTool) -> dict[str, Any]:
         async def computed() -> dict[str, Any]:
-            return declaration_of(tool, await tool.describe(), await tool.parameters())
+            return function_declaration(tool, await tool.describe(), await tool.parameters())
 
-        if not is_foreign(self.origin(tool.name)):
+        if not is_third_party(self.origin(tool.name)):
             return await computed()
         try:
-            return await asked_there(tool.name, computed)
-        except Unanswered:
-            return declaration_of(tool, tool.description, declared_parameters(tool.args_schema))
+            return await query_tool_async(tool.name, computed)
+        except ToolQueryFailed:
+            return function_declaration(tool, tool.description, declared_parameters(tool.args_schema))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Be told of each change from now on; the returned function ends that."""
@@ -249,12 +253,12 @@ class ToolRegistry:
             listener(change)
 
 
-def is_foreign(origin: Origin | None) -> bool:
+def is_third_party(origin: Origin | None) -> bool:
     """Whether tools from there are somebody else's code in this process."""
     return origin == "plugin"
 
 
-def plans(tool: BaseTool) -> bool:
+def is_offered_in_plan_mode(tool: BaseTool) -> bool:
     """Whether the tool may be used while planning."""
     return tool.kind == ToolKind.READONLY if tool.in_plan_mode is None else tool.in_plan_mode
 
@@ -264,10 +268,10 @@ def _may_share(name: str, standing: Origin, coming: Origin) -> bool:
 
 
 def _searchable(tool: BaseTool) -> str:
-    return f"{tool.name}\n{tool.display_name}\n{short_of(tool.description)}".casefold()
+    return f"{tool.name}\n{tool.display_name}\n{short_description(tool.description)}".casefold()
 
 
-def declaration_of(
+def function_declaration(
     tool: BaseTool, description: str | ToolDescription, parameters: dict[str, Any]
 ) -> dict[str, Any]:
     """The OpenAI function declaration of a tool."""
@@ -293,7 +297,7 @@ _BY_VERB: Mapping[str, tuple[str, ...]] = {
 """Which tools a word of other agents' tool names stands for: it says more than a noun that many names share."""
 
 
-def resolve_name(written: str, known: Iterable[str]) -> str | None:
+def resolve_tool_name(written: str, known: Iterable[str]) -> str | None:
     """The tool that is meant: the exact name, else ignoring letter case and white space, else an alias."""
     names = list(known)
     if written in names:
@@ -303,7 +307,7 @@ def resolve_name(written: str, known: Iterable[str]) -> str | None:
     return by_plain.get(plain) or by_plain.get(TOOL_ALIASES.get(plain, ""))
 
 
-def unknown_tool(written: str, known: Iterable[str]) -> str:
+def unknown_tool_message(written: str, known: Iterable[str]) -> str:
     """What the model is told about a name that no tool has."""
     names = sorted(known)
     candidates = _meant(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", written), names) or _alike(written, names)
@@ -324,7 +328,7 @@ def _alike(written: str, names: Collection[str]) -> list[str]:
     return near or [name for name in names if set(written.casefold().split("_")) & set(name.split("_"))][:2]
 
 
-def renamed_arguments(
+def apply_aliases(
     arguments: Mapping[str, object], aliases: Mapping[str, str], properties: Iterable[str]
 ) -> dict[str, object]:
     """The arguments under the schema's names; an alias counts only where the schema has no such name itself."""
@@ -337,7 +341,7 @@ def renamed_arguments(
     return renamed
 
 
-def chosen_tools(registry: ToolRegistry, names: Collection[str]) -> ToolRegistry:
+def select_tools(registry: ToolRegistry, names: Collection[str]) -> ToolRegistry:
     """The tools of these names, in the order of the registry; those it makes for each call are still made anew."""
     chosen = ToolRegistry()
     for tool in registry.all():

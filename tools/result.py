@@ -92,7 +92,7 @@ class Preview:
 
     kind: Literal["diff", "text"]
     text: str
-    seen: dict[str, Any] | None = None
+    observed: dict[str, Any] | None = None
     """Real path, device, inode and sha256 of the file the preview was made from (None each where there is none)."""
 
 

@@ -17,23 +17,33 @@ from typing import Any, ParamSpec, TypeVar
 
 from tools.base import BaseTool, Target
 from tools.context import BlobStore, ToolContext
-from tools.registry import renamed_arguments
+from tools.registry import apply_aliases
 from tools.result import FileEffect, Preview, ToolErrorType, ToolResult, failure
-from tools.schema import BadArguments, as_keywords, parse_arguments
-from tools.third_party import Aside, Unanswered, asked, said
+from tools.schema import InvalidArguments, parse_arguments, to_keywords
+from tools.third_party import ToolQueryFailed, ToolThread, error_text, query_tool
 
-__all__ = ["Foretold", "execute", "foresee", "head_and_tail", "in_thread", "keep", "parsed", "preview", "shape"]
+__all__ = [
+    "CallProfile",
+    "execute",
+    "head_and_tail",
+    "limit_result",
+    "normalize_arguments",
+    "predict_effect",
+    "preview",
+    "run_in_thread",
+    "store_blob",
+]
 
 _log = logging.getLogger(__name__)
 
 
-def parsed(tool: BaseTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def normalize_arguments(tool: BaseTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments as they will run, as JSON values: renamed, coerced, validated; only those that were given.
 
     Raises:
         BadArguments: they are unusable.
     """
-    renamed = renamed_arguments(arguments, tool.argument_aliases, tool.args_schema.model_fields)
+    renamed = apply_aliases(arguments, tool.argument_aliases, tool.args_schema.model_fields)
     return parse_arguments(tool.args_schema, renamed).model_dump(mode="json", exclude_unset=True)
 
 
@@ -42,8 +52,8 @@ async def execute(
     arguments: Mapping[str, Any],
     context: ToolContext,
     *,
-    passing: tuple[type[Exception], ...] = (),
-    aside: Aside | None = None,
+    reraise: tuple[type[Exception], ...] = (),
+    tool_thread: ToolThread | None = None,
 ) -> ToolResult:
     """Run the tool. Whatever it raises of its own, except what is `passing`, becomes an error result.
 
@@ -53,15 +63,15 @@ async def execute(
         BadArguments: the arguments are unusable.
     """
     try:
-        keywords = await _keywords(tool, arguments, context, aside)
-    except Unanswered as error:
+        keywords = await _keywords(tool, arguments, context, tool_thread)
+    except ToolQueryFailed as error:
         return failure(ToolErrorType.EXECUTION, str(error))
     # Ctrl-C, and the end of a coroutine that nobody awaits any more, cannot be told from the tool's own.
-    stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit, *passing)
+    stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit, *reraise)
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
             run = partial(tool.execute, **keywords)
-            return _required(await (aside.run(run) if aside else run()))
+            return _required(await (tool_thread.run(run) if tool_thread else run()))
     except stops:
         context.cancellation.set()
         raise
@@ -73,26 +83,28 @@ async def execute(
     except BaseException as error:  # noqa: BLE001 - the one boundary between a tool's bugs and the run
         context.cancellation.set()
         if isinstance(error, TimeoutError) and limit.expired():
-            return _late(tool, goes_on=aside is not None and aside.goes_on)
+            return _late(tool, is_still_running=tool_thread is not None and tool_thread.is_still_running)
         return _broken(tool, error)
 
 
 async def _keywords(
-    tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext, aside: Aside | None
+    tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext, tool_thread: ToolThread | None
 ) -> dict[str, Any]:
     """What `execute` is called with; a schema may have validators, which are the tool's own code."""
     parse = partial(parse_arguments, tool.args_schema, arguments)
-    keywords = as_keywords(await asked(tool.name, parse, passing=(BadArguments,)) if aside else parse())
+    keywords = to_keywords(
+        await query_tool(tool.name, parse, reraise=(InvalidArguments,)) if tool_thread else parse()
+    )
     # A tool whose schema has an argument `context` gets its surroundings under the other name.
     keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
     if _declares(keyword, tool.execute):
-        keywords[keyword] = aside.context(context) if aside else context
+        keywords[keyword] = tool_thread.context(context) if tool_thread else context
     return keywords
 
 
-def _late(tool: BaseTool, *, goes_on: bool) -> ToolResult:
+def _late(tool: BaseTool, *, is_still_running: bool) -> ToolResult:
     limit = f"after {tool.timeout_s:g} seconds"
-    if goes_on:
+    if is_still_running:
         told = f"{tool.name} was told to stop {limit} and did not; it goes on, and what it still does is not known."
     else:
         told = f"{tool.name} was stopped {limit}; ask for less at once."
@@ -101,7 +113,7 @@ def _late(tool: BaseTool, *, goes_on: bool) -> ToolResult:
 
 def _broken(tool: BaseTool, error: BaseException) -> ToolResult:
     _log.error("tool %s failed", tool.name, exc_info=error)
-    told = f"{type(error).__name__}: {said(error)}"
+    told = f"{type(error).__name__}: {error_text(error)}"
     return failure(ToolErrorType.UNKNOWN, f"{tool.name} failed inside: {told}. What it did until then stays done.")
 
 
@@ -118,11 +130,11 @@ async def preview(tool: BaseTool, arguments: Mapping[str, Any], context: ToolCon
     return await tool.preview(dict(arguments))
 
 
-async def foresee(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> FileEffect | None:
+async def predict_effect(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> FileEffect | None:
     """What the tool foresees, its context passed where declared."""
-    if _declares("context", tool.foresee):
-        return await tool.foresee(dict(arguments), context)
-    return await tool.foresee(dict(arguments))
+    if _declares("context", tool.predict_effect):
+        return await tool.predict_effect(dict(arguments), context)
+    return await tool.predict_effect(dict(arguments))
 
 
 def _required(result: object) -> ToolResult:
@@ -143,7 +155,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-async def in_thread(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_in_thread(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run short blocking work in a thread.
 
     A thread cannot be stopped. So a cancellation is held back until the work has ended: once CancelledError is out,
@@ -163,7 +175,7 @@ async def in_thread(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     return task.result()
 
 
-def keep(data: bytes, blobs: BlobStore | None) -> str | None:
+def store_blob(data: bytes, blobs: BlobStore | None) -> str | None:
     """The reference under which the data can be read later; None when it cannot be stored, which fails no call."""
     if blobs is None:
         return None
@@ -184,12 +196,12 @@ def head_and_tail(text: str, limit: int, note: str) -> str:
     return f"{head.rstrip(chr(10))}\n[… {note} …]\n{tail}"
 
 
-def shape(result: ToolResult, limit: int, blobs: BlobStore | None) -> ToolResult:
+def limit_result(result: ToolResult, limit: int, blobs: BlobStore | None) -> ToolResult:
     """The result with an output of bounded length; what is left out can be read through its reference."""
     size = len(result.output)
     if size <= limit:
         return result
-    reference = keep(result.output.encode("utf-8", "replace"), blobs)
+    reference = store_blob(result.output.encode("utf-8", "replace"), blobs)
     how = (
         f'read the rest with read_file(file_path="{reference}", offset=..., limit=...)'
         if reference
@@ -203,7 +215,7 @@ def shape(result: ToolResult, limit: int, blobs: BlobStore | None) -> ToolResult
     return replace(result, output=head_and_tail(result.output, limit, note), metadata=metadata)
 
 
-class Foretold(BaseTool):
+class CallProfile(BaseTool):
     """What a tool says of these arguments, whatever arguments its methods are given then."""
 
     def __init__(self, tool: BaseTool, arguments: Mapping[str, Any]) -> None:
@@ -218,7 +230,7 @@ class Foretold(BaseTool):
         self.risk_level, self.risk_is_configured = tool.risk_level, tool.risk_is_configured
         self.original_name, self.rule_name = tool.original_name, tool.rule_name
         self.wants_answer, self.goes_on = tool.wants_answer, tool.goes_on
-        self.arguments = parsed(tool, arguments)
+        self.arguments = normalize_arguments(tool, arguments)
         self._objection = tool.validate(self.arguments)
         if self._objection is None or self._objection == "":
             self._only_reads = bool(tool.is_read_only(self.arguments))

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["BadArguments", "as_keywords", "coerce", "declared_parameters", "parse_arguments", "schema_of"]
+__all__ = ["InvalidArguments", "coerce", "declared_parameters", "parse_arguments", "schema_of", "to_keywords"]
 
 
 @lru_cache(maxsize=256)
@@ -52,7 +52,7 @@ def _child(key: str, value: Any) -> Any:
 Schema = Mapping[str, Any]
 
 
-class BadArguments(Exception):
+class InvalidArguments(Exception):
     """The arguments do not hold the schema; the message names each field, what was got and what is expected."""
 
 
@@ -68,19 +68,19 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
         # Through JSON, because strictness there still takes text for paths, dates and enumerations.
         written = json.dumps(coerced)
     except RecursionError as error:
-        raise BadArguments(_sentence(["arguments: they are nested too deeply"])) from error
+        raise InvalidArguments(_sentence(["arguments: they are nested too deeply"])) from error
     unknown = _unknown(model, coerced, schema)
     try:
         parsed = model.model_validate_json(written, strict=True)
     except ValidationError as error:
         problems = [_problem(dict(item), schema) for item in error.errors(include_url=False)]
-        raise BadArguments(_sentence([*problems, *unknown])) from error
+        raise InvalidArguments(_sentence([*problems, *unknown])) from error
     if unknown:
-        raise BadArguments(_sentence(unknown))
+        raise InvalidArguments(_sentence(unknown))
     return parsed
 
 
-def as_keywords(parsed: BaseModel) -> dict[str, Any]:
+def to_keywords(parsed: BaseModel) -> dict[str, Any]:
     """The arguments for `execute`: every declared field, defaults filled in, nested models as they are."""
     return {name: getattr(parsed, name) for name in type(parsed).model_fields} | dict(parsed.model_extra or {})
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Guess", "TextForm", "decode", "guess", "is_binary", "to_newline"]
+__all__ = ["GuessedText", "TextForm", "decode", "guess_encoding", "is_binary", "to_newline"]
 
 _MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _HIGH = re.compile(rb"[\x80-\xff]")
@@ -21,7 +21,7 @@ _COMMON_PAIR = re.compile(rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")
 _WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
 
 
-class Guess(NamedTuple):
+class GuessedText(NamedTuple):
     """An encoding, its way with undecodable bytes, and the text."""
 
     encoding: str
@@ -29,7 +29,7 @@ class Guess(NamedTuple):
     text: str
 
 
-def guess(data: bytes) -> Guess:
+def guess_encoding(data: bytes) -> GuessedText:
     """Of bytes that are not valid UTF-8: UTF-8 with a few stray bytes, GBK, Windows-1252, else Latin-1."""
     candidates = []
     if _is_mostly_utf8(data):
@@ -40,8 +40,8 @@ def guess(data: bytes) -> Guess:
         candidates.append(("cp1252", "strict"))
     for encoding, errors in candidates:
         if (text := _exact(data, encoding, errors)) is not None:
-            return Guess(encoding, errors, text)
-    return Guess("iso-8859-1", "strict", data.decode("iso-8859-1"))
+            return GuessedText(encoding, errors, text)
+    return GuessedText("iso-8859-1", "strict", data.decode("iso-8859-1"))
 
 
 def _is_mostly_utf8(data: bytes) -> bool:
@@ -103,7 +103,7 @@ def decode(data: bytes) -> tuple[str, TextForm]:
     text = _decoded(data, "utf-8")
     if text is not None:
         return text, TextForm("utf-8", b"", _majority(text))
-    found = guess(data)
+    found = guess_encoding(data)
     return found.text, TextForm(found.encoding, b"", _majority(found.text), found.errors)
 
 

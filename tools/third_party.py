@@ -18,9 +18,18 @@ from traceback import TracebackException
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from tools.context import FileStates, ProcessLedger, Progress, ToolContext
+from tools.context import FileStates, ProcessRecorder, Progress, ToolContext
 
-__all__ = ["ANSWER_S", "Aside", "End", "Unanswered", "asked", "asked_there", "said", "told"]
+__all__ = [
+    "QUERY_TIMEOUT_S",
+    "Outcome",
+    "ToolQueryFailed",
+    "ToolThread",
+    "call_soon",
+    "error_text",
+    "query_tool",
+    "query_tool_async",
+]
 
 T = TypeVar("T")
 
@@ -33,34 +42,34 @@ _GRACE_S = 1.0
 """What a call gets to end that was told to; one that blocks does not even hear it."""
 
 
-class Aside:
+class ToolThread:
     """One call run aside."""
 
     def __init__(self) -> None:
-        self.goes_on = False
+        self.is_still_running = False
         """Whether it was told to stop and did not: then it goes on, and so may its effects."""
 
     async def run(self, make: Callable[[], Awaitable[T]]) -> T:
         """What the coroutine returns or raises; cancelled, it is cancelled there, and waited for a little."""
         return (await self.ended(make)).value()
 
-    async def ended(self, make: Callable[[], Awaitable[T]]) -> "End[T]":
+    async def ended(self, make: Callable[[], Awaitable[T]]) -> "Outcome[T]":
         """How the coroutine ended; see `run`."""
         other = await _free_loop()
         here, over = asyncio.get_running_loop(), asyncio.Event()
-        end = End[T]()
+        end = Outcome[T]()
 
         async def work() -> None:
             with end:
                 end.result = await make()
-            told(here, over.set)
+            call_soon(here, over.set)
 
         tasks: list[asyncio.Task[None]] = []
-        told(other, lambda: tasks.append(other.create_task(work())))
+        call_soon(other, lambda: tasks.append(other.create_task(work())))
         try:
             await over.wait()
         except asyncio.CancelledError:
-            told(other, lambda: [task.cancel() for task in tasks])
+            call_soon(other, lambda: [task.cancel() for task in tasks])
             await self._last_moment(over, other)
             raise
         return end
@@ -70,7 +79,7 @@ class Aside:
         await asyncio.wait({waiting}, timeout=_GRACE_S)
         if not waiting.done():
             waiting.cancel()
-            self.goes_on = True
+            self.is_still_running = True
             _log.warning("a tool does not stop; it is left behind")
             _HOME.leave(other)
 
@@ -79,14 +88,14 @@ class Aside:
         here = asyncio.get_running_loop()
 
         def progress(news: Progress) -> None:
-            told(here, lambda: context.progress(news))
+            call_soon(here, lambda: context.progress(news))
 
         states = _FarStates(here, context.file_states)
         ledger = None if context.processes is None else _FarLedger(here, context.processes)
         return replace(context, progress=progress, file_states=states, processes=ledger)
 
 
-class End(Generic[T]):
+class Outcome(Generic[T]):
     """How a coroutine ended, carried from one loop to the other: SystemExit, raised there, would end it for all."""
 
     def __init__(self) -> None:
@@ -143,7 +152,7 @@ async def _free_loop() -> asyncio.AbstractEventLoop:
     here = asyncio.get_running_loop()
     while True:
         loop, turned = _HOME.loop(), asyncio.Event()
-        told(loop, partial(told, here, turned.set))
+        call_soon(loop, partial(call_soon, here, turned.set))
         try:
             await asyncio.wait_for(turned.wait(), _PATIENCE_S)
         except TimeoutError:
@@ -168,7 +177,7 @@ class _FarStates:
 @dataclass(frozen=True)
 class _FarLedger:
     here: asyncio.AbstractEventLoop
-    ledger: ProcessLedger
+    ledger: ProcessRecorder
 
     async def record(self, context: ToolContext, group: int, start_time: str) -> None:
         await _over(self.here, self.ledger.record(context, group, start_time))
@@ -178,7 +187,7 @@ async def _over(there: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) 
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, there))
 
 
-def told(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
+def call_soon(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
     """Have it happen in the loop, unless that is over: nobody waits for it then."""
     try:
         loop.call_soon_threadsafe(news)
@@ -187,19 +196,19 @@ def told(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
 
 
 _NO_TEXT = "<exception str() failed>"
-ANSWER_S = 10.0
+QUERY_TIMEOUT_S = 10.0
 """How long a tool may think about what it says of a call, before anything is done."""
 
 
-class Unanswered(Exception):
+class ToolQueryFailed(Exception):
     """A tool did not say what it was asked: it failed, or takes too long; the message is for the model."""
 
 
-async def asked(
+async def query_tool(
     tool_name: str,
     question: Callable[[], T],
     *,
-    passing: tuple[type[Exception], ...] = (),
+    reraise: tuple[type[Exception], ...] = (),
     seconds: float | None = None,
 ) -> T:
     """What a plain method gives.
@@ -208,28 +217,28 @@ async def asked(
         Unanswered: nothing in time, or an error other than those that are passed on.
     """
     here = asyncio.get_running_loop()
-    answered: asyncio.Future[End[T]] = here.create_future()
+    answered: asyncio.Future[Outcome[T]] = here.create_future()
 
     def ask() -> None:
-        end = End[T]()
+        end = Outcome[T]()
         with end:
             end.result = question()
-        told(here, partial(_answer, answered, end))
+        call_soon(here, partial(_answer, answered, end))
 
     threading.Thread(target=ask, name=f"what {tool_name} says", daemon=True).start()
-    return await _in_time(tool_name, answered, passing, seconds)
+    return await _in_time(tool_name, answered, reraise, seconds)
 
 
-def _answer(answered: "asyncio.Future[End[T]]", end: End[T]) -> None:
+def _answer(answered: "asyncio.Future[Outcome[T]]", end: Outcome[T]) -> None:
     if not answered.done():
         answered.set_result(end)
 
 
-async def asked_there(
+async def query_tool_async(
     tool_name: str,
     question: Callable[[], Awaitable[T]],
     *,
-    passing: tuple[type[Exception], ...] = (),
+    reraise: tuple[type[Exception], ...] = (),
     seconds: float | None = None,
 ) -> T:
     """What a coroutine gives.
@@ -237,30 +246,30 @@ async def asked_there(
     Raises:
         Unanswered: nothing in time, or an error other than those that are passed on.
     """
-    return await _in_time(tool_name, Aside().ended(question), passing, seconds)
+    return await _in_time(tool_name, ToolThread().ended(question), reraise, seconds)
 
 
 async def _in_time(
-    tool_name: str, answer: Awaitable[End[T]], passing: tuple[type[Exception], ...], seconds: float | None
+    tool_name: str, answer: Awaitable[Outcome[T]], reraise: tuple[type[Exception], ...], seconds: float | None
 ) -> T:
-    limit = ANSWER_S if seconds is None else seconds
+    limit = QUERY_TIMEOUT_S if seconds is None else seconds
     try:
         async with asyncio.timeout(limit):
             end = await answer
     except TimeoutError:
         _log.warning("the tool %s did not answer within %g s", tool_name, limit)
-        raise Unanswered(
+        raise ToolQueryFailed(
             f"{tool_name} did not say within {limit:g} seconds what it makes of this call, so nothing was done. "
             "Do without it."
         ) from None
-    if end.error is None or isinstance(end.error, passing):
+    if end.error is None or isinstance(end.error, reraise):
         return end.value()
     _log.error("the tool %s failed when it was asked about a call", tool_name, exc_info=end.error)
-    told_by = f"{type(end.error).__name__}: {said(end.error)}"
-    raise Unanswered(f"{tool_name} failed when it was asked about this call: {told_by}. Nothing was done.")
+    told_by = f"{type(end.error).__name__}: {error_text(end.error)}"
+    raise ToolQueryFailed(f"{tool_name} failed when it was asked about this call: {told_by}. Nothing was done.")
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The error's own text, where it can be had."""
     # Its text is the tool's own code as well, which this makes without running into what that does.
     text = str(TracebackException(type(error), error, None))

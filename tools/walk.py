@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools.context import FilesSearched, ToolContext
-from tools.ignore_files import IGNORE_FILE, NONE, IgnoreRules, Suspicion
+from tools.ignore_files import IGNORE_FILE, NO_FILTER, IgnoreFilter, IgnoreRules
 from tools.paths import PathRefused, ResolvedPath, open_directory
 from tools.result import ToolErrorType
 
 __all__ = [
     "FoundFile",
     "FoundFolder",
-    "Interest",
-    "Newest",
+    "NewestFiles",
     "Walk",
+    "WalkSelection",
     "newest_first",
+    "printable_name",
     "require_searchable",
-    "shown_name",
     "stop_if_cancelled",
     "walk",
 ]
@@ -40,7 +40,7 @@ class FoundFile(NamedTuple):
     path: str
 
 
-class Newest:
+class NewestFiles:
     """The `count` newest of all that are noted."""
 
     def __init__(self, count: int) -> None:
@@ -89,14 +89,14 @@ class FoundFolder(NamedTuple):
                 yield FoundFile(0, f"{self.prefix}{name}", f"{start}/{name}")
 
 
-class Interest(NamedTuple):
+class WalkSelection(NamedTuple):
     """What a search is for."""
 
     among: Callable[[str, list[str]], list[str]]
     """Of a folder's relative prefix and names, the names that are wanted."""
     names: Callable[[str], bool]
     """Whether a name that is usually left out is asked for."""
-    dated: Newest | None = None
+    dated: NewestFiles | None = None
     """Takes in the files themselves, each with its age, where they are wanted."""
     found: Callable[[FoundFolder], None] | None = None
     """Hears of each folder at once, in the order of the walk."""
@@ -128,7 +128,7 @@ class Walk:
 @dataclass(frozen=True)
 class _Search:
     context: ToolContext
-    interest: Interest
+    interest: WalkSelection
     found: Walk
 
 
@@ -136,7 +136,7 @@ class _Level(NamedTuple):
     folder: Path
     prefix: str
     rules: IgnoreRules
-    suspicion: Suspicion
+    suspicion: IgnoreFilter
     """Of the ignore files above."""
     is_suspect: bool
     """Whether a pattern speaks of this folder or one above it, so that each name below has to be judged."""
@@ -148,7 +148,7 @@ class _Listing(NamedTuple):
     others: list[str]
 
 
-def walk(root: ResolvedPath, context: ToolContext, interest: Interest) -> Walk:
+def walk(root: ResolvedPath, context: ToolContext, interest: WalkSelection) -> Walk:
     """The files below a folder.
 
     Raises:
@@ -175,7 +175,7 @@ def require_searchable(root: ResolvedPath) -> None:
     Raises:
         PathRefused: it is one of them.
     """
-    if root.reaches_process or any(root.path.is_relative_to(folder) for folder in _NEVER_SEARCHED):
+    if root.exposes_process or any(root.path.is_relative_to(folder) for folder in _NEVER_SEARCHED):
         raise PathRefused(
             ToolErrorType.PERMISSION,
             f"{root.given!r} belongs to the kernel and is never searched; name a file there.",
@@ -192,7 +192,7 @@ def stop_if_cancelled(context: ToolContext) -> None:
         raise PathRefused(ToolErrorType.CANCELLED, "The search was stopped before it was done.")
 
 
-def shown_name(name: str) -> str:
+def printable_name(name: str) -> str:
     """A name on one line of valid text: bytes that are no text, and control characters, written as escapes."""
     return "".join(char if char.isprintable() else _escaped(ord(char)) for char in name)
 
@@ -206,9 +206,9 @@ def _first_level(folder: Path, workspace: Path) -> _Level:
     within = [part for part in (folder, *folder.parents) if part.is_relative_to(workspace) and part != workspace]
     is_named = any(rules.ignores(part, is_folder=True) for part in within)
     if is_named or not folder.is_relative_to(workspace):
-        return _Level(folder, "", IgnoreRules(folder), NONE, is_suspect=False)
+        return _Level(folder, "", IgnoreRules(folder), NO_FILTER, is_suspect=False)
     is_suspect = any(rules.suspicion(part.parent).among([part.name]) for part in within)
-    above = NONE if folder == workspace else rules.suspicion(folder.parent)
+    above = NO_FILTER if folder == workspace else rules.suspicion(folder.parent)
     return _Level(folder, "", rules, above, is_suspect)
 
 
@@ -258,7 +258,7 @@ def _look_into(fd: int, listing: _Listing, level: _Level, search: _Search) -> No
         path, prefix = level.folder / name, f"{level.prefix}{name}/"
         below = _Level(path, prefix, level.rules, level.suspicion, level.is_suspect or name in suspects)
         if name in named:
-            below = _Level(path, prefix, IgnoreRules(path), NONE, is_suspect=False)
+            below = _Level(path, prefix, IgnoreRules(path), NO_FILTER, is_suspect=False)
         if not _enter(name, fd, below, search):
             search.found.unreadable += 1
 
@@ -289,7 +289,7 @@ def _count(files: int, search: _Search) -> None:
 
 def _wanted(names: list[str], level: _Level, search: _Search) -> list[str]:
     wanted = search.interest.among(level.prefix, names)
-    if not search.context.hides_files:
+    if not search.context.filters_files:
         return wanted
     # Where a link leads counts too: its own name may be an innocent one.
     shown = [name for name in wanted if search.context.may_read(Path(os.path.realpath(level.folder / name)))]
@@ -297,7 +297,7 @@ def _wanted(names: list[str], level: _Level, search: _Search) -> list[str]:
     return shown
 
 
-def _date(folder: FoundFolder, fd: int, dated: Newest) -> int:
+def _date(folder: FoundFolder, fd: int, dated: NewestFiles) -> int:
     """Note the files of a folder; returns how many could not be looked at."""
     start, prefix, unreadable = folder.path.rstrip("/"), folder.prefix, 0
     names, status = (*folder.regular, *folder.others), os.stat

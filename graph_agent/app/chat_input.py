@@ -23,7 +23,7 @@ from graph_agent.errors import UsageError
 from tools.context import ToolContext
 from tools.ignore_files import IgnoreRules, is_hidden
 from tools.paths import PathRefused, resolve
-from tools.walk import Interest, walk
+from tools.walk import WalkSelection, walk
 
 __all__ = ["FileNames", "UserCommands", "user_commands"]
 
@@ -154,7 +154,7 @@ def _tree(workspace: Path) -> list[str]:
         return []
 
     with contextlib.suppress(_Enough, PathRefused, OSError):
-        walk(resolve(".", workspace=workspace), ToolContext(workspace), Interest(take, lambda _: False))
+        walk(resolve(".", workspace=workspace), ToolContext(workspace), WalkSelection(take, lambda _: False))
     folders = {f"{folder}/" for name in files if (folder := name.rpartition("/")[0])}
     return [*folders, *files]
 

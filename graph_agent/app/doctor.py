@@ -38,7 +38,7 @@ from graph_agent.storage.sqlite.health import Health, back_up, database_health
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.toolbox.shell_facts import find_shfmt, parse_bash
 from policy import Unparsable
-from tools.file_ops.grep_engine import ripgrep
+from tools.file_ops.grep_engine import find_ripgrep
 from tools.paths import find_program
 from tools.sandbox import probed
 from tools.web_ops.search_services import SearchProvider
@@ -351,7 +351,7 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
         _trust,
         _plugins,
         lambda: _model(environment),
-        lambda: _program("search", ripgrep(), "searching falls back to a slower way with the same results"),
+        lambda: _program("search", find_ripgrep(), "searching falls back to a slower way with the same results"),
         _parser,
         lambda: _program("git", find_program("git"), "install git; the agent works without it"),
         lambda: _sandbox(environment),

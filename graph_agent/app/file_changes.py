@@ -11,9 +11,9 @@ from graph_agent.inspect import Reader
 from graph_agent.ports import Done
 from graph_agent.session.file_changes import by_path, objection
 from graph_agent.storage.blobs import FileBlobs
-from tools.diff import diff_of
-from tools.files import digest, look_again
-from tools.paths import PathRefused, holder
+from tools.diff import diff_texts
+from tools.files import sha256_hex, snapshot_at
+from tools.paths import PathRefused, containing_root
 from tools.text import decode, is_binary
 
 __all__ = ["ChangedByCommand", "ChangedFile", "Changes", "changes_of"]
@@ -93,7 +93,7 @@ class _World(NamedTuple):
 def _changed(path: Path, changes: list[Done], world: _World) -> ChangedFile | None:
     intent = changes[0].intent
     try:
-        now = look_again(path, holder(world.roots, path) or world.roots[0]).data
+        now = snapshot_at(path, containing_root(world.roots, path) or world.roots[0]).data
         before = world.blobs.get(intent.before_blob) if intent and intent.before_blob else None
     except (PathRefused, StorageError) as refused:
         return ChangedFile(str(path), "unreadable", by_others=str(refused))
@@ -105,7 +105,7 @@ def _changed(path: Path, changes: list[Done], world: _World) -> ChangedFile | No
     status: Literal["created", "modified", "removed"] = (
         "created" if before is None else "removed" if now is None else "modified"
     )
-    others = objection(None if now is None else digest(now), changes, world.done)
+    others = objection(None if now is None else sha256_hex(now), changes, world.done)
     return ChangedFile(shown, status, diff, added, removed, others)
 
 
@@ -113,7 +113,7 @@ def _diff(path: str, before: bytes | None, now: bytes | None) -> tuple[str, int,
     if is_binary(before or b"") or is_binary(now or b""):
         return f"Binary file {path} differs\n", 0, 0
     old = None if before is None else decode(before)[0]
-    found = diff_of(path, old, decode(now or b"")[0], digests=(None, ""))
+    found = diff_texts(path, old, decode(now or b"")[0], digests=(None, ""))
     head = f"--- {'/dev/null' if before is None else path}\n+++ {path}\n"
     gone = f"--- {path}\n+++ /dev/null\n"
     text = found.unified or head

@@ -28,7 +28,7 @@ from graph_agent.ports.model import Window
 from graph_agent.ports.usage import Budget, Meter, Rate
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.threads import ThreadTable
-from tools.description import as_prompt_text
+from tools.description import format_declarations
 
 __all__ = [
     "ModelWindows",
@@ -75,7 +75,7 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
         from graph_agent.app.made_model import MadeModel  # noqa: PLC0415 - as above
 
         return MadeModel(
-            settings.model.factory, tool_protocol=settings.model.tool_protocol, rendered=as_prompt_text
+            settings.model.factory, tool_protocol=settings.model.tool_protocol, rendered=format_declarations
         )
     if choice.kind == "local":
         await _load("graph_agent.model.local.model")
@@ -86,7 +86,7 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
     image = partial(_image, FileBlobs(blob_dir(settings.database)))
     tries = {} if most_tries is None else {"most_tries": most_tries}
     # Its certificates alone take 20 ms to read.
-    model = await asyncio.to_thread(EndpointModel, settings, rendered=as_prompt_text, image=image, **tries)
+    model = await asyncio.to_thread(EndpointModel, settings, rendered=format_declarations, image=image, **tries)
     if not may_choose_later:
         try:
             with contextlib.suppress(ModelError):

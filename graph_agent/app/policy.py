@@ -26,8 +26,8 @@ from graph_agent.toolbox.path_facts import Setting
 from graph_agent.toolbox.tool_context import granted
 from policy import CHAIN_STEPS, MODES, BadRule, CallFacts, Decision, PathFact, PolicySettings, judge, parse_rules
 from tools.registry import ToolRegistry
-from tools.schema import BadArguments
-from tools.third_party import Unanswered, asked
+from tools.schema import InvalidArguments
+from tools.third_party import ToolQueryFailed, query_tool
 
 __all__ = ["EffectiveRule", "Report", "Score", "Scored", "effective_rules", "report_on", "score_file"]
 
@@ -78,8 +78,8 @@ async def report_on(
     async with registry_about(tool, workspace, settings) as (registry, problems):
         try:
             judged = partial(check_call, tool, arguments, settings.mode, registry=registry, setting=setting)
-            checked = await asked(tool, judged, passing=(BadArguments,), seconds=_WAIT_S)
-        except (BadArguments, Unanswered) as error:
+            checked = await query_tool(tool, judged, reraise=(InvalidArguments,), seconds=_WAIT_S)
+        except (InvalidArguments, ToolQueryFailed) as error:
             raise UsageError(str(error)) from error
         allowed_in = tuple(_allowed_in(checked, policy, grants))
         return replace(_as_report(checked), problems=tuple(problems), allowed_in=allowed_in)
@@ -293,7 +293,7 @@ def _decide(case: _Case, line: int, root: Path) -> Scored:
 def _judged(case: _Case, registry: ToolRegistry, setting: Setting) -> Decision:
     try:
         return check_call(case.tool, case.args, case.mode, registry=registry, setting=setting).decision
-    except BadArguments as error:
+    except InvalidArguments as error:
         # The agent answers such a call with an error, and nobody is asked.
         return Decision("deny", "unusable arguments", str(error))
 

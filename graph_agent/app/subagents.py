@@ -14,9 +14,9 @@ from graph_agent.session.subagents import Errand, Given, Order, SubAgents
 from graph_agent.session.time_travel import attempts_undone
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tools.agent_ops.new_task import NEW_TASK, NewTaskTool
-from tools.agent_ops.new_task import Errand as WantedErrand
+from tools.agent_ops.new_task import SubAgentTask as WantedErrand
 from tools.base import SubAgentStep, ToolContext, ToolErrorType, ToolResult, failure
-from tools.registry import ToolRegistry, chosen_tools
+from tools.registry import ToolRegistry, select_tools
 
 __all__ = ["ChosenTools", "House", "sub_agents_of", "without_sub_agents"]
 
@@ -82,7 +82,7 @@ class House:
         await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, errand.description)
         registry = self.servers.registry
         wanted = registry.names() if errand.tools is None else errand.tools
-        tools = ChosenTools(chosen_tools(registry, frozenset(wanted)), self.servers)
+        tools = ChosenTools(select_tools(registry, frozenset(wanted)), self.servers)
         parts = await self.join(child, order.bus, tools)
         own = replace(parts, close=_nothing_is_its_own)
         return await Session.open(child, replace(own, instructions=lambda: order.system) if order.system else own)

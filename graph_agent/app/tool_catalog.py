@@ -19,7 +19,7 @@ from graph_agent.toolbox.facts import risk_here
 from graph_agent.toolbox.toolbox import hidden_names, offered_names
 from policy import PolicySettings
 from tools.base import BaseTool, Limits
-from tools.registry import Origin, ToolRegistry, plans
+from tools.registry import Origin, ToolRegistry, is_offered_in_plan_mode
 
 __all__ = ["KnownTool", "KnownTools", "known_tools", "registry_about"]
 
@@ -147,7 +147,7 @@ def _known(
         max_result_chars=tool.max_result_chars or Limits().result_chars,
         strict=bool(tool.strict),
         defer=bool(tool.defer),
-        in_plan_mode=plans(tool),
+        in_plan_mode=is_offered_in_plan_mode(tool),
         wants_answer=bool(tool.wants_answer),
         argument_aliases=dict(tool.argument_aliases),
         description=declared["description"],

@@ -54,7 +54,15 @@ from policy import (
 )
 from tools import create_default_tools
 from tools.base import BaseTool, ToolContext
-from tools.plugins import Found, PluginTool, Source, from_entry_points, from_line, from_text, load
+from tools.plugins import (
+    LoadedPlugin,
+    PluginSource,
+    PluginTool,
+    load_plugin,
+    source_from_setting,
+    source_from_text,
+    sources_from_entry_points,
+)
 from tools.registry import SYSTEM_TOOLS, Factory, ToolRegistry
 from tools.sandbox import Names, Sandbox, Terms
 from tools.sandbox.mounts import is_there
@@ -414,26 +422,26 @@ def full_registry(workspace: Path, settings: Settings) -> tuple[ToolRegistry, tu
     return registry, tuple(problems)
 
 
-def _given_in_time(source: Source, workspace: Path) -> Found:
-    given: list[Found] = []
+def _given_in_time(source: PluginSource, workspace: Path) -> LoadedPlugin:
+    given: list[LoadedPlugin] = []
     # A thread of its own, that the end of the process does not wait for.
     loading = threading.Thread(target=lambda: given.append(_given(source, workspace)), daemon=True)
     # What it prints must not get between lines that programs read.
     with contextlib.redirect_stdout(sys.stderr):
         loading.start()
         loading.join(_PATIENCE_S)
-    late = Found(problems=(f"{source.place}: it did not give its tools within {_PATIENCE_S:g} s",))
+    late = LoadedPlugin(problems=(f"{source.place}: it did not give its tools within {_PATIENCE_S:g} s",))
     return given[0] if given else late
 
 
-def _given(source: Source, workspace: Path) -> Found:
+def _given(source: PluginSource, workspace: Path) -> LoadedPlugin:
     try:
-        return load(source, workspace)
+        return load_plugin(source, workspace)
     # In a thread of its own no Ctrl-C arrives: whatever comes here, the plug-in raised it.
     except BaseException as error:  # noqa: BLE001 - the one boundary between plug-ins' bugs and the start
         # Below the level that reaches a terminal where no log is set up: the line tells the user what matters.
         _log.info("a plug-in cannot be used: %s", source.place, exc_info=True)
-        return Found(problems=(f"{source.place}: {type(error).__name__}: {_said(error)}",))
+        return LoadedPlugin(problems=(f"{source.place}: {type(error).__name__}: {_said(error)}",))
 
 
 def _said(error: BaseException) -> str:
@@ -443,19 +451,19 @@ def _said(error: BaseException) -> str:
         return "it cannot say why"
 
 
-def _sources(settings: Settings, problems: list[str]) -> Iterator[Source]:
+def _sources(settings: Settings, problems: list[str]) -> Iterator[PluginSource]:
     """In this order, which is also that in which a model is offered them."""
-    yield from from_entry_points()
-    yield from map(from_line, settings.tools)
+    yield from sources_from_entry_points()
+    yield from map(source_from_setting, settings.tools)
     for path in _own_files():
         try:
             text = plain_text(path)
         except (OSError, ValueError) as error:
             problems.append(f"{path}: it cannot be read: {error}")
         else:
-            yield from_text(str(path), text)
+            yield source_from_text(str(path), text)
     for place, text in settings.project_tools:
-        yield from_text(place, text)
+        yield source_from_text(place, text)
 
 
 def _own_files() -> list[Path]:

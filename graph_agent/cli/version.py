@@ -2,10 +2,10 @@
 
 import sys
 
-__all__ = ["print_version"]
+__all__ = ["tell_version"]
 
 
-def print_version() -> int:
+def tell_version() -> int:
     """Print the version on stdout; returns the exit code."""
     from importlib.metadata import version  # slow to load, and no other command needs it
 

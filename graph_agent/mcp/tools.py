@@ -44,7 +44,7 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.running import in_thread, keep
+from tools.running import run_in_thread, store_blob
 
 __all__ = [
     "McpTool",
@@ -261,14 +261,14 @@ class McpTool(BaseTool):
             )
         except ServerFailed as error:
             return failure(ToolErrorType.EXECUTION, str(error))
-        text = await in_thread(text_of, result, self._keep)
+        text = await run_in_thread(text_of, result, self._keep)
         if result.isError:
             return _reported(text)
         lines = text.count("\n") + 1 if text else 0
         return ToolResult(text, display=f"{self._running.name}: {lines} lines")
 
     def _keep(self, data: bytes) -> str | None:
-        return keep(data, self._context.blobs if self._context else None)
+        return store_blob(data, self._context.blobs if self._context else None)
 
     async def _progressed(self, progress: float, total: float | None, message: str | None) -> None:
         if self._context is not None:

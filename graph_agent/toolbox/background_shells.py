@@ -22,7 +22,7 @@ from graph_agent.ports import Blobs
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, ShellRecords, boot_id
 from graph_agent.toolbox.tool_context import Traces, belonging, recorded_traces
 from tools.context import Limits, ToolContext
-from tools.running import in_thread
+from tools.running import run_in_thread
 from tools.shell_ops.background import Adopted, Ended, GoingOn, NoRoom, Output, ShellView, Why, begun
 from tools.shell_ops.output import clean, code_in_words, complete_end, told_code
 from tools.shell_ops.start import Run
@@ -115,7 +115,7 @@ class Shells:
         view = self._told(await self._view(record))
         start = record.read_from if record.read_by == context.call_id else record.read_until
         path = self._spool(record)
-        end = await in_thread(complete_end, path, start) if view.is_running else max(start, view.output_bytes)
+        end = await run_in_thread(complete_end, path, start) if view.is_running else max(start, view.output_bytes)
         await self._records.read(record.number, context.call_id, start, end)
         return Output(view, path, start, end)
 
@@ -147,7 +147,7 @@ class Shells:
             if record.ending is not None
             and record.ending.why != "kill"
             and record.number not in self._seen
-            and not await in_thread(self._was_read, record)
+            and not await run_in_thread(self._was_read, record)
         }
 
     def _told(self, view: ShellView) -> ShellView:
@@ -165,8 +165,8 @@ class Shells:
             if record.number in self._going:
                 continue
             traces = _traces(record, self._blobs)
-            if traces is None or not await in_thread(_lives, traces):
-                await self._take_in(record, Ended("unseen", await in_thread(told_code, self._spool(record))))
+            if traces is None or not await run_in_thread(_lives, traces):
+                await self._take_in(record, Ended("unseen", await run_in_thread(told_code, self._spool(record))))
                 continue
             self._watch(record.number, record.shell, self._adopted(record, traces))
             if self._keeps:
@@ -239,8 +239,8 @@ class Shells:
             # It ended without anybody taking that in, or another process has the thread's shells.
             record = await self._settled(record)
         path, ending = self._spool(record), record.ending
-        size = await in_thread(_size, path)
-        readable = size if ending else await in_thread(complete_end, path, record.read_until)
+        size = await run_in_thread(_size, path)
+        readable = size if ending else await run_in_thread(complete_end, path, record.read_until)
         state = (
             f"running for {lasting(_seconds_since(record.started_at))}"
             if ending is None
@@ -259,9 +259,9 @@ class Shells:
 
     async def _settled(self, record: ShellRecord) -> ShellRecord:
         traces = _traces(record, self._blobs)
-        if traces is not None and await in_thread(_lives, traces):
+        if traces is not None and await run_in_thread(_lives, traces):
             return record
-        await self._take_in(record, Ended("unseen", await in_thread(told_code, self._spool(record))))
+        await self._take_in(record, Ended("unseen", await run_in_thread(told_code, self._spool(record))))
         return await self._record(record.number)
 
     def _spool(self, record: ShellRecord) -> Path:

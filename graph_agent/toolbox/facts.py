@@ -19,7 +19,7 @@ from tools.base import (
     BaseTool,
     BlobStore,
     CommandTarget,
-    HostLeave,
+    HostPermission,
     HostTarget,
     InterruptedCall,
     PathTarget,
@@ -27,15 +27,15 @@ from tools.base import (
     ToolKind,
     ToolResult,
 )
-from tools.registry import Origin, plans
-from tools.running import in_thread
+from tools.registry import Origin, is_offered_in_plan_mode
+from tools.running import run_in_thread
 
 __all__ = [
     "Setting",
     "as_outcome",
     "as_preview",
     "call_facts",
-    "host_leave",
+    "host_permission",
     "kind_of",
     "reconciled",
     "risk_here",
@@ -80,7 +80,7 @@ def call_facts(
         kind=kind_of(tool, arguments),
         workspace=setting.workspace,
         original_tool=tool.rule_name,
-        plans=plans(tool),
+        plans=is_offered_in_plan_mode(tool),
         wants_answer=tool.wants_answer,
         cwd=Path(scope.cwd) if scope.cwd else None,
         paths=tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget)),
@@ -113,7 +113,7 @@ def with_command(facts: CallFacts, commands: Sequence[CommandTarget], setting: S
     )
 
 
-def host_leave(host: str, scope: Scope, setting: Setting) -> HostLeave:
+def host_permission(host: str, scope: Scope, setting: Setting) -> HostPermission:
     """What the rules say; what was allowed "always" counts for calls alone, not for where they lead."""
     facts = CallFacts(
         tool="web_fetch",
@@ -125,7 +125,7 @@ def host_leave(host: str, scope: Scope, setting: Setting) -> HostLeave:
         hosts=(host,),
     )
     reach = reach_of(facts, setting.policy)
-    return HostLeave(is_denied=reach.is_denied, may_follow=reach.is_allowed, may_be_private=reach.is_named)
+    return HostPermission(is_denied=reach.is_denied, may_follow=reach.is_allowed, may_be_private=reach.is_named)
 
 
 _PREVIEW_CHARS = 20_000
@@ -151,7 +151,7 @@ async def reconciled(tool: BaseTool, call: InterruptedCall) -> Finding:
 def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
     """The preview with a bounded text; the whole of a long one lies in a blob, and the text says so."""
     text = _storable(preview.text)
-    shown: dict[str, Any] = {"kind": preview.kind, "text": text, "seen": preview.seen}
+    shown: dict[str, Any] = {"kind": preview.kind, "text": text, "seen": preview.observed}
     if len(text) <= _PREVIEW_CHARS:
         return shown
     end = text.rfind("\n", 0, _PREVIEW_CHARS) + 1 or _PREVIEW_CHARS
@@ -167,7 +167,7 @@ async def stored_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
     """The same; a thread is only waited for where there is a blob to write."""
     if len(preview.text) <= _PREVIEW_CHARS:
         return as_preview(preview, blobs)
-    return await in_thread(as_preview, preview, blobs)
+    return await run_in_thread(as_preview, preview, blobs)
 
 
 def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from graph_agent.errors import StorageError
 from graph_agent.ports import Blobs, FileImage, Restoration
-from tools.files import Former, look_again, put_back
-from tools.paths import PathRefused, holder
-from tools.running import in_thread
+from tools.files import FileVersion, restore_file, snapshot_at
+from tools.paths import PathRefused, containing_root
+from tools.running import run_in_thread
 
 __all__ = ["RestorableFiles"]
 
@@ -23,15 +23,15 @@ class RestorableFiles:
 
     async def image(self, path: str) -> FileImage | str:
         """See the port."""
-        return await in_thread(self._image, Path(path))
+        return await run_in_thread(self._image, Path(path))
 
     async def put_back(self, restoration: Restoration) -> str:
         """See the port."""
-        return await in_thread(self._put_back, restoration)
+        return await run_in_thread(self._put_back, restoration)
 
     def _image(self, path: Path) -> FileImage | str:
         try:
-            now = look_again(path, self._root_of(path))
+            now = snapshot_at(path, self._root_of(path))
         except PathRefused as refused:
             return str(refused)
         if now.data is None or now.status is None:
@@ -39,15 +39,15 @@ class RestorableFiles:
         return FileImage(now.sha256, self._blobs.put(now.data), stat.S_IMODE(now.status.st_mode))
 
     def _root_of(self, path: Path) -> Path:
-        return holder((self._workspace, *self._roots), path) or self._workspace
+        return containing_root((self._workspace, *self._roots), path) or self._workspace
 
     def _put_back(self, wanted: Restoration) -> str:
         then = wanted.then
         try:
             data = None if then.blob is None else self._blobs.get(then.blob)
-            former = Former(data, then.mode, wanted.new_folder)
+            former = FileVersion(data, then.mode, wanted.new_folder)
             path = Path(wanted.path)
-            put_back(path, self._root_of(path), former, expected=wanted.now.sha256)
+            restore_file(path, self._root_of(path), former, expected=wanted.now.sha256)
         except (PathRefused, StorageError) as refused:
             return str(refused)
         return ""

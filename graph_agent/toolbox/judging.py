@@ -35,11 +35,11 @@ from policy import (
 )
 from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget, Preview, ToolContext, ToolErrorType, failure
 from tools.paths import PathRefused
-from tools.registry import Origin, ToolRegistry, is_foreign, resolve_name
+from tools.registry import Origin, ToolRegistry, is_third_party, resolve_tool_name
 from tools.result import ToolResult
-from tools.running import Foretold, in_thread, parsed, preview
-from tools.schema import BadArguments
-from tools.third_party import Aside, Unanswered, asked, asked_there
+from tools.running import CallProfile, normalize_arguments, preview, run_in_thread
+from tools.schema import InvalidArguments
+from tools.third_party import ToolQueryFailed, ToolThread, query_tool, query_tool_async
 from tools.web_ops.web_fetch import WebFetchTool
 
 __all__ = ["Checked", "Examples", "Judging", "check_call", "hold_examples", "planned"]
@@ -93,8 +93,8 @@ class Judging:
             facts = await self._facts(about, scope)
             decision = judge(facts, await self._policy(scope))
             shown = None if decision.verdict == "deny" else await self._preview(about, scope, facts)
-        except (BadArguments, PathRefused, Unanswered) as error:
-            kind = tool.kind.value if is_foreign(origin) else kind_of(tool, arguments)
+        except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
+            kind = tool.kind.value if is_third_party(origin) else kind_of(tool, arguments)
             return Plan(tool.name, dict(arguments), "unusable", str(error), kind=kind)
         return planned(about.told, about.arguments, facts, decision, shown)
 
@@ -103,7 +103,7 @@ class Judging:
         try:
             about = await _about(tool, origin, arguments)
             facts = await self._facts(about, scope)
-        except (BadArguments, PathRefused, Unanswered) as error:
+        except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
             return Proposal(objection=str(error))
         rules, objection = propose(facts, await self._policy(scope), about.told.suggest_rule(about.arguments))
         return Proposal(rules, objection, facts.place)
@@ -122,15 +122,17 @@ class Judging:
             if approved_in not in (None, _folder(facts)):
                 return failure(ToolErrorType.EXECUTION, _MOVED.format(then=approved_in, now=_folder(facts)))
             return admitted_paths(facts, call.get("paths"), await self._policy(scope)) if names_paths else None
-        except BadArguments as error:
+        except InvalidArguments as error:
             return failure(ToolErrorType.VALIDATION, str(error))
-        except Unanswered as error:
+        except ToolQueryFailed as error:
             return failure(ToolErrorType.EXECUTION, str(error))
         except PathRefused as refused:
             return refused.as_result()
 
     async def _facts(self, about: "_About", scope: Scope) -> CallFacts:
-        return await in_thread(call_facts, about.told, about.arguments, scope, self._around.setting, about.origin)
+        return await run_in_thread(
+            call_facts, about.told, about.arguments, scope, self._around.setting, about.origin
+        )
 
     async def _policy(self, scope: Scope) -> PolicySettings:
         return await with_grants(self._around.setting, self._grants, scope)
@@ -144,7 +146,7 @@ class Judging:
             return None
         admitted = frozenset(Path(path.resolved) for path in facts.paths) or None
         try:
-            shown = await _previewed(about, replace(self._around.of_thread(scope), admitted=admitted))
+            shown = await _previewed(about, replace(self._around.of_thread(scope), approved_paths=admitted))
         except PathRefused as refused:
             if not scope.comes_after_change:
                 raise
@@ -176,17 +178,19 @@ class _About:
 
 
 async def _about(tool: BaseTool, origin: Origin, arguments: Mapping[str, Any]) -> _About:
-    if not is_foreign(origin):
-        return _About(tool, tool, origin, parsed(tool, arguments))
-    told = await asked(tool.name, partial(Foretold, tool, arguments), passing=(BadArguments, PathRefused))
+    if not is_third_party(origin):
+        return _About(tool, tool, origin, normalize_arguments(tool, arguments))
+    told = await query_tool(
+        tool.name, partial(CallProfile, tool, arguments), reraise=(InvalidArguments, PathRefused)
+    )
     return _About(tool, told, origin, told.arguments)
 
 
 async def _previewed(about: _About, context: ToolContext) -> Preview | None:
-    if not is_foreign(about.origin):
+    if not is_third_party(about.origin):
         return await preview(about.tool, about.arguments, context)
-    make = partial(preview, about.tool, about.arguments, Aside().context(context))
-    return await asked_there(about.tool.name, make, passing=(PathRefused,))
+    make = partial(preview, about.tool, about.arguments, ToolThread().context(context))
+    return await query_tool_async(about.tool.name, make, reraise=(PathRefused,))
 
 
 _READERS = frozenset(("read_file", "ls", "glob", "grep"))
@@ -225,7 +229,7 @@ def check_call(
 
 
 def _tool_named(name: str, registry: ToolRegistry) -> BaseTool | None:
-    known = resolve_name(name, registry.names())
+    known = resolve_tool_name(name, registry.names())
     if known is not None:
         return registry.get(known)
     return next((tool for tool in registry if tool.rule_name and tool.rule_name.casefold() == name), None)
@@ -238,9 +242,9 @@ def _usable(tool: BaseTool, arguments: Mapping[str, Any], *, is_ours: bool) -> d
         ARGUMENT_ALIASES.get(key, key) if ARGUMENT_ALIASES.get(key) in fields else key: value
         for key, value in arguments.items()
     }
-    usable = parsed(tool, named)
+    usable = normalize_arguments(tool, named)
     if not is_ours and (objection := tool.validate(usable)):
-        raise BadArguments(objection)
+        raise InvalidArguments(objection)
     return usable
 
 

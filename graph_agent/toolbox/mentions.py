@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from graph_agent.ports import Outcome, Plan, Scope, Toolbox
 from graph_agent.ports.toolbox import Mentioned
 from tools.paths import PathRefused, resolve
-from tools.running import in_thread
+from tools.running import run_in_thread
 
 __all__ = ["FileMentions"]
 
@@ -52,7 +52,7 @@ class FileMentions:
         """See the port."""
         if "@" not in text:
             return Mentioned(text)
-        named, notes = await in_thread(self._named, text)
+        named, notes = await run_in_thread(self._named, text)
         parts, images = [text], list[Any]()
         for one in named:
             outcome = await self._read(one, Scope(scope.thread_id, scope.mode, of_calls=len(named)))

@@ -94,7 +94,7 @@ def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) ->
         inside=found.inside,
         reserved=is_reserved(found.path, setting.workspace, policy.reserved, policy.open_files),
         is_memory=found.path in policy.open_files,
-        reaches_process=found.reaches_process,
+        exposes_process=found.exposes_process,
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from graph_agent.toolbox.path_facts import Setting, names_in_rules, other_names, path_fact
 from policy import CallFacts, PathFact, ShellText, Unparsable, read_shell, unread
 from tools.base import CommandTarget, PathTarget
-from tools.paths import PathRefused, destination, find_program, resolve
+from tools.paths import PathRefused, find_program, resolve, resolve_target
 
 __all__ = ["CommandFacts", "command_facts", "command_in_words", "find_shfmt", "parse_bash"]
 
@@ -98,7 +98,7 @@ def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> Command
     Raises:
         PathRefused: its folder cannot be resolved.
     """
-    start = destination(target.working_directory, str(setting.workspace)) if target.working_directory else cwd
+    start = resolve_target(target.working_directory, str(setting.workspace)) if target.working_directory else cwd
     text = _read(target.text) if target.is_bash else unread(target.text, _NO_BASH)
     redirects = tuple(_redirect(path, start, setting) for path in text.written)
     words = dict.fromkeys(word for command in text.runs for word in command.words)
@@ -160,7 +160,7 @@ def _places(words: Iterable[str], folders: Iterable[str], start: Path, setting: 
     spellings = dict.fromkeys(form for word in islice(words, _MAX_MENTIONS) for form in _spellings(word))
     for spelling, folder in product(spellings, list(_resolved(folders, start))):
         with suppress(PathRefused):
-            path = destination(spelling, folder)
+            path = resolve_target(spelling, folder)
             found.update(dict.fromkeys((path, *other_names(path, names))))
     return tuple(found)
 

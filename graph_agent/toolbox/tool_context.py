@@ -25,12 +25,12 @@ from graph_agent.config.redaction import Scrub
 from graph_agent.errors import StorageError
 from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, JournalRow, Scope
-from graph_agent.toolbox.facts import host_leave
+from graph_agent.toolbox.facts import host_permission
 from graph_agent.toolbox.path_facts import RuleNames, Setting, names_in_rules, other_names
-from policy import BadRule, CallFacts, PathFact, PolicySettings, hides_files, judge, may_read, parse_rule
+from policy import BadRule, CallFacts, PathFact, PolicySettings, filters_files, judge, may_read, parse_rule
 from policy import Grant as GrantedRules
 from tools.base import BytesFetched, FilesSearched, McpProgress, ShellOutput, SubAgentStep
-from tools.context import Limits, Progress, ToolContext, any_path
+from tools.context import Limits, Progress, ToolContext, allow_any_path
 from tools.paths import PathRefused
 from tools.result import ToolErrorType
 from tools.sandbox import Sandbox
@@ -92,7 +92,7 @@ class RecordedProcesses:
         self._record_process = record_process
 
     async def record(self, context: ToolContext, group: int, start_time: str) -> None:
-        """See `tools.base.ProcessLedger`."""
+        """See `tools.base.ProcessRecorder`."""
         await self._record_process(context.thread_id, context.call_id, context.attempt, group, start_time)
 
 
@@ -232,9 +232,9 @@ class Surroundings:
             processes=RecordedProcesses(self._ports.record_process),
             progress=lambda progress: self._report(call["call_id"], progress),
             sandbox=None if call.get("outside_sandbox") else self._ports.sandbox,
-            may_read=self._may_read() if hides_files(self.setting.policy.rules) else any_path,
-            host_leave=lambda host: host_leave(host, scope, self.setting),
-            seen=(call.get("preview") or {}).get("seen"),
+            may_read=self._may_read() if filters_files(self.setting.policy.rules) else allow_any_path,
+            host_permission=lambda host: host_permission(host, scope, self.setting),
+            observed=(call.get("preview") or {}).get("seen"),
         )
 
     def _report(self, call_id: str, progress: Progress) -> None:

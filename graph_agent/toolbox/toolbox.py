@@ -24,14 +24,21 @@ from graph_agent.toolbox.judging import Judging
 from graph_agent.toolbox.path_facts import Setting
 from graph_agent.toolbox.tool_context import Surroundings, ToolboxPorts
 from policy import PolicySettings, Rule, hidden_tools
-from tools.agent_ops.tool_search import ToolSearchTool, with_names
+from tools.agent_ops.tool_search import ToolSearchTool, with_deferred_names
 from tools.base import BaseTool, InterruptedCall, Limits, ToolContext, ToolErrorType, failure
-from tools.files import digest
-from tools.registry import Origin, RegistryChange, ToolRegistry, is_foreign, resolve_name, unknown_tool
+from tools.files import sha256_hex
+from tools.registry import (
+    Origin,
+    RegistryChange,
+    ToolRegistry,
+    is_third_party,
+    resolve_tool_name,
+    unknown_tool_message,
+)
 from tools.result import ToolResult
-from tools.running import execute, foresee, in_thread, shape
-from tools.schema import BadArguments
-from tools.third_party import Aside, asked, asked_there
+from tools.running import execute, limit_result, predict_effect, run_in_thread
+from tools.schema import InvalidArguments
+from tools.third_party import ToolThread, query_tool, query_tool_async
 
 __all__ = [
     "MCP_PREFIX",
@@ -115,7 +122,7 @@ def declared(
     by_name = [tool for tool in registry.deferred() if tool.name in whole]
     if not by_name or _SEARCH not in whole:
         return [item for name, item in whole.items() if name != _SEARCH]
-    whole[_SEARCH] = with_names(whole[_SEARCH], by_name)
+    whole[_SEARCH] = with_deferred_names(whole[_SEARCH], by_name)
     later = {tool.name for tool in by_name}
     first = [item for name, item in whole.items() if name not in later]
     return [*first, *(whole[name] for name in loaded if name in later)]
@@ -196,10 +203,10 @@ class GraphToolbox:
         context = await self._bound(tool, call, scope)
         if isinstance(context, ToolResult):
             return None
-        effect = await guarded(self._there(tool, partial(foresee, tool, call["arguments"], context)), None)
+        effect = await guarded(self._there(tool, partial(predict_effect, tool, call["arguments"], context)), None)
         if effect is None:
             return None
-        before = None if effect.before is None else await in_thread(self._before_image, effect.before)
+        before = None if effect.before is None else await run_in_thread(self._before_image, effect.before)
         digest, reference = before or (None, None)
         return Intent(effect.path, digest, effect.after_sha256, reference, effect.before_mode, effect.new_folder)
 
@@ -215,9 +222,11 @@ class GraphToolbox:
         if tool is None:
             return as_outcome(_UNSURE)
         try:
-            aside = Aside() if is_foreign(self._origin(judged)) else None
-            result = await execute(tool, call["arguments"], context, passing=(ControlFlow,), aside=aside)
-        except BadArguments as error:
+            tool_thread = ToolThread() if is_third_party(self._origin(judged)) else None
+            result = await execute(
+                tool, call["arguments"], context, reraise=(ControlFlow,), tool_thread=tool_thread
+            )
+        except InvalidArguments as error:
             return as_outcome(failure(ToolErrorType.VALIDATION, str(error)))
         return as_outcome(await self._shaped(tool, hidden(result, self._ports.scrub), scope))
 
@@ -236,7 +245,7 @@ class GraphToolbox:
         if call.get("kind") == "readonly":
             return ""
         spool = self._ports.blobs.spool(scope.thread_id, call["call_id"], attempt)
-        return self._ports.scrub(await in_thread(readable_end, spool))
+        return self._ports.scrub(await run_in_thread(readable_end, spool))
 
     def room_for(self, scope: Scope) -> int:
         """How many characters the result of one call of a message may have, among those of the others."""
@@ -246,13 +255,13 @@ class GraphToolbox:
         limit = min(tool.max_result_chars or self._around.limits.result_chars, self.room_for(scope))
         if len(result.output) <= limit:
             return result
-        return await in_thread(shape, result, limit, self._around.blobs)
+        return await run_in_thread(limit_result, result, limit, self._around.blobs)
 
     async def _bound(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> ToolContext | ToolResult:
         admitted = await guarded(self._judging.admitted(tool, self._origin(tool), call, scope), _UNSURE)
         if isinstance(admitted, ToolResult):
             return admitted
-        return replace(self._around.of_call(call, scope), admitted=admitted)
+        return replace(self._around.of_call(call, scope), approved_paths=admitted)
 
     async def _found(self, written: str) -> BaseTool | None:
         if written.startswith(MCP_PREFIX) and written not in self._registry:
@@ -260,32 +269,32 @@ class GraphToolbox:
         return self._find(written)
 
     def _find(self, written: str) -> BaseTool | None:
-        name = resolve_name(written, self._registry.names())
+        name = resolve_tool_name(written, self._registry.names())
         return self._registry.get(name) if name else None
 
     async def _instance(self, tool: BaseTool, context: ToolContext) -> BaseTool | None:
-        if not is_foreign(self._origin(tool)):
+        if not is_third_party(self._origin(tool)):
             return self._registry.instance(tool.name, context)
-        return await asked(tool.name, partial(self._registry.instance, tool.name, context))
+        return await query_tool(tool.name, partial(self._registry.instance, tool.name, context))
 
     def _only_reads(self, tool: BaseTool, call: ToolCallInfo) -> bool:
         """Whether this very call changes nothing; a tool of others said so when the call was planned."""
-        if is_foreign(self._origin(tool)):
+        if is_third_party(self._origin(tool)):
             return call.get("kind") == "readonly"
         return tool.is_read_only(call["arguments"])
 
     async def _there(self, tool: BaseTool, question: Callable[[], Awaitable[T]]) -> T:
         """What a tool says of a call that was planned; one of others is not waited for longer than is fit."""
-        return await (asked_there(tool.name, question) if is_foreign(self._origin(tool)) else question())
+        return await (query_tool_async(tool.name, question) if is_third_party(self._origin(tool)) else question())
 
     def _origin(self, tool: BaseTool) -> Origin:
         return self._registry.origin(tool.name) or "plugin"
 
     def _unknown(self, written: str) -> str:
-        return self._ports.why_missing(written) or unknown_tool(written, self._registry.names())
+        return self._ports.why_missing(written) or unknown_tool_message(written, self._registry.names())
 
     def _before_image(self, data: bytes) -> tuple[str, str]:
-        return digest(data), self._ports.blobs.put(data)
+        return sha256_hex(data), self._ports.blobs.put(data)
 
     def _forget(self, change: RegistryChange) -> None:
         self._computed.pop(change.name, None)

@@ -11,7 +11,7 @@ from tests.bench.ground import Ground
 from tests.bench.timing import pairs, seconds
 from tools.file_ops.glob import GlobTool
 from tools.file_ops.grep import GrepTool
-from tools.file_ops.grep_engine import ripgrep
+from tools.file_ops.grep_engine import find_ripgrep
 
 __all__ = ["ROWS"]
 
@@ -38,7 +38,7 @@ def _seconds(tool: GrepTool | GlobTool, *, pattern: str) -> float:
 
 
 def _rg_s(tree: Path, *arguments: str) -> float:
-    program = ripgrep()
+    program = find_ripgrep()
     if program is None:
         raise RuntimeError("there is no rg to compare with; it comes with the project's dependencies")
     return seconds(lambda: subprocess.run([program, *arguments, "."], cwd=tree, check=True, capture_output=True))

@@ -13,10 +13,10 @@ from tests.fakes.tool_ports import SubAgentsAtOnce, ToolSurroundings
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
 from tools.agent_ops.skill import Skill
-from tools.base import BaseTool, HostLeave, PathTarget, ToolContext, ToolErrorType, ToolKind, ToolResult
+from tools.base import BaseTool, HostPermission, PathTarget, ToolContext, ToolErrorType, ToolKind, ToolResult
 from tools.registry import ToolRegistry
-from tools.running import execute, parsed
-from tools.schema import BadArguments
+from tools.running import execute, normalize_arguments
+from tools.schema import InvalidArguments
 from tools.shell_ops.bash_kill import BashKillTool
 from tools.shell_ops.bash_list import BashListTool
 from tools.shell_ops.bash_output import BashOutputTool
@@ -110,7 +110,7 @@ def good(tool: BaseTool, site: WebSite) -> dict[str, Any]:
 
 
 def _around_a_call(around: ToolSurroundings) -> ToolContext:
-    return around.context(answer="9090", host_leave=lambda _: HostLeave(may_be_private=True))
+    return around.context(answer="9090", host_permission=lambda _: HostPermission(may_be_private=True))
 
 
 def _made(around: ToolSurroundings) -> dict[str, BaseTool]:
@@ -150,7 +150,7 @@ def test_every_argument_is_described_and_the_tool_is_known_to_policy(tool: BaseT
 async def test_a_good_call_succeeds_and_its_result_survives_json(
     tool: BaseTool, good: dict[str, Any], around: ToolSurroundings
 ) -> None:
-    result = await execute(tool, parsed(tool, good), _around_a_call(around))
+    result = await execute(tool, normalize_arguments(tool, good), _around_a_call(around))
 
     assert result.error is None
     assert result.output
@@ -162,7 +162,7 @@ async def test_a_failure_is_a_value_with_a_kind_and_a_sentence(
     failing_tool: BaseTool, around: ToolSurroundings
 ) -> None:
     tool = failing_tool
-    result = await execute(tool, parsed(tool, _BAD[tool.name]), around.context())
+    result = await execute(tool, normalize_arguments(tool, _BAD[tool.name]), around.context())
 
     assert result.error is not None
     assert result.error.endswith(".")
@@ -174,16 +174,16 @@ async def test_a_call_without_its_arguments_is_refused_or_has_defaults(tool: Bas
     required = tool.args_schema.model_json_schema().get("required", [])
 
     if required:
-        with pytest.raises(BadArguments, match=f"{required[0]}: missing"):
-            parsed(tool, {})
+        with pytest.raises(InvalidArguments, match=f"{required[0]}: missing"):
+            normalize_arguments(tool, {})
     else:
-        assert parsed(tool, {}) == {}
+        assert normalize_arguments(tool, {}) == {}
 
 
 async def test_a_call_is_planned_with_the_arguments_alone_that_it_needs(tool: BaseTool) -> None:
     required = tool.args_schema.model_json_schema().get("required", [])
     pair = {"old_string": "a", "new_string": "b"} if tool.name == "edit_file" else {}
-    arguments = parsed(tool, {name: _GOOD[tool.name][name] for name in required} | pair)
+    arguments = normalize_arguments(tool, {name: _GOOD[tool.name][name] for name in required} | pair)
 
     tool.targets(arguments)
     tool.signature(arguments)
@@ -195,13 +195,13 @@ async def test_a_call_is_planned_with_the_arguments_alone_that_it_needs(tool: Ba
 async def test_planning_a_call_changes_nothing_anywhere(
     tool: BaseTool, good: dict[str, Any], around: ToolSurroundings, tmp_path: Path
 ) -> None:
-    arguments = parsed(tool, good)
+    arguments = normalize_arguments(tool, good)
     before = _world(tmp_path)
 
     tool.validate(arguments)
     tool.targets(arguments)
     shown = await tool.preview(arguments, around.context())
-    await tool.foresee(arguments, around.context())
+    await tool.predict_effect(arguments, around.context())
 
     assert _world(tmp_path) == before
     assert (shown is None) is tool.is_read_only(arguments)
@@ -214,7 +214,7 @@ async def test_a_read_only_tool_writes_nothing_and_no_tool_writes_outside(
 ) -> None:
     before = _world(tmp_path)
 
-    await execute(tool, parsed(tool, good), _around_a_call(around))
+    await execute(tool, normalize_arguments(tool, good), _around_a_call(around))
 
     changed = {name for name, data in _world(tmp_path).items() if before.get(name) != data}
     allowed = _ELSEWHERE.get(tool.name, "spools/" if tool.kind is ToolKind.EXECUTE else "ws/")
@@ -222,7 +222,7 @@ async def test_a_read_only_tool_writes_nothing_and_no_tool_writes_outside(
 
 
 def test_a_tool_that_touches_files_says_which(tool: BaseTool, good: dict[str, Any]) -> None:
-    arguments = parsed(tool, good)
+    arguments = normalize_arguments(tool, good)
 
     targets = [target for target in tool.targets(arguments) if isinstance(target, PathTarget)]
 

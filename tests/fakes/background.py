@@ -15,7 +15,7 @@ from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.tool_context import RecordedProcesses
 from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import until
-from tools.base import ProcessLedger, ToolContext, ToolResult
+from tools.base import ProcessRecorder, ToolContext, ToolResult
 from tools.context import Limits
 from tools.shell_ops.bash import BashTool
 from tools.shell_ops.bash_kill import BashKillTool
@@ -45,7 +45,7 @@ class Background:
         # Of this test alone: by marks made of it, processes are found and ended wherever they are.
         self._owner = f"the life in {folder}"
         self._calls = 0
-        self.processes: ProcessLedger = RecordedProcesses(self._journal.record_process)
+        self.processes: ProcessRecorder = RecordedProcesses(self._journal.record_process)
 
     def next_life(self, **options: Any) -> "Background":
         """What a later process has: the same database, and no shell of its own."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph_agent.errors import StorageError
-from tools.agent_ops.new_task import Errand
+from tools.agent_ops.new_task import SubAgentTask
 from tools.base import Limits, MemoryFileStates, Progress, ShellOutput, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ class SubAgentsAtOnce:
 
     def __init__(self, *known: str) -> None:
         self.known = known
-        self.errands: list[Errand] = []
+        self.errands: list[SubAgentTask] = []
 
     def offer(self) -> Sequence[str]:
         """The names it was made with."""
         return self.known
 
-    async def work(self, errand: Errand, context: ToolContext) -> ToolResult:
+    async def work(self, errand: SubAgentTask, context: ToolContext) -> ToolResult:
         """Done."""
         self.errands.append(errand)
         return ToolResult(f"did {errand.prompt} for {context.call_id}", "done")

@@ -130,7 +130,7 @@ def _rules(**lists: list[str]) -> PolicySettings:
         (_read("src/a"), _rules(), "allow", "risk low"),
         (_read("l", resolved="/w/out/data"), _rules(), "ask", "outside the workspace"),
         (
-            _read("/proc/self/environ", resolved="/w/proj/e", reaches_process=True),
+            _read("/proc/self/environ", resolved="/w/proj/e", exposes_process=True),
             _rules(),
             "ask",
             "outside the workspace",

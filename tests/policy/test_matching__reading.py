@@ -2,7 +2,7 @@ from pathlib import PurePath
 
 import pytest
 
-from policy import hides_files, may_read, parse_rules
+from policy import filters_files, may_read, parse_rules
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_a_denied_path_is_hidden_from_searches(deny: list[str], path: str, expec
     [([], False), (["read_file"], False), (["write_file(**)"], False), (["bash(ls:*)", "read(a)"], True)],
 )
 def test_only_a_deny_of_reading_paths_can_hide_files(deny: list[str], expected: bool) -> None:
-    assert hides_files(parse_rules(deny=deny)) is expected
+    assert filters_files(parse_rules(deny=deny)) is expected

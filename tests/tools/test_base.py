@@ -15,7 +15,7 @@ from tools.base import (
     ToolRiskLevel,
 )
 from tools.registry import ToolRegistry
-from tools.running import execute, parsed
+from tools.running import execute, normalize_arguments
 
 
 class MyToolArgs(BaseModel):
@@ -59,7 +59,7 @@ async def test_a_tool_written_as_the_contract_shows_is_offered_and_executed(tmp_
     registry.register(tool)
 
     declared = registry.declarations()
-    arguments = parsed(tool, {"file_path": "a", "verbose": "true"})
+    arguments = normalize_arguments(tool, {"file_path": "a", "verbose": "true"})
     result = await execute(tool, arguments, ToolSurroundings(tmp_path).context())
 
     assert declared == [
@@ -100,7 +100,7 @@ async def test_defaults_hold_for_a_tool_that_declares_nothing_more() -> None:
     assert (tool.kind, tool.is_read_only(args), tool.is_concurrency_safe(args)) == (ToolKind.EXECUTE, False, False)
     assert (tool.targets(args), tool.signature(args), tool.suggest_rule(args)) == ([], "", "my_tool")
     assert tool.display_call(args) == "my_tool"
-    assert (tool.validate(args), await tool.preview(args), await tool.foresee(args)) == (None, None, None)
+    assert (tool.validate(args), await tool.preview(args), await tool.predict_effect(args)) == (None, None, None)
     assert await tool.describe() == "what the model reads"
     assert (await tool.reconcile(InterruptedCall(args))).verdict == "unknown"
 
@@ -119,7 +119,7 @@ async def test_a_tool_without_a_context_keeps_its_own_file_states(tmp_path: Path
     tool = MyTool()
     tool.workspace = tmp_path
 
-    await tool.context_or_own(None).file_states.set("", "/f", "digest")
+    await tool.context_or_default(None).file_states.set("", "/f", "digest")
 
-    assert await tool.context_or_own(None).file_states.get("", "/f") == "digest"
-    assert tool.context_or_own(None).workspace == tmp_path.resolve()
+    assert await tool.context_or_default(None).file_states.get("", "/f") == "digest"
+    assert tool.context_or_default(None).workspace == tmp_path.resolve()

@@ -30,6 +30,6 @@ def test_a_path_that_leads_elsewhere_than_when_it_was_judged_is_refused(tmp_path
     (ws / "link").symlink_to("real")
 
     assert ToolContext(ws).resolve("link").path == ws / "real"
-    assert ToolContext(ws, admitted=frozenset((ws / "real",))).resolve("link").path == ws / "real"
+    assert ToolContext(ws, approved_paths=frozenset((ws / "real",))).resolve("link").path == ws / "real"
     with pytest.raises(PathRefused, match="at this very moment"):
-        ToolContext(ws, admitted=frozenset((ws / "link",))).resolve("link")
+        ToolContext(ws, approved_paths=frozenset((ws / "link",))).resolve("link")

@@ -1,7 +1,7 @@
 from typing import Any
 
 from tools import create_default_tools
-from tools.description import as_prompt_text
+from tools.description import format_declarations
 from tools.registry import ToolRegistry
 
 
@@ -27,7 +27,7 @@ def test_each_tool_is_told_with_its_arguments() -> None:
         "$defs": {"Step": {"type": "object", "required": ["do"], "properties": {"do": {"type": "string"}}}},
     }
 
-    told = as_prompt_text([_declared("walk", "Walks.", parameters), _declared("rest", "", {"type": "object"})])
+    told = format_declarations([_declared("walk", "Walks.", parameters), _declared("rest", "", {"type": "object"})])
 
     assert told == (
         "## walk\n"
@@ -49,7 +49,7 @@ def test_each_tool_is_told_with_its_arguments() -> None:
 def test_a_schema_that_refers_to_itself_ends() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
 
-    told = as_prompt_text([_declared("chain", "Chains.", {**node, "$defs": {"Node": node}})])
+    told = format_declarations([_declared("chain", "Chains.", {**node, "$defs": {"Node": node}})])
 
     assert told.count("- next (object)") == 5
 
@@ -58,7 +58,7 @@ def test_every_tool_of_ours_is_told_whole() -> None:
     registry = ToolRegistry()
     registry.register_all(create_default_tools(workspace="."))
 
-    told = as_prompt_text(registry.declarations())
+    told = format_declarations(registry.declarations())
 
     assert [f"## {name}" in told for name in registry.names()] == [True] * registry.size
     assert all(part["function"]["description"] in told for part in registry.declarations())

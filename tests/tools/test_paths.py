@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.files import look
+from tools.files import read_snapshot
 from tools.paths import PathRefused, ResolvedPath, contains, open_directory, open_regular, resolve
 from tools.result import ToolErrorType
 
@@ -24,7 +24,7 @@ def ws(tmp_path: Path) -> Path:
 
 def test_a_path_inside_is_inside_also_when_it_does_not_exist_yet(ws: Path) -> None:
     assert resolve("src/new/b.py", workspace=ws) == ResolvedPath(
-        "src/new/b.py", ws / "src/new/b.py", inside=True, reaches_process=False
+        "src/new/b.py", ws / "src/new/b.py", inside=True, exposes_process=False
     )
 
 
@@ -43,7 +43,7 @@ def test_links_are_followed_to_where_they_really_lead(ws: Path) -> None:
 
     assert resolve("one/data.txt", workspace=ws).path == Path(f"{ws}-evil/data.txt")
     assert resolve("link_in/../src/a.py", workspace=ws) == ResolvedPath(
-        "link_in/../src/a.py", ws / "src/a.py", inside=True, reaches_process=False
+        "link_in/../src/a.py", ws / "src/a.py", inside=True, exposes_process=False
     )
     assert resolve("one/../x", workspace=ws).path == ws.parent / "x"
 
@@ -153,7 +153,7 @@ def test_a_file_that_became_a_link_is_not_followed(ws: Path) -> None:
     (ws / "src/a.py").symlink_to(f"{ws}-evil/data.txt")
 
     with pytest.raises(PathRefused, match="link"):
-        look(resolved, 1000)
+        read_snapshot(resolved, 1000)
 
 
 def test_a_missing_file_is_not_found(ws: Path) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.patterns import Anchored, BadGlob, GlobPattern, anchored
+from tools.patterns import BadGlob, GlobPattern, RootedPattern, root_pattern
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,15 @@ def test_a_part_without_wildcards_names_an_entry_and_a_dotted_part_names_dot_fil
 @pytest.mark.parametrize(
     ("folder", "pattern", "expected"),
     [
-        (".", "src/*.py", Anchored(".", "src/*.py")),
-        (".", "/etc/*.conf", Anchored("/etc", "./*.conf")),
-        (".", "/*.conf", Anchored("/", "./*.conf")),
-        (".", "~/notes/**/*.md", Anchored("~/notes", "./**/*.md")),
-        (".", "../other/*.py", Anchored("../other", "./*.py")),
-        ("sub/", "../*.py", Anchored("sub/..", "./*.py")),
+        (".", "src/*.py", RootedPattern(".", "src/*.py")),
+        (".", "/etc/*.conf", RootedPattern("/etc", "./*.conf")),
+        (".", "/*.conf", RootedPattern("/", "./*.conf")),
+        (".", "~/notes/**/*.md", RootedPattern("~/notes", "./**/*.md")),
+        (".", "../other/*.py", RootedPattern("../other", "./*.py")),
+        ("sub/", "../*.py", RootedPattern("sub/..", "./*.py")),
     ],
 )
-def test_the_place_in_a_pattern_becomes_the_folder_to_search(folder: str, pattern: str, expected: Anchored) -> None:
-    assert anchored(folder, pattern) == expected
+def test_the_place_in_a_pattern_becomes_the_folder_to_search(
+    folder: str, pattern: str, expected: RootedPattern
+) -> None:
+    assert root_pattern(folder, pattern) == expected

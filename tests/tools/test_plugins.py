@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel
 
 from tools.base import BaseTool, ToolResult
-from tools.plugins import Found, Source, from_text, load
+from tools.plugins import LoadedPlugin, PluginSource, load_plugin, source_from_text
 
 
 class Word(BaseModel):
@@ -39,12 +39,12 @@ def _make_two() -> list[object]:
     return [Shout, Alone()]
 
 
-def _names(found: Found) -> list[str]:
+def _names(found: LoadedPlugin) -> list[str]:
     return [plugin.tool.name for plugin in found.tools]
 
 
-def _from(given: object) -> Source:
-    return Source("here", lambda: given)
+def _from(given: object) -> PluginSource:
+    return PluginSource("here", lambda: given)
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ def _from(given: object) -> Source:
 def test_tools_classes_factories_and_lists_of_them_are_taken(
     given: object, names: list[str], tmp_path: Path
 ) -> None:
-    found = load(_from(given), tmp_path)
+    found = load_plugin(_from(given), tmp_path)
 
     assert (_names(found), found.problems) == (names, ())
     assert {plugin.tool.workspace for plugin in found.tools} <= {tmp_path, None}
 
 
 def test_a_class_gives_a_fresh_tool_for_each_call_and_a_tool_itself(tmp_path: Path) -> None:
-    [fresh] = load(_from(Shout), tmp_path).tools
+    [fresh] = load_plugin(_from(Shout), tmp_path).tools
     one = Shout()
-    [same] = load(_from(one), tmp_path).tools
+    [same] = load_plugin(_from(one), tmp_path).tools
 
     made = [fresh.make(), fresh.make()]
 
@@ -86,7 +86,7 @@ def test_a_module_gives_the_tools_it_declares_and_none_it_imports(tmp_path: Path
         "class Whisper(Base):\n    name = 'whisper'\n"
     )
 
-    assert _names(load(from_text("mine.py", text), tmp_path)) == ["whisper"]
+    assert _names(load_plugin(source_from_text("mine.py", text), tmp_path)) == ["whisper"]
 
 
 def test_create_tools_says_what_a_module_gives(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_create_tools_says_what_a_module_gives(tmp_path: Path) -> None:
         "def create_tools(workspace):\n    return [Shout(workspace=workspace)]\n"
     )
 
-    assert _names(load(from_text("mine.py", text), tmp_path)) == ["shout"]
+    assert _names(load_plugin(source_from_text("mine.py", text), tmp_path)) == ["shout"]
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,17 @@ def test_create_tools_says_what_a_module_gives(tmp_path: Path) -> None:
 )
 def test_what_is_no_tool_is_told(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=told):
-        load(from_text("mine.py", text), tmp_path)
+        load_plugin(source_from_text("mine.py", text), tmp_path)
 
 
 def test_a_module_without_tools_is_told(tmp_path: Path) -> None:
-    assert load(from_text("mine.py", ""), tmp_path) == Found(problems=("mine.py: it has no tools",))
+    assert load_plugin(source_from_text("mine.py", ""), tmp_path) == LoadedPlugin(
+        problems=("mine.py: it has no tools",)
+    )
 
 
 def test_one_bad_tool_leaves_its_neighbours(tmp_path: Path) -> None:
-    found = load(_from([Nameless, Shout]), tmp_path)
+    found = load_plugin(_from([Nameless, Shout]), tmp_path)
 
     assert _names(found) == ["shout"]
     assert found.problems == (

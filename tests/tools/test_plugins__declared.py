@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from tools.base import BaseTool, ToolResult
-from tools.plugins import complaint
+from tools.plugins import declaration_problems
 
 
 class Arguments(BaseModel):
@@ -48,7 +48,7 @@ class Odd(BaseModel):
 
 @pytest.mark.parametrize("kind", [Sound, Anything])
 def test_a_sound_declaration_has_nothing_against_it(kind: type[Sound]) -> None:
-    assert complaint(kind()) == ""
+    assert declaration_problems(kind()) == ""
 
 
 @pytest.mark.parametrize(
@@ -71,19 +71,19 @@ def test_each_wrong_attribute_is_told_with_what_is_expected(attribute: str, valu
     tool = Sound()
     setattr(tool, attribute, value)
 
-    assert complaint(tool) == told
+    assert declaration_problems(tool) == told
 
 
 def test_an_argument_that_execute_does_not_take_is_told() -> None:
-    assert complaint(Deaf()) == "execute takes no times, which Arguments declares"
+    assert declaration_problems(Deaf()) == "execute takes no times, which Arguments declares"
 
 
 def test_a_blocking_execute_is_told() -> None:
-    assert complaint(Blocking()) == "execute is not declared as `async def`"
+    assert declaration_problems(Blocking()) == "execute is not declared as `async def`"
 
 
 def test_arguments_without_a_json_schema_are_told() -> None:
     class Strange(Anything):
         args_schema = Odd
 
-    assert complaint(Strange()).startswith("args_schema = Odd: it has no JSON schema (")
+    assert declaration_problems(Strange()).startswith("args_schema = Odd: it has no JSON schema (")

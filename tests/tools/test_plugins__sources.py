@@ -3,14 +3,14 @@ from types import ModuleType
 
 import pytest
 
-from tools.plugins import from_entry_points, from_line, from_text
+from tools.plugins import source_from_setting, source_from_text, sources_from_entry_points
 
 
 @pytest.mark.parametrize(
     ("line", "given"), [("pathlib:Path", Path), (" pathlib:Path.home ", Path.home), ("pathlib", ModuleType)]
 )
 def test_a_line_gives_what_it_names(line: str, given: object) -> None:
-    source = from_line(line)
+    source = source_from_setting(line)
 
     found = source.give()
 
@@ -22,7 +22,7 @@ def test_a_text_runs_as_it_was_read_and_knows_where_it_stands(tmp_path: Path) ->
     place = tmp_path / "mine.py"
     place.write_text("raise SystemError")
 
-    module = from_text(str(place), "here = __file__\n").give()
+    module = source_from_text(str(place), "here = __file__\n").give()
 
     assert isinstance(module, ModuleType)
     assert module.here == str(place)
@@ -37,6 +37,6 @@ def test_installed_packages_are_found_by_their_entry_points(
     (info / "entry_points.txt").write_text("[graph_agent.tools]\nshout = shouting.tools:make\n")
     monkeypatch.syspath_prepend(tmp_path)
 
-    places = [source.place for source in from_entry_points()]
+    places = [source.place for source in sources_from_entry_points()]
 
     assert places == ["entry point shout of shouting 2.0"]

@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 from tests.fakes.tool_ports import ToolSurroundings
-from tools.plugins import from_text, load
+from tools.plugins import load_plugin, source_from_text
 from tools.running import execute
 
 _PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
@@ -13,7 +13,7 @@ async def test_the_tool_of_the_page_works_as_it_stands(tmp_path: Path) -> None:
     around = ToolSurroundings(tmp_path)
     (around.workspace / "a.txt").write_text("one\n\ntwo\n")
 
-    found = load(from_text("count_lines.py", text), around.workspace)
+    found = load_plugin(source_from_text("count_lines.py", text), around.workspace)
     [tool] = [plugin.make() for plugin in found.tools]
     results = [
         await execute(tool, arguments, around.context())

@@ -163,7 +163,7 @@ async def test_a_factory_makes_one_instance_to_describe_and_one_per_call(tmp_pat
 
     registry.register_factory("per_call", factory)
     before = list(made)
-    context = BaseTool().context_or_own(None)
+    context = BaseTool().context_or_default(None)
     first, second = registry.instance("per_call", context), registry.instance("per_call", context)
     declared = await registry.function_declarations()
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.registry import renamed_arguments, resolve_name, unknown_tool
+from tools.registry import apply_aliases, resolve_tool_name, unknown_tool_message
 
 _KNOWN = ["read_file", "write_file", "edit_file", "bash", "grep", "mcp__Files__Read"]
 
@@ -20,11 +20,11 @@ _KNOWN = ["read_file", "write_file", "edit_file", "bash", "grep", "mcp__Files__R
     ],
 )
 def test_names_are_found_whatever_their_case_and_white_space(written: str, meant: str | None) -> None:
-    assert resolve_name(written, _KNOWN) == meant
+    assert resolve_tool_name(written, _KNOWN) == meant
 
 
 def test_an_alias_without_its_tool_finds_nothing() -> None:
-    assert resolve_name("read", ["bash"]) is None
+    assert resolve_tool_name("read", ["bash"]) is None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_an_alias_without_its_tool_finds_nothing() -> None:
     ],
 )
 def test_an_unknown_name_gets_near_ones_and_the_list(written: str, hint: str) -> None:
-    told = unknown_tool(written, _KNOWN)
+    told = unknown_tool_message(written, _KNOWN)
 
     assert hint in told
     assert "bash, edit_file, grep, mcp__Files__Read, read_file, write_file" in told
@@ -50,9 +50,9 @@ def test_an_unknown_name_gets_near_ones_and_the_list(written: str, hint: str) ->
 def test_argument_aliases_count_where_the_schema_lacks_the_name() -> None:
     aliases = {"path": "file_path"}
 
-    assert renamed_arguments({"path": "a", "x": 1}, aliases, ["file_path"]) == {"file_path": "a", "x": 1}
-    assert renamed_arguments({"path": "a"}, aliases, ["path", "file_path"]) == {"path": "a"}
-    assert renamed_arguments({"path": "a", "file_path": "b"}, aliases, ["file_path"]) == {
+    assert apply_aliases({"path": "a", "x": 1}, aliases, ["file_path"]) == {"file_path": "a", "x": 1}
+    assert apply_aliases({"path": "a"}, aliases, ["path", "file_path"]) == {"path": "a"}
+    assert apply_aliases({"path": "a", "file_path": "b"}, aliases, ["file_path"]) == {
         "path": "a",
         "file_path": "b",
     }

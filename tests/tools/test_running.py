@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import BaseTool, Preview, ToolContext, ToolResult
-from tools.running import execute, parsed, preview
-from tools.schema import BadArguments
+from tools.running import execute, normalize_arguments, preview
+from tools.schema import InvalidArguments
 
 
 class Behaviour(BaseModel):
@@ -105,7 +105,7 @@ async def test_a_timeout_the_tool_raises_itself_is_its_own_failure(tmp_path: Pat
 
 async def test_what_is_passing_comes_through(tmp_path: Path) -> None:
     with pytest.raises(ControlStop):
-        await execute(Acting(), {"what": "control"}, ToolSurroundings(tmp_path).context(), passing=(ControlStop,))
+        await execute(Acting(), {"what": "control"}, ToolSurroundings(tmp_path).context(), reraise=(ControlStop,))
 
 
 async def test_a_cancellation_comes_through_and_is_set_for_threads(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_a_cancellation_comes_through_and_is_set_for_threads(tmp_path: Pat
 
 
 async def test_bad_arguments_are_refused_before_the_tool_is_entered(tmp_path: Path) -> None:
-    with pytest.raises(BadArguments, match="what: missing"):
+    with pytest.raises(InvalidArguments, match="what: missing"):
         await execute(Acting(), {}, ToolSurroundings(tmp_path).context())
 
 
@@ -137,7 +137,7 @@ def test_only_arguments_that_were_given_are_recorded() -> None:
 
         args_schema = Args
 
-    assert parsed(Defaults(), {"b": "3"}) == {"b": 3}
+    assert normalize_arguments(Defaults(), {"b": "3"}) == {"b": 3}
 
 
 async def test_a_preview_gets_the_context(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ import threading
 import pytest
 
 from tests.fakes.waiting import until
-from tools.running import in_thread
+from tools.running import run_in_thread
 
 
 async def test_work_gives_its_value_or_its_error() -> None:
-    assert await in_thread(lambda: 7) == 7
+    assert await run_in_thread(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
-        await in_thread(lambda: 1 // 0)
+        await run_in_thread(lambda: 1 // 0)
 
 
 async def test_a_cancellation_waits_for_the_work_so_that_nothing_goes_on_unseen() -> None:
@@ -21,7 +21,7 @@ async def test_a_cancellation_waits_for_the_work_so_that_nothing_goes_on_unseen(
         leave.wait(10)
         done.set()
 
-    task = asyncio.ensure_future(in_thread(work))
+    task = asyncio.ensure_future(run_in_thread(work))
     await until(entered.is_set)
     task.cancel()
     await asyncio.sleep(0.02)

@@ -5,8 +5,8 @@ import pytest
 from pydantic import BaseModel
 
 from tools.base import BaseTool, HostTarget, Target, ToolKind, ToolRiskLevel
-from tools.running import Foretold
-from tools.schema import BadArguments
+from tools.running import CallProfile
+from tools.schema import InvalidArguments
 
 
 class _Args(BaseModel):
@@ -30,7 +30,7 @@ class _Tool(BaseTool):
 
 
 def test_it_says_of_the_call_what_the_tool_said_whatever_it_is_asked() -> None:
-    told = Foretold(_Tool(), {"host": "h", "times": "2"})
+    told = CallProfile(_Tool(), {"host": "h", "times": "2"})
 
     assert told.arguments == {"host": "h", "times": 2}
     assert (told.validate({}), told.is_read_only({}), told.is_concurrency_safe({})) == (None, True, True)
@@ -42,7 +42,7 @@ def test_of_arguments_it_objects_to_a_tool_is_asked_nothing_more() -> None:
     tool = _Tool()
     tool.objection, tool.found = "not that host", ["nonsense"]
 
-    assert Foretold(tool, {"host": "h"}).validate({}) == "not that host"
+    assert CallProfile(tool, {"host": "h"}).validate({}) == "not that host"
 
 
 def test_what_it_cannot_have_meant_is_an_error_before_anything_is_judged() -> None:
@@ -50,6 +50,6 @@ def test_what_it_cannot_have_meant_is_an_error_before_anything_is_judged() -> No
     tool.found = ["/etc/passwd"]
 
     with pytest.raises(TypeError, match="targets cannot hold str"):
-        Foretold(tool, {"host": "h"})
-    with pytest.raises(BadArguments):
-        Foretold(_Tool(), {})
+        CallProfile(tool, {"host": "h"})
+    with pytest.raises(InvalidArguments):
+        CallProfile(_Tool(), {})

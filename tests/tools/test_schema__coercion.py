@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from tools.schema import BadArguments, parse_arguments
+from tools.schema import InvalidArguments, parse_arguments
 
 
 class Colour(StrEnum):
@@ -88,14 +88,14 @@ def test_values_are_turned_into_what_the_schema_asks_for_at_any_depth(
 def test_what_cannot_be_turned_is_named_with_what_was_got_and_expected(
     written: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(BadArguments) as raised:
+    with pytest.raises(InvalidArguments) as raised:
         _given(**written)
 
     assert message in str(raised.value)
 
 
 def test_one_error_names_every_wrong_field() -> None:
-    with pytest.raises(BadArguments) as raised:
+    with pytest.raises(InvalidArguments) as raised:
         _given(count="two", flag="maybe", nobody=1)
 
     assert all(f"{name}:" in str(raised.value) for name in ("count", "flag", "nobody"))

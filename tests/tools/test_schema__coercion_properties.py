@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from tools import create_default_tools
-from tools.schema import BadArguments, coerce, parse_arguments
+from tools.schema import InvalidArguments, coerce, parse_arguments
 
 _VALUES = st.recursive(
     st.one_of(
@@ -93,7 +93,7 @@ def test_any_arguments_are_taken_or_refused_in_words(model: type[BaseModel]) -> 
     @given(st.dictionaries(st.sampled_from(names), _VALUES, max_size=4))
     @settings(max_examples=25, deadline=None)
     def hold(arguments: dict[str, Any]) -> None:
-        with suppress(BadArguments):
+        with suppress(InvalidArguments):
             parsed = parse_arguments(model, arguments)
             again = parse_arguments(model, parsed.model_dump(mode="json", exclude_unset=True))
             assert again == parsed
@@ -106,7 +106,7 @@ def test_what_is_nested_beyond_measure_is_refused_in_words() -> None:
     for _ in range(200_000):
         deep = [deep]
 
-    with pytest.raises(BadArguments, match="nested too deeply"):
+    with pytest.raises(InvalidArguments, match="nested too deeply"):
         parse_arguments(Wide, {"c": deep})
     while isinstance(deep, list):
         deep = deep.pop()

@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.text import guess
+from tools.text import guess_encoding
 
 
 @given(st.binary())
 def test_whatever_is_guessed_gives_the_same_bytes_again(data: bytes) -> None:
-    found = guess(data)
+    found = guess_encoding(data)
 
     assert found.text.encode(found.encoding, found.errors) == data
 
@@ -24,6 +24,6 @@ def test_whatever_is_guessed_gives_the_same_bytes_again(data: bytes) -> None:
     ],
 )
 def test_encodings_are_told_apart_where_the_bytes_speak_clearly(data: bytes, encoding: str, text: str) -> None:
-    found = guess(data)
+    found = guess_encoding(data)
 
     assert (found.encoding, found.text) == (encoding, text)

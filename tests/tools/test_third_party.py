@@ -9,7 +9,7 @@ from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import until
 from tools.base import BaseTool, ShellOutput, ToolContext, ToolResult
 from tools.running import execute
-from tools.third_party import Aside
+from tools.third_party import ToolThread
 
 
 class _Blocking(BaseTool):
@@ -59,11 +59,11 @@ async def test_a_tool_that_blocks_leaves_the_loop_alone_and_ends_at_its_limit_wh
     tmp_path: Path,
 ) -> None:
     context = ToolSurroundings(tmp_path).context()
-    running = asyncio.create_task(execute(_Blocking(2), {}, context, aside=Aside()))
+    running = asyncio.create_task(execute(_Blocking(2), {}, context, tool_thread=ToolThread()))
 
     ticks = await _ticks(running)
     result = running.result()
-    after = await execute(_Blocking(0), {}, context, aside=Aside())
+    after = await execute(_Blocking(0), {}, context, tool_thread=ToolThread())
 
     assert ticks > 10
     assert result.error == (
@@ -75,7 +75,7 @@ async def test_a_tool_that_blocks_leaves_the_loop_alone_and_ends_at_its_limit_wh
 async def test_a_tool_that_listens_is_stopped_there(tmp_path: Path) -> None:
     tool = _Polite()
 
-    result = await execute(tool, {}, ToolSurroundings(tmp_path).context(), aside=Aside())
+    result = await execute(tool, {}, ToolSurroundings(tmp_path).context(), tool_thread=ToolThread())
 
     assert (result.error, tool.was_cancelled) == (
         "polite was stopped after 0.2 seconds; ask for less at once.",
@@ -84,21 +84,21 @@ async def test_a_tool_that_listens_is_stopped_there(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_call_ends_though_its_tool_blocks(tmp_path: Path) -> None:
-    aside, tool = Aside(), _Blocking(3)
+    tool_thread, tool = ToolThread(), _Blocking(3)
     tool.timeout_s = 60
-    running = asyncio.create_task(execute(tool, {}, ToolSurroundings(tmp_path).context(), aside=aside))
+    running = asyncio.create_task(execute(tool, {}, ToolSurroundings(tmp_path).context(), tool_thread=tool_thread))
     await asyncio.sleep(0.1)
 
     running.cancel()
     await asyncio.wait({running}, timeout=2)
 
-    assert (running.cancelled(), aside.goes_on) == (True, True)
+    assert (running.cancelled(), tool_thread.is_still_running) == (True, True)
 
 
 async def test_its_surroundings_work_from_there(tmp_path: Path) -> None:
     around = ToolSurroundings(tmp_path)
 
-    result = await execute(_Using(), {}, around.context(), aside=Aside())
+    result = await execute(_Using(), {}, around.context(), tool_thread=ToolThread())
 
     assert result.output == "digest tools of others"
     assert await until(lambda: around.told == ["half"])
@@ -113,6 +113,6 @@ async def test_what_one_raises_is_its_callers_and_the_next_call_runs(raised: Bas
         return "fine"
 
     with pytest.raises(type(raised)):
-        await Aside().run(fails)
+        await ToolThread().run(fails)
 
-    assert await Aside().run(works) == "fine"
+    assert await ToolThread().run(works) == "fine"

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tools.third_party import Unanswered, asked, asked_there
+from tools.third_party import ToolQueryFailed, query_tool, query_tool_async
 
 
 class _Mute(Exception):
@@ -20,10 +20,10 @@ async def test_an_answer_and_an_error_that_is_waited_for_come_out_as_they_are() 
     async def answers() -> str:
         return threading.current_thread().name
 
-    assert await asked("t", lambda: threading.current_thread().name) == "what t says"
-    assert await asked_there("t", answers) == "tools of others"
+    assert await query_tool("t", lambda: threading.current_thread().name) == "what t says"
+    assert await query_tool_async("t", answers) == "tools of others"
     with pytest.raises(KeyError):
-        await asked("t", lambda: _raise(KeyError("a")), passing=(LookupError,))
+        await query_tool("t", lambda: _raise(KeyError("a")), reraise=(LookupError,))
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ async def test_whatever_a_tool_raises_is_told_as_its_failure(error: BaseExceptio
         return _raise(error)
 
     told_all = []
-    for question in (asked("t", lambda: _raise(error)), asked_there("t", raises)):
-        with pytest.raises(Unanswered) as unanswered:
+    for question in (query_tool("t", lambda: _raise(error)), query_tool_async("t", raises)):
+        with pytest.raises(ToolQueryFailed) as unanswered:
             await question
         told_all.append(str(unanswered.value))
 
@@ -58,11 +58,11 @@ async def test_one_that_sleeps_is_waited_for_as_long_as_is_fit_and_keeps_no_othe
     begin = time.monotonic()
 
     asleep = [
-        asyncio.create_task(asked("t", lambda: time.sleep(3), seconds=0.2)),
-        asyncio.create_task(asked_there("t", blocks, seconds=0.2)),
+        asyncio.create_task(query_tool("t", lambda: time.sleep(3), seconds=0.2)),
+        asyncio.create_task(query_tool_async("t", blocks, seconds=0.2)),
     ]
     await asyncio.sleep(0.1)
-    other = await asked("t", lambda: "at once")
+    other = await query_tool("t", lambda: "at once")
     took = time.monotonic() - begin
     await asyncio.wait(asleep)
 
@@ -73,7 +73,7 @@ async def test_one_that_sleeps_is_waited_for_as_long_as_is_fit_and_keeps_no_othe
 
 
 async def test_a_question_that_is_given_up_ends_at_once() -> None:
-    asking = asyncio.create_task(asked("t", lambda: time.sleep(2)))
+    asking = asyncio.create_task(query_tool("t", lambda: time.sleep(2)))
     await asyncio.sleep(0.05)
 
     asking.cancel()

@@ -1,12 +1,12 @@
 import random
 
-from tools.walk import FoundFile, Newest
+from tools.walk import FoundFile, NewestFiles
 
 
 def test_of_very_many_the_newest_are_kept_in_their_order_and_all_are_counted() -> None:
     files = [FoundFile(-(at // 3), f"{at}", f"/w/{at}") for at in range(5_000)]
     random.Random(4).shuffle(files)
-    newest = Newest(10)
+    newest = NewestFiles(10)
     for file in files:
         newest.total += 1
         if file.age <= newest.oldest:
@@ -16,7 +16,7 @@ def test_of_very_many_the_newest_are_kept_in_their_order_and_all_are_counted() -
 
 
 def test_fewer_than_wanted_are_all_there() -> None:
-    newest = Newest(3)
+    newest = NewestFiles(3)
     newest.note(FoundFile(-1, "a", "/w/a"))
     newest.note(FoundFile(-2, "b", "/w/b"))
 

@@ -70,7 +70,7 @@ class AskUserTool(BaseTool):
         """Hands over the answer that the context carries; without one, nobody could be asked."""
         if objection := self.validate({"question": question, "options": options}):
             return failure(ToolErrorType.VALIDATION, objection)
-        answer = self.context_or_own(context).answer
+        answer = self.context_or_default(context).answer
         if answer is None:
             return failure(ToolErrorType.EXECUTION, _NOBODY)
         return ToolResult(output=answer, display="answered")

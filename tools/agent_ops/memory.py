@@ -28,11 +28,11 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.diff import diff_of
+from tools.diff import diff_texts
 from tools.file_ops.change import reconcile_file
-from tools.files import Snapshot, digest, look, replace
+from tools.files import Snapshot, read_snapshot, replace_file, sha256_hex
 from tools.paths import PathRefused, resolve
-from tools.running import in_thread
+from tools.running import run_in_thread
 from tools.text import TextForm, decode, is_binary, to_newline
 
 __all__ = ["HEADING", "SaveMemoryArgs", "SaveMemoryTool"]
@@ -95,24 +95,26 @@ class SaveMemoryTool(BaseTool):
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
         """The diff. What was looked at is not kept: another fact that comes meanwhile does not matter here."""
-        change = await in_thread(self._plan, args["fact"], self.context_or_own(context))
+        change = await run_in_thread(self._plan, args["fact"], self.context_or_default(context))
         return Preview("diff", change.diff.unified or "(it is remembered already)\n")
 
-    async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:
+    async def predict_effect(
+        self, args: Mapping[str, Any], context: ToolContext | None = None
+    ) -> FileEffect | None:
         """The file before, and the digest after."""
         try:
-            change = await in_thread(self._plan, args["fact"], self.context_or_own(context))
+            change = await run_in_thread(self._plan, args["fact"], self.context_or_default(context))
         except PathRefused:
             return None
         return FileEffect(change.diff.path, change.before.data, change.diff.after_sha256)
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
         """Compares the file with what was foreseen; where it differs, looks for the fact itself."""
-        found = await in_thread(reconcile_file, call)
+        found = await run_in_thread(reconcile_file, call)
         if found.verdict != "something_else":
             return found
         try:
-            change = await in_thread(self._plan, call.arguments["fact"], self.context_or_own(None))
+            change = await run_in_thread(self._plan, call.arguments["fact"], self.context_or_default(None))
         except PathRefused:
             return found
         if change.is_known:
@@ -123,11 +125,11 @@ class SaveMemoryTool(BaseTool):
 
     async def execute(self, *, fact: str, context: ToolContext | None = None) -> ToolResult:
         """Adds the fact, unless it is there."""
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         if objection := self.validate({"fact": fact}):
             return failure(ToolErrorType.VALIDATION, objection)
         try:
-            change = await in_thread(self._save, fact, surroundings)
+            change = await run_in_thread(self._save, fact, surroundings)
         except PathRefused as refused:
             return refused.as_result()
         metadata = {"diff": change.diff.as_json()}
@@ -141,14 +143,16 @@ class SaveMemoryTool(BaseTool):
         return self.memory_file or _usual_place()
 
     def _plan(self, fact: str, context: ToolContext) -> _Change:
-        before = look(resolve(str(self._file()), workspace=context.workspace), _MAX_BYTES)
+        before = read_snapshot(resolve(str(self._file()), workspace=context.workspace), _MAX_BYTES)
         path = str(before.resolved.path)
         old, form = _text_of(before)
         line = f"- {_on_one_line(fact)} <!-- saved by graph-agent{_source(context)} -->"
         is_known = _key(fact) in {_key(known) for known in _REMEMBERED.findall(_section(old or ""))}
         new = old or "" if is_known else to_newline(_with_line(old or "", line), form.newline)
         after = before.data if is_known and before.data is not None else form.encode(new)
-        return _Change(before, after, diff_of(path, old, new, digests=(before.sha256, digest(after))), is_known)
+        return _Change(
+            before, after, diff_texts(path, old, new, digests=(before.sha256, sha256_hex(after))), is_known
+        )
 
     def _save(self, fact: str, context: ToolContext) -> _Change:
         owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}".encode()).hexdigest()[:16]
@@ -157,7 +161,7 @@ class SaveMemoryTool(BaseTool):
             change = self._plan(fact, context)
             if not change.is_known:
                 temp_name = f".graph-agent-{owner}.tmp"
-                replace(change.before, change.after, temp_name=temp_name, new_mode=0o600)
+                replace_file(change.before, change.after, temp_name=temp_name, new_mode=0o600)
         return change
 
 

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, Preview, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
-from tools.registry import resolve_name, unknown_tool
+from tools.registry import resolve_tool_name, unknown_tool_message
 
-__all__ = ["NEW_TASK", "Errand", "NewTaskArgs", "NewTaskTool", "SubAgentPort"]
+__all__ = ["NEW_TASK", "NewTaskArgs", "NewTaskTool", "SubAgentPort", "SubAgentTask"]
 
 NEW_TASK = "new_task"
 """Name of the tool."""
@@ -21,7 +21,7 @@ _TITLE_CHARS = 80
 
 
 @dataclass(frozen=True)
-class Errand:
+class SubAgentTask:
     """What a sub-agent is to do, and with what."""
 
     description: str
@@ -40,7 +40,7 @@ class SubAgentPort(Protocol):
         """The tools that may be given to one."""
         ...
 
-    async def work(self, errand: Errand, context: ToolContext) -> ToolResult:
+    async def work(self, errand: SubAgentTask, context: ToolContext) -> ToolResult:
         """Let the sub-agent of this very call do its errand, from where it stands, to its end.
 
         May raise what ends a run on purpose: then the call is gone on with later, as a new attempt.
@@ -127,10 +127,12 @@ class NewTaskTool(BaseTool):
             return failure(ToolErrorType.EXECUTION, _NOBODY)
         known = self._sub_agents.offer()
         chosen = (
-            None if tools is None else tuple(dict.fromkeys(resolve_name(name, known) or name for name in tools))
+            None
+            if tools is None
+            else tuple(dict.fromkeys(resolve_tool_name(name, known) or name for name in tools))
         )
-        errand = Errand(_title(given), prompt, chosen, max_steps)
-        return await self._sub_agents.work(errand, self.context_or_own(context))
+        errand = SubAgentTask(_title(given), prompt, chosen, max_steps)
+        return await self._sub_agents.work(errand, self.context_or_default(context))
 
 
 def _title(args: Mapping[str, Any]) -> str:
@@ -140,5 +142,5 @@ def _title(args: Mapping[str, Any]) -> str:
 
 
 def _objection(wanted: Sequence[str] | None, known: Sequence[str]) -> str | None:
-    unknown = next((name for name in wanted or () if resolve_name(name, known) is None), None)
-    return None if unknown is None else f"tools: {unknown_tool(unknown, known)}"
+    unknown = next((name for name in wanted or () if resolve_tool_name(name, known) is None), None)
+    return None if unknown is None else f"tools: {unknown_tool_message(unknown, known)}"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
 from tools.files import read_all
 from tools.paths import PathRefused, open_regular, resolve
-from tools.running import in_thread
+from tools.running import run_in_thread
 from tools.text import decode, is_binary
 
 __all__ = ["Skill", "SkillArgs", "SkillTool"]
@@ -76,9 +76,9 @@ class SkillTool(BaseTool):
             return failure(ToolErrorType.NOT_FOUND, objection)
         skill = self._skills[name]
         if not file:
-            return ToolResult(await in_thread(_told, skill), display=f"skill {name}")
+            return ToolResult(await run_in_thread(_told, skill), display=f"skill {name}")
         try:
-            text = await in_thread(_file_of, skill, file)
+            text = await run_in_thread(_file_of, skill, file)
         except PathRefused as refused:
             return refused.as_result()
         return ToolResult(text, display=f"skill {name}: {file}")

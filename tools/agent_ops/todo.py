@@ -101,7 +101,7 @@ class TodoReadTool(BaseTool):
 
     async def execute(self, *, context: ToolContext | None = None) -> ToolResult:
         """The plan that the context carries."""
-        return _shown(self.context_or_own(context).todo, metadata={})
+        return _shown(self.context_or_default(context).todo, metadata={})
 
 
 def _objection(items: Sequence[Mapping[str, Any]]) -> str | None:

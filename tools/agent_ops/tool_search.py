@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
-from tools.description import as_prompt_text, short_of
-from tools.registry import declaration_of
+from tools.description import format_declarations, short_description
+from tools.registry import function_declaration
 
-__all__ = ["ToolSearchArgs", "ToolSearchTool", "with_names"]
+__all__ = ["ToolSearchArgs", "ToolSearchTool", "with_deferred_names"]
 
 _MOST = 8
 """How many tools one search loads; exact names are all loaded."""
@@ -62,8 +62,8 @@ class ToolSearchTool(BaseTool):
                 display="found none",
                 metadata={"found": 0},
             )
-        told = as_prompt_text(
-            [declaration_of(tool, await tool.describe(), await tool.parameters()) for tool in found]
+        told = format_declarations(
+            [function_declaration(tool, await tool.describe(), await tool.parameters()) for tool in found]
         )
         names = [tool.name for tool in found]
         return ToolResult(
@@ -73,7 +73,7 @@ class ToolSearchTool(BaseTool):
         )
 
 
-def with_names(declaration: Mapping[str, Any], deferred: Sequence[BaseTool]) -> dict[str, Any]:
+def with_deferred_names(declaration: Mapping[str, Any], deferred: Sequence[BaseTool]) -> dict[str, Any]:
     """The declaration of the search with the tools there are to be found, each in one line."""
     function = declaration["function"]
     lines = [f"- {tool.name}: {_one_line(tool)}".rstrip(": ") for tool in deferred]
@@ -82,7 +82,7 @@ def with_names(declaration: Mapping[str, Any], deferred: Sequence[BaseTool]) -> 
 
 
 def _one_line(tool: BaseTool) -> str:
-    line = " ".join(short_of(tool.description).split())
+    line = " ".join(short_description(tool.description).split())
     return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
 
 
@@ -99,4 +99,4 @@ def _fitting(query: str, known: Sequence[BaseTool]) -> list[BaseTool]:
 
 
 def _text(tool: BaseTool) -> str:
-    return " ".join((tool.name, tool.display_name, short_of(tool.description), *tool.tags)).casefold()
+    return " ".join((tool.name, tool.display_name, short_description(tool.description), *tool.tags)).casefold()

@@ -13,13 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from tools.context import ToolContext
-from tools.diff import diff_of
-from tools.files import Snapshot, look, replace
+from tools.diff import diff_texts
+from tools.files import Snapshot, read_snapshot, replace_file
 from tools.paths import PathRefused, ResolvedPath
 from tools.result import DiffResult, FileEffect, InterruptedCall, Reconciliation, ToolErrorType
 from tools.text import TextForm, decode, to_newline
 
-__all__ = ["FileChange", "apply", "effect_of", "encoded", "objection", "planned", "reconcile_file"]
+__all__ = [
+    "FileChange",
+    "apply_change",
+    "encode_text",
+    "file_effect",
+    "find_conflict",
+    "plan_change",
+    "reconcile_file",
+]
 
 
 @dataclass(frozen=True)
@@ -54,16 +62,16 @@ class FileChange:
         return {"diff": self.diff.as_json()}
 
 
-def planned(before: Snapshot, old: str | None, after: bytes, new: str | None = None) -> FileChange:
+def plan_change(before: Snapshot, old: str | None, after: bytes, new: str | None = None) -> FileChange:
     """The change from what was looked at, whose text is `old`, to these bytes; `new` is their text, if known."""
     new = decode(after)[0] if new is None else new
     after_sha256 = before.digest_of_next(after)
     return FileChange(
-        before, after, diff_of(str(before.resolved.path), old, new, digests=(before.sha256, after_sha256))
+        before, after, diff_texts(str(before.resolved.path), old, new, digests=(before.sha256, after_sha256))
     )
 
 
-def encoded(file_path: str, text: str, form: TextForm, newline: str | None = None) -> bytes:
+def encode_text(file_path: str, text: str, form: TextForm, newline: str | None = None) -> bytes:
     """The bytes of a text in the form of its file, its line ends turned into `newline` where that is given.
 
     Raises:
@@ -80,7 +88,7 @@ def encoded(file_path: str, text: str, form: TextForm, newline: str | None = Non
         ) from error
 
 
-def effect_of(change: FileChange) -> FileEffect:
+def file_effect(change: FileChange) -> FileEffect:
     """What the change does to the world, as whoever wants to take it back must know."""
     status = change.before.status
     mode = None if status is None else stat.S_IMODE(status.st_mode)
@@ -92,7 +100,7 @@ def _new_folder(change: FileChange) -> str | None:
     return str(missing[-1]) if missing else None
 
 
-def apply(change: FileChange, context: ToolContext) -> None:
+def apply_change(change: FileChange, context: ToolContext) -> None:
     """Write it, unless the content is there already.
 
     Raises:
@@ -103,10 +111,10 @@ def apply(change: FileChange, context: ToolContext) -> None:
     # The name is the same for every attempt of a call, so that a retry clears what a killed attempt left behind.
     owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}\0{change.path}".encode()).hexdigest()[:16]
     temp_name = f".graph-agent-{owner}.tmp"
-    replace(change.before, change.after, temp_name=temp_name)
+    replace_file(change.before, change.after, temp_name=temp_name)
 
 
-def objection(now: Snapshot, known: str | None, seen: Mapping[str, Any] | None) -> PathRefused | None:
+def find_conflict(now: Snapshot, known: str | None, seen: Mapping[str, Any] | None) -> PathRefused | None:
     """Why the file must not be overwritten, or None.
 
     Args:
@@ -140,7 +148,7 @@ def reconcile_file(call: InterruptedCall) -> Reconciliation:
         return Reconciliation("unknown", "It was not recorded what the file was to become.")
     path = Path(call.path)
     try:
-        now = look(ResolvedPath(call.path, path, inside=True, reaches_process=False), _MAX_BYTES).sha256
+        now = read_snapshot(ResolvedPath(call.path, path, inside=True, exposes_process=False), _MAX_BYTES).sha256
     except PathRefused as refused:
         return Reconciliation("unknown", f"The file cannot be looked at: {refused}")
     if now == call.after_sha256:

@@ -20,12 +20,20 @@ from tools.base import (
     ToolResult,
     ToolRiskLevel,
 )
-from tools.file_ops.change import FileChange, apply, effect_of, encoded, objection, planned, reconcile_file
-from tools.file_ops.replace import Mode, NotReplaced, Wish, replaced
-from tools.file_ops.similar_paths import absent
-from tools.files import look
+from tools.file_ops.change import (
+    FileChange,
+    apply_change,
+    encode_text,
+    file_effect,
+    find_conflict,
+    plan_change,
+    reconcile_file,
+)
+from tools.file_ops.replace import Mode, ReplaceError, Replacement, replace_text
+from tools.file_ops.similar_paths import missing_path
+from tools.files import read_snapshot
 from tools.paths import PathRefused
-from tools.running import in_thread
+from tools.running import run_in_thread
 from tools.text import decode, is_binary
 
 __all__ = ["EditFileArgs", "EditFileTool", "OneEdit"]
@@ -100,20 +108,22 @@ class EditFileTool(BaseTool):
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
         """The diff, and what it was made from."""
-        plan = await in_thread(_plan, args, self.context_or_own(context))
-        return Preview("diff", plan.change.diff.unified, plan.change.before.as_seen())
+        plan = await run_in_thread(_plan, args, self.context_or_default(context))
+        return Preview("diff", plan.change.diff.unified, plan.change.before.as_observed())
 
-    async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:
+    async def predict_effect(
+        self, args: Mapping[str, Any], context: ToolContext | None = None
+    ) -> FileEffect | None:
         """The file before, and the digest after."""
         try:
-            change = (await in_thread(_plan, args, self.context_or_own(context))).change
+            change = (await run_in_thread(_plan, args, self.context_or_default(context))).change
         except PathRefused:
             return None
-        return await in_thread(effect_of, change)
+        return await run_in_thread(file_effect, change)
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
         """Compares the file with what was foreseen."""
-        return await in_thread(reconcile_file, call)
+        return await run_in_thread(reconcile_file, call)
 
     async def execute(
         self,
@@ -127,7 +137,7 @@ class EditFileTool(BaseTool):
         context: ToolContext | None = None,
     ) -> ToolResult:
         """Replace, unless the file is not what the thread and the consent have seen."""
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         single = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
         args = {"file_path": file_path, "mode": mode, "edits": edits, **single}
         try:
@@ -139,23 +149,23 @@ class EditFileTool(BaseTool):
     async def _carry_out(self, args: Mapping[str, Any], context: ToolContext) -> _Plan:
         if wrong := self.validate(args):
             raise PathRefused(ToolErrorType.VALIDATION, wrong)
-        plan = await in_thread(_plan, args, context)
+        plan = await run_in_thread(_plan, args, context)
         change = plan.change
         known = await context.file_states.get(context.thread_id, change.path)
         # A file that was never read may be edited; then what was shown for consent binds.
-        shown = context.seen["sha256"] if context.seen else None
-        if refused := objection(change.before, known or shown or change.before.sha256, context.seen):
+        shown = context.observed["sha256"] if context.observed else None
+        if refused := find_conflict(change.before, known or shown or change.before.sha256, context.observed):
             raise refused
-        await in_thread(apply, change, context)
+        await run_in_thread(apply_change, change, context)
         await context.file_states.set(context.thread_id, change.path, change.diff.after_sha256)
         return plan
 
 
 def _plan(args: Mapping[str, Any], context: ToolContext) -> _Plan:
     file_path = args["file_path"]
-    before = look(context.resolve(file_path), context.limits.file_bytes)
+    before = read_snapshot(context.resolve(file_path), context.limits.file_bytes)
     if before.data is None:
-        raise absent(before.resolved, context, "create it with write_file, or look with ls")
+        raise missing_path(before.resolved, context, "create it with write_file, or look with ls")
     if is_binary(before.data):
         raise PathRefused(ToolErrorType.VALIDATION, f"{file_path!r} is a binary file, which is not edited as text.")
     old, form = decode(before.data)
@@ -163,25 +173,25 @@ def _plan(args: Mapping[str, Any], context: ToolContext) -> _Plan:
     wishes = [_beside_mark(wish) if form.mark else wish for wish in _wishes(args)]
     for number, wish in enumerate(wishes, start=1):
         try:
-            done = replaced(text, wish, form.newline)
-        except NotReplaced as why:
+            done = replace_text(text, wish, form.newline)
+        except ReplaceError as why:
             which = f"edit {number} of {len(wishes)} in {file_path!r}" if len(wishes) > 1 else f"{file_path!r}"
             raise PathRefused(ToolErrorType.VALIDATION, f"{which}: {why}") from why
         text, count = done.text, count + done.count
         remarks += [done.remark] if done.remark else []
-    change = planned(before, old, encoded(file_path, text, form), text)
+    change = plan_change(before, old, encode_text(file_path, text, form), text)
     return _Plan(change, count, tuple(dict.fromkeys(remarks)))
 
 
-def _wishes(args: Mapping[str, Any]) -> list[Wish]:
+def _wishes(args: Mapping[str, Any]) -> list[Replacement]:
     mode = args.get("mode", "flexible")
     if not args.get("edits"):
-        return [Wish(args["old_string"], args["new_string"], bool(args.get("replace_all")), mode)]
+        return [Replacement(args["old_string"], args["new_string"], bool(args.get("replace_all")), mode)]
     edits = [OneEdit.model_validate(edit) for edit in args["edits"]]
-    return [Wish(edit.old_string, edit.new_string, edit.replace_all, mode) for edit in edits]
+    return [Replacement(edit.old_string, edit.new_string, edit.replace_all, mode) for edit in edits]
 
 
-def _beside_mark(wish: Wish) -> Wish:
+def _beside_mark(wish: Replacement) -> Replacement:
     """For a file that begins with a byte order mark, which is no part of its text, though models may write it."""
     return replace(wish, old=wish.old.removeprefix("\ufeff"), new=wish.new.removeprefix("\ufeff"))
 

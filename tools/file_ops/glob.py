@@ -17,11 +17,11 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.file_ops.similar_paths import absent
+from tools.file_ops.similar_paths import missing_path
 from tools.paths import PathRefused
-from tools.patterns import Anchored, BadGlob, GlobPattern, anchored, entered, literal_start
-from tools.running import in_thread
-from tools.walk import Interest, Newest, Walk, shown_name, walk
+from tools.patterns import BadGlob, GlobPattern, RootedPattern, enter_literal_folders, literal_prefix, root_pattern
+from tools.running import run_in_thread
+from tools.walk import NewestFiles, Walk, WalkSelection, printable_name, walk
 
 __all__ = ["GlobArgs", "GlobTool"]
 
@@ -50,10 +50,12 @@ class GlobTool(BaseTool):
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
         """The folder that is searched, wherever the pattern puts it, and what below it the pattern names."""
-        place = anchored(str(args.get("path", ".")), str(args.get("pattern", "")))
-        named = literal_start(place.pattern)
+        place = root_pattern(str(args.get("path", ".")), str(args.get("pattern", "")))
+        named = literal_prefix(place.pattern)
         below = [f"{place.folder.rstrip('/')}/{named}"] if named not in ("", ".") else []
-        return [PathTarget(path) for path in dict.fromkeys((place.folder, *below, entered(place).folder))]
+        return [
+            PathTarget(path) for path in dict.fromkeys((place.folder, *below, enter_literal_folders(place).folder))
+        ]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
         """What is looked for, and where."""
@@ -63,7 +65,7 @@ class GlobTool(BaseTool):
     async def execute(self, *, pattern: str, path: str = ".", context: ToolContext | None = None) -> ToolResult:
         """Search the names."""
         try:
-            return await in_thread(_find, pattern, path, self.context_or_own(context))
+            return await run_in_thread(_find, pattern, path, self.context_or_default(context))
         except PathRefused as refused:
             return refused.as_result()
         except BadGlob as bad:
@@ -71,28 +73,28 @@ class GlobTool(BaseTool):
 
 
 def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
-    place = _through_links(anchored(path, pattern), context)
+    place = _through_links(root_pattern(path, pattern), context)
     wanted = GlobPattern(place.pattern)
     root = context.resolve(place.folder)
     if not root.path.exists():
-        raise absent(root, context)
+        raise missing_path(root, context)
     if not root.path.is_dir():
         return failure(ToolErrorType.VALIDATION, f"{place.folder!r} is no folder; give the folder to search in.")
-    newest = Newest(_MAX_FILES)
-    found = walk(root, context, Interest(wanted.among, wanted.names, newest))
+    newest = NewestFiles(_MAX_FILES)
+    found = walk(root, context, WalkSelection(wanted.among, wanted.names, newest))
     # Shown as the other tools take them: relative to the workspace where that is possible.
     inside = root.path.is_relative_to(context.workspace)
     shown = [
-        shown_name(os.path.relpath(file.path, context.workspace) if inside else file.path)
+        printable_name(os.path.relpath(file.path, context.workspace) if inside else file.path)
         for file in newest.files()
     ]
     return _told(shown, newest.total, found, pattern)
 
 
-def _through_links(place: Anchored, context: ToolContext) -> Anchored:
+def _through_links(place: RootedPattern, context: ToolContext) -> RootedPattern:
     """A search goes through no link but those that the pattern names: there it begins behind them."""
     GlobPattern(place.pattern)
-    inner = entered(place)
+    inner = enter_literal_folders(place)
     as_named = context.resolve(place.folder).path.joinpath(inner.folder.removeprefix(place.folder).lstrip("/"))
     return place if context.resolve(inner.folder).path == as_named else inner
 

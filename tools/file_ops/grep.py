@@ -25,20 +25,20 @@ from tools.base import (
     failure,
 )
 from tools.file_ops.grep_engine import Hit, LineSearch, Narrowing, certain, split_lines
-from tools.file_ops.similar_paths import absent
+from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all
 from tools.paths import PathRefused, ResolvedPath, open_regular
-from tools.patterns import BadGlob, BadPattern, GlobPattern, compiled
-from tools.running import in_thread
+from tools.patterns import BadGlob, BadPattern, GlobPattern, compile_pattern
+from tools.running import run_in_thread
 from tools.text import decode, is_binary
 from tools.walk import (
     FoundFile,
     FoundFolder,
-    Interest,
     Walk,
+    WalkSelection,
     newest_first,
+    printable_name,
     require_searchable,
-    shown_name,
     stop_if_cancelled,
     walk,
 )
@@ -209,13 +209,13 @@ class GrepTool(BaseTool):
         tool_context: ToolContext | None = None,
     ) -> ToolResult:
         """Search the contents."""
-        around = self.context_or_own(tool_context)
-        report = GrepReport(shown_name(pattern), output_mode, max(1, limit), max(0, context))
+        around = self.context_or_default(tool_context)
+        report = GrepReport(printable_name(pattern), output_mode, max(1, limit), max(0, context))
         try:
             search = _search(pattern, is_literal=literal, is_multiline=multiline)
             report.spans_lines = not multiline and _LINE_END.search(pattern) is not None
             wanted = GlobPattern(include) if include is not None else None
-            return await in_thread(_grep, search, wanted, path, report, around)
+            return await run_in_thread(_grep, search, wanted, path, report, around)
         except PathRefused as refused:
             return refused.as_result()
         except (BadGlob, BadPattern) as bad:
@@ -225,7 +225,7 @@ class GrepTool(BaseTool):
 def _search(pattern: str, *, is_literal: bool, is_multiline: bool) -> LineSearch:
     if not pattern:
         raise BadPattern("The pattern is empty; write what to look for.")
-    expression = compiled(re.escape(pattern) if is_literal else pattern, dot_matches_newline=is_multiline)
+    expression = compile_pattern(re.escape(pattern) if is_literal else pattern, dot_matches_newline=is_multiline)
     return LineSearch(expression, certain(pattern, is_literal=is_literal), is_multiline)
 
 
@@ -250,14 +250,14 @@ def _below(
     root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext, found: Callable[[FoundFolder], None]
 ) -> Walk:
     if not root.path.exists():
-        raise absent(root, context)
+        raise missing_path(root, context)
     if not root.path.is_dir():
         # Neither file nor folder: refused with what it is.
         with open_regular(root):
             pass
     if wanted is None:
-        return walk(root, context, Interest(lambda _, names: names, lambda _: False, found=found))
-    return walk(root, context, Interest(wanted.among, wanted.names, found=found))
+        return walk(root, context, WalkSelection(lambda _, names: names, lambda _: False, found=found))
+    return walk(root, context, WalkSelection(wanted.among, wanted.names, found=found))
 
 
 def _one_file(root: ResolvedPath, context: ToolContext) -> Walk:
@@ -269,7 +269,7 @@ def _one_file(root: ResolvedPath, context: ToolContext) -> Walk:
 def _look_into(file: FoundFile, search: LineSearch, found: Walk, report: GrepReport, context: ToolContext) -> None:
     path = Path(file.path)
     try:
-        with open_regular(ResolvedPath(file.relative, path, inside=True, reaches_process=False)) as fd:
+        with open_regular(ResolvedPath(file.relative, path, inside=True, exposes_process=False)) as fd:
             size = os.fstat(fd).st_size
             if size > context.limits.file_bytes:
                 report.too_large += 1
@@ -278,7 +278,7 @@ def _look_into(file: FoundFile, search: LineSearch, found: Walk, report: GrepRep
     except (PathRefused, OSError):
         found.unreadable += 1
         return
-    name = shown_name(_relative(path, context.workspace))
+    name = printable_name(_relative(path, context.workspace))
     if is_binary(data):
         report.add_binary(name, bool(search.hits([data.decode("latin-1")])))
         return

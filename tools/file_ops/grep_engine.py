@@ -24,11 +24,11 @@ from typing import NamedTuple, Self
 
 from tools.context import ToolContext
 from tools.paths import PathRefused, find_program
-from tools.patterns import BadPattern, Compiled
+from tools.patterns import BadPattern, Pattern
 from tools.result import ToolErrorType
 from tools.walk import FoundFile, FoundFolder, Walk, stop_if_cancelled
 
-__all__ = ["Certain", "Hit", "LineSearch", "Narrowing", "certain", "ripgrep", "split_lines"]
+__all__ = ["Certain", "Hit", "LineSearch", "Narrowing", "certain", "find_ripgrep", "split_lines"]
 
 _TOKEN = re.compile(r"\\(?:.|$)|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z0-9_ \-=/<>:;,\"'!@%&]")
@@ -117,7 +117,7 @@ _FLAGS = (
 _FOUND, _NOTHING, _TROUBLE = 0, 1, 2
 
 
-def ripgrep() -> str | None:
+def find_ripgrep() -> str | None:
     """The program of this installation, else the one on the path."""
     own = Path(sysconfig.get_path("scripts")) / "rg"
     return str(own) if own.is_file() else find_program("rg")
@@ -131,7 +131,7 @@ class Narrowing:
         self._what = what
         self._context = context
         self._is_all = is_all
-        self._program = ripgrep() if what.texts else None
+        self._program = find_ripgrep() if what.texts else None
         self._thread = ThreadPoolExecutor(1)
         self._asked: list[Future[_Named]] = []
         self._waiting: list[FoundFolder] = []
@@ -272,7 +272,7 @@ class Hit:
 class LineSearch:
     """One pattern for many texts, and the time it has left for all of them."""
 
-    pattern: Compiled
+    pattern: Pattern
     certain: Certain
     is_multiline: bool
     _deadline: float = field(default_factory=lambda: time.monotonic() + _SECONDS)

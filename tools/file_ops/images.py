@@ -11,7 +11,7 @@ import zlib
 
 from tools.context import BlobStore
 from tools.result import ToolResult
-from tools.running import keep
+from tools.running import store_blob
 
 __all__ = ["MOST_BYTES", "image_result", "is_whole_image", "media_type_of"]
 
@@ -81,7 +81,7 @@ def image_result(data: bytes, media_type: str, given: str, blobs: BlobStore | No
         )
     if not is_whole_image(data, media_type):
         return ToolResult(f"{told}; it is broken or cut off, so it cannot be shown.", f"{display}, broken")
-    reference = keep(data, blobs)
+    reference = store_blob(data, blobs)
     if reference is None:
         return ToolResult(f"{told}; it cannot be shown here.", display)
     return ToolResult(

@@ -20,11 +20,11 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.file_ops.similar_paths import absent
+from tools.file_ops.similar_paths import missing_path
 from tools.ignore_files import IgnoreRules, is_hidden
 from tools.paths import PathRefused, ResolvedPath, open_directory
-from tools.running import in_thread
-from tools.walk import shown_name
+from tools.running import run_in_thread
+from tools.walk import printable_name
 
 __all__ = ["LsArgs", "LsTool"]
 
@@ -74,25 +74,25 @@ class LsTool(BaseTool):
 
     async def execute(self, *, path: str = ".", depth: int = 1, context: ToolContext | None = None) -> ToolResult:
         """List it."""
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         try:
-            return await in_thread(_list, path, depth, surroundings)
+            return await run_in_thread(_list, path, depth, surroundings)
         except PathRefused as refused:
             return refused.as_result()
 
 
 def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
     resolved = context.resolve(path)
-    if resolved.reaches_process:
+    if resolved.exposes_process:
         return failure(ToolErrorType.PERMISSION, f"{path!r} leads into the insides of a process: never listed.")
     if not resolved.path.parent.exists():
-        raise absent(resolved, context)
+        raise missing_path(resolved, context)
     with open_directory(resolved.path.parent) as parent:
         name = resolved.path.name or "."
         try:
             status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         except FileNotFoundError:
-            raise absent(resolved, context, "list the folder above it") from None
+            raise missing_path(resolved, context, "list the folder above it") from None
         if not stat.S_ISDIR(status.st_mode):
             entry = _described(path, name, parent)
             return ToolResult(entry, display=f"{path}: 1 entry", metadata={"entries": 1})
@@ -151,14 +151,14 @@ def _is_left_out(name: str, path: Path, is_folder: bool, listing: _Listing) -> b
 
 
 def _described(shown_as: str, name: str, parent: int) -> str:
-    shown = shown_name(shown_as)
+    shown = printable_name(shown_as)
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(status.st_mode) else ""
     except OSError:
         return f"{shown}  (gone)"
     if target:
-        return f"{shown} -> {shown_name(target)}"
+        return f"{shown} -> {printable_name(target)}"
     if stat.S_ISDIR(status.st_mode):
         return f"{shown}/"
     return f"{shown}  {status.st_size} bytes" if stat.S_ISREG(status.st_mode) else f"{shown}  (special file)"

@@ -30,10 +30,10 @@ from tools.base import (
 from tools.context import Limits
 from tools.file_ops.images import image_result, media_type_of
 from tools.file_ops.notebook import as_cells
-from tools.file_ops.similar_paths import absent
-from tools.files import digest, read_all
+from tools.file_ops.similar_paths import missing_path
+from tools.files import read_all, sha256_hex
 from tools.paths import PathRefused, open_regular
-from tools.running import in_thread
+from tools.running import run_in_thread
 from tools.text import decode, is_binary
 
 __all__ = ["FarLines", "ReadFileArgs", "ReadFileTool", "far_lines", "numbered", "range_of_lines"]
@@ -203,13 +203,13 @@ class ReadFileTool(BaseTool):
         self, *, file_path: str, offset: int = 1, limit: int = 2000, context: ToolContext | None = None
     ) -> ToolResult:
         """Show the range and remember the digest of the whole."""
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         if offset < 1 or limit < 1:
             return failure(ToolErrorType.VALIDATION, f"offset {offset} and limit {limit}: both begin at 1.")
         try:
             if file_path.startswith(_BLOB):
-                return await in_thread(_read_blob, file_path, offset, limit, surroundings)
-            path, sha256, result = await in_thread(_looked_at, file_path, offset, limit, surroundings)
+                return await run_in_thread(_read_blob, file_path, offset, limit, surroundings)
+            path, sha256, result = await run_in_thread(_looked_at, file_path, offset, limit, surroundings)
         except PathRefused as refused:
             return refused.as_result()
         if sha256 is None:
@@ -225,7 +225,7 @@ class ReadFileTool(BaseTool):
 def _looked_at(file_path: str, offset: int, limit: int, context: ToolContext) -> tuple[str, str | None, ToolResult]:
     """The real path, the digest of the whole file, None of one too large to be read whole, and the range."""
     content = _read_path(file_path, context)
-    sha256 = None if content.data is None else digest(content.data)
+    sha256 = None if content.data is None else sha256_hex(content.data)
     return content.path, sha256, _shown(content, file_path, offset, limit, context)
 
 
@@ -238,7 +238,7 @@ def _read_path(file_path: str, context: ToolContext) -> _Content:
             return _Content(data, str(resolved.path), size)
     except PathRefused as refused:
         if refused.kind == ToolErrorType.NOT_FOUND:
-            raise absent(resolved, context) from refused
+            raise missing_path(resolved, context) from refused
         raise
 
 

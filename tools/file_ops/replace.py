@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from tools.file_ops.similar_text import LEVELS, Level, nearest, places
-from tools.patterns import BadPattern, compiled, spans
+from tools.file_ops.similar_text import LEVELS, Level, describe_nearest, find_similar
+from tools.patterns import BadPattern, compile_pattern, find_spans
 
 __all__ = [
     "Mode",
-    "NotReplaced",
     "PlainText",
-    "Replaced",
-    "Wish",
-    "carried_over",
+    "ReplaceError",
+    "ReplaceResult",
+    "Replacement",
     "common_ends",
     "indent_of",
-    "laid_out",
-    "replaced",
-    "split",
+    "merge_lines",
+    "reindent",
+    "replace_text",
+    "split_lines",
 ]
 
 _BLANKS = " \t"
@@ -40,7 +40,7 @@ def indent_of(line: str) -> str:
     return line[: len(line) - len(line.lstrip(_BLANKS))]
 
 
-def carried_over(old: list[str], found: list[str], new: list[str]) -> list[str] | None:
+def reindent(old: list[str], found: list[str], new: list[str]) -> list[str] | None:
     """The new lines indented as the found ones are, which `old` described line by line.
 
     None when no one rule explains the difference, or the result would mix what the file does not mix.
@@ -132,7 +132,7 @@ class PlainText:
         return start + bisect_left(self.pairs, start), end + bisect_left(self.pairs, end)
 
 
-def split(text: str) -> list[tuple[str, str]]:
+def split_lines(text: str) -> list[tuple[str, str]]:
     """Lines with their ends; the last one has none and may be empty."""
     lines = [(found[1], found[2]) for found in _LINE.finditer(text)]
     # A text that ends in an unfinished line matches once more, emptily, behind it.
@@ -148,7 +148,7 @@ def common_ends(one: list[str], other: list[str]) -> tuple[int, int]:
     return head, tail
 
 
-def laid_out(old: list[str], found: list[tuple[str, str]], new: list[str], newline: str | None) -> str:
+def merge_lines(old: list[str], found: list[tuple[str, str]], new: list[str], newline: str | None) -> str:
     """New lines in place of `found`, which `old` described line by line.
 
     A line that stays keeps its bytes. The others get the line end that stands there when their number stays, else
@@ -169,12 +169,12 @@ Mode = Literal["exact", "flexible", "regex"]
 _NUMBERED = re.compile(r"(?m)\A\s*\d+\t")
 
 
-class NotReplaced(Exception):
+class ReplaceError(Exception):
     """The text stays; the message says why."""
 
 
 @dataclass(frozen=True)
-class Wish:
+class Replacement:
     """What is to be replaced by what."""
 
     old: str
@@ -184,7 +184,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Replaced:
+class ReplaceResult:
     """The new text."""
 
     text: str
@@ -201,7 +201,7 @@ class _Found:
     level: Level | None = None
 
 
-def replaced(text: str, wish: Wish, newline: str | None) -> Replaced:
+def replace_text(text: str, wish: Replacement, newline: str | None) -> ReplaceResult:
     """The text with the replacement made; line ends of new lines become `newline`.
 
     Raises:
@@ -216,43 +216,43 @@ def replaced(text: str, wish: Wish, newline: str | None) -> Replaced:
     else:
         result = _put(plain, *_by_text(plain, wish), newline)
     if result.text == text:
-        raise NotReplaced("the replacement is what stands there already; nothing would change.")
+        raise ReplaceError("the replacement is what stands there already; nothing would change.")
     return result
 
 
-def _require_sense(wish: Wish) -> None:
+def _require_sense(wish: Replacement) -> None:
     if not wish.old:
-        raise NotReplaced("old_string is empty; give the text to be replaced, or use write_file for a whole file.")
+        raise ReplaceError("old_string is empty; give the text to be replaced, or use write_file for a whole file.")
     if wish.old == wish.new and wish.mode != "regex":
-        raise NotReplaced("old_string and new_string are the same; nothing would change.")
+        raise ReplaceError("old_string and new_string are the same; nothing would change.")
 
 
-def _by_pattern(text: str, wish: Wish) -> _Found:
+def _by_pattern(text: str, wish: Replacement) -> _Found:
     try:
-        found = [span for span in spans(compiled(wish.old), text) if span[0] < span[1]]
+        found = [span for span in find_spans(compile_pattern(wish.old), text) if span[0] < span[1]]
     except BadPattern as bad:
-        raise NotReplaced(str(bad)) from bad
+        raise ReplaceError(str(bad)) from bad
     if not found:
-        raise NotReplaced(f"the pattern {wish.old!r} matches no text.")
+        raise ReplaceError(f"the pattern {wish.old!r} matches no text.")
     _require_one(found, text, wish)
     return _Found(found)
 
 
-def _by_text(plain: PlainText, wish: Wish) -> tuple[_Found, Wish]:
+def _by_text(plain: PlainText, wish: Replacement) -> tuple[_Found, Replacement]:
     old = PlainText.of(wish.old).text
     if found := _exactly(plain, old, wish):
         return found, wish
     if wish.mode == "flexible":
         for level in LEVELS:
-            if loose := places(old, plain.text, level):
+            if loose := find_similar(old, plain.text, level):
                 _require_one(loose, plain.text, wish)
                 return _Found(loose, _inexact(level.name), level), wish
         if found := _at_unfinished_end(plain.text, old):
-            return found, Wish(old[:-1], PlainText.of(wish.new).text.removesuffix("\n"), mode=wish.mode)
-    raise NotReplaced(_why_not(plain.text, old, wish))
+            return found, Replacement(old[:-1], PlainText.of(wish.new).text.removesuffix("\n"), mode=wish.mode)
+    raise ReplaceError(_why_not(plain.text, old, wish))
 
 
-def _exactly(plain: PlainText, old: str, wish: Wish) -> _Found | None:
+def _exactly(plain: PlainText, old: str, wish: Replacement) -> _Found | None:
     text = plain.text
     first = text.find(old)
     if first < 0:
@@ -280,26 +280,26 @@ def _at_unfinished_end(text: str, old: str) -> _Found | None:
     return _Found([(len(text) - len(old) + 1, len(text))], remark)
 
 
-def _require_one(found: list[tuple[int, int]], text: str, wish: Wish) -> None:
+def _require_one(found: list[tuple[int, int]], text: str, wish: Replacement) -> None:
     if len(found) == 1 or wish.replace_all:
         return
     breaks = [match.start() for match in re.finditer("\n", text[: found[min(len(found), 5) - 1][0]])]
     lines = ", ".join(str(bisect_right(breaks, start) + 1) for start, _ in found[:5])
     more = ", …" if len(found) > 5 else ""
-    raise NotReplaced(
+    raise ReplaceError(
         f"old_string fits {len(found)} places (lines {lines}{more}); give more of the text around "
         "the one you mean, or set replace_all."
     )
 
 
-def _put_raw(text: str, wish: Wish, newline: str | None) -> Replaced:
+def _put_raw(text: str, wish: Replacement, newline: str | None) -> ReplaceResult:
     found = _all_places(text, wish.old, text.find(wish.old), step=len(wish.old) if wish.replace_all else 1)
     _require_one(found, text, wish)
     pieces = [_piece(PlainText.of(wish.old).text, text[start:end], wish.new, newline, None) for start, end in found]
-    return Replaced(_joined(text, found, pieces), len(found))
+    return ReplaceResult(_joined(text, found, pieces), len(found))
 
 
-def _put(plain: PlainText, found: _Found, wish: Wish, newline: str | None) -> Replaced:
+def _put(plain: PlainText, found: _Found, wish: Replacement, newline: str | None) -> ReplaceResult:
     old = PlainText.of(wish.old).text
     raw_spans, pieces = [], []
     for start, end in found.spans:
@@ -311,7 +311,7 @@ def _put(plain: PlainText, found: _Found, wish: Wish, newline: str | None) -> Re
         pieces.append(
             _piece(described, plain.raw[slice(*raw)], wish.new, newline, before if _is_loose(found) else None)
         )
-    return Replaced(_joined(plain.raw, raw_spans, pieces), len(pieces), found.remark)
+    return ReplaceResult(_joined(plain.raw, raw_spans, pieces), len(pieces), found.remark)
 
 
 def _inexact(overlooked: str) -> str:
@@ -330,29 +330,29 @@ def _line_start(text: str, at: int) -> int:
 
 def _piece(old: str, found: str, new: str, newline: str | None, before: str | None) -> str:
     """What comes in place of `found`; `before` is given where indentation was overlooked."""
-    old_lines, there = old.split("\n"), split(found)
+    old_lines, there = old.split("\n"), split_lines(found)
     new_lines = PlainText.of(new).text.split("\n")
     if before is None:
-        return laid_out(old_lines, there, new_lines, newline)
+        return merge_lines(old_lines, there, new_lines, newline)
     moved = _indented(old_lines, [line for line, _ in there], new_lines, before)
     if moved is None:
-        raise NotReplaced(
+        raise ReplaceError(
             "it fits only when indentation is overlooked, and the new lines cannot be indented as the file "
             "is without guessing; read the file and give both texts with its own indentation."
         )
     # A line that stays is the file's own, with all that was overlooked in it.
     own = {line: theirs for line, (theirs, _) in zip(old_lines, there, strict=True)}
     kept = [own.get(line, shifted) for line, shifted in zip(new_lines, moved, strict=True)]
-    return laid_out([line for line, _ in there], there, kept, newline)
+    return merge_lines([line for line, _ in there], there, kept, newline)
 
 
 def _indented(old: list[str], there: list[str], new: list[str], before: str) -> list[str] | None:
-    if moved := carried_over(old, there, new):
+    if moved := reindent(old, there, new):
         return moved
     # The first line may have been given without its indentation, the others with theirs.
     if not before or old[0][:1] in _BLANKS or new[0][:1] in _BLANKS:
         return None
-    rest = carried_over([before, *old[1:]], [before, *there[1:]], new[1:])
+    rest = reindent([before, *old[1:]], [before, *there[1:]], new[1:])
     mixes = any(set(indent_of(line)) - set(before) for line in new[1:] if line.strip())
     return None if rest is None or mixes else [before + new[0], *rest]
 
@@ -365,17 +365,17 @@ def _joined(text: str, found: list[tuple[int, int]], pieces: list[str]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _why_not(text: str, old: str, wish: Wish) -> str:
+def _why_not(text: str, old: str, wish: Replacement) -> str:
     if not old.strip():
         return "old_string is nothing but white space and does not stand there like that."
     if _NUMBERED.match(old):
         return "old_string begins with a line number, as read_file shows them; leave the numbers out."
     reason = "old_string does not stand in the file."
-    if wish.mode == "exact" and any(places(old, text, level) for level in LEVELS):
+    if wish.mode == "exact" and any(find_similar(old, text, level) for level in LEVELS):
         reason = "old_string stands there only with other white space, quotes or line ends; try mode=flexible."
     elif old.endswith("\n") and text.endswith(old[:-1]):
         reason = "old_string ends with a newline, but the file has no newline at its end."
     elif old.casefold() in text.casefold():
         reason = "old_string stands there only with other upper and lower case."
-    near = nearest(old, text)
+    near = describe_nearest(old, text)
     return f"{reason} Nothing was written. {near or 'Nothing in the file is near; read it again.'}"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.context import ToolContext
-from tools.paths import PathRefused, ResolvedPath, holder
+from tools.paths import PathRefused, ResolvedPath, containing_root
 from tools.result import ToolErrorType
 
-__all__ = ["absent"]
+__all__ = ["missing_path"]
 
 _MOST_NAMES = 2_000
 """Of a larger folder the first ones that the system tells are looked at."""
@@ -17,7 +17,7 @@ _MOST_SHOWN = 3
 _ALIKE = 0.6
 
 
-def absent(
+def missing_path(
     resolved: ResolvedPath, context: ToolContext, otherwise: str = "look with ls what is there"
 ) -> PathRefused:
     """The refusal of a path that leads nowhere, which names what it may have meant."""
@@ -40,7 +40,7 @@ def _shown(path: Path, context: ToolContext) -> str:
 
 def _meant(path: Path, context: ToolContext) -> Iterator[Path]:
     folder = next(above for above in path.parents if above.is_dir())
-    if holder((context.workspace, *context.roots), folder) is None:
+    if containing_root((context.workspace, *context.roots), folder) is None:
         return
     first, *rest = path.relative_to(folder).parts
     for name in _names(folder, first):

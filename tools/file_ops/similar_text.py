@@ -10,7 +10,7 @@ from collections import Counter
 from typing import NamedTuple
 from unicodedata import normalize
 
-__all__ = ["LEVELS", "Level", "nearest", "places"]
+__all__ = ["LEVELS", "Level", "describe_nearest", "find_similar"]
 
 _BLANK = "[ \\t\\u00a0]"
 _ALIKE = ('"“”„‟«»', "'‘’‚‛`´", "-‐‑‒–—−", " \u00a0")
@@ -34,7 +34,7 @@ LEVELS = (
 """From strict to loose."""
 
 
-def places(wanted: str, text: str, level: Level) -> list[tuple[int, int]]:
+def find_similar(wanted: str, text: str, level: Level) -> list[tuple[int, int]]:
     """Where the text holds what is wanted, as far as the level sees it."""
     if not wanted.strip():
         return []
@@ -75,7 +75,7 @@ _MAX_COMPARED = 200_000
 _WORD = re.compile(r"\w+")
 
 
-def nearest(wanted: str, text: str) -> str:
+def describe_nearest(wanted: str, text: str) -> str:
     """A paragraph that shows the nearest lines and the first difference; empty when nothing is near."""
     asked = wanted.strip("\n").split("\n")
     lines = text.split("\n")

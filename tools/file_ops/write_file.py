@@ -19,10 +19,18 @@ from tools.base import (
     ToolResult,
     ToolRiskLevel,
 )
-from tools.file_ops.change import FileChange, apply, effect_of, encoded, objection, planned, reconcile_file
-from tools.files import Snapshot, look
+from tools.file_ops.change import (
+    FileChange,
+    apply_change,
+    encode_text,
+    file_effect,
+    find_conflict,
+    plan_change,
+    reconcile_file,
+)
+from tools.files import Snapshot, read_snapshot
 from tools.paths import PathRefused
-from tools.running import in_thread
+from tools.running import run_in_thread
 from tools.text import TextForm, decode, is_binary
 
 __all__ = ["WriteFileArgs", "WriteFileTool"]
@@ -55,32 +63,34 @@ class WriteFileTool(BaseTool):
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
         """The diff, and what it was made from."""
-        surroundings = self.context_or_own(context)
-        change = await in_thread(_plan, args["file_path"], args["content"], surroundings)
-        return Preview("diff", change.diff.unified or "(no change)\n", change.before.as_seen())
+        surroundings = self.context_or_default(context)
+        change = await run_in_thread(_plan, args["file_path"], args["content"], surroundings)
+        return Preview("diff", change.diff.unified or "(no change)\n", change.before.as_observed())
 
-    async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:
+    async def predict_effect(
+        self, args: Mapping[str, Any], context: ToolContext | None = None
+    ) -> FileEffect | None:
         """The file before, and the digest after."""
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         try:
-            change = await in_thread(_plan, args["file_path"], args["content"], surroundings)
+            change = await run_in_thread(_plan, args["file_path"], args["content"], surroundings)
         except PathRefused:
             return None
-        return await in_thread(effect_of, change)
+        return await run_in_thread(file_effect, change)
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
         """Compares the file with what was foreseen."""
-        return await in_thread(reconcile_file, call)
+        return await run_in_thread(reconcile_file, call)
 
     async def execute(self, *, file_path: str, content: str, context: ToolContext | None = None) -> ToolResult:
         """Write, unless the file is not what the thread and the consent have seen."""
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         try:
-            change = await in_thread(_plan, file_path, content, surroundings)
+            change = await run_in_thread(_plan, file_path, content, surroundings)
             known = await surroundings.file_states.get(surroundings.thread_id, change.path)
-            if refused := objection(change.before, known, surroundings.seen):
+            if refused := find_conflict(change.before, known, surroundings.observed):
                 return refused.as_result()
-            await in_thread(apply, change, surroundings)
+            await run_in_thread(apply_change, change, surroundings)
         except PathRefused as refused:
             return refused.as_result()
         await surroundings.file_states.set(surroundings.thread_id, change.path, change.diff.after_sha256)
@@ -90,10 +100,10 @@ class WriteFileTool(BaseTool):
 def _plan(file_path: str, content: str, context: ToolContext) -> FileChange:
     if file_path.endswith("/"):
         raise PathRefused(ToolErrorType.VALIDATION, f"{file_path!r} names a folder; name the file to write.")
-    before = look(context.resolve(file_path), context.limits.file_bytes)
+    before = read_snapshot(context.resolve(file_path), context.limits.file_bytes)
     old, form = _form_of(before)
     text = content.removeprefix("\ufeff") if form.mark else content
-    return planned(before, old, encoded(file_path, text, form, form.newline))
+    return plan_change(before, old, encode_text(file_path, text, form, form.newline))
 
 
 def _form_of(before: Snapshot) -> tuple[str | None, TextForm]:

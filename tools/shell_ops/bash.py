@@ -27,8 +27,8 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.paths import PathRefused, holder, resolve
-from tools.running import in_thread
+from tools.paths import PathRefused, containing_root, resolve
+from tools.running import run_in_thread
 from tools.sandbox.sandbox import NoSandbox
 from tools.shell_ops.background import BackgroundShells, started
 from tools.shell_ops.changed_files import Look, changed_between, look_at
@@ -103,7 +103,7 @@ class BashTool(BaseTool):
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:
         """The command and the folder it would run in."""
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         place = args.get("working_directory") or surroundings.cwd or surroundings.workspace
         return Preview("text", f"{args['command']}\n[in {place}]")
 
@@ -118,7 +118,7 @@ class BashTool(BaseTool):
         context: ToolContext | None = None,
     ) -> ToolResult:
         """Run it to its end, its limit, or its cancellation; nothing of it is left running, unless it was to be."""
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         if objection := self.validate({"command": command}):
             return failure(ToolErrorType.VALIDATION, objection)
         try:
@@ -153,7 +153,7 @@ def _start_folder(given: str, context: ToolContext) -> Path:
 async def _run(run: Run) -> ToolResult:
     context = run.context
     path = context.blobs.spool(context.thread_id, context.call_id, context.attempt) if context.blobs else None
-    before = await in_thread(look_at, context.workspace, context.limits.look_s)
+    before = await run_in_thread(look_at, context.workspace, context.limits.look_s)
     began = time.monotonic()
     with open_spool(path) as spool, _report_pipe() as (source, sink):
         async with walls(context) as confined:
@@ -179,10 +179,10 @@ async def _run(run: Run) -> ToolResult:
             undone=tuple(confined.undone) if confined else (),
             stand_ins=confined.stand_ins if confined else (),
         )
-        result = await in_thread(told, run.command, ending, spool, context)
+        result = await run_in_thread(told, run.command, ending, spool, context)
     if context.sandbox is not None:
         result.metadata["sandbox"] = confined.kind if confined else "none"
-    return result if before is None else await in_thread(_with_changes, result, before, context)
+    return result if before is None else await run_in_thread(_with_changes, result, before, context)
 
 
 def _with_changes(result: ToolResult, before: Look, context: ToolContext) -> ToolResult:
@@ -257,4 +257,4 @@ def _kept_folder(folder: Path | None, run: Run) -> Path | None:
 
 
 def _is_in(context: ToolContext, folder: Path) -> bool:
-    return holder((context.workspace, *context.roots), folder) is not None
+    return containing_root((context.workspace, *context.roots), folder) is not None

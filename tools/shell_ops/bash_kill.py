@@ -55,7 +55,7 @@ class BashKillTool(BaseTool):
         """SIGTERM to all of it, SIGKILL to what is left after a moment; one that has ended stays as it is."""
         if self.shells is None:
             return nowhere()
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         view = await self.shells.end(surroundings, id)
         if view is None:
             return no_shell(id, await self.shells.all(surroundings))

@@ -32,7 +32,7 @@ class BashListTool(BaseTool):
         """One line each, the newest last."""
         if self.shells is None:
             return nowhere()
-        views = await self.shells.all(self.context_or_own(context))
+        views = await self.shells.all(self.context_or_default(context))
         running = sum(view.is_running for view in views)
         lines = [_line(view) for view in views[-_SHOWN:]]
         if len(views) > _SHOWN:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, ToolContext, ToolKind, ToolResult, ToolRiskLevel
-from tools.running import in_thread
+from tools.running import run_in_thread
 from tools.shell_ops.background import BackgroundShells, Output, no_shell, nowhere
 from tools.shell_ops.output import hint_of, output_between, to_read
 from tools.shell_ops.start import without_prologue
@@ -58,11 +58,11 @@ class BashOutputTool(BaseTool):
         """The new output, shortened as that of any command, and the state."""
         if self.shells is None:
             return nowhere()
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         output = await _new_output(self.shells, surroundings, id)
         if output is None:
             return no_shell(id, await self.shells.all(surroundings))
-        return await in_thread(_told, output, surroundings)
+        return await run_in_thread(_told, output, surroundings)
 
 
 async def _new_output(shells: BackgroundShells, context: ToolContext, shell_id: str) -> Output | None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from tools.context import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
-from tools.running import head_and_tail, keep, shape
+from tools.running import head_and_tail, limit_result, store_blob
 
 __all__ = [
     "Ending",
@@ -267,9 +267,9 @@ def output_between(spool: Spool, context: ToolContext, start: int, end: int) -> 
     """A part of the output, readable and cut to the context's limit, and what is to be noted of it."""
     size, limit = end - start, context.limits.result_chars
     if size <= _WHOLE_BYTES:
-        shaped = shape(ToolResult(clean(spool.read(start, size))), limit, context.blobs)
+        shaped = limit_result(ToolResult(clean(spool.read(start, size))), limit, context.blobs)
         return shaped.output, {"output_bytes": size, **shaped.metadata}
-    reference = keep(spool.read(start, size), context.blobs)
+    reference = store_blob(spool.read(start, size), context.blobs)
     how = (
         f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
     )

@@ -50,7 +50,7 @@ class PowershellTool(BashTool):
         context: ToolContext | None = None,
     ) -> ToolResult:
         """As bash does it; an error where PowerShell has gone since it was offered."""
-        program = find_powershell(self.context_or_own(context).workspace)
+        program = find_powershell(self.context_or_default(context).workspace)
         if program is None:
             return failure(ToolErrorType.NOT_FOUND, "PowerShell (pwsh) is not installed here; use bash.")
         self.shell = (program, *_OPTIONS)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from tools.context import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
-from tools.running import in_thread
+from tools.running import run_in_thread
 from tools.sandbox.sandbox import Confined
 from tools.shell_ops.output import Spool, clean
 from tools.shell_ops.process import MARK, Child
@@ -126,11 +126,11 @@ async def walls(
         return
     name = context.thread_id or str(context.workspace)
     confining = context.sandbox.confined(name, is_lasting=lasts != "call", outlives=lasts == "always")
-    confined = await in_thread(confining.__enter__)
+    confined = await run_in_thread(confining.__enter__)
     try:
         yield confined
     finally:
-        await in_thread(confining.__exit__, None, None, None)
+        await run_in_thread(confining.__exit__, None, None, None)
 
 
 def spawn(run: Run, spool: Spool, report: int, confined: Confined | None) -> Child:

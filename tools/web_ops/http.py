@@ -18,25 +18,25 @@ from dataclasses import dataclass
 
 import httpx
 
-from tools.context import BytesFetched, HostLeave, Progress
+from tools.context import BytesFetched, HostPermission, Progress
 from tools.result import ToolErrorType
 
 __all__ = [
     "MAX_BYTES",
-    "SILENCE_S",
+    "READ_TIMEOUT_S",
     "Address",
     "BadAddress",
-    "NotFetched",
+    "FetchError",
+    "HostNotFound",
     "Page",
     "PrivateAddress",
-    "Unresolved",
     "bounded_body",
+    "describe_error",
     "fetch",
     "is_public",
     "open_client",
     "parse_address",
     "resolve",
-    "why_not",
 ]
 
 _USUAL_PORTS = {"http": 80, "https": 443}
@@ -112,7 +112,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 """RFC 6052: the last 32 bits are an IPv4 address."""
 
 
-class Unresolved(OSError):
+class HostNotFound(OSError):
     """The name leads nowhere."""
 
 
@@ -125,10 +125,10 @@ async def resolve(host: str, port: int) -> list[str]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Unresolved(f"the name {host!r} could not be resolved ({error})") from error
+        raise HostNotFound(f"the name {host!r} could not be resolved ({error})") from error
     addresses = list(dict.fromkeys(str(place[0]) for *_, place in found))
     if not addresses:
-        raise Unresolved(f"the name {host!r} leads to no address")
+        raise HostNotFound(f"the name {host!r} leads to no address")
     return addresses
 
 
@@ -153,7 +153,7 @@ def _embedded(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return ip.ipv4_mapped or ip.sixtofour
 
 
-SILENCE_S = 20.0
+READ_TIMEOUT_S = 20.0
 """How long a server may say nothing."""
 _AGENT = "graph-agent (web_fetch)"
 _ACCEPT = "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5"
@@ -172,7 +172,7 @@ def open_client(address: Address, *, may_be_private: bool) -> httpx.AsyncClient:
     proxy = _proxy_for(address)
     transport = _JudgedTransport(may_be_private=may_be_private, proxy=proxy)
     headers = {"User-Agent": _AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate"}
-    return httpx.AsyncClient(transport=transport, headers=headers, timeout=SILENCE_S, follow_redirects=False)
+    return httpx.AsyncClient(transport=transport, headers=headers, timeout=READ_TIMEOUT_S, follow_redirects=False)
 
 
 def _proxy_for(address: Address) -> str | None:
@@ -211,7 +211,7 @@ class _JudgedTransport(httpx.AsyncBaseTransport):
     async def _judged_if_known(self, address: Address) -> None:
         try:
             await self._judged(address)
-        except Unresolved:
+        except HostNotFound:
             return
 
     async def _first_that_answers(self, request: httpx.Request, found: Sequence[str]) -> httpx.Response:
@@ -243,7 +243,7 @@ _SECONDS = 60.0
 _FOLLOWED = frozenset((301, 302, 303, 307, 308))
 
 
-class NotFetched(Exception):
+class FetchError(Exception):
     """There is no page; the message tells the model why and what to do."""
 
     def __init__(self, kind: ToolErrorType, message: str) -> None:
@@ -265,7 +265,9 @@ class Page:
     is_cut: bool
 
 
-async def fetch(address: Address, leave: Callable[[str], HostLeave], progress: Callable[[Progress], None]) -> Page:
+async def fetch(
+    address: Address, leave: Callable[[str], HostPermission], progress: Callable[[Progress], None]
+) -> Page:
     """Get the page.
 
     Raises:
@@ -281,24 +283,24 @@ async def fetch(address: Address, leave: Callable[[str], HostLeave], progress: C
                 _require_followed(start, answer, leave(answer.target))
                 address = answer
     except TimeoutError as error:
-        raise NotFetched(ToolErrorType.TIMEOUT, f"{address.url} did not answer in {_SECONDS:g} seconds.") from error
-    raise NotFetched(
+        raise FetchError(ToolErrorType.TIMEOUT, f"{address.url} did not answer in {_SECONDS:g} seconds.") from error
+    raise FetchError(
         ToolErrorType.EXECUTION, f"{start.url} was redirected {_MAX_HOPS} times and is still not there."
     )
 
 
-def _require_followed(start: Address, to: Address, leave: HostLeave) -> None:
+def _require_followed(start: Address, to: Address, leave: HostPermission) -> None:
     """A host that the user was not asked about needs an answer of its own."""
     if leave.is_denied:
-        raise NotFetched(ToolErrorType.PERMISSION, f"It leads to {to.url}, which a rule denies.")
+        raise FetchError(ToolErrorType.PERMISSION, f"It leads to {to.url}, which a rule denies.")
     if to.host != start.host and not leave.may_follow:
-        raise NotFetched(
+        raise FetchError(
             ToolErrorType.PERMISSION,
             f"It leads to another host: {to.url}. Call web_fetch with that address if it is the page you want.",
         )
 
 
-async def _hop(address: Address, leave: HostLeave, progress: Callable[[Progress], None]) -> Page | Address:
+async def _hop(address: Address, leave: HostPermission, progress: Callable[[Progress], None]) -> Page | Address:
     try:
         async with (
             open_client(address, may_be_private=leave.may_be_private) as client,
@@ -311,23 +313,23 @@ async def _hop(address: Address, leave: HostLeave, progress: Callable[[Progress]
     except PrivateAddress as error:
         rule = f"web_fetch({address.target})"
         message = f"{error}; that needs a rule of the user's own: allow {rule!r} in [policy]."
-        raise NotFetched(ToolErrorType.PERMISSION, message) from error
+        raise FetchError(ToolErrorType.PERMISSION, message) from error
     except BadAddress as error:
-        raise NotFetched(ToolErrorType.EXECUTION, f"It leads nowhere: {error}.") from error
-    except Unresolved as error:
-        raise NotFetched(ToolErrorType.NOT_FOUND, f"{error}.") from error
+        raise FetchError(ToolErrorType.EXECUTION, f"It leads nowhere: {error}.") from error
+    except HostNotFound as error:
+        raise FetchError(ToolErrorType.NOT_FOUND, f"{error}.") from error
     except (httpx.HTTPError, httpx.InvalidURL, ImportError, ValueError, zlib.error, OSError) as error:
         kind = ToolErrorType.TIMEOUT if isinstance(error, httpx.TimeoutException) else ToolErrorType.EXECUTION
-        raise NotFetched(kind, f"{address.url} could not be fetched: {why_not(error)}.") from error
+        raise FetchError(kind, f"{address.url} could not be fetched: {describe_error(error)}.") from error
     kind, _, parameters = response.headers.get("content-type", "").partition(";")
     charset = parameters.partition("charset=")[2].partition(";")[0].strip().strip("'\"")
     return Page(address, response.status_code, kind.strip().casefold(), charset, body, is_cut)
 
 
-def why_not(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What went wrong, in words; the library has none for silence."""
     if isinstance(error, httpx.TimeoutException):
-        return f"nothing came for {SILENCE_S:g} seconds"
+        return f"nothing came for {READ_TIMEOUT_S:g} seconds"
     return str(error) or type(error).__name__
 
 

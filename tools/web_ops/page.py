@@ -8,7 +8,7 @@ from markdownify import MarkdownConverter
 
 from tools.web_ops.http import Page
 
-__all__ = ["NotText", "readable"]
+__all__ = ["NotText", "page_text"]
 
 _UNSEEN = ("script", "style", "noscript", "template", "svg", "iframe", "object", "head")
 _TEXT_TYPES = re.compile(r"text/.*|application/(.*\+)?(json|xml|javascript|yaml|toml|x-sh|x-ndjson|sql).*|")
@@ -20,7 +20,7 @@ class NotText(ValueError):
     """The page holds no text; the message says what it is."""
 
 
-def readable(page: Page) -> tuple[str, str]:
+def page_text(page: Page) -> tuple[str, str]:
     """Title and text of a page.
 
     Raises:

@@ -8,17 +8,17 @@ from typing import Any
 import httpx
 
 from tools.result import ToolErrorType
-from tools.web_ops.http import NotFetched, Unresolved, bounded_body, open_client, parse_address, why_not
-from tools.web_ops.search_services import Found, OddAnswer, SearchProvider, found_in, inquiry
+from tools.web_ops.http import FetchError, HostNotFound, bounded_body, describe_error, open_client, parse_address
+from tools.web_ops.search_services import SearchHit, SearchProvider, UnexpectedAnswer, build_request, parse_hits
 
-__all__ = ["searched"]
+__all__ = ["search_web"]
 
 _SECONDS = 30.0
 _SAID_CHARS = 200
 _NO_JSON = "SearXNG gives no JSON: add `json` under `search: formats:` in its settings.yml and start it anew"
 
 
-async def searched(provider: SearchProvider, query: str, limit: int) -> list[Found]:
+async def search_web(provider: SearchProvider, query: str, limit: int) -> list[SearchHit]:
     """The results for a query.
 
     Raises:
@@ -28,24 +28,24 @@ async def searched(provider: SearchProvider, query: str, limit: int) -> list[Fou
         async with asyncio.timeout(_SECONDS):
             status, body = await _asked(provider, query, limit)
     except TimeoutError as error:
-        raise NotFetched(
+        raise FetchError(
             ToolErrorType.TIMEOUT, f"{provider.address} did not answer in {_SECONDS:g} seconds."
         ) from error
-    except Unresolved as error:
-        raise NotFetched(ToolErrorType.NOT_FOUND, f"{error}; the setting web_search.url names it.") from error
+    except HostNotFound as error:
+        raise FetchError(ToolErrorType.NOT_FOUND, f"{error}; the setting web_search.url names it.") from error
     except httpx.ConnectError as error:
         hint = "is SearXNG running? The setting web_search.url says where" if provider.kind == "searxng" else error
-        raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} cannot be reached: {hint}.") from error
+        raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} cannot be reached: {hint}.") from error
     except (httpx.HTTPError, ValueError, zlib.error, OSError) as error:
-        why = why_not(error)
-        raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} could not be asked: {why}.") from error
+        why = describe_error(error)
+        raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} could not be asked: {why}.") from error
     if status != 200:
-        raise NotFetched(ToolErrorType.EXECUTION, _refusal(provider, status, body))
+        raise FetchError(ToolErrorType.EXECUTION, _refusal(provider, status, body))
     return _read(provider, body, limit)
 
 
 async def _asked(provider: SearchProvider, query: str, limit: int) -> tuple[int, bytes]:
-    request = inquiry(provider, query, limit)
+    request = build_request(provider, query, limit)
     address = parse_address(request.url)
     headers = {**request.headers, "Accept": "application/json"}
     # It is the user who set where to ask: their own SearXNG lies on this machine or in their network.
@@ -57,14 +57,14 @@ async def _asked(provider: SearchProvider, query: str, limit: int) -> tuple[int,
         return response.status_code, body
 
 
-def _read(provider: SearchProvider, body: bytes, limit: int) -> list[Found]:
+def _read(provider: SearchProvider, body: bytes, limit: int) -> list[SearchHit]:
     try:
-        return found_in(provider, json.loads(body), limit)
-    except OddAnswer as error:
-        raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} is no {provider.kind}: {error}.") from error
+        return parse_hits(provider, json.loads(body), limit)
+    except UnexpectedAnswer as error:
+        raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} is no {provider.kind}: {error}.") from error
     except (ValueError, RecursionError) as error:
         hint = _NO_JSON if provider.kind == "searxng" else "this is no answer of the service"
-        raise NotFetched(ToolErrorType.EXECUTION, f"{provider.address} answered without JSON; {hint}.") from error
+        raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} answered without JSON; {hint}.") from error
 
 
 def _refusal(provider: SearchProvider, status: int, body: bytes) -> str:

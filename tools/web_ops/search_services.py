@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-__all__ = ["Found", "Inquiry", "OddAnswer", "SearchProvider", "found_in", "inquiry"]
+__all__ = ["SearchHit", "SearchProvider", "SearchRequest", "UnexpectedAnswer", "build_request", "parse_hits"]
 
 _TITLE_CHARS = 200
 _SNIPPET_CHARS = 400
@@ -16,7 +16,7 @@ _MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>")
 _OWN_ADDRESSES = {"brave": "https://api.search.brave.com", "tavily": "https://api.tavily.com"}
 
 
-class OddAnswer(ValueError):
+class UnexpectedAnswer(ValueError):
     """The answer is not one of this service; the message says how that shows."""
 
 
@@ -36,7 +36,7 @@ class SearchProvider:
 
 
 @dataclass(frozen=True)
-class Inquiry:
+class SearchRequest:
     """One request."""
 
     method: Literal["GET", "POST"]
@@ -46,7 +46,7 @@ class Inquiry:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchHit:
     """One result, cleaned: foreign text that is shown to the model and to a terminal."""
 
     title: str
@@ -54,27 +54,29 @@ class Found:
     snippet: str
 
 
-def inquiry(provider: SearchProvider, query: str, limit: int) -> Inquiry:
+def build_request(provider: SearchProvider, query: str, limit: int) -> SearchRequest:
     """The request for a query."""
     match provider.kind:
         case "searxng":
-            return Inquiry("GET", f"{provider.address}/search?{urlencode({'q': query, 'format': 'json'})}")
+            return SearchRequest("GET", f"{provider.address}/search?{urlencode({'q': query, 'format': 'json'})}")
         case "brave":
             asked = urlencode({"q": query, "count": limit})
             headers = {"X-Subscription-Token": provider.api_key}
-            return Inquiry("GET", f"{provider.address}/res/v1/web/search?{asked}", headers)
+            return SearchRequest("GET", f"{provider.address}/res/v1/web/search?{asked}", headers)
         case "tavily":
             headers = {"Authorization": f"Bearer {provider.api_key}"}
-            return Inquiry("POST", f"{provider.address}/search", headers, {"query": query, "max_results": limit})
+            return SearchRequest(
+                "POST", f"{provider.address}/search", headers, {"query": query, "max_results": limit}
+            )
 
 
-def found_in(provider: SearchProvider, answer: Any, limit: int) -> list[Found]:
+def parse_hits(provider: SearchProvider, answer: Any, limit: int) -> list[SearchHit]:
     """The results of an answer, each address once.
 
     Raises:
         OddAnswer: it holds no list of results.
     """
-    by_url: dict[str, Found] = {}
+    by_url: dict[str, SearchHit] = {}
     for entry in _entries(provider, answer):
         found = _cleaned(entry)
         if found is not None:
@@ -84,20 +86,20 @@ def found_in(provider: SearchProvider, answer: Any, limit: int) -> list[Found]:
 
 def _entries(provider: SearchProvider, answer: Any) -> Iterator[Mapping[str, Any]]:
     if not isinstance(answer, dict):
-        raise OddAnswer("its JSON is no object")
+        raise UnexpectedAnswer("its JSON is no object")
     place = answer.get("web", {"results": []}) if provider.kind == "brave" else answer
     entries = place.get("results") if isinstance(place, dict) else None
     if not isinstance(entries, list):
-        raise OddAnswer("its JSON has no list of results")
+        raise UnexpectedAnswer("its JSON has no list of results")
     yield from (entry for entry in entries if isinstance(entry, dict))
 
 
-def _cleaned(entry: Mapping[str, Any]) -> Found | None:
+def _cleaned(entry: Mapping[str, Any]) -> SearchHit | None:
     url = str(entry.get("url") or "").strip()
     if not url.startswith(("http://", "https://")) or len(url) > _URL_CHARS or not url.isprintable():
         return None
     snippet = entry.get("content") or entry.get("description") or ""
-    return Found(
+    return SearchHit(
         _plain(entry.get("title"), _TITLE_CHARS) or url, url.replace(" ", "%20"), _plain(snippet, _SNIPPET_CHARS)
     )
 

@@ -19,7 +19,7 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.running import in_thread
+from tools.running import run_in_thread
 
 if TYPE_CHECKING:
     from tools.web_ops.http import Address, Page
@@ -71,18 +71,18 @@ class WebFetchTool(BaseTool):
 
     async def execute(self, *, url: str, prompt: str = "", context: ToolContext | None = None) -> ToolResult:
         """The page as text. Follows redirections within the host, and to hosts that the rules allow anyway."""
-        from tools.web_ops.http import NotFetched, fetch  # noqa: PLC0415 - the HTTP library is slow to load
+        from tools.web_ops.http import FetchError, fetch  # noqa: PLC0415 - the HTTP library is slow to load
 
         address = _address(url)
-        surroundings = self.context_or_own(context)
+        surroundings = self.context_or_default(context)
         page = self._still_fresh(address)
         if page is None:
             try:
-                page = await fetch(address, surroundings.host_leave, surroundings.progress)
-            except NotFetched as error:
+                page = await fetch(address, surroundings.host_permission, surroundings.progress)
+            except FetchError as error:
                 return failure(error.kind, str(error))
             self._keep(address, page)
-        return await in_thread(_shown, page, prompt)
+        return await run_in_thread(_shown, page, prompt)
 
     def _still_fresh(self, address: "Address") -> "Page | None":
         found = self._kept.get(str(address.url))
@@ -104,10 +104,10 @@ def _address(url: str) -> "Address":
 
 
 def _shown(page: "Page", prompt: str) -> ToolResult:
-    from tools.web_ops.page import NotText, readable  # noqa: PLC0415 - as above
+    from tools.web_ops.page import NotText, page_text  # noqa: PLC0415 - as above
 
     try:
-        title, text = readable(page)
+        title, text = page_text(page)
     except NotText as error:
         return failure(ToolErrorType.EXECUTION, f"{error}; fetch it with bash if it is needed as a file.")
     head = [f"{page.address.url} (status {page.status}, {page.content_type or 'no type named'})"]

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field, field_validator
 
 from tools.base import BaseTool, ToolKind, ToolResult, ToolRiskLevel, failure
-from tools.web_ops.search_services import Found, SearchProvider
+from tools.web_ops.search_services import SearchHit, SearchProvider
 
 __all__ = ["WebSearchArgs", "WebSearchTool"]
 
@@ -52,18 +52,18 @@ class WebSearchTool(BaseTool):
 
     async def execute(self, *, query: str, limit: int = _LIMIT) -> ToolResult:
         """The results, best first."""
-        from tools.web_ops.http import NotFetched  # noqa: PLC0415 - the HTTP library is slow to load
-        from tools.web_ops.search_request import searched  # noqa: PLC0415 - as above
+        from tools.web_ops.http import FetchError  # noqa: PLC0415 - the HTTP library is slow to load
+        from tools.web_ops.search_request import search_web  # noqa: PLC0415 - as above
 
         try:
-            found = await searched(self._provider, query, limit)
-        except NotFetched as error:
+            found = await search_web(self._provider, query, limit)
+        except FetchError as error:
             return failure(error.kind, str(error))
         output = "\n\n".join(_entry(number, one) for number, one in enumerate(found, 1))
         metadata = {"query": query, "results": [{"title": one.title, "url": one.url} for one in found]}
         return ToolResult(output or f"No results for {query!r}.", f"{len(found)} results", metadata=metadata)
 
 
-def _entry(number: int, found: Found) -> str:
+def _entry(number: int, found: SearchHit) -> str:
     lines = [f"{number}. {found.title}", f"   {found.url}", f"   {found.snippet}" if found.snippet else ""]
     return "\n".join(filter(None, lines))

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from graph_agent.app.local_model import LocalFile, adopt, examine_file, give_up, present_choice
 from graph_agent.app.models import budget_of, meter_of
-from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.exit_codes import Exit
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import confirm
-from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
+from graph_agent.cli.views.format import agreed
+from graph_agent.cli.views.table import labelled, print_json, print_lines, table
 from graph_agent.config.edit import set_in_table, set_value
 from graph_agent.config.model_choice import choose_model, shown_url
 from graph_agent.config.settings import Settings
@@ -28,18 +28,10 @@ if TYPE_CHECKING:
     from graph_agent.app.model_trial import Finding
 
 
-__all__ = [
-    "list_models",
-    "set_local_model",
-    "show_local_model",
-    "show_model",
-    "test_model",
-    "unset_local_model",
-    "use_model",
-]
+__all__ = ["list_models", "show_model", "tell_local", "test_model", "use_local", "use_model", "use_no_local"]
 
 
-def list_models(*, as_json: bool) -> ExitCode:
+def list_models(*, as_json: bool) -> Exit:
     """Print the profiles and the models of the endpoint; 6 where it did not tell them.
 
     Raises:
@@ -55,14 +47,14 @@ def list_models(*, as_json: bool) -> ExitCode:
     models = [
         {"name": name, "in_use": not settings.profile and name == settings.model.name} for name in listed.models
     ]
-    code = ExitCode.MODEL if listed.failed else ExitCode.DONE
+    code = Exit.MODEL if listed.failed else Exit.DONE
     if as_json:
         print_json({"profiles": profiles, "models": models, "error": listed.error or None})
         return code
     rows = [(_mark(one), one["name"], one["model"] or "-", one["base_url"]) for one in profiles]
     rows += [(_mark(one), one["name"], one["name"], here) for one in models]
     if rows:
-        print_lines(format_table(("", "NAME", "MODEL", "AT"), rows))
+        print_lines(table(("", "NAME", "MODEL", "AT"), rows))
     if listed.error:
         print_lines([escape(f"Models of the endpoint: {listed.error}")])
     print_lines(["`graph-agent model use NAME` takes one for good, `--model NAME` for one run."])
@@ -122,10 +114,10 @@ def show_model(name: str | None, *, as_json: bool) -> None:
     shown = {
         key: str(value) for key, value in facts.items() if key not in ("price", "budget") and value is not None
     }
-    print_lines(format_fields(shown | {"price": cost, "budget": limits}))
+    print_lines(labelled(shown | {"price": cost, "budget": limits}))
 
 
-def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
+def test_model(name: str | None, *, as_json: bool, yes: bool) -> Exit:
     """Try a model out, print what was found, and write what belongs into the settings where that is agreed to.
 
     Raises:
@@ -144,12 +136,12 @@ def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
         wanted = {"table": ".".join(table_name), "values": values, "written": written}
         findings = [{key: value for key, value in asdict(one).items() if key != "setting"} for one in found]
         print_json({"works": works, "findings": findings, "settings": wanted})
-        return ExitCode.DONE if works else ExitCode.MODEL
-    print_lines(format_table(("", "PROBE", "FOUND"), [(_sign(one), one.name, one.detail) for one in found]))
+        return Exit.DONE if works else Exit.MODEL
+    print_lines(table(("", "PROBE", "FOUND"), [(_sign(one), one.name, one.detail) for one in found]))
     print_lines(["It works." if works else "The agent cannot work with it as it is."])
     if values:
         _offer(table_name, values, yes=yes)
-    return ExitCode.DONE if works else ExitCode.MODEL
+    return Exit.DONE if works else Exit.MODEL
 
 
 def _to_write(
@@ -173,7 +165,7 @@ def _offer(table_name: tuple[str, ...], values: Mapping[str, str | int], *, yes:
     )
     if not yes and not sys.stdin.isatty():
         print_lines(["`--yes` writes it."])
-    elif yes or confirm("Write it?", otherwise="--yes writes it without asking"):
+    elif yes or agreed("Write it?", otherwise="--yes writes it without asking"):
         print_lines([escape(f"wrote {_write(table_name, values)}")])
 
 
@@ -204,7 +196,7 @@ _HONEST = (
 )
 
 
-def set_local_model(name: str, *, as_json: bool) -> None:
+def use_local(name: str, *, as_json: bool) -> None:
     """Check a file, make it the local model and say so.
 
     Raises:
@@ -223,7 +215,7 @@ def set_local_model(name: str, *, as_json: bool) -> None:
         print_lines([escape(f"It does not answer yet. {choice.reason}")])
 
 
-def unset_local_model(*, as_json: bool) -> None:
+def use_no_local(*, as_json: bool) -> None:
     """Take the local model out of the settings.
 
     Raises:
@@ -237,7 +229,7 @@ def unset_local_model(*, as_json: bool) -> None:
         print_lines([escape(f"No local model stands in {settings} any more. {choice.reason}")])
 
 
-def show_local_model(*, as_json: bool) -> None:
+def tell_local(*, as_json: bool) -> None:
     """Say which model answers now, and how to use one from a file.
 
     Raises:

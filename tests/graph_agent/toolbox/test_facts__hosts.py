@@ -1,10 +1,10 @@
 from pathlib import Path
 
 from graph_agent.ports import Scope
-from graph_agent.toolbox.facts import host_leave
+from graph_agent.toolbox.facts import host_permission
 from graph_agent.toolbox.path_facts import Setting
 from policy import PolicySettings, parse_rules
-from tools.base import HostLeave
+from tools.base import HostPermission
 
 
 def test_a_host_met_on_the_way_is_judged_by_rules_and_mode() -> None:
@@ -12,12 +12,12 @@ def test_a_host_met_on_the_way_is_judged_by_rules_and_mode() -> None:
     setting = Setting(Path("/w"), PolicySettings(rules=rules))
 
     leaves = {
-        host: host_leave(host, Scope("t", "default"), setting)
+        host: host_permission(host, Scope("t", "default"), setting)
         for host in ("docs.python.org", "evil.example", "127.0.0.1:8000")
     }
 
     assert leaves == {
-        "docs.python.org": HostLeave(may_follow=True, may_be_private=True),
-        "evil.example": HostLeave(is_denied=True),
-        "127.0.0.1:8000": HostLeave(),
+        "docs.python.org": HostPermission(may_follow=True, may_be_private=True),
+        "evil.example": HostPermission(is_denied=True),
+        "127.0.0.1:8000": HostPermission(),
     }

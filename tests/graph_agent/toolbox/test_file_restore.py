@@ -3,7 +3,7 @@ from pathlib import Path
 from graph_agent.ports import FileImage, Restoration
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.toolbox.file_restore import RestorableFiles
-from tools.files import digest
+from tools.files import sha256_hex
 
 
 async def test_an_image_keeps_the_content_from_which_the_file_comes_back(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ async def test_an_image_keeps_the_content_from_which_the_file_comes_back(tmp_pat
 
     assert isinstance(before, FileImage)
     assert isinstance(after, FileImage)
-    assert (before.sha256, before.mode, blobs.get(str(before.blob))) == (digest(b"one"), 0o640, b"one")
+    assert (before.sha256, before.mode, blobs.get(str(before.blob))) == (sha256_hex(b"one"), 0o640, b"one")
     assert await files.put_back(Restoration(str(file), after, before)) == ""
     assert file.read_bytes() == b"one"
 

@@ -8,7 +8,7 @@ from graph_agent.toolbox.path_facts import Setting
 from policy import PolicySettings, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
-from tools.schema import BadArguments
+from tools.schema import InvalidArguments
 
 
 @pytest.fixture
@@ -46,5 +46,5 @@ def test_a_call_is_judged_by_its_name_whether_or_not_there_is_such_a_tool(
 def test_arguments_a_tool_does_not_take_are_refused(
     tool: str, arguments: dict[str, Any], registry: ToolRegistry, tmp_path: Path
 ) -> None:
-    with pytest.raises(BadArguments):
+    with pytest.raises(InvalidArguments):
         check_call(tool, arguments, "default", registry=registry, setting=Setting(tmp_path, PolicySettings()))

@@ -27,6 +27,6 @@ def test_a_call_gets_what_it_runs_with_and_planning_gets_nothing_that_has_effect
     run.progress(FilesSearched(3))
 
     assert (planned.cwd, planned.processes, planned.call_id, planned.answer) == (Path("/ws/sub"), None, "", None)
-    assert (run.call_id, run.attempt, run.answer, run.seen) == ("c1", 2, "yes", {"path": "x"})
+    assert (run.call_id, run.attempt, run.answer, run.observed) == ("c1", 2, "yes", {"path": "x"})
     assert (run.todo, run.thread_id, told) == (SCOPE.todo, "t1", [("c1", Told("files_searched", "3 files", 3))])
     assert [run.may_read(world.workspace / name) for name in ("secret", "open")] == [False, True]

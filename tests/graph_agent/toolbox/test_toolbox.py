@@ -20,7 +20,7 @@ from tools.base import (
     ToolResult,
     ToolRiskLevel,
 )
-from tools.files import digest
+from tools.files import sha256_hex
 
 
 class Faulty(BaseTool):
@@ -34,7 +34,7 @@ class Faulty(BaseTool):
     async def preview(self, args: object, context: ToolContext | None = None) -> Preview:
         raise ValueError("broken preview")
 
-    async def foresee(self, args: object, context: ToolContext | None = None) -> None:
+    async def predict_effect(self, args: object, context: ToolContext | None = None) -> None:
         raise ValueError("broken forecast")
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
@@ -97,7 +97,11 @@ async def test_a_write_is_intended_run_and_reconciled(tmp_path: Path) -> None:
     after = await world.box.reconcile(call, intent, scope)
 
     assert intent == Intent(
-        str(path), digest(b"old\n"), digest(b"new\n"), f"blob:sha256:{digest(b'old' + bytes([10]))}", 0o640
+        str(path),
+        sha256_hex(b"old\n"),
+        sha256_hex(b"new\n"),
+        f"blob:sha256:{sha256_hex(b'old' + bytes([10]))}",
+        0o640,
     )
     assert world.around.blobs.get(str(intent.before_blob)) == b"old\n"
     assert (outcome.status, outcome.output) == ("success", "Wrote a (4 bytes, +1 -1 lines).")

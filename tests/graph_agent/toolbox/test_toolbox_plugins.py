@@ -55,7 +55,9 @@ class _Odd(BaseTool):
         _act("preview", args)
         return Preview("text", "shown")
 
-    async def foresee(self, args: Mapping[str, Any], context: ToolContext | None = None) -> FileEffect | None:
+    async def predict_effect(
+        self, args: Mapping[str, Any], context: ToolContext | None = None
+    ) -> FileEffect | None:
         _act("foresee", args)
         return None
 
@@ -83,7 +85,7 @@ class _Describing(_Odd):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.third_party.ANSWER_S", 0.5)
+    monkeypatch.setattr("tools.third_party.QUERY_TIMEOUT_S", 0.5)
     monkeypatch.setattr("tools.third_party._PATIENCE_S", 0.1)
     monkeypatch.setattr("tools.third_party._GRACE_S", 0.1)
 

@@ -5,15 +5,15 @@ import pytest
 
 from tools.agent_ops.ask_user import AskUserTool
 from tools.base import ToolContext, ToolResult
-from tools.running import execute, parsed
-from tools.schema import BadArguments
+from tools.running import execute, normalize_arguments
+from tools.schema import InvalidArguments
 
 _QUESTION = {"question": "Tabs or\nblanks?", "options": ["tabs", "blanks"]}
 
 
 async def _asked(answer: str | None) -> ToolResult:
     tool = AskUserTool()
-    return await execute(tool, parsed(tool, _QUESTION), ToolContext(Path("/w"), answer=answer))
+    return await execute(tool, normalize_arguments(tool, _QUESTION), ToolContext(Path("/w"), answer=answer))
 
 
 async def test_the_answer_is_handed_to_the_model_as_it_is() -> None:
@@ -40,12 +40,12 @@ async def test_where_nobody_was_asked_the_model_is_told_to_decide_itself() -> No
 def test_an_empty_question_or_option_is_refused(arguments: dict[str, Any], complaint: str) -> None:
     tool = AskUserTool()
 
-    assert tool.validate(parsed(tool, arguments)) == complaint
+    assert tool.validate(normalize_arguments(tool, arguments)) == complaint
 
 
 def test_without_a_question_there_is_no_call() -> None:
-    with pytest.raises(BadArguments, match="question"):
-        parsed(AskUserTool(), {"options": ["a"]})
+    with pytest.raises(InvalidArguments, match="question"):
+        normalize_arguments(AskUserTool(), {"options": ["a"]})
 
 
 def test_the_user_sees_the_question_on_one_line() -> None:

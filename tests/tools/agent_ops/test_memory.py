@@ -7,8 +7,8 @@ import pytest
 from graph_agent.config.paths import memory_file
 from tools.agent_ops.memory import SaveMemoryTool
 from tools.base import InterruptedCall, ToolContext, ToolResult
-from tools.running import execute, foresee, parsed, preview
-from tools.schema import BadArguments
+from tools.running import execute, normalize_arguments, predict_effect, preview
+from tools.schema import InvalidArguments
 
 _MARK = "<!-- saved by graph-agent, thread t1 -->"
 
@@ -19,7 +19,9 @@ def _tool(folder: Path) -> SaveMemoryTool:
 
 async def _save(folder: Path, fact: str) -> ToolResult:
     tool = _tool(folder)
-    return await execute(tool, parsed(tool, {"fact": fact}), ToolContext(folder, thread_id="t1", call_id="c1"))
+    return await execute(
+        tool, normalize_arguments(tool, {"fact": fact}), ToolContext(folder, thread_id="t1", call_id="c1")
+    )
 
 
 def _kept(folder: Path) -> str:
@@ -95,14 +97,14 @@ def test_a_blank_or_endless_fact_is_refused(tmp_path: Path) -> None:
     tool = _tool(tmp_path)
 
     assert "blank" in str(tool.validate({"fact": " \n"}))
-    with pytest.raises(BadArguments, match="fact"):
-        parsed(tool, {"fact": "x" * 2_001})
+    with pytest.raises(InvalidArguments, match="fact"):
+        normalize_arguments(tool, {"fact": "x" * 2_001})
 
 
 async def test_the_preview_is_the_diff_and_the_foreseen_digest_is_what_comes(tmp_path: Path) -> None:
     tool, context = _tool(tmp_path), ToolContext(tmp_path, thread_id="t1", call_id="c1")
     shown = await preview(tool, {"fact": "new"}, context)
-    effect = await foresee(tool, {"fact": "new"}, context)
+    effect = await predict_effect(tool, {"fact": "new"}, context)
 
     result = await _save(tmp_path, "new")
 
@@ -126,7 +128,7 @@ async def test_a_save_that_was_broken_off_is_found_out_by_digest_or_by_the_fact(
 ) -> None:
     _given(tmp_path, "")
     tool = _tool(tmp_path)
-    effect = await foresee(tool, {"fact": "new"}, ToolContext(tmp_path))
+    effect = await predict_effect(tool, {"fact": "new"}, ToolContext(tmp_path))
     assert effect is not None
     (tmp_path / "own" / "CONTEXT.md").write_text(now)
 

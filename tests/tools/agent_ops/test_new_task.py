@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 
 from tests.fakes.tool_ports import SubAgentsAtOnce
-from tools.agent_ops.new_task import Errand, NewTaskTool
+from tools.agent_ops.new_task import NewTaskTool, SubAgentTask
 from tools.base import ToolContext, ToolResult
-from tools.running import execute, parsed
+from tools.running import execute, normalize_arguments
 
 
 async def _given(port: SubAgentsAtOnce | None, **arguments: Any) -> ToolResult:
     tool = NewTaskTool(sub_agents=port)
-    return await execute(tool, parsed(tool, arguments), ToolContext(Path("/w"), call_id="c1"))
+    return await execute(tool, normalize_arguments(tool, arguments), ToolContext(Path("/w"), call_id="c1"))
 
 
 async def test_the_sub_agent_gets_the_task_with_the_tools_under_their_own_names() -> None:
@@ -22,7 +22,7 @@ async def test_the_sub_agent_gets_the_task_with_the_tools_under_their_own_names(
     )
 
     assert result == ToolResult("did count for c1", "done")
-    assert port.errands == [Errand("count it all", "count", ("read_file", "bash"), 7)]
+    assert port.errands == [SubAgentTask("count it all", "count", ("read_file", "bash"), 7)]
 
 
 async def test_without_a_description_the_user_reads_how_the_prompt_begins() -> None:
@@ -30,7 +30,7 @@ async def test_without_a_description_the_user_reads_how_the_prompt_begins() -> N
 
     await _given(port, prompt="word " * 40)
 
-    assert port.errands == [Errand(f"{'word ' * 15}word…", "word " * 40)]
+    assert port.errands == [SubAgentTask(f"{'word ' * 15}word…", "word " * 40)]
 
 
 @pytest.mark.parametrize(

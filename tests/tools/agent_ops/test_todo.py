@@ -6,8 +6,8 @@ import pytest
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import ToolContext, ToolResult
 from tools.registry import ToolRegistry
-from tools.running import execute, parsed
-from tools.schema import BadArguments
+from tools.running import execute, normalize_arguments
+from tools.schema import InvalidArguments
 
 _PLAN = [
     {"content": "look around", "status": "completed"},
@@ -20,7 +20,7 @@ _SO_FAR = "plan: 1 of 3 done, now mend it"
 
 async def _write(items: Any) -> ToolResult:
     tool = TodoWriteTool()
-    return await execute(tool, parsed(tool, {"items": items}), ToolContext(Path("/w")))
+    return await execute(tool, normalize_arguments(tool, {"items": items}), ToolContext(Path("/w")))
 
 
 async def test_a_plan_is_handed_to_the_state_and_told_as_a_checklist() -> None:
@@ -49,8 +49,8 @@ async def test_two_steps_at_once_are_refused_before_and_while_running() -> None:
 
 @pytest.mark.parametrize("items", [[{"content": ""}], [{"content": " \n"}], [{"content": "x"}] * 101])
 def test_plans_that_say_nothing_or_too_much_are_refused(items: list[dict[str, str]]) -> None:
-    with pytest.raises(BadArguments, match="items"):
-        parsed(TodoWriteTool(), {"items": items})
+    with pytest.raises(InvalidArguments, match="items"):
+        normalize_arguments(TodoWriteTool(), {"items": items})
 
 
 async def test_reading_shows_the_plan_of_the_thread() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.agent_ops.tool_search import ToolSearchTool, with_names
+from tools.agent_ops.tool_search import ToolSearchTool, with_deferred_names
 from tools.base import BaseTool, ToolDescription
 
 
@@ -55,7 +55,7 @@ async def test_an_empty_search_is_refused() -> None:
 def test_the_declaration_names_each_tool_in_one_line() -> None:
     declaration = {"type": "function", "function": {"name": "tool_search", "description": "Loads."}}
 
-    described = with_names(declaration, [Ticket(), Mail(), Plain()])["function"]["description"]
+    described = with_deferred_names(declaration, [Ticket(), Mail(), Plain()])["function"]["description"]
 
     assert described.split("\n") == [
         "Loads.",

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from tools.file_ops.change import objection
-from tools.files import Snapshot, digest
+from tools.file_ops.change import find_conflict
+from tools.files import Snapshot, sha256_hex
 from tools.paths import ResolvedPath
 
-_RESOLVED = ResolvedPath("f", Path("/w/f"), inside=True, reaches_process=False)
-_OLD, _NEW = digest(b"old"), digest(b"new")
+_RESOLVED = ResolvedPath("f", Path("/w/f"), inside=True, exposes_process=False)
+_OLD, _NEW = sha256_hex(b"old"), sha256_hex(b"new")
 
 
 def _seen(path: str = "/w/f", sha256: str | None = _OLD) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def _seen(path: str = "/w/f", sha256: str | None = _OLD) -> dict[str, Any]:
 def test_only_what_is_known_and_was_shown_may_be_overwritten(
     data: bytes | None, known: str | None, seen: dict[str, Any] | None, part: str | None
 ) -> None:
-    refused = objection(Snapshot(_RESOLVED, data), known, seen)
+    refused = find_conflict(Snapshot(_RESOLVED, data), known, seen)
 
     assert (refused is None) is (part is None)
     assert part is None or part in str(refused)

@@ -10,10 +10,10 @@ from tools.base import InterruptedCall, Limits, ToolResult
 from tools.file_ops.edit_file import EditFileTool
 from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
-from tools.files import digest
+from tools.files import sha256_hex
 from tools.paths import PathRefused
-from tools.running import parsed
-from tools.schema import BadArguments
+from tools.running import normalize_arguments
+from tools.schema import InvalidArguments
 
 _AT_HOME = settings(
     max_examples=60,
@@ -43,12 +43,12 @@ async def _seen(around: ToolSurroundings, old: str, new: str) -> dict[str, Any] 
     arguments = {"file_path": "f", "old_string": old, "new_string": new}
     shown = await EditFileTool().preview(arguments, around.context())
     assert shown is not None
-    return shown.seen
+    return shown.observed
 
 
 async def _edit_as_seen(around: ToolSurroundings, old: str, new: str, seen: dict[str, Any] | None) -> ToolResult:
     return await EditFileTool().execute(
-        file_path="f", old_string=old, new_string=new, context=around.context(seen=seen)
+        file_path="f", old_string=old, new_string=new, context=around.context(observed=seen)
     )
 
 
@@ -64,8 +64,8 @@ async def test_an_edit_tells_what_it_did_and_carries_the_diff(around: ToolSurrou
         metadata={
             "diff": {
                 "path": str(path),
-                "before_sha256": digest(b"a\nb\n"),
-                "after_sha256": digest(b"a\nc\n"),
+                "before_sha256": sha256_hex(b"a\nb\n"),
+                "after_sha256": sha256_hex(b"a\nc\n"),
                 "unified": f"--- {path}\n+++ {path}\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n",
                 "added": 1,
                 "removed": 1,
@@ -107,7 +107,7 @@ async def test_bytes_around_the_match_are_untouched_whatever_they_are(
     path = _put(around, data)
 
     result = await EditFileTool().execute(
-        file_path="f", old_string="<old-text>", new_string="new", context=around.context(thread_id=digest(data))
+        file_path="f", old_string="<old-text>", new_string="new", context=around.context(thread_id=sha256_hex(data))
     )
 
     now = path.read_bytes()
@@ -119,7 +119,7 @@ async def test_bytes_around_the_match_are_untouched_whatever_they_are(
 async def test_an_edit_and_its_reverse_give_the_same_bytes(around: ToolSurroundings, text: str) -> None:
     data = f"<{text}>".encode()
     path = _put(around, data)
-    context = around.context(thread_id=digest(data))
+    context = around.context(thread_id=sha256_hex(data))
 
     await EditFileTool().execute(file_path="f", old_string="<", new_string="«A«", context=context, mode="exact")
     await EditFileTool().execute(file_path="f", old_string="«A«", new_string="<", context=context, mode="exact")
@@ -177,7 +177,7 @@ async def test_unclear_wishes_are_refused_before_anyone_is_asked(
 def test_short_names_of_the_arguments_are_understood() -> None:
     given_names = {"path": "f", "old": "a", "new": "b", "replace_all": "true"}
 
-    assert parsed(EditFileTool(), given_names) == {
+    assert normalize_arguments(EditFileTool(), given_names) == {
         "file_path": "f",
         "old_string": "a",
         "new_string": "b",
@@ -186,8 +186,10 @@ def test_short_names_of_the_arguments_are_understood() -> None:
 
 
 def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(BadArguments, match="mode"):
-        parsed(EditFileTool(), {"file_path": "f", "old_string": "a", "new_string": "b", "mode": "fuzzy"})
+    with pytest.raises(InvalidArguments, match="mode"):
+        normalize_arguments(
+            EditFileTool(), {"file_path": "f", "old_string": "a", "new_string": "b", "mode": "fuzzy"}
+        )
 
 
 async def test_no_earlier_read_is_needed_but_a_change_since_one_is_noticed(around: ToolSurroundings) -> None:
@@ -233,11 +235,11 @@ async def test_a_preview_shows_the_diff_and_changes_nothing(around: ToolSurround
 
     assert shown is not None
     assert (shown.kind, shown.text) == ("diff", f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-a\n+b\n")
-    assert shown.seen == {
+    assert shown.observed == {
         "path": str(path),
         "device": status.st_dev,
         "inode": status.st_ino,
-        "sha256": digest(b"a\n"),
+        "sha256": sha256_hex(b"a\n"),
     }
     assert path.read_bytes() == b"a\n"
 
@@ -246,14 +248,14 @@ async def test_what_is_foreseen_is_what_comes_and_can_be_reconciled(around: Tool
     path = _put(around, b"a\r\n")
     arguments = {"file_path": "f", "old_string": "a", "new_string": "b\nc"}
 
-    effect = await EditFileTool().foresee(arguments, around.context())
+    effect = await EditFileTool().predict_effect(arguments, around.context())
     assert effect is not None
-    call = InterruptedCall(arguments, effect.path, digest(b"a\r\n"), effect.after_sha256)
+    call = InterruptedCall(arguments, effect.path, sha256_hex(b"a\r\n"), effect.after_sha256)
     before = await EditFileTool().reconcile(call)
     await _edit(around, "a", "b\nc")
     after = await EditFileTool().reconcile(call)
 
-    assert (effect.path, effect.before, effect.after_sha256) == (str(path), b"a\r\n", digest(path.read_bytes()))
+    assert (effect.path, effect.before, effect.after_sha256) == (str(path), b"a\r\n", sha256_hex(path.read_bytes()))
     assert (before.verdict, after.verdict) == ("not_applied", "already_applied")
 
 
@@ -268,7 +270,9 @@ async def test_what_cannot_be_edited_is_refused_before_anyone_is_asked(
         await _seen(around, "a", "b")
     assert why in ((await _edit(around, "a", "b")).error or "")
     assert (
-        await EditFileTool().foresee({"file_path": "f", "old_string": "a", "new_string": "b"}, around.context())
+        await EditFileTool().predict_effect(
+            {"file_path": "f", "old_string": "a", "new_string": "b"}, around.context()
+        )
         is None
     )
 

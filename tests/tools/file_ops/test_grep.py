@@ -15,7 +15,7 @@ from tools.file_ops.grep import GrepTool
 def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
     monkeypatch.setattr(grep_engine, "_WORTH_A_PROCESS", 0)
     if request.param == "without":
-        monkeypatch.setattr(grep_engine, "ripgrep", lambda: None)
+        monkeypatch.setattr(grep_engine, "find_ripgrep", lambda: None)
     return ToolSurroundings(tmp_path)
 
 

@@ -73,7 +73,7 @@ def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> Path:
     program, asked = tmp_path / "rg", tmp_path / "asked"
     program.write_text(f'#!/bin/sh\nfor one; do case $one in /*) echo "$one" >> {asked};; esac; done\n{end}\n')
     program.chmod(0o755)
-    monkeypatch.setattr(grep_engine, "ripgrep", lambda: str(program))
+    monkeypatch.setattr(grep_engine, "find_ripgrep", lambda: str(program))
     return asked
 
 

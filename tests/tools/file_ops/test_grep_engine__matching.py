@@ -2,22 +2,22 @@ import pytest
 
 from tools.file_ops import grep_engine
 from tools.file_ops.grep_engine import Certain, Hit, LineSearch, split_lines
-from tools.patterns import BadPattern, compiled
+from tools.patterns import BadPattern, compile_pattern
 
 
 def test_a_line_matches_once_and_a_spanning_match_knows_its_lines() -> None:
     lines = ["aa b", "b", "", "a"]
 
-    assert LineSearch(compiled("a"), Certain(("a",)), is_multiline=False).hits(lines) == [
+    assert LineSearch(compile_pattern("a"), Certain(("a",)), is_multiline=False).hits(lines) == [
         Hit(0, 0, 0),
         Hit(3, 3, 0),
     ]
-    assert LineSearch(compiled("b\nb"), Certain(), is_multiline=True).hits(lines) == [Hit(0, 1, 3)]
+    assert LineSearch(compile_pattern("b\nb"), Certain(), is_multiline=True).hits(lines) == [Hit(0, 1, 3)]
 
 
 def test_a_pattern_that_runs_away_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grep_engine, "_SECONDS", 0.2)
-    search = LineSearch(compiled(r"(a|aa|a.)+\1(b|c)+d\2$"), Certain(), is_multiline=False)
+    search = LineSearch(compile_pattern(r"(a|aa|a.)+\1(b|c)+d\2$"), Certain(), is_multiline=False)
 
     with pytest.raises(BadPattern, match="nested repetitions"):
         search.hits(["a" * 5_000 + "c"] * 50)

@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import Limits, ToolResult
 from tools.file_ops.read_file import ReadFileTool
-from tools.files import digest
+from tools.files import sha256_hex
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolSurro
 
     result = await _read(around, "f.txt")
 
-    path, sha256 = str(around.workspace / "f.txt"), digest(b"one\ntwo\r\nthree")
+    path, sha256 = str(around.workspace / "f.txt"), sha256_hex(b"one\ntwo\r\nthree")
     shown = {"path": path, "sha256": sha256, "offset": 1, "limit": 2000}
     assert result == ToolResult(
         "     1\tone\n     2\ttwo\n     3\tthree",

@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.file_ops.replace import Mode, NotReplaced, Replaced, Wish, replaced
+from tools.file_ops.replace import Mode, ReplaceError, Replacement, ReplaceResult, replace_text
 
 _ALPHABET = 'ab \t\r\n"“é'
 
 
-def _why(text: str, wish: Wish) -> str:
-    with pytest.raises(NotReplaced) as caught:
-        replaced(text, wish, "\n")
+def _why(text: str, wish: Replacement) -> str:
+    with pytest.raises(ReplaceError) as caught:
+        replace_text(text, wish, "\n")
     return str(caught.value)
 
 
@@ -17,7 +17,7 @@ def _why(text: str, wish: Wish) -> str:
 def test_an_exact_match_changes_nothing_around_it(before: str, old: str, new: str, after: str) -> None:
     old, new, mark = f"<{old}>", f"[{new}]", "\n"
 
-    result = replaced(before + old + after, Wish(old, new, mode="exact"), mark)
+    result = replace_text(before + old + after, Replacement(old, new, mode="exact"), mark)
 
     assert result.text.startswith(before)
     assert result.text.endswith(after)
@@ -29,8 +29,8 @@ def test_a_flexible_match_changes_nothing_around_it(before: str, core: str, new:
     wanted = old.replace("\r\n", "\n").replace("\r", "\n").replace("“", '"')
 
     try:
-        result = replaced(f"{before}\n{old}\n{after}", Wish(wanted, f"[{new}]"), "\n")
-    except NotReplaced:
+        result = replace_text(f"{before}\n{old}\n{after}", Replacement(wanted, f"[{new}]"), "\n")
+    except ReplaceError:
         return
 
     assert result.text.startswith(before)
@@ -39,13 +39,13 @@ def test_a_flexible_match_changes_nothing_around_it(before: str, core: str, new:
 
 @given(st.text(_ALPHABET), st.text("ab", min_size=1, max_size=2), st.text(_ALPHABET))
 def test_replacing_all_is_what_python_calls_replacing(text: str, old: str, new: str) -> None:
-    wish = Wish(old, new.replace("\r", ""), replace_all=True)
+    wish = Replacement(old, new.replace("\r", ""), replace_all=True)
     expected = text.replace(old, wish.new)
 
     if expected == text:
         assert _why(text, wish)
     else:
-        assert replaced(text, wish, "\n") == Replaced(expected, text.count(old))
+        assert replace_text(text, wish, "\n") == ReplaceResult(expected, text.count(old))
 
 
 _LEVEL = "The match was not exact: {} was overlooked."
@@ -73,7 +73,9 @@ def test_what_was_overlooked_is_told_and_lines_that_stay_keep_their_form(
 ) -> None:
     newline = next((end for end in ("\r\n", "\r", "\n") if end in text), None)
 
-    assert replaced(text, Wish(old, new), newline) == Replaced(expected, 1, _LEVEL.format(overlooked))
+    assert replace_text(text, Replacement(old, new), newline) == ReplaceResult(
+        expected, 1, _LEVEL.format(overlooked)
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,21 +100,21 @@ def test_what_was_overlooked_is_told_and_lines_that_stay_keep_their_form(
 def test_what_is_not_replaced_is_explained(text: str, old: str, mode: Mode, why: str) -> None:
     new = "x" if old == "x" and text == "x" else "f(a)\n    g()"
 
-    assert why in _why(text, Wish(old, new, mode=mode))
+    assert why in _why(text, Replacement(old, new, mode=mode))
 
 
 def test_an_edit_that_only_asks_for_other_line_ends_than_the_files_is_told_to_change_nothing() -> None:
-    assert "nothing would change" in _why("a\r\nb\r\n", Wish("a\r\n", "a\n"))
+    assert "nothing would change" in _why("a\r\nb\r\n", Replacement("a\r\n", "a\n"))
 
 
 def test_a_missing_final_newline_stays_missing() -> None:
     remark = "The file has no newline at its end and still has none."
 
-    assert replaced("one\ntwo", Wish("two\n", "three\n"), "\n") == Replaced("one\nthree", 1, remark)
-    assert replaced("one\ntwo", Wish("two", "three"), "\n") == Replaced("one\nthree", 1)
+    assert replace_text("one\ntwo", Replacement("two\n", "three\n"), "\n") == ReplaceResult("one\nthree", 1, remark)
+    assert replace_text("one\ntwo", Replacement("two", "three"), "\n") == ReplaceResult("one\nthree", 1)
 
 
 def test_a_pattern_replaces_by_literal_text_and_leaves_line_ends() -> None:
-    wish = Wish(r"v\d$", r"\g<0>$1", replace_all=True, mode="regex")
+    wish = Replacement(r"v\d$", r"\g<0>$1", replace_all=True, mode="regex")
 
-    assert replaced("v1\r\nv2 v3\r\n", wish, "\r\n") == Replaced("\\g<0>$1\r\nv2 \\g<0>$1\r\n", 2)
+    assert replace_text("v1\r\nv2 v3\r\n", wish, "\r\n") == ReplaceResult("\\g<0>$1\r\nv2 \\g<0>$1\r\n", 2)

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.file_ops.replace import carried_over, indent_of
+from tools.file_ops.replace import indent_of, reindent
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tools.file_ops.replace import carried_over, indent_of
 def test_indentation_is_carried_over_by_one_rule_or_not_at_all(
     old: list[str], found: list[str], new: list[str], expected: list[str] | None
 ) -> None:
-    assert carried_over(old, found, new) == expected
+    assert reindent(old, found, new) == expected
 
 
 def test_the_indentation_of_a_line_is_its_leading_blanks() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.file_ops.replace import PlainText, common_ends, laid_out, split
+from tools.file_ops.replace import PlainText, common_ends, merge_lines, split_lines
 
 _TEXTS = st.text(alphabet="ab\r\n", max_size=30)
 
@@ -20,7 +20,7 @@ def test_a_place_in_the_plain_view_is_the_same_place_in_the_text(raw: str, data:
 
 @given(_TEXTS)
 def test_lines_and_their_ends_make_up_the_text(text: str) -> None:
-    lines = split(text)
+    lines = split_lines(text)
 
     assert "".join(line + end for line, end in lines) == text
     assert [line for line, _ in lines] == PlainText.of(text).text.split("\n")
@@ -48,4 +48,4 @@ def test_lines_that_stay_keep_their_ends_and_further_ones_get_the_majoritys(
 ) -> None:
     old = PlainText.of(found).text.split("\n")
 
-    assert laid_out(old, split(found), new.split("\n"), "\r\n") == expected
+    assert merge_lines(old, split_lines(found), new.split("\n"), "\r\n") == expected

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.tool_ports import ToolSurroundings
-from tools.file_ops.similar_paths import absent
+from tools.file_ops.similar_paths import missing_path
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_a_path_that_leads_nowhere_is_told_with_what_it_may_have_meant(
 ) -> None:
     context = around.context()
 
-    refused = absent(context.resolve(given), context, "look")
+    refused = missing_path(context.resolve(given), context, "look")
 
     assert str(refused) == f"{given!r} does not exist{f'. {told}' if told else '; look.'}"
 
@@ -45,7 +45,7 @@ def test_what_may_not_be_read_is_not_named(around: ToolSurroundings) -> None:
     context = around.context(may_read=lambda path: path.name != "README.md")
 
     assert (
-        str(absent(context.resolve("readme.md"), context))
+        str(missing_path(context.resolve("readme.md"), context))
         == "'readme.md' does not exist; look with ls what is there."
     )
 
@@ -55,4 +55,4 @@ def test_a_folder_that_may_not_be_looked_into_is_no_obstacle(around: ToolSurroun
     (around.workspace / "shut").mkdir(mode=0)
     context = around.context()
 
-    assert str(absent(context.resolve("shutt/x"), context, "look")) == "'shutt/x' does not exist; look."
+    assert str(missing_path(context.resolve("shutt/x"), context, "look")) == "'shutt/x' does not exist; look."

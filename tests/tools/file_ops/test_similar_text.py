@@ -1,6 +1,6 @@
 import pytest
 
-from tools.file_ops.similar_text import LEVELS, places
+from tools.file_ops.similar_text import LEVELS, find_similar
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from tools.file_ops.similar_text import LEVELS, places
     ],
 )
 def test_each_level_overlooks_what_it_names_and_no_more(wanted: str, text: str, found_by: list[bool]) -> None:
-    assert [bool(places(wanted, text, level)) for level in LEVELS] == found_by
+    assert [bool(find_similar(wanted, text, level)) for level in LEVELS] == found_by
 
 
 def test_every_place_is_found() -> None:
-    assert places("a  b", "a b\na   b\n", LEVELS[-1]) == [(0, 3), (4, 9)]
+    assert find_similar("a  b", "a b\na   b\n", LEVELS[-1]) == [(0, 3), (4, 9)]

@@ -11,7 +11,7 @@ from tools import create_default_tools
 from tools.base import InterruptedCall, ToolResult
 from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
-from tools.files import digest
+from tools.files import sha256_hex
 from tools.paths import PathRefused
 
 
@@ -31,7 +31,7 @@ async def _read(around: ToolSurroundings, file_path: str) -> None:
 async def _seen(around: ToolSurroundings, file_path: str, content: str) -> dict[str, Any] | None:
     shown = await WriteFileTool().preview({"file_path": file_path, "content": content}, around.context())
     assert shown is not None
-    return shown.seen
+    return shown.observed
 
 
 async def test_a_new_file_gets_exactly_the_given_text_and_its_folders(around: ToolSurroundings) -> None:
@@ -46,7 +46,7 @@ async def test_a_new_file_gets_exactly_the_given_text_and_its_folders(around: To
             "diff": {
                 "path": str(path),
                 "before_sha256": None,
-                "after_sha256": digest(b"x\r\ny\n"),
+                "after_sha256": sha256_hex(b"x\r\ny\n"),
                 "unified": f"--- /dev/null\n+++ {path}\n@@ -0,0 +1,2 @@\n+x\r\n+y\n",
                 "added": 2,
                 "removed": 0,
@@ -72,7 +72,7 @@ async def test_an_existing_file_keeps_encoding_mark_and_line_endings(
 ) -> None:
     path = around.workspace / "f"
     path.write_bytes(before)
-    await around.file_states.set("t1", str(path), digest(before))
+    await around.file_states.set("t1", str(path), sha256_hex(before))
 
     result = await _write(around, "f", content)
 
@@ -142,11 +142,11 @@ async def test_a_preview_shows_the_diff_and_changes_nothing(around: ToolSurround
 
     assert shown is not None
     assert (shown.kind, shown.text) == ("diff", f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-a\n+b\n")
-    assert shown.seen == {
+    assert shown.observed == {
         "path": str(path),
         "device": status.st_dev,
         "inode": status.st_ino,
-        "sha256": digest(b"a\n"),
+        "sha256": sha256_hex(b"a\n"),
     }
     assert path.read_text() == "a\n"
 
@@ -157,7 +157,7 @@ async def test_a_file_deleted_after_consent_is_not_written(around: ToolSurroundi
     seen = await _seen(around, "f", "new")
     (around.workspace / "f").unlink()
 
-    result = await _write(around, "f", "new", seen=seen)
+    result = await _write(around, "f", "new", observed=seen)
 
     assert result.error == "'f' was deleted after the change was shown. Nothing was written."
     assert not (around.workspace / "f").exists()
@@ -168,7 +168,7 @@ async def test_a_path_that_leads_elsewhere_after_consent_is_not_written(around: 
     (around.workspace / "other").mkdir()
     (around.workspace / "d").symlink_to("other")
 
-    result = await _write(around, "d/f", "new", seen=seen)
+    result = await _write(around, "d/f", "new", observed=seen)
 
     assert result.error is not None
     assert "was shown for consent" in result.error
@@ -179,7 +179,7 @@ async def test_a_file_that_appeared_after_consent_is_not_overwritten(around: Too
     seen = await _seen(around, "f", "new")
     (around.workspace / "f").write_text("theirs")
 
-    result = await _write(around, "f", "new", seen=seen)
+    result = await _write(around, "f", "new", observed=seen)
 
     assert result.error is not None
     assert (around.workspace / "f").read_text() == "theirs"
@@ -189,7 +189,7 @@ async def test_a_write_of_the_same_thread_between_consent_and_run_is_no_hindranc
     seen = await _seen(around, "f", "two")
     await _write(around, "f", "one")
 
-    result = await _write(around, "f", "two", seen=seen)
+    result = await _write(around, "f", "two", observed=seen)
 
     assert (result.error, (around.workspace / "f").read_text()) == (None, "two")
 
@@ -233,11 +233,11 @@ async def test_what_is_foreseen_is_what_comes(around: ToolSurroundings) -> None:
     path.write_bytes(b"a\r\n")
     await _read(around, "f")
 
-    effect = await WriteFileTool().foresee({"file_path": "f", "content": "b\n"}, around.context())
+    effect = await WriteFileTool().predict_effect({"file_path": "f", "content": "b\n"}, around.context())
     await _write(around, "f", "b\n")
 
     assert effect is not None
-    assert (effect.path, effect.before, effect.after_sha256) == (str(path), b"a\r\n", digest(path.read_bytes()))
+    assert (effect.path, effect.before, effect.after_sha256) == (str(path), b"a\r\n", sha256_hex(path.read_bytes()))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ async def test_what_became_of_a_broken_off_write_is_read_from_the_content(
     if now is not None:
         path.write_bytes(now)
 
-    found = await WriteFileTool().reconcile(InterruptedCall({}, str(path), digest(b"old"), digest(b"new")))
+    found = await WriteFileTool().reconcile(InterruptedCall({}, str(path), sha256_hex(b"old"), sha256_hex(b"new")))
 
     assert found.verdict == verdict
 
@@ -259,7 +259,7 @@ async def test_what_became_of_a_broken_off_write_is_read_from_the_content(
 async def test_a_missing_file_that_was_to_be_created_was_not_applied(around: ToolSurroundings) -> None:
     path = around.workspace / "f"
 
-    found = await WriteFileTool().reconcile(InterruptedCall({}, str(path), None, digest(b"new")))
+    found = await WriteFileTool().reconcile(InterruptedCall({}, str(path), None, sha256_hex(b"new")))
 
     assert (found.verdict, found.detail) == ("not_applied", f"{path} does not exist, as before the call.")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.web_ops.http import Unresolved, is_public, resolve
+from tools.web_ops.http import HostNotFound, is_public, resolve
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ async def test_every_spelling_of_this_machine_is_seen_through(spelling: str) -> 
 
 
 async def test_a_name_that_leads_nowhere_is_said_to(isolated: list[str]) -> None:
-    with pytest.raises(Unresolved, match="could not be resolved"):
+    with pytest.raises(HostNotFound, match="could not be resolved"):
         await resolve("no-such-host.invalid", 80)
 
     assert isolated == ["no-such-host.invalid"]

@@ -5,9 +5,9 @@ import pytest
 from tests.fakes.web_site import Answer, WebSite, packed
 from tools.result import ToolErrorType
 from tools.web_ops import search_request
-from tools.web_ops.http import NotFetched
-from tools.web_ops.search_request import searched
-from tools.web_ops.search_services import Found, SearchProvider
+from tools.web_ops.http import FetchError
+from tools.web_ops.search_request import search_web
+from tools.web_ops.search_services import SearchHit, SearchProvider
 
 PAGE = "/search?q=a&format=json"
 RESULTS = json.dumps({"results": [{"title": "T", "url": "http://x/", "content": "words"}]}).encode()
@@ -15,14 +15,14 @@ RESULTS = json.dumps({"results": [{"title": "T", "url": "http://x/", "content": 
 
 async def test_a_server_of_this_very_machine_may_be_asked_as_the_user_set_it() -> None:
     with WebSite({PAGE: packed(RESULTS)}) as site:
-        found = await searched(SearchProvider("searxng", site.url("")), "a", 5)
+        found = await search_web(SearchProvider("searxng", site.url("")), "a", 5)
 
-    assert (found, site.asked) == ([Found("T", "http://x/", "words")], [(PAGE, f"127.0.0.1:{site.port}")])
+    assert (found, site.asked) == ([SearchHit("T", "http://x/", "words")], [(PAGE, f"127.0.0.1:{site.port}")])
 
 
 async def test_a_service_gets_its_key_in_a_header_and_the_query_as_it_wants_it() -> None:
     with WebSite({}, post={"/search": Answer(RESULTS, "application/json")}) as site:
-        found = await searched(SearchProvider("tavily", site.url(""), "sk-key"), "a", 5)
+        found = await search_web(SearchProvider("tavily", site.url(""), "sk-key"), "a", 5)
 
     assert (len(found), site.headers[0]["Authorization"]) == (1, "Bearer sk-key")
     assert json.loads(site.posted[0]) == {"query": "a", "max_results": 5}
@@ -42,16 +42,16 @@ async def test_a_service_gets_its_key_in_a_header_and_the_query_as_it_wants_it()
     ],
 )
 async def test_what_goes_wrong_is_told_with_what_to_do(answer: Answer, said: str) -> None:
-    with WebSite({PAGE: answer}) as site, pytest.raises(NotFetched) as caught:
-        await searched(SearchProvider("searxng", site.url("")), "a", 5)
+    with WebSite({PAGE: answer}) as site, pytest.raises(FetchError) as caught:
+        await search_web(SearchProvider("searxng", site.url("")), "a", 5)
 
     assert said in str(caught.value)
 
 
 async def test_a_key_that_is_not_taken_is_told_with_where_it_is_set_and_never_shown() -> None:
     site = WebSite({}, post={"/search": Answer(b'{"detail": "no"}', status=401)})
-    with site, pytest.raises(NotFetched) as caught:
-        await searched(SearchProvider("tavily", site.url(""), "sk-key"), "a", 5)
+    with site, pytest.raises(FetchError) as caught:
+        await search_web(SearchProvider("tavily", site.url(""), "sk-key"), "a", 5)
 
     assert str(caught.value) == (
         f"{site.url('')} answered 401: it does not take the key. "
@@ -67,16 +67,16 @@ async def test_a_key_that_is_not_taken_is_told_with_where_it_is_set_and_never_sh
     ],
 )
 async def test_a_server_that_is_not_there_is_told_with_the_setting(url: str, said: str) -> None:
-    with pytest.raises(NotFetched) as caught:
-        await searched(SearchProvider("searxng", url), "a", 5)
+    with pytest.raises(FetchError) as caught:
+        await search_web(SearchProvider("searxng", url), "a", 5)
 
     assert said in str(caught.value)
 
 
 async def test_a_server_that_keeps_silent_is_left_alone_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_request, "_SECONDS", 0.2)
-    with WebSite({PAGE: Answer(RESULTS, delay_s=20)}) as site, pytest.raises(NotFetched) as caught:
-        await searched(SearchProvider("searxng", site.url("")), "a", 5)
+    with WebSite({PAGE: Answer(RESULTS, delay_s=20)}) as site, pytest.raises(FetchError) as caught:
+        await search_web(SearchProvider("searxng", site.url("")), "a", 5)
 
     assert (caught.value.kind, "did not answer in 0.2 seconds" in str(caught.value)) == (
         ToolErrorType.TIMEOUT,

@@ -2,7 +2,14 @@ from typing import Any
 
 import pytest
 
-from tools.web_ops.search_services import Found, Inquiry, OddAnswer, SearchProvider, found_in, inquiry
+from tools.web_ops.search_services import (
+    SearchHit,
+    SearchProvider,
+    SearchRequest,
+    UnexpectedAnswer,
+    build_request,
+    parse_hits,
+)
 
 SEARXNG = SearchProvider("searxng", "http://localhost:8080")
 BRAVE = SearchProvider("brave", api_key="k")
@@ -12,10 +19,10 @@ TAVILY = SearchProvider("tavily", api_key="k")
 @pytest.mark.parametrize(
     ("provider", "asked"),
     [
-        (SEARXNG, Inquiry("GET", "http://localhost:8080/search?q=a+%26+b&format=json")),
+        (SEARXNG, SearchRequest("GET", "http://localhost:8080/search?q=a+%26+b&format=json")),
         (
             BRAVE,
-            Inquiry(
+            SearchRequest(
                 "GET",
                 "https://api.search.brave.com/res/v1/web/search?q=a+%26+b&count=3",
                 {"X-Subscription-Token": "k"},
@@ -23,7 +30,7 @@ TAVILY = SearchProvider("tavily", api_key="k")
         ),
         (
             TAVILY,
-            Inquiry(
+            SearchRequest(
                 "POST",
                 "https://api.tavily.com/search",
                 {"Authorization": "Bearer k"},
@@ -32,8 +39,8 @@ TAVILY = SearchProvider("tavily", api_key="k")
         ),
     ],
 )
-def test_each_service_is_asked_in_its_own_way(provider: SearchProvider, asked: Inquiry) -> None:
-    assert inquiry(provider, "a & b", 3) == asked
+def test_each_service_is_asked_in_its_own_way(provider: SearchProvider, asked: SearchRequest) -> None:
+    assert build_request(provider, "a & b", 3) == asked
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def test_each_service_is_asked_in_its_own_way(provider: SearchProvider, asked: I
     ],
 )
 def test_each_answer_is_read(provider: SearchProvider, answer: Any) -> None:
-    assert found_in(provider, answer, 5) == [Found("T", "http://x/", "words")]
+    assert parse_hits(provider, answer, 5) == [SearchHit("T", "http://x/", "words")]
 
 
 def test_results_are_cleaned_counted_and_told_once() -> None:
@@ -63,17 +70,17 @@ def test_results_are_cleaned_counted_and_told_once() -> None:
         {"title": "beyond", "url": "http://beyond/"},
     ]
 
-    assert found_in(SEARXNG, {"results": entries}, 2) == [
-        Found("a ]0;b c & d 1 < 2", "http://x/a%20b", f"{'w' * 399}…"),
-        Found("https://y/", "https://y/", ""),
+    assert parse_hits(SEARXNG, {"results": entries}, 2) == [
+        SearchHit("a ]0;b c & d 1 < 2", "http://x/a%20b", f"{'w' * 399}…"),
+        SearchHit("https://y/", "https://y/", ""),
     ]
 
 
 def test_a_service_that_found_nothing_on_the_web_says_so_by_leaving_it_out() -> None:
-    assert found_in(BRAVE, {"type": "search"}, 5) == []
+    assert parse_hits(BRAVE, {"type": "search"}, 5) == []
 
 
 @pytest.mark.parametrize("answer", [[], {}, {"results": 3}, "text", None])
 def test_an_answer_without_a_list_is_odd(answer: Any) -> None:
-    with pytest.raises(OddAnswer):
-        found_in(SEARXNG, answer, 5)
+    with pytest.raises(UnexpectedAnswer):
+        parse_hits(SEARXNG, answer, 5)

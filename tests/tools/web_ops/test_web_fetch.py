@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from tests.fakes.web_site import Answer, WebSite, packed
-from tools.base import HostLeave, ToolContext, ToolResult
-from tools.running import execute, parsed
-from tools.schema import BadArguments
+from tools.base import HostPermission, ToolContext, ToolResult
+from tools.running import execute, normalize_arguments
+from tools.schema import InvalidArguments
 from tools.web_ops import http
 from tools.web_ops.web_fetch import WebFetchTool
 
@@ -18,20 +18,22 @@ _PAGE = b"""<!doctype html><html><head><title> A  page </title><style>b{}</style
 <ul><li>one</li><li>two</li></ul></body></html>"""
 
 
-def _open(host: str) -> HostLeave:
-    return HostLeave(may_follow=True, may_be_private=True)
+def _open(host: str) -> HostPermission:
+    return HostPermission(may_follow=True, may_be_private=True)
 
 
-def _home(host: str) -> HostLeave:
+def _home(host: str) -> HostPermission:
     """Only this machine by its number: other names of it are other hosts."""
-    return HostLeave(may_be_private=True, may_follow=host.startswith("127.0.0.1"))
+    return HostPermission(may_be_private=True, may_follow=host.startswith("127.0.0.1"))
 
 
 async def _fetched(
-    url: str, leave: Callable[[str], HostLeave] = _open, tool: WebFetchTool | None = None, **more: Any
+    url: str, leave: Callable[[str], HostPermission] = _open, tool: WebFetchTool | None = None, **more: Any
 ) -> ToolResult:
     tool = tool or WebFetchTool()
-    return await execute(tool, parsed(tool, {"url": url, **more}), ToolContext(Path("/w"), host_leave=leave))
+    return await execute(
+        tool, normalize_arguments(tool, {"url": url, **more}), ToolContext(Path("/w"), host_permission=leave)
+    )
 
 
 async def test_a_page_comes_as_markdown_without_what_nobody_sees() -> None:
@@ -130,7 +132,7 @@ async def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
 async def test_this_machine_is_not_asked_unless_a_rule_names_it(host: str) -> None:
     with WebSite({"/": Answer(b"secret")}) as site:
-        result = await _fetched(site.url(host=host), lambda _: HostLeave(may_follow=True))
+        result = await _fetched(site.url(host=host), lambda _: HostPermission(may_follow=True))
 
     assert result.error is not None
     assert "is not an address of the public internet; that needs a rule" in result.error
@@ -152,8 +154,8 @@ async def test_a_redirection_to_another_host_is_told_and_not_followed() -> None:
 
 
 async def test_a_redirection_into_a_private_network_is_refused_though_the_host_may_be_followed() -> None:
-    def leave(host: str) -> HostLeave:
-        return HostLeave(may_follow=True, may_be_private=host.startswith("127.0.0.1"))
+    def leave(host: str) -> HostPermission:
+        return HostPermission(may_follow=True, may_be_private=host.startswith("127.0.0.1"))
 
     with WebSite({"/": Answer(status=307, headers={"Location": "http://169.254.169.254/latest"})}) as site:
         result = await _fetched(site.url(), leave)
@@ -163,8 +165,8 @@ async def test_a_redirection_into_a_private_network_is_refused_though_the_host_m
 
 
 async def test_a_redirection_to_a_denied_host_is_refused() -> None:
-    def leave(host: str) -> HostLeave:
-        return HostLeave(is_denied=host.startswith("localhost"), may_be_private=True, may_follow=True)
+    def leave(host: str) -> HostPermission:
+        return HostPermission(is_denied=host.startswith("localhost"), may_be_private=True, may_follow=True)
 
     with (
         WebSite({}) as other,
@@ -202,8 +204,8 @@ async def test_a_proxy_of_the_environment_is_asked_and_private_hosts_stay_refuse
 ) -> None:
     with WebSite({"http://page.invalid/": Answer(b"by proxy")}) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url())
-        result = await _fetched("http://page.invalid/", lambda _: HostLeave())
-        refused = await _fetched("http://10.0.0.1/", lambda _: HostLeave())
+        result = await _fetched("http://page.invalid/", lambda _: HostPermission())
+        refused = await _fetched("http://10.0.0.1/", lambda _: HostPermission())
 
     assert result.output.endswith("by proxy")
     assert refused.metadata == {"error_type": "permission"}
@@ -214,8 +216,8 @@ async def test_a_proxy_of_the_environment_is_asked_and_private_hosts_stay_refuse
 
 @pytest.mark.parametrize("url", ["file:/etc/passwd", "http://u:p@h/"])
 def test_an_address_that_cannot_be_fetched_is_refused_before_anyone_is_asked(url: str) -> None:
-    with pytest.raises(BadArguments, match="url"):
-        parsed(WebFetchTool(), {"url": url})
+    with pytest.raises(InvalidArguments, match="url"):
+        normalize_arguments(WebFetchTool(), {"url": url})
 
 
 def test_the_host_is_what_rules_are_about() -> None:
@@ -225,7 +227,7 @@ def test_the_host_is_what_rules_are_about() -> None:
 def test_silence_is_told_as_silence_and_other_faults_in_their_own_words() -> None:
     faults = [httpx.ReadTimeout(""), httpx.ReadError("reset by peer"), httpx.ReadError("")]
 
-    assert [http.why_not(fault) for fault in faults] == [
+    assert [http.describe_error(fault) for fault in faults] == [
         "nothing came for 20 seconds",
         "reset by peer",
         "ReadError",

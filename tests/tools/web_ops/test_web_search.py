@@ -6,8 +6,8 @@ import pytest
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
 from tools.base import ToolContext, ToolKind, ToolResult, ToolRiskLevel
-from tools.running import execute, parsed
-from tools.schema import BadArguments
+from tools.running import execute, normalize_arguments
+from tools.schema import InvalidArguments
 from tools.web_ops.search_services import SearchProvider
 from tools.web_ops.web_search import WebSearchTool
 
@@ -18,7 +18,9 @@ async def _found(*titles: str) -> ToolResult:
     entries = [{"title": title, "url": f"http://x/{title}", "content": f"of {title}"} for title in titles]
     with WebSite({PAGE: Answer(json.dumps({"results": entries}).encode())}) as site:
         tool = WebSearchTool(provider=SearchProvider("searxng", site.url("")))
-        return await execute(tool, parsed(tool, {"query": " a ", "limit": "2"}), ToolContext(Path("/w")))
+        return await execute(
+            tool, normalize_arguments(tool, {"query": " a ", "limit": "2"}), ToolContext(Path("/w"))
+        )
 
 
 async def test_results_come_as_title_address_and_words() -> None:
@@ -49,8 +51,8 @@ async def test_a_failure_is_a_result() -> None:
 
 @pytest.mark.parametrize("arguments", [{}, {"query": " "}, {"query": "a", "limit": 0}, {"query": "q" * 401}])
 def test_a_query_says_something_and_not_too_much(arguments: dict[str, object]) -> None:
-    with pytest.raises(BadArguments):
-        parsed(WebSearchTool(provider=SearchProvider("searxng", "http://x")), arguments)
+    with pytest.raises(InvalidArguments):
+        normalize_arguments(WebSearchTool(provider=SearchProvider("searxng", "http://x")), arguments)
 
 
 def test_the_tool_is_there_only_where_somebody_answers_and_shows_where_a_query_goes(tmp_path: Path) -> None:

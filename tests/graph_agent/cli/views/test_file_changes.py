@@ -4,7 +4,7 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.storage.blobs import FileBlobs
 from tests.fakes.database_rows import Rows, record_of
 from tests.fakes.light_commands import json_of, text_of
-from tools.files import digest
+from tools.files import sha256_hex
 
 
 def changed(rows: Rows, workspace: Path) -> None:
@@ -13,8 +13,9 @@ def changed(rows: Rows, workspace: Path) -> None:
     rows.thread(workspace=str(workspace))
     before = FileBlobs(blob_dir(rows.path)).put(b"old\n")
     path = str(workspace.resolve() / "a.txt")
+    before_sha256 = sha256_hex(b"old")
     intent = (
-        f'{{"path": "{path}", "before_sha256": "{digest(b"old")}", "after_sha256": "x", "before_blob": "{before}"}}'
+        f'{{"path": "{path}", "before_sha256": "{before_sha256}", "after_sha256": "x", "before_blob": "{before}"}}'
     )
     rows.journal("success", {"status": "success", "output": ""}, intent=intent)
 

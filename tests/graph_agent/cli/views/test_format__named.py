@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.cli.views.format import format_names
+from graph_agent.cli.views.format import named
 
 
 @pytest.mark.parametrize(
@@ -13,4 +13,4 @@ from graph_agent.cli.views.format import format_names
     ],
 )
 def test_the_first_names_are_shown_and_the_others_counted(names: list[str], more: int, shown: str) -> None:
-    assert format_names(names, more) == shown
+    assert named(names, more) == shown

@@ -11,31 +11,31 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from graph_agent.cli.chat.conversation import Conversation
-from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.exit_codes import Exit
 
-__all__ = ["SupervisedResult", "catch_signals", "run_supervised", "run_until_signal"]
+__all__ = ["Cut", "signals_caught", "supervised", "until_cut"]
 
 T = TypeVar("T")
 
 _CODES = {
-    signal.SIGINT: ExitCode.INTERRUPTED,
-    signal.SIGTERM: ExitCode.TERMINATED,
-    signal.SIGHUP: ExitCode.HANGUP,
+    signal.SIGINT: Exit.INTERRUPTED,
+    signal.SIGTERM: Exit.TERMINATED,
+    signal.SIGHUP: Exit.HANGUP,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class SupervisedResult(Generic[T]):
+class Cut(Generic[T]):
     """How supervised work ended."""
 
-    code: ExitCode | None
+    code: Exit | None
     """Why it was cut short; None when it came to its own end."""
     result: T | None
     """What the work returned; None when it was suspended before it could."""
 
 
 @contextlib.contextmanager
-def catch_signals(caught: Callable[[ExitCode], None], *signals: signal.Signals) -> Iterator[None]:
+def signals_caught(caught: Callable[[Exit], None], *signals: signal.Signals) -> Iterator[None]:
     """Call back in the event loop for each of these signals, with the exit code it asks for."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in signals}
@@ -50,48 +50,48 @@ def catch_signals(caught: Callable[[ExitCode], None], *signals: signal.Signals) 
             signal.signal(number, before[number])
 
 
-async def run_until_signal(work: Coroutine[Any, Any, T]) -> SupervisedResult[T]:
+async def until_cut(work: Coroutine[Any, Any, T]) -> Cut[T]:
     """Run work that nothing rests on yet to its end; a signal breaks it off, however that fails.
 
     Not by an exception out of nowhere: libraries that are being loaded turn that into errors of their own.
     """
     running = asyncio.create_task(work)
-    caught: list[ExitCode] = []
+    caught: list[Exit] = []
 
-    def catch(code: ExitCode) -> None:
+    def catch(code: Exit) -> None:
         caught.append(code)
         running.cancel()
 
-    with catch_signals(catch, *_CODES):
+    with signals_caught(catch, *_CODES):
         await asyncio.wait({running})
     if running.cancelled() or (caught and running.exception() is not None):
-        return SupervisedResult(caught[0] if caught else None, None)
-    return SupervisedResult(caught[0] if caught else None, running.result())
+        return Cut(caught[0] if caught else None, None)
+    return Cut(caught[0] if caught else None, running.result())
 
 
-async def run_supervised(
+async def supervised(
     session: Conversation, work: Coroutine[Any, Any, T], *, timeout_seconds: float | None = None
-) -> SupervisedResult[T]:
+) -> Cut[T]:
     """Run the work to its end, to the user's stop, or to a suspension."""
     running = asyncio.create_task(work)
-    cut: asyncio.Future[ExitCode] = asyncio.get_running_loop().create_future()
+    cut: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
-    def catch(code: ExitCode) -> None:
+    def catch(code: Exit) -> None:
         if not cut.done():
             cut.set_result(code)
 
-    with catch_signals(catch, *_CODES):
+    with signals_caught(catch, *_CODES):
         waited: set[asyncio.Future[Any]] = {running, cut}
         await asyncio.wait(waited, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             cut.cancel()
-            return SupervisedResult(None, running.result())
-        code = cut.result() if cut.done() else ExitCode.LIMIT
-        if code is ExitCode.INTERRUPTED:
+            return Cut(None, running.result())
+        code = cut.result() if cut.done() else Exit.LIMIT
+        if code is Exit.INTERRUPTED:
             await session.stop()
         else:
             await session.suspend()
-    return SupervisedResult(code, await _outcome(running))
+    return Cut(code, await _outcome(running))
 
 
 async def _outcome(running: asyncio.Task[T]) -> T | None:
