@@ -29,20 +29,20 @@ def main() -> int:
     """Run the command line; returns its exit code."""
     _leave_workspace()
     if sys.argv[1:] == ["--version"]:  # answered before the command line is loaded: scripts ask for it often
-        from graph_agent.cli.errors import guarded  # noqa: PLC0415 - only now is the path safe
-        from graph_agent.cli.version import tell_version  # noqa: PLC0415 - as above
+        from graph_agent.cli.errors import run_guarded  # noqa: PLC0415 - only now is the path safe
+        from graph_agent.cli.version import print_version  # noqa: PLC0415 - as above
 
-        return guarded(tell_version)
+        return run_guarded(print_version)
     import signal  # noqa: PLC0415 - as above
 
     # While modules are loaded nothing is at stake, and an exception would pass through code that is not ours.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    from graph_agent.cli.startup import search_little  # noqa: PLC0415 - as above
+    from graph_agent.cli.startup import reduce_gc  # noqa: PLC0415 - as above
 
-    search_little()
-    from graph_agent.cli.startup import asked_for, told_if_cut  # noqa: PLC0415 - as above
+    reduce_gc()
+    from graph_agent.cli.startup import parse_run_options, result_on_signal  # noqa: PLC0415 - as above
 
-    with told_if_cut(*asked_for(sys.argv[1:])):
+    with result_on_signal(*parse_run_options(sys.argv[1:])):
         from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - as above
     return run_command_line()
 

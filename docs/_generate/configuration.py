@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docs._generate.markdown import code, note, table
-from graph_agent.config.explain import kind_in_words
+from graph_agent.config.explain import describe_type
 from graph_agent.config.keys import known_keys
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import ENVIRONMENT, FLAGS
@@ -78,7 +78,7 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
         default = field.get("default")
         yield (
             code(key),
-            kind_in_words(key),
+            describe_type(key),
             "" if default in (None, {}, []) else code(str(default)),
             code(FLAGS.get(key, "")),
             str(field["description"]),

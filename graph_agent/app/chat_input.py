@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graph_agent.app.project_trust import project_at
-from graph_agent.config.paths import config_dir, plain_text
+from graph_agent.config.paths import config_dir, read_plain_text
 from graph_agent.config.project import PROJECT_COMMANDS, Project
-from graph_agent.config.user_commands import UserCommand, command_in, command_name, message_of
+from graph_agent.config.user_commands import UserCommand, command_name, expand_user_command, parse_user_command
 from graph_agent.errors import UsageError
 from tools.context import ToolContext
 from tools.ignore_files import IgnoreRules, is_hidden
@@ -48,7 +48,7 @@ class UserCommands:
             UsageError: there is one, in a folder that is not trusted.
         """
         if (found := self.known.get(name)) is not None:
-            return message_of(found, arguments)
+            return expand_user_command(found, arguments)
         if name in self.untrusted:
             raise UsageError(
                 f"/{name} stands in {self.untrusted[name]}, and the folder is not trusted; "
@@ -66,7 +66,7 @@ def user_commands(workspace: Path, *, once: bool = False) -> UserCommands:
     project = project_at(workspace, once=once)
     theirs = dict(_of_project(project))
     own = {one.name: one for one in _own()}
-    if project.counts:
+    if project.is_trusted:
         return UserCommands({**theirs, **own})
     return UserCommands(own, {name: one.place for name, one in theirs.items() if name not in own})
 
@@ -74,7 +74,7 @@ def user_commands(workspace: Path, *, once: bool = False) -> UserCommands:
 def _of_project(project: Project) -> Iterator[tuple[str, UserCommand]]:
     for file in project.files:
         if file.is_command and (name := command_name(file.name.removeprefix(f"{PROJECT_COMMANDS}/"))):
-            yield name, command_in(name, file.text, str(project.folder / file.name))
+            yield name, parse_user_command(name, file.text, str(project.folder / file.name))
 
 
 def _own() -> Iterator[UserCommand]:
@@ -85,7 +85,7 @@ def _own() -> Iterator[UserCommand]:
             continue
         try:
             if path.stat().st_size <= _MOST_BYTES:
-                yield command_in(name, plain_text(path, errors="replace"), str(path))
+                yield parse_user_command(name, read_plain_text(path, errors="replace"), str(path))
         except OSError:
             continue
 

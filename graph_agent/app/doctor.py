@@ -27,7 +27,7 @@ import httpx
 from graph_agent.app.mcp_servers import is_amiss, known_servers
 from graph_agent.app.project_trust import notices, project_at, settings_at
 from graph_agent.app.toolset import full_registry, sandbox_of, walls_of, what_search_lacks
-from graph_agent.config.model_choice import CONNECT_FIRST, choose_model, shown_url
+from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
 from graph_agent.config.paths import blob_dir, data_dir, lock_dir
 from graph_agent.config.settings import ModelSettings, SearchSettings
 from graph_agent.config.sources import load_settings
@@ -334,7 +334,7 @@ def examine_search(settings: SearchSettings, environment: Mapping[str, str]) -> 
     missing = what_search_lacks(settings, environment)
     if missing:
         return Check("web search", ok=False, detail=f"{settings.provider} lacks {missing}", matters=False)
-    address = shown_url(SearchProvider(settings.provider, settings.url or "").address)
+    address = display_url(SearchProvider(settings.provider, settings.url or "").address)
     return Check("web search", ok=True, detail=f"{settings.provider} at {address}")
 
 
@@ -407,7 +407,7 @@ def _model(environment: Mapping[str, str]) -> Check:
         return Check("model", ok=True, detail=choice.reason)
     if choice.kind == "offline":
         ok = not choice.obstacle
-        return Check("model", ok=ok, detail=choice.reason, hint=CONNECT_FIRST, matters=False)
+        return Check("model", ok=ok, detail=choice.reason, hint=CONNECT_HELP, matters=False)
     if choice.kind == "local":
         return Check("model", ok=True, detail=choice.reason)
     return _endpoint(settings.model)
@@ -418,7 +418,7 @@ def _endpoint(model: ModelSettings) -> Check:
     headers = {name: value.get_secret_value() for name, value in model.headers.items()}
     if model.api_key is not None:
         headers["Authorization"] = f"Bearer {model.api_key.get_secret_value()}"
-    address = shown_url(model.endpoint)
+    address = display_url(model.endpoint)
     try:
         # The body is not read: a server may send it for ever.
         with httpx.stream("GET", f"{model.endpoint}/models", headers=headers, timeout=_MODEL_WAIT_S) as answer:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from graph_agent.config.paths import config_dir, plain_text
+from graph_agent.config.paths import config_dir, read_plain_text
 from graph_agent.config.settings import Settings
-from graph_agent.config.user_commands import parted
+from graph_agent.config.user_commands import split_front_matter
 from tools.agent_ops.skill import Skill
 
 __all__ = ["instructions_for", "remembered", "skill_files", "skills_of"]
@@ -64,7 +64,7 @@ def instructions_for(
 def remembered(context_file: Path) -> str:
     """The user's context file, bounded; empty where there is none, or it cannot be read: the log then says so."""
     try:
-        text = plain_text(context_file, errors="replace").strip()
+        text = read_plain_text(context_file, errors="replace").strip()
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -111,12 +111,12 @@ def _own(env: Mapping[str, str]) -> Iterator[Skill]:
             path = folder / file
             try:
                 if path.stat().st_size <= _MOST_BYTES:
-                    yield _skill(path, plain_text(path, errors="replace"))
+                    yield _skill(path, read_plain_text(path, errors="replace"))
             except OSError:
                 continue
 
 
 def _skill(file: Path, text: str) -> Skill:
-    said, body = parted(text)
+    said, body = split_front_matter(text)
     first = next((line.lstrip("# ") for line in body.split("\n") if line.strip()), "")
     return Skill(file.parent.name, said.get("description") or first, body, file.parent)

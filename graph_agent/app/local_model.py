@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graph_agent.config.edit import set_value, unset_value
-from graph_agent.config.model_choice import Choice, choose_model, local_label, local_obstacle
+from graph_agent.config.model_choice import ModelChoice, choose_model, local_label, local_model_problem
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import UsageError
-from graph_agent.model.local.gguf import Header, KnownModel, digest_of, known_by_size, read_header
+from graph_agent.model.local.gguf import Header, KnownModel, file_sha256, find_known_model, read_header
 
 __all__ = ["LocalFile", "adopt", "examine_file", "give_up", "present_choice"]
 
@@ -39,13 +39,13 @@ def examine_file(name: str) -> LocalFile:
     path = Path(os.path.abspath(Path(name).expanduser()))  # noqa: PTH100 - a link stays the user's own name for it
     header = read_header(path)
     size = path.stat().st_size
-    known = known_by_size(size)
-    if known is not None and (digest := digest_of(path)) != known.sha256:
+    known = find_known_model(size)
+    if known is not None and (digest := file_sha256(path)) != known.sha256:
         raise UsageError(
             f"{name!r} has the size of {known.name} but another content (SHA-256 {digest}, expected "
             f"{known.sha256}): it is damaged or altered. Fetch it again; `config set model.local` checks nothing."
         )
-    if obstacle := local_obstacle(path):
+    if obstacle := local_model_problem(path):
         raise UsageError(f"{name!r} cannot be used: {obstacle}. Nothing was changed.")
     return LocalFile(path, size, header, known)
 
@@ -68,7 +68,7 @@ def give_up(environment: Mapping[str, str]) -> Path:
     return unset_value("model.local", environment)
 
 
-def present_choice(environment: Mapping[str, str]) -> Choice:
+def present_choice(environment: Mapping[str, str]) -> ModelChoice:
     """Which model answers with the settings as they are now.
 
     Raises:

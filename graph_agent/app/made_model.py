@@ -16,12 +16,12 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import add_usage
 
 from graph_agent.errors import ConfigError, ModelError
-from graph_agent.model.news import noted_messages
-from graph_agent.model.only_model import OnlyModel
-from graph_agent.model.openai.client import Patience, as_json
+from graph_agent.model.notices import messages_with_notices
+from graph_agent.model.openai.client import RetryPolicy, format_tools_json
 from graph_agent.model.openai.errors import EmptyReply, Failure
-from graph_agent.model.openai.prompted_tools import Rendering, in_prompt_form, until_answered
-from graph_agent.model.openai.stream import DONE, Arrival
+from graph_agent.model.openai.prompted_tools import FormatTools, reply_with_corrections, to_prompt_protocol
+from graph_agent.model.openai.stream import DONE, ReplyStream
+from graph_agent.model.single_model import SingleModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 __all__ = ["MadeModel"]
@@ -31,7 +31,7 @@ _ENDS = ("finish_reason", "stop_reason", "done_reason")
 """What providers call the reason to finish."""
 
 
-class MadeModel(OnlyModel):
+class MadeModel(SingleModel):
     """Implements `ChatModel` and `Models`."""
 
     def __init__(
@@ -39,7 +39,7 @@ class MadeModel(OnlyModel):
         factory: str,
         *,
         tool_protocol: str = "auto",
-        rendered: Rendering = as_json,
+        format_tools: FormatTools = format_tools_json,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """Make the model.
@@ -51,7 +51,7 @@ class MadeModel(OnlyModel):
         self._factory = factory
         self._chat = _made(factory)
         self._protocol = tool_protocol
-        self._rendered = rendered
+        self._rendered = format_tools
         self._sleep = sleep
 
     @property
@@ -62,10 +62,10 @@ class MadeModel(OnlyModel):
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """See `ChatModel.reply`."""
-        return await until_answered(lambda asked: self._answered(asked, on_delta), request, on_delta)
+        return await reply_with_corrections(lambda asked: self._answered(asked, on_delta), request, on_delta)
 
     async def _answered(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
-        patience = Patience()
+        retry_policy = RetryPolicy()
         while True:
             asking = asyncio.ensure_future(self._ask(request, on_delta))
             try:
@@ -78,20 +78,20 @@ class MadeModel(OnlyModel):
             if not isinstance(failure, EmptyReply):
                 raise ModelError(f"{self.label} failed: {type(failure).__name__}: {failure}")
             empty = Failure("empty", f"{self.label} gave an empty reply ({failure}).")
-            wait = patience.wait_after(empty)
+            wait = retry_policy.next_delay(empty)
             if wait is None:
-                raise ModelError(patience.last_words(empty))
-            words = f"{empty.line} Waiting {wait:.1f} s, then try {patience.tries}."
+                raise ModelError(retry_policy.final_message(empty))
+            words = f"{empty.line} Waiting {wait:.1f} s, then try {retry_policy.attempts}."
             on_delta(Delta("retry", words, wait_s=round(wait, 3)))
             await self._sleep(wait)
 
     async def _ask(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         asked: Any = self._with_functions(request)
-        messages = list(noted_messages(request))
+        messages = list(messages_with_notices(request))
         if is_text := asked is None:
-            asked, messages = self._chat, in_prompt_form(messages, request.tools, self._rendered)
+            asked, messages = self._chat, to_prompt_protocol(messages, request.tools, self._rendered)
         offered = [str(tool["function"]["name"]) for tool in request.tools]
-        arrival, usage = Arrival(offered, calls_are_text=is_text), None
+        arrival, usage = ReplyStream(offered, calls_are_text=is_text), None
         async for piece in asked.astream(messages):
             usage = add_usage(usage, piece.usage_metadata) if piece.usage_metadata else usage
             for delta in arrival.add(json.dumps(_event(piece))):

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from graph_agent.app.project_trust import answer_trust, forget_trust, project_at, settings_at
 from graph_agent.app.toolset import sandbox_of
-from graph_agent.config.mcp_servers import checked_server, put_servers, take_server
-from graph_agent.config.model_choice import shown_address
+from graph_agent.config.mcp_servers import delete_server_table, validate_server, write_server_tables
+from graph_agent.config.model_choice import display_address
 from graph_agent.config.paths import data_dir, make_private_folder
 from graph_agent.config.project import PROJECT_CONFIG, Project
 from graph_agent.config.settings import McpServer, Settings
@@ -28,14 +28,21 @@ from graph_agent.config.sources import config_file, item_key, load_settings
 from graph_agent.config.trust import trust_file
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, ServerChanged, Warned
-from graph_agent.mcp.settings import CannotReach, environment_of, fetches_first, fingerprint, headers_of, program_of
+from graph_agent.mcp.settings import (
+    ServerUnreachable,
+    fetches_first,
+    fingerprint,
+    server_environment,
+    server_headers,
+    server_program,
+)
 from graph_agent.ports import SystemClock
 from tools.registry import ToolRegistry
 from tools.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from graph_agent.mcp.server import ServerState
-    from graph_agent.mcp.servers import Fleet
+    from graph_agent.mcp.servers import McpServerGroup
 
 
 __all__ = [
@@ -138,7 +145,7 @@ def server_view(name: str, server: McpServer, settings: Settings) -> ServerView:
     return ServerView(
         name=name,
         transport="http" if server.url else "stdio",
-        reached_by=shown_address(server.url) if server.url else shlex.join((server.command or "", *server.args)),
+        reached_by=display_address(server.url) if server.url else shlex.join((server.command or "", *server.args)),
         variables=(*server.env, *server.headers),
         is_trusted=trusted,
         state=_state(server, is_trusted=trusted, problem=problem),
@@ -164,10 +171,10 @@ def _problem(server: McpServer) -> str:
     """Why it cannot be started, as far as that shows without trying."""
     try:
         if server.url is None:
-            program_of(server, environment_of(server))
+            server_program(server, server_environment(server))
         else:
-            headers_of(server)
-    except CannotReach as error:
+            server_headers(server)
+    except ServerUnreachable as error:
         return str(error)
     return ""
 
@@ -184,7 +191,7 @@ class SessionServers:
         self.registry = registry
         self._workspace = workspace
         self._bus = bus
-        self._fleet: Fleet | None = None
+        self._fleet: McpServerGroup | None = None
 
     async def start(self, *, again: bool = False) -> None:
         """Start what is trusted, in the background; say what is not, `again` only where it was trusted before."""
@@ -246,14 +253,15 @@ def make_fleet(
     warn: Callable[[str], None],
     sandbox: Sandbox | None,
     heard: Callable[["ServerState"], None] = lambda _: None,
-) -> "Fleet":
+) -> "McpServerGroup":
     """These servers, none started yet; their logs lie in the data folder."""
     # The protocol's library is loaded only where there is a server to talk to.
-    fleet = importlib.import_module("graph_agent.mcp.servers")
-    around = importlib.import_module("graph_agent.mcp.server")
+    server_module = importlib.import_module("graph_agent.mcp.server")
+    group_module = importlib.import_module("graph_agent.mcp.servers")
     logs = data_dir(os.environ) / "logs"
     make_private_folder(logs)
-    return cast("Fleet", fleet.Fleet(servers, registry, around.Surroundings(workspace, logs, warn, sandbox, heard)))
+    environment = server_module.McpEnvironment(workspace, logs, warn, sandbox, heard)
+    return cast("McpServerGroup", group_module.McpServerGroup(servers, registry, environment))
 
 
 Scope = Literal["user", "project"]
@@ -279,11 +287,11 @@ def add_servers(
         UsageError: one describes no server, or has a name that is taken, unless `replaces`.
         ConfigError: the file cannot be read or written, or something else in it is wrong.
     """
-    servers = {name: checked_server(name, table) for name, table in tables.items()}
+    servers = {name: validate_server(name, table) for name, table in tables.items()}
     before, path = project_at(folder), _place(scope, folder)
     if scope == "project":
         _require_free(list(servers))
-    put_servers(path, tables, replace=replaces, require_fit=_fit(scope, before))
+    write_server_tables(path, tables, replace=replaces, require_fit=_fit(scope, before))
     settings = settings_at(folder)
     views = (replace(server_view(name, server, settings), scope=scope) for name, server in servers.items())
     return Added(tuple(views), path, scope, scope == "project" and before.trust not in ("none", "trusted"))
@@ -314,7 +322,7 @@ def remove_server(name: str, scope: Scope, folder: Path) -> Path:
         ConfigError: the file cannot be read or written.
     """
     before, path = project_at(folder), _place(scope, folder)
-    take_server(path, name)
+    delete_server_table(path, name)
     if scope == "user":
         withdraw_trust(name)
     elif before.trust == "trusted":

@@ -18,13 +18,13 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.app.models import ModelWindows, OpenedModel, open_model
 from graph_agent.app.project_trust import settings_at
-from graph_agent.config.model_choice import choose_model, shown_url
-from graph_agent.config.paths import learned_file
+from graph_agent.config.model_choice import choose_model, display_url
+from graph_agent.config.paths import capabilities_file
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.config.sources import with_model
 from graph_agent.errors import ModelError, UsageError
-from graph_agent.model.openai.capabilities import Dialect, LearnedDialects
-from graph_agent.model.openai.client import OpenAIModel, Surroundings
+from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore
+from graph_agent.model.openai.client import ModelOptions, OpenAIModel
 from graph_agent.ports import Delta, ModelRequest
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Look:
 async def show_square(settings: ModelSettings, name: str) -> Look:
     """Ask for the colour of a red square; what the endpoint refuses meanwhile is not remembered."""
     said: list[Delta] = []
-    model = OpenAIModel(settings, name, Surroundings(image=lambda _: red_square()))
+    model = OpenAIModel(settings, name, ModelOptions(image=lambda _: red_square()))
     try:
         reply = await model.reply(ModelRequest(_conversation(), (_TOOL_IMAGE_TRIAL,)), said.append)
     except ModelError as failure:
@@ -175,7 +175,7 @@ async def try_model(settings: Settings) -> tuple[Finding, ...]:
         named = model.chosen.get("name", "")
     if len(found) == 1:
         return found
-    known = LearnedDialects(learned_file(settings.database)).of(settings.model.endpoint, named)
+    known = CapabilityStore(capabilities_file(settings.database)).of(settings.model.endpoint, named)
     if _fails_to_call(found) and settings.model.tool_protocol == "auto" and known.calls_functions:
         found = await _tried_as_text(settings, found)
     found += await _with_an_image(settings, named, known)
@@ -184,7 +184,7 @@ async def try_model(settings: Settings) -> tuple[Finding, ...]:
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[OpenedModel]:
-    model = await open_model(settings, may_choose_later=False, most_tries=_MOST_TRIES)
+    model = await open_model(settings, may_choose_later=False, max_attempts=_MOST_TRIES)
     try:
         yield model
     finally:
@@ -197,7 +197,7 @@ async def _tried(model: OpenedModel, settings: Settings) -> tuple[Finding, ...]:
         reply = await model.reply(_asking([HumanMessage("Answer with the one word: ready")]), pieces.append)
     except ModelError as failure:
         return (Finding("answers", ok=False, detail=str(failure)),)
-    address = shown_url(settings.model.endpoint)
+    address = display_url(settings.model.endpoint)
     texts = sum(piece.kind == "text" for piece in pieces)
     usage = reply.usage_metadata
     return (
@@ -238,7 +238,7 @@ def _fails_to_call(found: Sequence[Finding]) -> bool:
     return any(one.name == "calls a tool" and not one.ok for one in found)
 
 
-def _with_learned(found: Finding, settings: Settings, known: Dialect) -> Finding:
+def _with_learned(found: Finding, settings: Settings, known: Capabilities) -> Finding:
     """The finding with what the endpoint refused on the way, where the settings leave that open."""
     model = settings.model
     if found.name == "streams" and not known.streams and model.stream == "auto":
@@ -267,7 +267,7 @@ async def _with_tools(model: OpenedModel) -> tuple[Finding, ...]:
     )
 
 
-async def _with_an_image(settings: Settings, name: str, known: Dialect) -> tuple[Finding, ...]:
+async def _with_an_image(settings: Settings, name: str, known: Capabilities) -> tuple[Finding, ...]:
     """Nothing where images cannot be sent, or are not to be."""
     model = settings.model
     if model.images == "off" or model.tool_protocol == "prompt" or not known.calls_functions:

@@ -17,12 +17,12 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from graph_agent.config.model_choice import OFFLINE_LABEL, choose_model, local_label, shown_url
+from graph_agent.config.model_choice import OFFLINE_LABEL, choose_model, display_url, local_label
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import OPENAI_BASE_URL, ModelSettings, Settings
-from graph_agent.config.sources import model_named, with_model
+from graph_agent.config.sources import model_settings_for, with_model
 from graph_agent.errors import ModelError, StorageError, UsageError
-from graph_agent.model.openai.context_windows import known_window, window_in
+from graph_agent.model.openai.context_windows import known_context_window, parse_context_window
 from graph_agent.ports import ChatModel, Models
 from graph_agent.ports.model import Window
 from graph_agent.ports.usage import Budget, Meter, Rate
@@ -56,7 +56,7 @@ class OpenedModel(ChatModel, Models, Protocol):
         ...
 
 
-async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: int | None = None) -> OpenedModel:
+async def open_model(settings: Settings, *, may_choose_later: bool, max_attempts: int | None = None) -> OpenedModel:
     """The model behind the chat-model port. An endpoint that is down is in the way of turns only.
 
     `most_tries` is how often an endpoint is asked for one reply, where that is to be other than in a turn.
@@ -75,7 +75,7 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
         from graph_agent.app.made_model import MadeModel  # noqa: PLC0415 - as above
 
         return MadeModel(
-            settings.model.factory, tool_protocol=settings.model.tool_protocol, rendered=format_declarations
+            settings.model.factory, tool_protocol=settings.model.tool_protocol, format_tools=format_declarations
         )
     if choice.kind == "local":
         await _load("graph_agent.model.local.model")
@@ -84,13 +84,13 @@ async def open_model(settings: Settings, *, may_choose_later: bool, most_tries: 
     from graph_agent.model.openai.endpoint import EndpointModel  # noqa: PLC0415 - as above
 
     image = partial(_image, FileBlobs(blob_dir(settings.database)))
-    tries = {} if most_tries is None else {"most_tries": most_tries}
+    tries = {} if max_attempts is None else {"max_attempts": max_attempts}
     # Its certificates alone take 20 ms to read.
-    model = await asyncio.to_thread(EndpointModel, settings, rendered=format_declarations, image=image, **tries)
+    model = await asyncio.to_thread(EndpointModel, settings, format_tools=format_declarations, image=image, **tries)
     if not may_choose_later:
         try:
             with contextlib.suppress(ModelError):
-                await model.choose_only()
+                await model.choose_default()
         except BaseException:
             await model.close()
             raise
@@ -161,7 +161,7 @@ def as_chosen(settings: Settings, asks: str) -> Settings | None:
     if profile and profile not in settings.models:
         return None
     chosen = with_model(settings, profile) if profile else settings
-    if not chosen.model.is_configured or shown_url(chosen.model.endpoint) != choice.get("endpoint"):
+    if not chosen.model.is_configured or display_url(chosen.model.endpoint) != choice.get("endpoint"):
         return None
     return with_model(chosen, name) if name else chosen
 
@@ -185,7 +185,7 @@ class ModelWindows:
         if choose_model(self.settings).kind != "endpoint":
             return Window(summarises=False)
         name = self.models.name
-        model = self.settings.model if name is None else model_named(self.settings, name)
+        model = self.settings.model if name is None else model_settings_for(self.settings, name)
         window = Window(reserve=model.context_reserve, compact_at=model.compact_at)
         if model.context_window is not None:
             return replace(window, tokens=model.context_window, source="set")
@@ -193,7 +193,7 @@ class ModelWindows:
         told = await self._told_by_endpoint(model, name) if tokens > _MATTERS else None
         if told is not None:
             return replace(window, tokens=told, source="endpoint")
-        known = known_window(name)
+        known = known_context_window(name)
         return window if known is None else replace(window, tokens=known, source="table")
 
     async def _told_by_endpoint(self, model: ModelSettings, name: str) -> int | None:
@@ -205,14 +205,14 @@ class ModelWindows:
 
 
 async def _ask(model: ModelSettings, name: str) -> int | None:
-    from graph_agent.model.openai.client import listed_entries  # noqa: PLC0415 - offline mode must not wait for it
+    from graph_agent.model.openai.client import list_model_entries  # noqa: PLC0415 - offline mode must not wait for it
 
     try:
         async with asyncio.timeout(_ASK_SECONDS):
-            entries = await listed_entries(model)
+            entries = await list_model_entries(model)
     except (ModelError, TimeoutError):
         return None
-    return next((window_in(entry) for entry in entries if entry["id"] == name), None)
+    return next((parse_context_window(entry) for entry in entries if entry["id"] == name), None)
 
 
 _FREE = Rate(0, 0)
@@ -263,5 +263,5 @@ def _asked(settings: Settings, model: _Labelled) -> Iterator[str]:
     """The labels of whoever may be asked: the model, and behind an endpoint's those to fall back on."""
     yield model.label
     for spare in settings.model.fallback if choose_model(settings).kind == "endpoint" else ():
-        one = model_named(settings, spare)
-        yield f"{one.name} @ {urlsplit(shown_url(one.endpoint)).netloc}"
+        one = model_settings_for(settings, spare)
+        yield f"{one.name} @ {urlsplit(display_url(one.endpoint)).netloc}"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graph_agent.app.tool_catalog import registry_about
 from graph_agent.app.toolset import default_registry, policy_of, roots_of
-from graph_agent.config.paths import database_path, memory_file, own_places
+from graph_agent.config.paths import agent_paths, database_path, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import item_key
 from graph_agent.errors import UsageError
@@ -282,7 +282,7 @@ def _decide(case: _Case, line: int, root: Path) -> Scored:
     env = {"HOME": str(home)}
     try:
         rules = parse_rules(allow=case.rules.allow, ask=case.rules.ask, deny=case.rules.deny)
-        own = own_places(env, database_path(env))
+        own = agent_paths(env, database_path(env))
         policy = PolicySettings(rules=rules, reserved=own, open_files=(memory_file(env),), home=home)
         decision = _judged(case, default_registry(workspace, env=env), Setting(workspace, policy))
     except BadRule as error:

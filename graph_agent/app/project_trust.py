@@ -20,11 +20,11 @@ from graph_agent.config.project import (
     Project,
     ProjectFile,
     Trust,
-    may_say_something,
+    has_project_files,
     nested_instructions,
 )
 from graph_agent.config.settings import Settings
-from graph_agent.config.sources import Ignored, load_settings, read_layers
+from graph_agent.config.sources import IgnoredValue, load_settings, read_layers
 from graph_agent.config.trust import FolderAnswer, trust_file
 from graph_agent.ports import SystemClock
 from tools.paths import PathRefused, open_regular, resolve
@@ -54,7 +54,7 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
         StorageError: the trust file cannot be read.
     """
     folder = workspace.resolve()
-    if not may_say_something(folder):
+    if not has_project_files(folder):
         return Project(folder)
     files: list[ProjectFile] = []
     refused: dict[str, str] = {}
@@ -115,7 +115,7 @@ def notices(project: Project) -> Iterator[str]:
     """What of a project does not count, each time a reader should be told: a line or two, or nothing."""
     for name, why in project.refused.items():
         yield f"{project.folder / name} is ignored: {why}"
-    if project.files and not project.counts:
+    if project.files and not project.is_trusted:
         names = [file.name for file in project.files]
         more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
         named = ", ".join([*names[:_MOST_NAMED], *more])
@@ -124,7 +124,7 @@ def notices(project: Project) -> Iterator[str]:
             f"{named} of {project.folder} ignored: folder not trusted{changed}; "
             "see what it would turn on with: graph-agent config trust"
         )
-    elif project.counts:
+    elif project.is_trusted:
         vain = _vain(project)
         if vain:
             told = "; ".join(f"{key} ({one.why})" for key, one in vain.items())
@@ -223,7 +223,7 @@ def _lines(project: Project) -> Iterator[str]:
         yield f"not {key}: {one.why}"
 
 
-def _vain(project: Project) -> dict[str, Ignored]:
+def _vain(project: Project) -> dict[str, IgnoredValue]:
     layers = read_layers(os.environ, {}, project)
     return {key: one for layer in layers for key, one in layer.ignored.items()}
 

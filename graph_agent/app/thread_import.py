@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from graph_agent.config.paths import blob_dir, odd_kind
+from graph_agent.config.paths import blob_dir, special_file_kind
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Reader, ThreadSummary
 from graph_agent.storage.blobs import FileBlobs
@@ -69,7 +69,7 @@ async def import_thread(database: Path, source: str, *, as_id: str | None = None
 
 @contextmanager
 def _opened(source: str) -> Iterator[TextIO]:
-    if source != "-" and (kind := odd_kind(Path(source))):
+    if source != "-" and (kind := special_file_kind(Path(source))):
         raise UsageError(f"{source!r} is {kind}, not a file, and must be read more than once; - reads stdin")
     try:
         with (

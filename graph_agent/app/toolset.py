@@ -27,8 +27,8 @@ from typing import Literal, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from graph_agent.app.instructions import skills_of
-from graph_agent.config.paths import blob_dir, config_dir, data_dir, memory_file, own_places, plain_text
-from graph_agent.config.redaction import SHORTEST_SECRET, Scrub, secrets_of, url_secrets
+from graph_agent.config.paths import agent_paths, blob_dir, config_dir, data_dir, memory_file, read_plain_text
+from graph_agent.config.redaction import SHORTEST_SECRET, Redactor, model_secrets, url_secrets
 from graph_agent.config.settings import SearchSettings, Settings
 from graph_agent.config.sources import item_key, load_settings
 from graph_agent.errors import ConfigError, UsageError
@@ -143,16 +143,16 @@ def _is_telling(value: str) -> bool:
 
 
 @cache
-def scrub_here() -> Scrub:
+def scrub_here() -> Redactor:
     """Hides the secrets that this process knew when it was first asked."""
-    return Scrub(known_secrets(os.environ))
+    return Redactor(known_secrets(os.environ))
 
 
 def _in_settings(settings: Settings) -> Iterator[str]:
     if settings.web_search.api_key is not None:
         yield settings.web_search.api_key.get_secret_value()
     for model in (settings.model, settings.general_model or settings.model, *settings.models.values()):
-        yield from secrets_of(model)
+        yield from model_secrets(model)
     for server in settings.mcp_servers.values():
         for value in (*server.env.values(), *server.headers.values()):
             secret = value.get_secret_value()
@@ -175,7 +175,7 @@ def sandbox_of(settings: Settings, workspace: Path, more_roots: Sequence[Path] =
     terms = Terms(
         writable=tuple(dict.fromkeys((workspace.resolve(), *more_roots, *own))),
         network=settings.sandbox_network,
-        hidden=(*key_stores(home, os.environ), *own_places(os.environ, settings.database)),
+        hidden=(*key_stores(home, os.environ), *agent_paths(os.environ, settings.database)),
         names=_names(at_home=workspace.resolve() == home.resolve()),
         visible=(home.resolve(), *_programs()),
     )
@@ -345,7 +345,7 @@ def policy_of(settings: Settings) -> PolicySettings:
     return PolicySettings(
         rules=rules_of(settings),
         risk=_risk_of_others(settings),
-        reserved=own_places(os.environ, settings.database),
+        reserved=agent_paths(os.environ, settings.database),
         open_files=(memory_file(os.environ).resolve(),),
         home=Path.home(),
     )
@@ -457,7 +457,7 @@ def _sources(settings: Settings, problems: list[str]) -> Iterator[PluginSource]:
     yield from map(source_from_setting, settings.tools)
     for path in _own_files():
         try:
-            text = plain_text(path)
+            text = read_plain_text(path)
         except (OSError, ValueError) as error:
             problems.append(f"{path}: it cannot be read: {error}")
         else:

@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from graph_agent.cli.options import DATABASE_HELP, DEBUG_HELP
 
-__all__ = ["PlainCommand", "PlainGroup", "ResumingCommand", "StartingCommand", "write_examples"]
+__all__ = ["PlainCommand", "PlainGroup", "ResumeCommand", "ServerCommand", "write_examples"]
 
 _ANY_LENGTH = 1000
 """Of a help text in a list of commands: its first sentence is wrapped instead of cut off."""
@@ -86,7 +86,7 @@ class PlainCommand(TyperCommand):
         return rest
 
 
-class ResumingCommand(PlainCommand):
+class ResumeCommand(PlainCommand):
     """A command whose `--resume` may stand without an ID, for the newest thread here."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -98,14 +98,14 @@ class ResumingCommand(PlainCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Examples, and what the exit code says."""
-        from graph_agent.cli.options import exit_codes
+        from graph_agent.cli.options import describe_exit_codes
 
         super().format_epilog(ctx, formatter)
         with formatter.section("Exit codes"):
-            formatter.write_text(exit_codes())
+            formatter.write_text(describe_exit_codes())
 
 
-class StartingCommand(PlainCommand):
+class ServerCommand(PlainCommand):
     """A command that is given another command: an option it does not know may be that one's."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -134,9 +134,9 @@ class PlainGroup(TyperGroup):
 
 def write_examples(path: str, formatter: Any) -> None:
     """What stands below the help of the command with this path."""
-    from graph_agent.cli.options import examples_of
+    from graph_agent.cli.options import find_examples
 
-    if lines := examples_of(path):
+    if lines := find_examples(path):
         formatter.write("\nExamples:\n" + "".join(f"  {line}\n" for line in lines))
 
 

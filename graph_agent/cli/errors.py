@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.render.escape import escape
 from graph_agent.errors import AgentError
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from graph_agent.session.types import Rest, RestStatus
 
 
-__all__ = ["exit_for", "guarded"]
+__all__ = ["exit_code_of", "run_guarded"]
 
 _FAILED = 1
 _INTERRUPTED = 130
 
 
-def guarded(command: Callable[[], object]) -> int:
+def run_guarded(command: Callable[[], object]) -> int:
     """Run a command to its exit code, whatever it raises."""
     _fill_closed_streams()
     left_by: list[int] = []
@@ -120,9 +120,9 @@ def _tell_full() -> None:
 
 def _tell_debugged(failure: AgentError) -> None:
     if os.environ.get("GRAPH_AGENT_DEBUG"):
-        from graph_agent.cli.startup import debugged
+        from graph_agent.cli.startup import log_debug_traceback
 
-        _tell(escape(debugged(failure)))
+        _tell(escape(log_debug_traceback(failure)))
 
 
 def _tell(safe: str) -> None:
@@ -167,23 +167,23 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-_BY_STATUS: "dict[RestStatus, Exit]" = {
-    "done": Exit.DONE,
-    "awaiting_approval": Exit.APPROVALS_OPEN,
-    "interrupted": Exit.RECOVERY_OPEN,
-    "limit": Exit.LIMIT,
-    "model_error": Exit.MODEL,
-    "held": Exit.HELD,
-    "stopped": Exit.INTERRUPTED,
-    "broken_off": Exit.FAILED,
-    "failed": Exit.FAILED,
+_BY_STATUS: "dict[RestStatus, ExitCode]" = {
+    "done": ExitCode.DONE,
+    "awaiting_approval": ExitCode.APPROVALS_PENDING,
+    "interrupted": ExitCode.RECOVERY_PENDING,
+    "limit": ExitCode.LIMIT,
+    "model_error": ExitCode.MODEL,
+    "held": ExitCode.HELD,
+    "stopped": ExitCode.INTERRUPTED,
+    "broken_off": ExitCode.FAILED,
+    "failed": ExitCode.FAILED,
 }
 
 
-def exit_for(rest: "Rest") -> Exit:
+def exit_code_of(rest: "Rest") -> ExitCode:
     """The code for a rest; with questions of both kinds open, recovery wins."""
     if any(item.question.kind == "recovery" for item in rest.questions):
-        return Exit.RECOVERY_OPEN
+        return ExitCode.RECOVERY_PENDING
     if rest.unmet:
-        return Exit.FAILED
-    return Exit.APPROVALS_OPEN if rest.questions else _BY_STATUS[rest.status]
+        return ExitCode.FAILED
+    return ExitCode.APPROVALS_PENDING if rest.questions else _BY_STATUS[rest.status]

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from enum import IntEnum
 
-__all__ = ["MEANING", "Exit"]
+__all__ = ["MEANINGS", "ExitCode"]
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """What scripts may rely on."""
 
     DONE = 0
     FAILED = 1
     USAGE = 2
-    APPROVALS_OPEN = 3
-    RECOVERY_OPEN = 4
+    APPROVALS_PENDING = 3
+    RECOVERY_PENDING = 4
     LIMIT = 5
     MODEL = 6
     HELD = 7
@@ -22,17 +22,17 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
-MEANING: Mapping[Exit, str] = {
-    Exit.DONE: "done",
-    Exit.FAILED: "failed",
-    Exit.USAGE: "wrong usage or settings",
-    Exit.APPROVALS_OPEN: "paused: approvals are pending",
-    Exit.RECOVERY_OPEN: "paused: interrupted calls need a decision",
-    Exit.LIMIT: "a limit was reached",
-    Exit.MODEL: "the model or its provider failed",
-    Exit.HELD: "another process holds the thread",
-    Exit.HANGUP: "ended by SIGHUP",
-    Exit.INTERRUPTED: "stopped by Ctrl-C",
-    Exit.TERMINATED: "ended by SIGTERM",
+MEANINGS: Mapping[ExitCode, str] = {
+    ExitCode.DONE: "done",
+    ExitCode.FAILED: "failed",
+    ExitCode.USAGE: "wrong usage or settings",
+    ExitCode.APPROVALS_PENDING: "paused: approvals are pending",
+    ExitCode.RECOVERY_PENDING: "paused: interrupted calls need a decision",
+    ExitCode.LIMIT: "a limit was reached",
+    ExitCode.MODEL: "the model or its provider failed",
+    ExitCode.HELD: "another process holds the thread",
+    ExitCode.HANGUP: "ended by SIGHUP",
+    ExitCode.INTERRUPTED: "stopped by Ctrl-C",
+    ExitCode.TERMINATED: "ended by SIGTERM",
 }
 """What each says, as help and docs print it."""

@@ -19,7 +19,7 @@ from typer import Typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumingCommand, write_examples
+from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, write_examples
 from graph_agent.cli.commands import session
 from graph_agent.cli.commands.approvals import approvals_app, recover_command
 from graph_agent.cli.commands.config import config_app, mcp_app, memory_app, model_app
@@ -34,22 +34,22 @@ from graph_agent.cli.commands.policy import policy_app, tools_app
 from graph_agent.cli.commands.system import demo_command, doctor_command
 from graph_agent.cli.commands.threads import threads_app
 from graph_agent.cli.commands.time_travel import compact_command, fork_command, rewind_command
-from graph_agent.cli.errors import guarded
+from graph_agent.cli.errors import run_guarded
 from graph_agent.cli.options import DEBUG_HELP
-from graph_agent.cli.startup import asked_for, tell_if_cut
-from graph_agent.cli.version import tell_version
+from graph_agent.cli.startup import parse_run_options, print_result_on_signal
+from graph_agent.cli.version import print_version
 
-__all__ = ["LateCommands", "LateGroup", "app", "main", "single"]
+__all__ = ["LazyCommands", "LazyGroup", "app", "main", "single_command"]
 
 
-def single(function: Any, kind: type[TyperCommand] = PlainCommand) -> Typer:
+def single_command(function: Any, kind: type[TyperCommand] = PlainCommand) -> Typer:
     """A program of one command."""
     program = Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
     program.command(cls=kind)(function)
     return program
 
 
-class LateCommands(MutableMapping[str, Any]):
+class LazyCommands(MutableMapping[str, Any]):
     """As far as a group of commands can tell, a dictionary of them."""
 
     def __init__(self, programs: Mapping[str, Typer]) -> None:
@@ -80,10 +80,10 @@ class LateCommands(MutableMapping[str, Any]):
         return {name: PlainCommand(name, help=_purpose(program)) for name, program in self._programs.items()}
 
 
-class LateGroup(PlainGroup):
+class LazyGroup(PlainGroup):
     """A group whose commands are `LateCommands`."""
 
-    commands: LateCommands
+    commands: LazyCommands
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands, of which none has to be made."""
@@ -97,20 +97,20 @@ def _purpose(program: Typer) -> str:
 
 
 _PROGRAMS = {
-    "chat": single(session.chat),
-    "run": single(session.run, ResumingCommand),
-    "resume": single(session.resume),
-    "inspect": single(inspect_command),
-    "fork": single(fork_command),
-    "rewind": single(rewind_command),
-    "compact": single(compact_command),
-    "calls": single(calls_command),
-    "recover": single(recover_command),
-    "history": single(history_command),
-    "graph": single(graph_command),
-    "diff": single(diff_command),
-    "doctor": single(doctor_command),
-    "demo": single(demo_command),
+    "chat": single_command(session.chat),
+    "run": single_command(session.run, ResumeCommand),
+    "resume": single_command(session.resume),
+    "inspect": single_command(inspect_command),
+    "fork": single_command(fork_command),
+    "rewind": single_command(rewind_command),
+    "compact": single_command(compact_command),
+    "calls": single_command(calls_command),
+    "recover": single_command(recover_command),
+    "history": single_command(history_command),
+    "graph": single_command(graph_command),
+    "diff": single_command(diff_command),
+    "doctor": single_command(doctor_command),
+    "demo": single_command(demo_command),
     "threads": threads_app,
     "approvals": approvals_app,
     "policy": policy_app,
@@ -123,12 +123,12 @@ _PROGRAMS = {
 """What the program can be told to do, in the order of its help."""
 
 
-class _Root(LateGroup):
+class _Root(LazyGroup):
     """The program itself, whose options about completion may stand without the name of a shell."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = LateCommands(_PROGRAMS)
+        self.commands = LazyCommands(_PROGRAMS)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Examples to begin with."""
@@ -164,11 +164,11 @@ def main() -> int:
     for name in _TRACING:
         os.environ.pop(name, None)
     asked = os.environ.pop(_COMPLETION, "")
-    return guarded(lambda: _complete(is_line=asked == "line") if asked else _run_command())
+    return run_guarded(lambda: _complete(is_line=asked == "line") if asked else _run_command())
 
 
 def _run_command() -> None:
-    tell_if_cut(*asked_for(sys.argv[1:]))
+    print_result_on_signal(*parse_run_options(sys.argv[1:]))
     app(prog_name="graph-agent")
 
 
@@ -196,7 +196,7 @@ def root(
     if debug:
         os.environ["GRAPH_AGENT_DEBUG"] = "1"
     if show_version:
-        raise typer.Exit(tell_version())
+        raise typer.Exit(print_version())
     if install_completion is not None or show_completion is not None:
         from graph_agent.cli.completion import install_script, show_script
 

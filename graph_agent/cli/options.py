@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from graph_agent.cli.exit_codes import MEANING
+from graph_agent.cli.exit_codes import MEANINGS
 
-__all__ = ["DATABASE_HELP", "DEBUG_HELP", "EXAMPLES", "AsJson", "Database", "examples_of", "exit_codes"]
+__all__ = ["DATABASE_HELP", "DEBUG_HELP", "EXAMPLES", "AsJson", "Database", "describe_exit_codes", "find_examples"]
 
 DEBUG_HELP = "Write tracebacks and all that is logged to the private log file."
 DATABASE_HELP = "The database; else GRAPH_AGENT_DB, else the one in the data folder."
@@ -110,11 +110,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 """By the words of the command after the program's name."""
 
 
-def examples_of(path: str) -> tuple[str, ...]:
+def find_examples(path: str) -> tuple[str, ...]:
     """Those of a command, whatever the program before it is called; none where it has no such command."""
     return EXAMPLES.get(path.partition(" ")[2], ())
 
 
-def exit_codes() -> str:
+def describe_exit_codes() -> str:
     """Every exit code with what it says, as one sentence."""
-    return ", ".join(f"{code.value} {meaning}" for code, meaning in MEANING.items())
+    return ", ".join(f"{code.value} {meaning}" for code, meaning in MEANINGS.items())

@@ -34,16 +34,16 @@ from typing import Any, NoReturn, TextIO
 from graph_agent.config.paths import data_dir, make_private_folder
 
 __all__ = [
-    "asked_for",
-    "debugged",
-    "log_privately",
+    "log_debug_traceback",
+    "log_to_file",
     "log_traceback",
-    "own_stdout",
-    "search_from_now_on",
-    "search_little",
-    "tell_if_cut",
-    "tell_no_more",
-    "told_if_cut",
+    "parse_run_options",
+    "print_result_on_signal",
+    "reduce_gc",
+    "reserve_stdout",
+    "restore_gc",
+    "restore_signals",
+    "result_on_signal",
 ]
 
 _before: dict[int, Any] = {}
@@ -59,7 +59,7 @@ _USED = {
 }
 
 
-def asked_for(words: Sequence[str]) -> tuple[str, str | None]:
+def parse_run_options(words: Sequence[str]) -> tuple[str, str | None]:
     """Format and thread of a headless run as they stand on the command line, before anything can read it whole."""
     options = words[: words.index("--")] if "--" in words else words
     if next((word for word in options if not word.startswith("-")), "") != "run":
@@ -83,7 +83,7 @@ class _Ending:
         os._exit(128 + number)
 
 
-def tell_if_cut(output: str, thread_id: str | None) -> None:
+def print_result_on_signal(output: str, thread_id: str | None) -> None:
     """From now on print the result of a run in this format where SIGTERM, SIGHUP or SIGINT end it."""
     if output == "text":
         return
@@ -94,7 +94,7 @@ def tell_if_cut(output: str, thread_id: str | None) -> None:
             _before[number] = before
 
 
-def tell_no_more() -> None:
+def restore_signals() -> None:
     """Signals mean again what they meant before, unless somebody else has set them since."""
     for number, before in _before.items():
         if isinstance(signal.getsignal(number), _Ending):
@@ -102,13 +102,13 @@ def tell_no_more() -> None:
 
 
 @contextlib.contextmanager
-def told_if_cut(output: str, thread_id: str | None) -> Iterator[None]:
+def result_on_signal(output: str, thread_id: str | None) -> Iterator[None]:
     """The same within the block, unless it ended that itself."""
-    tell_if_cut(output, thread_id)
+    print_result_on_signal(output, thread_id)
     try:
         yield
     finally:
-        tell_no_more()
+        restore_signals()
 
 
 def _report(output: str, thread_id: str | None) -> dict[str, object]:
@@ -132,12 +132,12 @@ _LOADING_OBJECTS = 1_000_000
 _USUAL = gc.get_threshold()
 
 
-def search_little() -> None:
+def reduce_gc() -> None:
     """From the start of the program on."""
     gc.set_threshold(_LOADING_OBJECTS, *_USUAL[1:])
 
 
-def search_from_now_on() -> None:
+def restore_gc() -> None:
     """All is loaded: what there is stays for good. Not so a second time: then there is a thread that was closed."""
     if gc.get_threshold() != _USUAL:
         gc.freeze()
@@ -147,7 +147,7 @@ def search_from_now_on() -> None:
 _LIMIT_BYTES = 1_000_000
 
 
-def log_privately() -> None:
+def log_to_file() -> None:
     """Send what is logged or warned of, by us or by a library, to the log file instead of the terminal.
 
     All of it with `--debug`.
@@ -180,7 +180,7 @@ def log_traceback(error: BaseException) -> Path | None:
     return None if handler.has_failed else path
 
 
-def debugged(failure: BaseException) -> str:
+def log_debug_traceback(failure: BaseException) -> str:
     """With `--debug` writes the traceback of a failure down, and says where it is; empty without."""
     if not os.environ.get("GRAPH_AGENT_DEBUG"):
         return ""
@@ -227,7 +227,7 @@ class _PrivateFile(RotatingFileHandler):
 _STDOUT, _STDERR = 1, 2
 
 
-def own_stdout() -> Callable[[str], None]:
+def reserve_stdout() -> Callable[[str], None]:
     """From now on the only way to what stdout was; each text is out when the function returns.
 
     For the rest of the process, also after the caller is done: what a plug-in says at its exit would stand behind

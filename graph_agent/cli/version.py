@@ -2,10 +2,10 @@
 
 import sys
 
-__all__ = ["tell_version"]
+__all__ = ["print_version"]
 
 
-def tell_version() -> int:
+def print_version() -> int:
     """Print the version on stdout; returns the exit code."""
     from importlib.metadata import version  # slow to load, and no other command needs it
 

@@ -12,8 +12,8 @@ import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 from tomlkit.toml_document import TOMLDocument
 
-from graph_agent.config.keys import Found, known_keys, meant_key
-from graph_agent.config.paths import alone, database_path, plain_text, replace_text
+from graph_agent.config.keys import Sourced, known_keys, meant_key
+from graph_agent.config.paths import database_path, locked_folder, read_plain_text, replace_text
 from graph_agent.config.sources import config_file, refuse_bypass, settings_from
 from graph_agent.errors import ConfigError, UsageError
 
@@ -29,7 +29,7 @@ def change_document(path: Path, changed: Callable[[str], str]) -> None:
         ConfigError: the file cannot be read or written, or is no TOML; whatever `changed` raises.
     """
     try:
-        with alone(path.parent):
+        with locked_folder(path.parent):
             replace_text(path.resolve(), changed(_text(path)))
     except TOMLKitError as error:
         raise _unreadable(path, error) from error
@@ -48,7 +48,7 @@ def parsed_document(text: str) -> TOMLDocument:
 
 def _text(path: Path) -> str:
     try:
-        return plain_text(path)
+        return read_plain_text(path)
     except FileNotFoundError:
         return ""
     except ValueError as error:
@@ -112,11 +112,11 @@ def _fitting(key: str, text: str, path: Path, env: Mapping[str, str]) -> Any:
     """The value that the key takes, of the two that the text can mean."""
     complaint: ConfigError | None = None
     for value in _readings(text):
-        found = Found(value, f"{path} (not written)")
+        found = Sourced(value, f"{path} (not written)")
         if key == "mode":
             refuse_bypass(found)
         try:
-            settings_from({key: found, "database": Found(database_path(env), "")})
+            settings_from({key: found, "database": Sourced(database_path(env), "")})
         except ConfigError as error:
             complaint = complaint or error
         else:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.config.keys import SECRET_KEYS, Found, known_keys, meant_key
-from graph_agent.config.model_choice import shown_address, shown_url
+from graph_agent.config.keys import SECRET_KEYS, Sourced, known_keys, meant_key
+from graph_agent.config.model_choice import display_address, display_url
 from graph_agent.config.paths import database_path
 from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-__all__ = ["Explanation", "Said", "explain", "explain_all", "kind_in_words"]
+__all__ = ["Explanation", "LayerValue", "describe_type", "explain", "explain_all"]
 
 DATABASE = "database"
 """Shown beside the keys of the file, though only a flag or the environment sets it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LayerValue:
     """What one layer says about a key."""
 
     layer: str
@@ -59,7 +59,7 @@ class Explanation:
     """Where in it the value stands; empty for a default."""
     description: str
     allowed: str
-    layers: tuple[Said, ...]
+    layers: tuple[LayerValue, ...]
     """Strongest first. What a project adds to a list or table of the user's joins it, and both speak."""
 
 
@@ -101,12 +101,12 @@ def _explained(key: str, layers: tuple[Layer, ...], places: Mapping[str, str]) -
     default = None if field.default is None else _plain(field.default)
     said = (
         *(_said(key, layer, places) for layer in layers),
-        Said("default", "", default, speaks=True),
+        LayerValue("default", "", default, speaks=True),
     )
     winner = next(one for one in said if one.speaks)
     origin = winner.place if winner.layer != "default" else ""
     value = _together(key, layers) if key in ADDED and winner.layer == "project" else winner.value
-    return Explanation(key, value, winner.layer, origin, field.description or "", kind_in_words(key), tuple(said))
+    return Explanation(key, value, winner.layer, origin, field.description or "", describe_type(key), tuple(said))
 
 
 def _together(key: str, layers: tuple[Layer, ...]) -> Any:
@@ -114,26 +114,28 @@ def _together(key: str, layers: tuple[Layer, ...]) -> Any:
     return _shown(key, together(user.values, project.values)[key])
 
 
-def _said(key: str, layer: Layer, places: Mapping[str, str]) -> Said:
+def _said(key: str, layer: Layer, places: Mapping[str, str]) -> LayerValue:
     found = layer.values.get(key)
     if found is not None:
-        return Said(layer.name, found.origin, _shown(key, found), speaks=True)
+        return LayerValue(layer.name, found.origin, _shown(key, found), speaks=True)
     variables = [name for name, sets in reversed(ENVIRONMENT) if sets == key]
     place = {"flag": FLAGS.get(key, ""), "env": ", ".join(variables), **places}[layer.name]
     vain = layer.ignored.get(key) or layer.ignored.get("*")
     if vain is not None:
-        return Said(layer.name, place, _shown(key, Found(vain.value, place)), speaks=False, ignored=vain.why)
-    return Said(layer.name, place, None, speaks=False)
+        return LayerValue(
+            layer.name, place, _shown(key, Sourced(vain.value, place)), speaks=False, ignored=vain.why
+        )
+    return LayerValue(layer.name, place, None, speaks=False)
 
 
-def _shown(key: str, found: Found) -> Any:
+def _shown(key: str, found: Sourced) -> Any:
     if key in SECRET_KEYS:
         source = f"env {found.origin}" if found.origin.isupper() else found.origin
         names = f" ({', '.join(found.value)})" if isinstance(found.value, dict) else ""
         return f"set{names or f' ({source})'}"
     if key in ("mcp_servers", "models") and isinstance(found.value, dict):
         return {name: _without_values(entry) for name, entry in found.value.items()}
-    return shown_url(str(found.value)) if key == "model.base_url" else _plain(found.value)
+    return display_url(str(found.value)) if key == "model.base_url" else _plain(found.value)
 
 
 def _without_values(entry: Any) -> Any:
@@ -148,7 +150,7 @@ def _without_secret(key: str, value: Any) -> Any:
         case "api_key":
             return "set"
         case "url" | "base_url":
-            return shown_address(str(value))
+            return display_address(str(value))
     return value
 
 
@@ -161,10 +163,10 @@ def _database(env: Mapping[str, str], flag: str | None) -> Explanation:
     places = {"flag": (FLAGS[DATABASE], flag), "env": ("GRAPH_AGENT_DB", env.get("GRAPH_AGENT_DB"))}
     said = (
         *(
-            Said(layer, place, str(database_path({}, named)) if named else None, speaks=bool(named))
+            LayerValue(layer, place, str(database_path({}, named)) if named else None, speaks=bool(named))
             for layer, (place, named) in places.items()
         ),
-        Said("default", "", own, speaks=True),
+        LayerValue("default", "", own, speaks=True),
     )
     winner = next(one for one in said if one.speaks)
     description = Settings.model_fields[DATABASE].description or ""
@@ -181,7 +183,7 @@ def _field(key: str) -> "FieldInfo":
     return owner.model_fields[name]
 
 
-def kind_in_words(key: str) -> str:
+def describe_type(key: str) -> str:
     """What values a key takes."""
     schema = Settings.model_json_schema()
     section, _, name = key.rpartition(".")

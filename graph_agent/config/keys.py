@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from graph_agent.config.settings import Settings
 
-__all__ = ["SECRET_KEYS", "Found", "flattened", "known_keys", "meant_key"]
+__all__ = ["SECRET_KEYS", "Sourced", "flattened", "known_keys", "meant_key"]
 
 SECRET_KEYS = ("model.api_key", "model.headers", "web_search.api_key")
 """Keys whose values are never shown."""
@@ -56,7 +56,7 @@ def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Sourced:
     """A value and where it stood."""
 
     value: Any

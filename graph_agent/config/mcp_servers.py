@@ -19,12 +19,12 @@ from graph_agent.config.edit import change_document, parsed_document
 from graph_agent.config.settings import McpServer
 from graph_agent.errors import ConfigError, UsageError
 
-__all__ = ["ForeignServer", "checked_server", "foreign_servers", "put_servers", "take_server"]
+__all__ = ["ClientServer", "delete_server_table", "parse_client_config", "validate_server", "write_server_tables"]
 
 _SECTION = "mcp_servers"
 
 
-def checked_server(name: str, table: Mapping[str, Any]) -> McpServer:
+def validate_server(name: str, table: Mapping[str, Any]) -> McpServer:
     """The server that a table describes.
 
     Raises:
@@ -40,7 +40,7 @@ def checked_server(name: str, table: Mapping[str, Any]) -> McpServer:
         raise UsageError(f"{place}: {first['msg'].removeprefix('Value error, ')}. Nothing was changed.") from None
 
 
-def put_servers(
+def write_server_tables(
     path: Path,
     tables: Mapping[str, Mapping[str, Any]],
     *,
@@ -68,7 +68,7 @@ def put_servers(
     change_document(path, changed)
 
 
-def take_server(path: Path, name: str) -> None:
+def delete_server_table(path: Path, name: str) -> None:
     """Take a server's table out of a config file.
 
     Raises:
@@ -201,7 +201,7 @@ _WORKSPACE = ("${workspaceFolder}", "${workspaceRoot}")
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignServer:
+class ClientServer:
     """One server of such a file."""
 
     name: str
@@ -210,7 +210,7 @@ class ForeignServer:
     """Its keys that mean nothing here."""
 
 
-def foreign_servers(text: str, only: str | None = None) -> list[ForeignServer]:
+def parse_client_config(text: str, only: str | None = None) -> list[ClientServer]:
     """Every server of the file, in its order; or the one of this name.
 
     Raises:
@@ -240,7 +240,7 @@ def _section(found: Any) -> Mapping[str, Any]:
     return {}
 
 
-def _server(name: str, entry: Any) -> ForeignServer:
+def _server(name: str, entry: Any) -> ClientServer:
     if not isinstance(entry, dict):
         raise UsageError(f"server {name!r} should be an object with a command or a url")
     kind = entry.get("type", entry.get("transport", "stdio"))
@@ -251,7 +251,7 @@ def _server(name: str, entry: Any) -> ForeignServer:
         )
     table = {key: value for key, value in _table(name, entry) if value not in (None, [], {})}
     known = {"command", "args", "env", "headers", "type", "transport", "disabled", *_ADDRESSES}
-    return ForeignServer(name, table, tuple(key for key in entry if key not in known))
+    return ClientServer(name, table, tuple(key for key in entry if key not in known))
 
 
 def _table(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from graph_agent.config.paths import odd_kind
+from graph_agent.config.paths import special_file_kind
 from graph_agent.config.settings import ModelSettings, Settings
 
 __all__ = [
-    "CONNECT_BRIEFLY",
-    "CONNECT_BRIEFLY_CHINESE",
-    "CONNECT_FIRST",
+    "CONNECT_HELP",
+    "CONNECT_HELP_CHINESE",
+    "CONNECT_HELP_SHORT",
     "INSTALL",
     "LOCAL_TAG",
     "MAGIC",
     "OFFLINE_LABEL",
-    "Choice",
+    "ModelChoice",
     "choose_model",
+    "display_address",
+    "display_url",
     "local_label",
-    "local_obstacle",
-    "shown_address",
-    "shown_url",
+    "local_model_problem",
 ]
 
 OFFLINE_LABEL = "offline command mode, no model"
@@ -46,9 +46,9 @@ def local_label(path: Path) -> str:
     return f"{path.stem} {LOCAL_TAG}"
 
 
-def local_obstacle(path: Path) -> str:
+def local_model_problem(path: Path) -> str:
     """What is in the way of using the model in this file, with what to do; empty where nothing is."""
-    if kind := odd_kind(path.expanduser()):
+    if kind := special_file_kind(path.expanduser()):
         return f"{str(path)!r} is {kind}, no file; `graph-agent model local FILE` names another"
     try:
         with path.expanduser().open("rb") as file:
@@ -62,17 +62,17 @@ def local_obstacle(path: Path) -> str:
     return ""
 
 
-CONNECT_FIRST = (
+CONNECT_HELP = (
     "To connect a model: set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any OpenAI-compatible server "
     "(Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, vLLM http://localhost:8000/v1, "
     "LM Studio http://localhost:1234/v1, OpenRouter https://openrouter.ai/api/v1); "
     "GRAPH_AGENT_MODEL names the model."
 )
-CONNECT_BRIEFLY = (
+CONNECT_HELP_SHORT = (
     "To connect a model: OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for any\nOpenAI-compatible server; "
     "GRAPH_AGENT_MODEL names the model."
 )
-CONNECT_BRIEFLY_CHINESE = (
+CONNECT_HELP_CHINESE = (
     "连接模型：设置 OPENAI_API_KEY，或用 GRAPH_AGENT_BASE_URL 指向兼容 OpenAI 的服务；"
     "\n用 GRAPH_AGENT_MODEL 指定模型。"
 )
@@ -84,7 +84,7 @@ _CONNECT_ANOTHER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """What stands behind the chat-model port in this process."""
 
     kind: Literal["endpoint", "factory", "local", "offline"]
@@ -96,26 +96,28 @@ class Choice:
     """Why the local model that is configured does not answer."""
 
 
-def choose_model(settings: Settings) -> Choice:
+def choose_model(settings: Settings) -> ModelChoice:
     """A configured endpoint always wins; without one the local model, where it can be used; else commands."""
     model = settings.model
     if model.factory is not None:
-        return Choice("factory", f"Model: made by {model.factory}, because of model.factory.", _CONNECT_ANOTHER)
+        return ModelChoice(
+            "factory", f"Model: made by {model.factory}, because of model.factory.", _CONNECT_ANOTHER
+        )
     if model.is_configured:
-        return Choice("endpoint", _endpoint_reason(settings), _CONNECT_ANOTHER)
+        return ModelChoice("endpoint", _endpoint_reason(settings), _CONNECT_ANOTHER)
     unset = "neither a base URL nor a key is set"
     obstacle = ""
     if model.local is not None:
-        obstacle = local_obstacle(model.local)
+        obstacle = local_model_problem(model.local)
         if not obstacle:
-            return Choice("local", _local_reason(model, model.local, settings.origins), CONNECT_FIRST)
+            return ModelChoice("local", _local_reason(model, model.local, settings.origins), CONNECT_HELP)
         unset = f"the local model cannot be used: {obstacle}"
     if model.name is not None:
         unset += f" ({_NAME_ALONE.format(model.name)})"
-    return Choice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", CONNECT_FIRST, obstacle)
+    return ModelChoice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", CONNECT_HELP, obstacle)
 
 
-def shown_url(url: str) -> str:
+def display_url(url: str) -> str:
     """The address without a user name or password that may stand in it; empty for what is no address."""
     try:
         parts = urlsplit(url)
@@ -124,9 +126,9 @@ def shown_url(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def shown_address(url: str) -> str:
-    """As `shown_url`, without what follows a question mark, where some servers take their key."""
-    address, mark, _ = shown_url(url).partition("?")
+def display_address(url: str) -> str:
+    """As `display_url`, without what follows a question mark, where some servers take their key."""
+    address, mark, _ = display_url(url).partition("?")
     return f"{address}?…" if mark else address
 
 
@@ -141,4 +143,4 @@ def _endpoint_reason(settings: Settings) -> str:
     if settings.profile:
         cause = f"the profile {settings.profile!r} ({origins.get('model.name', 'the settings')})"
     name = model.name or "not named (the only one, or your choice)"
-    return f"Model: {name} at {shown_url(model.endpoint)}, because of {cause}."
+    return f"Model: {name} at {display_url(model.endpoint)}, because of {cause}."

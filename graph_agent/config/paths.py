@@ -16,19 +16,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 __all__ = [
-    "alone",
+    "agent_paths",
     "blob_dir",
+    "capabilities_file",
     "config_dir",
     "data_dir",
     "database_path",
-    "learned_file",
     "lock_dir",
+    "locked_folder",
     "make_private_folder",
     "memory_file",
-    "odd_kind",
-    "own_places",
-    "plain_text",
+    "read_plain_text",
     "replace_text",
+    "special_file_kind",
 ]
 
 _NAME = "graph-agent"
@@ -77,7 +77,7 @@ def blob_dir(database: Path) -> Path:
     return database.with_name(f"{database.name}.blobs")
 
 
-def learned_file(database: Path) -> Path:
+def capabilities_file(database: Path) -> Path:
     """What endpoints have shown that they take; it lies beside the database."""
     return database.with_name(f"{database.name}.learned.json")
 
@@ -87,7 +87,7 @@ def lock_dir(database: Path) -> Path:
     return database.with_name(f"{database.name}.locks")
 
 
-def odd_kind(path: Path) -> str | None:
+def special_file_kind(path: Path) -> str | None:
     """What stands there in place of a plain file, which reading it might wait for without end."""
     try:
         return _ODD_KINDS.get(stat.S_IFMT(path.stat().st_mode))
@@ -95,10 +95,10 @@ def odd_kind(path: Path) -> str | None:
         return None
 
 
-def own_places(env: Mapping[str, str], database: Path) -> tuple[Path, ...]:
+def agent_paths(env: Mapping[str, str], database: Path) -> tuple[Path, ...]:
     """What no tool may write, and no command see: the agent's settings, its database and what lies beside it."""
     beside = (database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm"))
-    files = (database, learned_file(database), *beside)
+    files = (database, capabilities_file(database), *beside)
     folders = (config_dir(env), data_dir(env), blob_dir(database), lock_dir(database))
     return tuple(Path(os.path.realpath(path)) for path in (*folders, *files))
 
@@ -125,20 +125,20 @@ def make_private_folder(folder: Path) -> None:
         os.close(parent)
 
 
-def plain_text(path: Path, *, errors: str = "strict") -> str:
+def read_plain_text(path: Path, *, errors: str = "strict") -> str:
     """The text of a file, without the mark that some editors begin it with.
 
     Raises:
         OSError: it cannot be read, or is no plain file.
         ValueError: it is not UTF-8, unless `errors` lets that pass.
     """
-    if kind := odd_kind(path):
+    if kind := special_file_kind(path):
         raise OSError(f"it is {kind}, not a file")
     return path.read_text(encoding="utf-8", errors=errors).removeprefix("\ufeff")
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path) -> Iterator[None]:
     """Make the folder, private, and hold it: of two changes made at once none is to be lost."""
     make_private_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY)

@@ -28,8 +28,8 @@ __all__ = [
     "Project",
     "ProjectFile",
     "Trust",
+    "has_project_files",
     "is_nested",
-    "may_say_something",
     "nested_instructions",
 ]
 
@@ -178,7 +178,7 @@ class Project:
     """What was trusted before and is not there any more."""
 
     @property
-    def counts(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether its files are read for effect."""
         return self.trust in ("trusted", "once")
 
@@ -205,7 +205,7 @@ class Project:
     @property
     def instructions(self) -> str:
         """What its files tell the model, each under its name; empty where they do not count."""
-        told = [file for file in self.files if self.counts and file.tells_the_model and file.text.strip()]
+        told = [file for file in self.files if self.is_trusted and file.tells_the_model and file.text.strip()]
         return "\n\n".join(_told(told))
 
     @property
@@ -219,7 +219,7 @@ class Project:
         return self._placed(file for file in self.files if file.is_skill)
 
     def _placed(self, files: Iterable[ProjectFile]) -> tuple[tuple[str, str], ...]:
-        return tuple((str(self.folder / file.name), file.text) for file in files) if self.counts else ()
+        return tuple((str(self.folder / file.name), file.text) for file in files) if self.is_trusted else ()
 
 
 def _told(files: Iterable[ProjectFile]) -> Iterator[str]:
@@ -238,7 +238,7 @@ def _told(files: Iterable[ProjectFile]) -> Iterator[str]:
             yield f"{about}Read this file ({len(text)} characters) before you work on files there."
 
 
-def may_say_something(folder: Path) -> bool:
+def has_project_files(folder: Path) -> bool:
     """A quick look, before anything heavy is loaded: whether any of the names is there at all."""
     names = (*WATCHED, *PROJECT_FOLDERS)
     return any(os.path.lexists(folder / name) for name in names) or bool(nested_instructions(folder))

@@ -7,13 +7,13 @@ from urllib.parse import unquote, urlsplit
 
 from graph_agent.config.settings import ModelSettings
 
-__all__ = ["SHORTEST_SECRET", "Scrub", "secrets_of", "url_secrets"]
+__all__ = ["SHORTEST_SECRET", "Redactor", "model_secrets", "url_secrets"]
 
 SHORTEST_SECRET = 8
 """Shorter ones, such as the `ollama` that a local server takes for a key, are words that stand anywhere."""
 
 
-class Scrub:
+class Redactor:
     """Puts stars, as many as there were bytes, where one of the secrets stands."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -39,7 +39,7 @@ class Scrub:
         return [self.value(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def secrets_of(model: ModelSettings) -> Iterator[str]:
+def model_secrets(model: ModelSettings) -> Iterator[str]:
     """What no line about an endpoint may show: its key, its headers, what stands before the host in its address."""
     given = [model.api_key] if model.api_key is not None else []
     for value in (*given, *model.headers.values()):

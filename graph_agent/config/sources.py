@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from graph_agent.config.keys import SECRET_KEYS, Found, flattened, known_keys, meant_key
-from graph_agent.config.paths import config_dir, database_path, plain_text
+from graph_agent.config.keys import SECRET_KEYS, Sourced, flattened, known_keys, meant_key
+from graph_agent.config.paths import config_dir, database_path, read_plain_text
 from graph_agent.config.project import NOT_TRUSTED, Project
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError
@@ -29,13 +29,13 @@ __all__ = [
     "ADDED",
     "ENVIRONMENT",
     "FLAGS",
-    "Ignored",
+    "IgnoredValue",
     "Layer",
     "ProjectSettings",
     "config_file",
     "item_key",
     "load_settings",
-    "model_named",
+    "model_settings_for",
     "origins_of_items",
     "project_settings",
     "read_layers",
@@ -92,7 +92,7 @@ _TAKEN = "a server of your own has this name"
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredValue:
     """A value of a project that does not count."""
 
     value: Any
@@ -103,12 +103,12 @@ class Ignored:
 class ProjectSettings:
     """What a project's settings come to."""
 
-    counting: Mapping[str, Found] = field(default_factory=dict)
+    counting: Mapping[str, Sourced] = field(default_factory=dict)
     """By dotted key; what is added stands here without what it is added to."""
-    ignored: Mapping[str, Ignored] = field(default_factory=dict)
+    ignored: Mapping[str, IgnoredValue] = field(default_factory=dict)
 
 
-def project_settings(project: Project, standing: Mapping[str, Found]) -> ProjectSettings:
+def project_settings(project: Project, standing: Mapping[str, Sourced]) -> ProjectSettings:
     """What counts of a project's settings beside those of the user, given by dotted key.
 
     Raises:
@@ -120,24 +120,24 @@ def project_settings(project: Project, standing: Mapping[str, Found]) -> Project
     try:
         said = read_tables(project.config.text, place)
     except ConfigError:
-        if project.counts:
+        if project.is_trusted:
             raise
-        return ProjectSettings(ignored={"*": Ignored(None, f"{NOT_TRUSTED}, and it is no TOML")})
-    if not project.counts:
-        return ProjectSettings(ignored={key: Ignored(value, NOT_TRUSTED) for key, value in said.items()})
+        return ProjectSettings(ignored={"*": IgnoredValue(None, f"{NOT_TRUSTED}, and it is no TOML")})
+    if not project.is_trusted:
+        return ProjectSettings(ignored={key: IgnoredValue(value, NOT_TRUSTED) for key, value in said.items()})
     return _sorted_out(said, standing, place)
 
 
-def together(standing: Mapping[str, Found], counting: Mapping[str, Found]) -> dict[str, Found]:
+def together(standing: Mapping[str, Sourced], counting: Mapping[str, Sourced]) -> dict[str, Sourced]:
     """The user's settings, by dotted key, with those of a project that count."""
     merged = dict(standing)
     for key, found in counting.items():
         own = standing.get(key)
-        merged[key] = Found(_added(own.value, found.value), own.origin) if own and key in ADDED else found
+        merged[key] = Sourced(_added(own.value, found.value), own.origin) if own and key in ADDED else found
     return merged
 
 
-def origins_of_items(counting: Mapping[str, Found]) -> dict[str, str]:
+def origins_of_items(counting: Mapping[str, Sourced]) -> dict[str, str]:
     """Where each item stands that a project adds to a list or table, by a key of its own."""
     added = {key: found for key, found in counting.items() if key in ADDED}
     return {item_key(key, item): found.origin for key, found in added.items() for item in found.value}
@@ -162,23 +162,25 @@ def read_tables(text: str, place: str) -> dict[str, Any]:
         raise ConfigError(f"{place} cannot be read as TOML: {why}. Correct it or move it away.") from error
 
 
-def _sorted_out(said: Mapping[str, Any], standing: Mapping[str, Found], place: str) -> ProjectSettings:
-    counting: dict[str, Found] = {}
-    ignored: dict[str, Ignored] = {}
+def _sorted_out(said: Mapping[str, Any], standing: Mapping[str, Sourced], place: str) -> ProjectSettings:
+    counting: dict[str, Sourced] = {}
+    ignored: dict[str, IgnoredValue] = {}
     for key, value in said.items():
         if key == "mcp_servers" and isinstance(value, dict):
             taken = _own(standing, key)
-            ignored |= {item_key(key, name): Ignored(value[name], _TAKEN) for name in value if name in taken}
+            ignored |= {item_key(key, name): IgnoredValue(value[name], _TAKEN) for name in value if name in taken}
             theirs = {name: one for name, one in value.items() if name not in taken}
             lowered = {name: one["risk"] for name, one in theirs.items() if _lowers(one)}
-            ignored |= {item_key(key, f"{name}.risk"): Ignored(risk, _ONLY_HIGH) for name, risk in lowered.items()}
-            counting[key] = Found(
+            ignored |= {
+                item_key(key, f"{name}.risk"): IgnoredValue(risk, _ONLY_HIGH) for name, risk in lowered.items()
+            }
+            counting[key] = Sourced(
                 {name: _without_risk(one) if name in lowered else one for name, one in theirs.items()}, place
             )
         elif why := _objection(key, value, standing):
-            ignored[key] = Ignored(value, why)
+            ignored[key] = IgnoredValue(value, why)
         else:
-            counting[key] = Found(value, place)
+            counting[key] = Sourced(value, place)
     return ProjectSettings(counting, ignored)
 
 
@@ -191,7 +193,7 @@ def _without_risk(server: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in server.items() if key != "risk"}
 
 
-def _objection(key: str, value: Any, standing: Mapping[str, Found]) -> str:
+def _objection(key: str, value: Any, standing: Mapping[str, Sourced]) -> str:
     if key in ADDED or key in _CHOSEN:
         return ""
     if key in _TIGHTER and key in known_keys():
@@ -201,7 +203,7 @@ def _objection(key: str, value: Any, standing: Mapping[str, Found]) -> str:
     return _NOT_ITS_OWN if key in known_keys() else _UNKNOWN
 
 
-def _own(standing: Mapping[str, Found], key: str) -> Mapping[str, Any]:
+def _own(standing: Mapping[str, Sourced], key: str) -> Mapping[str, Any]:
     found = standing.get(key)
     return found.value if found and isinstance(found.value, dict) else {}
 
@@ -243,9 +245,9 @@ class Layer:
     """All that one source sets."""
 
     name: Literal["flag", "env", "project", "user"]
-    values: Mapping[str, Found]
+    values: Mapping[str, Sourced]
     """By dotted key; of a project, what is added to the user's stands here without it."""
-    ignored: Mapping[str, Ignored] = field(default_factory=dict)
+    ignored: Mapping[str, IgnoredValue] = field(default_factory=dict)
     """What a project says in vain."""
 
 
@@ -264,8 +266,10 @@ def read_layers(
     Raises:
         ConfigError: a file that counts cannot be read, or the user's names a key that does not exist.
     """
-    given = {key: Found(value, f"flag {FLAGS.get(key, key)}") for key, value in flags.items() if value is not None}
-    environment = {key: Found(env[name], name) for name, key in ENVIRONMENT if env.get(name)}
+    given = {
+        key: Sourced(value, f"flag {FLAGS.get(key, key)}") for key, value in flags.items() if value is not None
+    }
+    environment = {key: Sourced(env[name], name) for name, key in ENVIRONMENT if env.get(name)}
     path = config_file(env)
     user = _from_file(path) if user_text is None else _said(user_text, path)
     for layer in (environment, user):
@@ -273,14 +277,14 @@ def read_layers(
     return (Layer("flag", given), Layer("env", environment), *_of(project, user), Layer("user", user))
 
 
-def _of(project: Project | None, user: Mapping[str, Found]) -> tuple[Layer, ...]:
+def _of(project: Project | None, user: Mapping[str, Sourced]) -> tuple[Layer, ...]:
     if project is None:
         return ()
     said = project_settings(project, user)
     return (Layer("project", said.counting, said.ignored),)
 
 
-def refuse_bypass(mode: Found | None) -> None:
+def refuse_bypass(mode: Sourced | None) -> None:
     """Let no file and no variable take all questions away.
 
     Raises:
@@ -293,9 +297,9 @@ def refuse_bypass(mode: Found | None) -> None:
         )
 
 
-def _from_file(path: Path) -> dict[str, Found]:
+def _from_file(path: Path) -> dict[str, Sourced]:
     try:
-        text = plain_text(path)
+        text = read_plain_text(path)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -307,8 +311,8 @@ def _from_file(path: Path) -> dict[str, Found]:
     return _said(text, path)
 
 
-def _said(text: str, path: Path) -> dict[str, Found]:
-    found = {key: Found(value, str(path)) for key, value in read_tables(text, str(path)).items()}
+def _said(text: str, path: Path) -> dict[str, Sourced]:
+    found = {key: Sourced(value, str(path)) for key, value in read_tables(text, str(path)).items()}
     for key in found:
         if key not in known_keys():
             raise ConfigError(f"{path}: unknown key {key!r}. {meant_key(key)}")
@@ -322,7 +326,7 @@ _OF_THE_MODEL = ("name", "context_window")
 """Belong to one model: a profile that names another one, or another address, inherits none of them."""
 
 
-def model_named(settings: Settings, name: str) -> ModelSettings:
+def model_settings_for(settings: Settings, name: str) -> ModelSettings:
     """How the model of this name is asked: the profile `[models.NAME]`, else a model of the endpoint in use."""
     profile = settings.models.get(name)
     if profile is not None:
@@ -337,7 +341,7 @@ def with_model(settings: Settings, name: str) -> Settings:
     """The settings with the model of this name in use. What a profile inherits stays what `[model]` says."""
     return settings.model_copy(
         update={
-            "model": model_named(settings, name),
+            "model": model_settings_for(settings, name),
             "general_model": settings.general_model or settings.model,
             "profile": name if name in settings.models else settings.profile,
         }
@@ -375,10 +379,10 @@ def load_settings(
         ConfigError: a value is wrong or a key unknown; the message names where it stands and what is expected.
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
-    found: dict[str, Found] = {}
+    found: dict[str, Sourced] = {}
     origins: dict[str, str] = {}
     names: list[Any] = []
-    database = Found(database_path(env, given.get("database")), "flag --db" if "database" in given else "")
+    database = Sourced(database_path(env, given.get("database")), "flag --db" if "database" in given else "")
     for layer in reversed(read_layers(env, given, project, user_text)):
         if layer.name == "project":
             # Alone first: a wrong value is told with the place it stands at.
@@ -400,7 +404,7 @@ def _brought(project: Project | None) -> dict[str, Any]:
 
 
 def settings_from(
-    found: Mapping[str, Found], origins: Mapping[str, str] | None = None, brought: Mapping[str, Any] | None = None
+    found: Mapping[str, Sourced], origins: Mapping[str, str] | None = None, brought: Mapping[str, Any] | None = None
 ) -> Settings:
     """Settings of these values, by dotted key, the database among them.
 
@@ -430,7 +434,7 @@ def _with_profile(settings: Settings, names: Sequence[Any]) -> Settings:
     return with_model(settings.model_copy(update={"model": general}), str(settings.model.name))
 
 
-def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:
+def _complaint(error: ValidationError, found: Mapping[str, Sourced]) -> str:
     first = error.errors(include_url=False)[0]
     place = [str(part) for part in first["loc"]]
     said = f"{_in_toml(first['msg'].removeprefix('Value error, '))}."
@@ -438,7 +442,7 @@ def _complaint(error: ValidationError, found: Mapping[str, Found]) -> str:
         # A table of the user's own names: what stands beside the wrong value is not shown, it may be a secret.
         return f"{found[place[0]].origin}: {'.'.join(place)}: {said}"
     key = ".".join(place[:2]) if ".".join(place[:2]) in found else place[0]
-    item = found.get(key, Found(first["input"], "settings"))
+    item = found.get(key, Sourced(first["input"], "settings"))
     shown = "(hidden)" if key in SECRET_KEYS else repr(_without_user(item.value))
     return f"{item.origin}: {key} = {shown}: {said}"
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graph_agent.config.paths import alone, data_dir, plain_text, replace_text
+from graph_agent.config.paths import data_dir, locked_folder, read_plain_text, replace_text
 from graph_agent.errors import StorageError
 
 __all__ = ["FolderAnswer", "TrustFile", "trust_file"]
@@ -109,7 +109,7 @@ class TrustFile:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            found = json.loads(plain_text(self._path))
+            found = json.loads(read_plain_text(self._path))
         except FileNotFoundError:
             return {"servers": {}, "folders": {}}
         except (OSError, ValueError) as error:
@@ -123,7 +123,7 @@ class TrustFile:
 
     def _change(self, section: str, change: Any) -> None:
         try:
-            with alone(self._path.parent):
+            with locked_folder(self._path.parent):
                 known = self._read()
                 changed = {**known, section: change(known[section])}
                 if changed != known:

@@ -10,14 +10,14 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["UserCommand", "command_in", "command_name", "message_of", "parted"]
+__all__ = ["UserCommand", "command_name", "expand_user_command", "parse_user_command", "split_front_matter"]
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FOLDED = re.compile(r"[>|][-+]?\d?")
 """In place of a text: it stands in the indented lines below."""
 
 
-def parted(text: str) -> tuple[dict[str, str], str]:
+def split_front_matter(text: str) -> tuple[dict[str, str], str]:
     """The fields by name in small letters, and what stands below the head.
 
     Whatever else other programs may read in the head is passed over.
@@ -80,14 +80,14 @@ def command_name(path: str) -> str:
     return name if path.endswith(".md") and _NAME.fullmatch(name) else ""
 
 
-def command_in(name: str, text: str, place: str) -> UserCommand:
+def parse_user_command(name: str, text: str, place: str) -> UserCommand:
     """The command that a file holds: an optional head between lines `---`, then the message."""
-    said, body = parted(text)
+    said, body = split_front_matter(text)
     does = said.get("description") or next((line for line in body.split("\n") if line.strip()), "")
     return UserCommand(name, _one_line(does), _one_line(said.get("argument-hint", "")), body, place)
 
 
-def message_of(command: UserCommand, arguments: str) -> str:
+def expand_user_command(command: UserCommand, arguments: str) -> str:
     """The message, with the arguments in their places; without any place for them they follow at the end."""
     if not _PLACE.search(command.body):
         return f"{command.body}\n\n{arguments}" if arguments else command.body

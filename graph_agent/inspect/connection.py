@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graph_agent.config.paths import odd_kind
+from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, NothingYet, StorageError
 from graph_agent.ports.background import boot_id, process_started
 
@@ -149,7 +149,7 @@ def _storable(value: Any) -> Any:
 
 
 def _require_whole(path: Path) -> None:
-    if kind := odd_kind(path):
+    if kind := special_file_kind(path):
         raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB.")
     if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         if path.exists() and any(path.with_name(f"{path.name}.locks").glob("[0-9a-f]*.lock")):

@@ -202,7 +202,7 @@ async def opened_conversation(
     """A conversation past its greeting.
 
     Raises:
-        CannotReach: the server cannot be started.
+        ServerUnreachable: the server cannot be started.
     """
 
     async def notice(message: object) -> None:

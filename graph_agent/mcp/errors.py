@@ -5,10 +5,10 @@ import httpx
 from mcp import McpError
 from mcp.types import CONNECTION_CLOSED
 
-from graph_agent.config.model_choice import shown_address
+from graph_agent.config.model_choice import display_address
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.settings import CannotReach, fetches_first
+from graph_agent.mcp.settings import ServerUnreachable, fetches_first
 from tools.sandbox import Sandbox
 
 __all__ = ["NoAnswer", "is_closed", "way_out", "why"]
@@ -34,7 +34,7 @@ def why(error: BaseException, server: McpServer, log: ServerLog) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     match error:
-        case CannotReach() | NoAnswer():
+        case ServerUnreachable() | NoAnswer():
             return f"{error}{_stray(server, log)}"
         case httpx.HTTPError():
             return _of_address(error, server)
@@ -56,7 +56,7 @@ def _of_address(error: httpx.HTTPError, server: McpServer) -> str:
 
 
 def _address(server: McpServer) -> str:
-    return shown_address(server.url or "")
+    return display_address(server.url or "")
 
 
 def _refused(error: McpError, server: McpServer) -> str:
@@ -73,7 +73,7 @@ def is_closed(error: McpError) -> bool:
 
 def way_out(error: BaseException, name: str, server: McpServer, sandbox: Sandbox | None, log: ServerLog) -> str:
     """What to change where the sandbox may be why a program failed; empty where it cannot be."""
-    if isinstance(error, CannotReach) or server.command is None or not server.sandbox:
+    if isinstance(error, ServerUnreachable) or server.command is None or not server.sandbox:
         return ""
     if sandbox is None or not sandbox.stands:
         return ""

@@ -22,10 +22,10 @@ from graph_agent.events import ServerStage
 from graph_agent.mcp.client import MOST_TOOLS, Conversation, NoResult, Signals, opened_conversation
 from graph_agent.mcp.errors import NoAnswer, is_closed, way_out, why
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.settings import CannotReach
+from graph_agent.mcp.settings import ServerUnreachable
 from tools.sandbox import Sandbox
 
-__all__ = ["RunningServer", "ServerFailed", "ServerState", "Surroundings"]
+__all__ = ["ManagedServer", "McpEnvironment", "ServerFailed", "ServerState"]
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class ServerFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class McpEnvironment:
     """Where servers live, and who hears of them."""
 
     folder: Path
@@ -72,15 +72,15 @@ class ServerState:
     """Why it was started once more, or failed."""
 
 
-class RunningServer:
+class ManagedServer:
     """Start it with `start`, end it with `close`."""
 
     def __init__(
         self,
         name: str,
         server: McpServer,
-        around: Surroundings,
-        on_tools: Callable[["RunningServer", list[Tool]], int],
+        around: McpEnvironment,
+        on_tools: Callable[["ManagedServer", list[Tool]], int],
     ) -> None:
         self.name = name
         self.server = server
@@ -189,7 +189,7 @@ class RunningServer:
                             await asyncio.wait_for(signals.lost.wait(), _CALM_S)
         except Exception as error:  # noqa: BLE001 - the boundary to servers, which fail in every way there is
             _log.warning(
-                "the MCP server %s failed", self.name, exc_info=not isinstance(error, CannotReach | NoAnswer)
+                "the MCP server %s failed", self.name, exc_info=not isinstance(error, ServerUnreachable | NoAnswer)
             )
             hint = way_out(error, self.name, self.server, self._around.sandbox, self.log)
             return f"{why(error, self.server, self.log)}{hint}"

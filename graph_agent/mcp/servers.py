@@ -7,23 +7,23 @@ from fnmatch import fnmatchcase
 from mcp.types import Tool
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.server import RunningServer, Surroundings
+from graph_agent.mcp.server import ManagedServer, McpEnvironment
 from graph_agent.mcp.tools import McpTool, alike, is_of, offered_name
 from tools.base import ToolContext
 from tools.registry import ToolRegistry
 
-__all__ = ["Fleet"]
+__all__ = ["McpServerGroup"]
 
 
-class Fleet:
+class McpServerGroup:
     """Starts servers beside each other: a slow or broken one keeps nobody waiting."""
 
-    def __init__(self, servers: Mapping[str, McpServer], registry: ToolRegistry, around: Surroundings) -> None:
+    def __init__(self, servers: Mapping[str, McpServer], registry: ToolRegistry, around: McpEnvironment) -> None:
         self._registry = registry
         self._around = around
         self._standing: dict[str, dict[str, Tool]] = {}
         self._alike = alike(list(servers))
-        self.running = [RunningServer(name, server, around, self._take_over) for name, server in servers.items()]
+        self.running = [ManagedServer(name, server, around, self._take_over) for name, server in servers.items()]
 
     def start(self) -> None:
         """Begin with all of them, in the background."""
@@ -57,7 +57,7 @@ class Fleet:
         """End all of them; no process is left."""
         await asyncio.gather(*(server.close() for server in self.running))
 
-    def _take_over(self, running: RunningServer, tools: list[Tool]) -> int:
+    def _take_over(self, running: ManagedServer, tools: list[Tool]) -> int:
         """The server's list replaces what stood for it; what is as it was keeps its place. How many are offered."""
         is_new = running.name not in self._standing
         standing = self._standing.setdefault(running.name, {})
@@ -80,7 +80,7 @@ class Fleet:
             self._put_behind(running)
         return len(standing)
 
-    def _put_behind(self, running: RunningServer) -> None:
+    def _put_behind(self, running: ManagedServer) -> None:
         """Tools stand in the order of the configuration, whoever was quicker: each life offers the same."""
         for later in self.running[self.running.index(running) + 1 :]:
             for name, tool in self._standing.get(later.name, {}).items():
@@ -102,5 +102,5 @@ def _is_wanted(name: str, server: McpServer) -> bool:
     return is_named and not any(fnmatchcase(name, pattern) for pattern in server.disabled_tools)
 
 
-def _factory(name: str, tool: Tool, running: RunningServer) -> Callable[[ToolContext | None], McpTool]:
+def _factory(name: str, tool: Tool, running: ManagedServer) -> Callable[[ToolContext | None], McpTool]:
     return lambda context: McpTool(name, tool, running, context)

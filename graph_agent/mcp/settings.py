@@ -15,7 +15,15 @@ from graph_agent.config.settings import McpServer
 from tools.paths import find_program
 from tools.shell_ops.start import child_environment
 
-__all__ = ["CannotReach", "environment_of", "expanded", "fetches_first", "fingerprint", "headers_of", "program_of"]
+__all__ = [
+    "ServerUnreachable",
+    "expanded",
+    "fetches_first",
+    "fingerprint",
+    "server_environment",
+    "server_headers",
+    "server_program",
+]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _FROM = {
@@ -32,7 +40,7 @@ _FROM = {
 _FETCHING = ("npx", "npm", "bunx", "deno", "uvx", "uv", "pipx", "pip", "docker", "podman")
 
 
-class CannotReach(Exception):
+class ServerUnreachable(Exception):
     """The server cannot be started or reached; the message says why, without secrets."""
 
 
@@ -40,38 +48,38 @@ def expanded(text: str, environment: Mapping[str, str]) -> str:
     """The text with each `${NAME}` replaced.
 
     Raises:
-        CannotReach: a variable is not set.
+        ServerUnreachable: a variable is not set.
     """
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in environment:
-            raise CannotReach(f"its settings name ${{{found[1]}}}, which is not set in the environment")
+            raise ServerUnreachable(f"its settings name ${{{found[1]}}}, which is not set in the environment")
         return environment[found[1]]
 
     return _VARIABLE.sub(value, text)
 
 
-def environment_of(server: McpServer) -> dict[str, str]:
+def server_environment(server: McpServer) -> dict[str, str]:
     """What its program gets: a minimal environment, and what its settings add.
 
     Raises:
-        CannotReach: a variable is not set.
+        ServerUnreachable: a variable is not set.
     """
     own = {name: expanded(value.get_secret_value(), os.environ) for name, value in server.env.items()}
     return {**child_environment(os.environ), **own}
 
 
-def program_of(server: McpServer, environment: Mapping[str, str]) -> str:
+def server_program(server: McpServer, environment: Mapping[str, str]) -> str:
     """The path of its program.
 
     Raises:
-        CannotReach: there is none.
+        ServerUnreachable: there is none.
     """
     wanted = server.command or ""
     program = find_program(wanted, environment["PATH"])
     if program is None:
         way = f"install it: {_FROM[wanted]}" if wanted in _FROM else "correct `command`, or install it"
-        raise CannotReach(f"there is no program {wanted!r}; {way}")
+        raise ServerUnreachable(f"there is no program {wanted!r}; {way}")
     return program
 
 
@@ -81,11 +89,11 @@ def fetches_first(server: McpServer) -> str:
     return name if name in _FETCHING else ""
 
 
-def headers_of(server: McpServer) -> dict[str, str]:
+def server_headers(server: McpServer) -> dict[str, str]:
     """The headers of each request to it.
 
     Raises:
-        CannotReach: a variable is not set.
+        ServerUnreachable: a variable is not set.
     """
     return {name: expanded(value.get_secret_value(), os.environ) for name, value in server.headers.items()}
 

@@ -33,7 +33,7 @@ from pydantic import BaseModel, ConfigDict
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from graph_agent.mcp.server import RunningServer, ServerFailed
+from graph_agent.mcp.server import ManagedServer, ServerFailed
 from tools.base import (
     BaseTool,
     McpProgress,
@@ -221,7 +221,7 @@ class McpTool(BaseTool):
     category = "mcp"
     in_plan_mode = False
 
-    def __init__(self, name: str, tool: Tool, running: RunningServer, context: ToolContext | None = None) -> None:
+    def __init__(self, name: str, tool: Tool, running: ManagedServer, context: ToolContext | None = None) -> None:
         super().__init__()
         hints = tool.annotations
         self.name = name

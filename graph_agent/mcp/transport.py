@@ -43,7 +43,7 @@ from mcp.types import (
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.settings import CannotReach, environment_of, headers_of, program_of
+from graph_agent.mcp.settings import ServerUnreachable, server_environment, server_headers, server_program
 from tools.paths import find_program
 from tools.sandbox import Confined, NoSandbox, Sandbox
 from tools.sandbox.mounts import is_there
@@ -305,7 +305,7 @@ class _Transport(StreamableHTTPTransport):
             await _refuse(ctx.read_stream_writer, asked.id, ErrorData(code=INTERNAL_ERROR, message=status))
             return
         if watched.is_over:
-            raise CannotReach("it does not know our session any more")
+            raise ServerUnreachable("it does not know our session any more")
         if not watched.is_answered:
             silence = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
             await _refuse(ctx.read_stream_writer, asked.id, silence)
@@ -347,11 +347,11 @@ async def opened(
         sandbox: what it is started in, unless its settings say otherwise.
 
     Raises:
-        CannotReach: the program does not exist, a variable it needs is not set, or no sandbox can be had though one
-            is required.
+        ServerUnreachable: the program does not exist, a variable it needs is not set, or there is no sandbox
+            though one is required.
     """
     if server.url is not None:
-        async with reached(server.url, headers_of(server)) as streams:
+        async with reached(server.url, server_headers(server)) as streams:
             yield streams
     else:
         with _confined(server, sandbox) as confined:
@@ -372,7 +372,7 @@ def _confined(server: McpServer, sandbox: Sandbox | None) -> Iterator[Confined |
         ) as found:
             yield found
     except NoSandbox as refusal:
-        raise CannotReach(f"it was not started, for want of a sandbox: {refusal}") from refusal
+        raise ServerUnreachable(f"it was not started, for want of a sandbox: {refusal}") from refusal
 
 
 def _named_paths(server: McpServer) -> Iterator[Path]:
@@ -384,8 +384,8 @@ def _named_paths(server: McpServer) -> Iterator[Path]:
 
 
 def _launch(server: McpServer, folder: Path, confined: Confined | None) -> Launch:
-    environment = environment_of(server)
-    program = program_of(server, environment)
+    environment = server_environment(server)
+    program = server_program(server, environment)
     walls = confined.prefix if confined else ()
     around = {**confined.environment, **{name: environment[name] for name in server.env}} if confined else {}
     return Launch((*_ended_with_us(), *walls, program, *server.args), {**environment, **around}, folder)

@@ -14,7 +14,7 @@ from fcntl import LOCK_EX, fcntl, flock
 from pathlib import Path
 from uuid import uuid4
 
-from graph_agent.config.paths import blob_dir, lock_dir, make_private_folder, odd_kind
+from graph_agent.config.paths import blob_dir, lock_dir, make_private_folder, special_file_kind
 
 __all__ = [
     "APPLICATION_ID",
@@ -69,7 +69,7 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 def is_ours(path: Path) -> bool:
     """Whether a file says of itself, in its raw header, that it is a database of this program."""
     try:
-        if odd_kind(path):
+        if special_file_kind(path):
             return False
         with path.open("rb") as file:
             header = file.read(_HEADER_BYTES)

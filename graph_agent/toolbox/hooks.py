@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.config.redaction import Scrub
+from graph_agent.config.redaction import Redactor
 from graph_agent.config.settings import Hook, HookSettings
 from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
@@ -36,7 +36,7 @@ class CommandHooks:
     workspace: Path
     warn: Callable[[str], None]
     """Tells the user what went wrong with a hook."""
-    scrub: Scrub
+    scrub: Redactor
 
     @property
     def reads_messages(self) -> bool:

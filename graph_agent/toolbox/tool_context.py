@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, assert_never
 
 from graph_agent.calls import ToolCallInfo, process_mark
-from graph_agent.config.redaction import Scrub
+from graph_agent.config.redaction import Redactor
 from graph_agent.errors import StorageError
 from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, JournalRow, Scope
@@ -62,9 +62,9 @@ RecordProcess = Callable[[str, str, int, int, str], Awaitable[None]]
 class StoredBlobs:
     """Blobs that fail as tools expect it: absence is a LookupError, trouble with the disk an OSError."""
 
-    def __init__(self, blobs: Blobs, scrub: Scrub | None = None) -> None:
+    def __init__(self, blobs: Blobs, scrub: Redactor | None = None) -> None:
         self._blobs = blobs
-        self._scrub = scrub or Scrub()
+        self._scrub = scrub or Redactor()
 
     def put(self, data: bytes) -> str:
         """See `tools.base.BlobStore`; secrets are kept out."""
@@ -189,7 +189,7 @@ class ToolboxPorts:
     on_progress: Callable[[str, Told], None] = _silent
     """Call id, and what is told of its progress."""
     grants: Grants = field(default_factory=NoGrants)
-    scrub: Scrub = field(default_factory=Scrub)
+    scrub: Redactor = field(default_factory=Redactor)
     """Hides what must not be kept."""
     sandbox: Sandbox | None = None
     servers_settled: Callable[[], Awaitable[None]] = _at_once

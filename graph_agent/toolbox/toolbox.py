@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.config.redaction import Scrub
+from graph_agent.config.redaction import Redactor
 from graph_agent.errors import ControlFlow
 from graph_agent.ports import Finding, Intent, Outcome, Plan, Proposal, Scope
 from graph_agent.toolbox.background_shells import readable_end
@@ -67,7 +67,7 @@ async def guarded(work: Awaitable[T], fallback: T) -> T:
         return fallback
 
 
-def hidden(result: ToolResult, scrub: Scrub) -> ToolResult:
+def hidden(result: ToolResult, scrub: Redactor) -> ToolResult:
     """The result without secrets, in every field."""
     return replace(
         result,

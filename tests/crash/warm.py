@@ -21,7 +21,7 @@ _PARTS = (
     "graph_agent.app.recovery",
     "graph_agent.cli.startup",
     "graph_agent.cli.main",
-    "graph_agent.cli.open_session",
+    "graph_agent.cli.session_target",
     "graph_agent.cli.headless.run",
     "graph_agent.cli.views.approvals",
     "graph_agent.cli.views.inspection",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graph_agent.cli.chat.chat import Chat, ChatOptions, ThreadOpening
 from graph_agent.cli.chat.conversation import Conversation
-from graph_agent.cli.errors import guarded
+from graph_agent.cli.errors import run_guarded
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
 from graph_agent.events import (
@@ -100,4 +100,4 @@ def main(scenario: str, log: Path, elsewhere: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(guarded(lambda: sys.exit(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])))))
+    sys.exit(run_guarded(lambda: sys.exit(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])))))

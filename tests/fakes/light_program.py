@@ -9,7 +9,7 @@ from graph_agent.cli.commands.approvals import approvals_app, recover_command
 from graph_agent.cli.commands.inspect import calls_command, inspect_command
 from graph_agent.cli.commands.policy import policy_app
 from graph_agent.cli.commands.threads import threads_app
-from graph_agent.cli.errors import guarded
+from graph_agent.cli.errors import run_guarded
 
 __all__ = ["app"]
 
@@ -23,4 +23,4 @@ app.command("calls", cls=PlainCommand)(calls_command)
 
 
 if __name__ == "__main__":
-    sys.exit(guarded(app))
+    sys.exit(run_guarded(app))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.server import Surroundings
-from graph_agent.mcp.servers import Fleet
+from graph_agent.mcp.server import McpEnvironment
+from graph_agent.mcp.servers import McpServerGroup
 from tools.registry import ToolRegistry
 
 __all__ = ["Harbour", "demo", "odd"]
@@ -36,14 +36,14 @@ class Harbour:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def around(self) -> Surroundings:
+    def around(self) -> McpEnvironment:
         """What the servers are given."""
-        return Surroundings(self.folder, self.folder, self.warnings.append)
+        return McpEnvironment(self.folder, self.folder, self.warnings.append)
 
     @asynccontextmanager
-    async def fleet(self, **servers: McpServer) -> AsyncIterator[Fleet]:
+    async def fleet(self, **servers: McpServer) -> AsyncIterator[McpServerGroup]:
         """These servers, started; ended when the block is left."""
-        fleet = Fleet(servers, self.registry, self.around)
+        fleet = McpServerGroup(servers, self.registry, self.around)
         fleet.start()
         try:
             yield fleet

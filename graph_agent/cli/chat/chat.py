@@ -38,7 +38,7 @@ from graph_agent.cli.chat.turn_runner import (
     result_lines,
     status_text,
 )
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.headless.report import resume_lines
 from graph_agent.cli.prompts.dialogs import choose_model
 from graph_agent.cli.prompts.keys import TakeBack
@@ -46,7 +46,7 @@ from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Term
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
-from graph_agent.cli.supervise import signals_caught
+from graph_agent.cli.supervisor import catch_signals
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UsageError
 from graph_agent.events import Event, EventBus, TurnStarted
 from graph_agent.session.types import Rest
@@ -98,7 +98,7 @@ class Chat:
         self._turning = TurnRunner(terminal, self._story)
         self._settling = PendingResolver(terminal, console, self._story, self._turning)
         self._programs = UserPrograms(terminal, console)
-        self._ending: Exit | None = None
+        self._ending: ExitCode | None = None
         self._may_send_queued = True
         """Whether the last turn ended so that the next message may follow by itself."""
         self._tells_sent = False
@@ -110,11 +110,11 @@ class Chat:
         """Talk until the person leaves or a signal ends it; `first` is a message that is being typed already."""
         talking = asyncio.create_task(self._talk(first))
 
-        def end(code: Exit) -> None:
+        def end(code: ExitCode) -> None:
             self._ending = code
             talking.cancel()
 
-        with signals_caught(end, signal.SIGTERM, signal.SIGHUP):
+        with catch_signals(end, signal.SIGTERM, signal.SIGHUP):
             try:
                 await talking
             except (InputInterrupted, InputClosed, QuitChat):
@@ -126,7 +126,7 @@ class Chat:
             except OSError as gone:
                 if gone.errno != errno.EIO:
                     raise
-                return await self._suspended(Exit.HANGUP)
+                return await self._suspended(ExitCode.HANGUP)
             finally:
                 self._tell_resume()
                 if self._session is not None:
@@ -323,11 +323,11 @@ class Chat:
         return "" if session is None else status_text(session, self._sandbox, self._used, self._console.width)
 
     def _left(self) -> int:
-        if self._settling.code is not Exit.DONE:
+        if self._settling.code is not ExitCode.DONE:
             self._story.line(Text("Left with open questions; they stay open and nothing of them runs.", "yellow"))
         return self._settling.code
 
-    async def _suspended(self, code: Exit) -> int:
+    async def _suspended(self, code: ExitCode) -> int:
         """Ended by a signal or a lost terminal: break off what runs so that a later life can go on from there."""
         if self._session is not None:
             await self._session.suspend()

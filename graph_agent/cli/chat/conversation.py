@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graph_agent.cli.views.format import counted, message_lines
+from graph_agent.cli.views.format import format_count, format_message
 from graph_agent.events import Event, EventBus, ServerChanged
 from graph_agent.inspect import Reader
 
@@ -172,10 +172,10 @@ def recent_lines(database: Path, thread_id: str) -> list[str]:
     """The last turns with their tool results, as lines safe to print."""
     with Reader.open(database) as reader:
         recent = reader.recent(thread_id, _MESSAGES, turns=_TURNS)
-    lines = [line for entry in recent.entries for line in message_lines(entry.role, entry.body, full=False)]
+    lines = [line for entry in recent.entries for line in format_message(entry.role, entry.body, full=False)]
     if not recent.earlier:
         return lines
-    return [f"… {counted(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`", *lines]
+    return [f"… {format_count(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`", *lines]
 
 
 class ServerStates:

@@ -15,12 +15,12 @@ import typer
 
 from graph_agent.cli.views.calls import list_calls
 from graph_agent.cli.views.checkpoints import show_difference, show_history
-from graph_agent.cli.views.format import checklist, cost_lines
+from graph_agent.cli.views.format import format_cost_lines, format_todo
 from graph_agent.cli.views.inspection import inspect_state
 from graph_agent.cli.views.memory import show_memory
 from graph_agent.cli.views.table import print_lines
 from graph_agent.cli.views.threads import list_threads
-from graph_agent.cli.views.time_travel import survey_lines, tell_rewind
+from graph_agent.cli.views.time_travel import format_survey, print_rewind
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.events import ServerChanged
 from graph_agent.inspect import Reader
@@ -85,10 +85,10 @@ class ReadCommands:
                 raise UsageError("/diff takes two checkpoints at most; /history lists them")
 
     def _graph(self) -> None:
-        from graph_agent.cli.views.graph import Drawing, draw_graph
+        from graph_agent.cli.views.graph import GraphOutput, show_graph
 
-        drawing = Drawing.of(None, None, is_ascii=False, as_json=False)
-        draw_graph(self.database, self.thread_id, None, drawing)
+        drawing = GraphOutput.of(None, None, is_ascii=False, as_json=False)
+        show_graph(self.database, self.thread_id, None, drawing)
 
     def _servers(self) -> None:
         from graph_agent.cli.views.mcp import list_servers
@@ -97,18 +97,18 @@ class ReadCommands:
 
     def _health(self) -> None:
         from graph_agent.app.doctor import examine
-        from graph_agent.cli.views.doctor import check_lines
+        from graph_agent.cli.views.doctor import format_check
 
-        print_lines(line for check in examine(self.database, os.environ) for line in check_lines(check))
+        print_lines(line for check in examine(self.database, os.environ) for line in format_check(check))
 
     def _cost(self) -> None:
         try:
             with Reader.open(self.database) as reader:
                 thread, state = reader.thread(self.thread_id), reader.inspection(self.thread_id).state
         except (NothingYet, UnknownId):
-            print_lines(cost_lines(None, None))
+            print_lines(format_cost_lines(None, None))
         else:
-            print_lines(cost_lines((state.values.get("turn") or {}).get("usage"), thread.usage))
+            print_lines(format_cost_lines((state.values.get("turn") or {}).get("usage"), thread.usage))
 
     def _todo(self) -> None:
         try:
@@ -116,7 +116,7 @@ class ReadCommands:
                 plan = reader.inspection(self.thread_id).state.values.get("todo") or []
         except (NothingYet, UnknownId):
             plan = []
-        print_lines(checklist(plan) or ["There is no plan yet."])
+        print_lines(format_todo(plan) or ["There is no plan yet."])
 
     def _export(self, file: str) -> None:
         # Loaded with the part that knows the settings, which hold what must not go out.
@@ -129,11 +129,11 @@ class ReadCommands:
 
     def _policy(self, argument: str) -> None:
         # Loaded with the part that writes, which nothing else here needs.
-        from graph_agent.cli.views.policy import list_policy, revoke
+        from graph_agent.cli.views.policy import list_policy, revoke_permission
 
         verb, _, named = argument.partition(" ")
         if verb == "revoke":
-            revoke(self.database, named, as_json=False)
+            revoke_permission(self.database, named, as_json=False)
         else:
             list_policy(self.database, as_json=False)
 
@@ -187,9 +187,9 @@ async def rewind_from_chat(database: Path, order: "Order", agrees: Callable[[], 
     is_stopped = bool(seen.survey.conflicts) and not order.is_forced
     done, was_shown = seen, False
     if not (order.is_dry or is_stopped):
-        print_lines(survey_lines(seen.survey))
+        print_lines(format_survey(seen.survey))
         was_shown = True
         if await agrees():
             done = await rewind(database, order, lambda _: True)
     with suppress(typer.Exit):
-        tell_rewind(done, is_dry=order.is_dry, as_json=False, was_shown=was_shown)
+        print_rewind(done, is_dry=order.is_dry, as_json=False, was_shown=was_shown)

@@ -17,7 +17,7 @@ from rich.console import Console
 from graph_agent.cli.prompts.editor import edit_text
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import safe_text
-from graph_agent.cli.supervise import signals_caught
+from graph_agent.cli.supervisor import catch_signals
 
 __all__ = ["UserPrograms"]
 
@@ -107,7 +107,7 @@ class UserPrograms:
             os.close(writing)
         try:
             stop = _stopper(process)
-            with signals_caught(lambda _: stop(), signal.SIGINT):
+            with catch_signals(lambda _: stop(), signal.SIGINT):
                 async with self._terminal.watched(stop), _lines(reading, process) as lines:
                     async for text in lines:
                         kept.append(text)

@@ -12,12 +12,12 @@ from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.utils import is_dumb_terminal
 
 from graph_agent.cli.chat.completion import ChatCompleter
-from graph_agent.cli.exit_codes import Exit
-from graph_agent.cli.open_session import Target, aim, open_target
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.render.escape import escape
+from graph_agent.cli.session_target import Target, open_target, resolve_target
 from graph_agent.config.paths import data_dir, database_path, make_private_folder
-from graph_agent.config.project import may_say_something
+from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def open_chat(target: Target, message: str | None) -> int:
 
 async def _chat(terminal: Terminal, offers: ChatCompleter, target: Target, message: str | None) -> int:
     """The prompt of a new thread is there before anything heavy is loaded, unless its folder is to be trusted."""
-    if may_say_something(target.workspace) and not await _trust_settled(terminal, target):
-        return Exit.DONE
+    if has_project_files(target.workspace) and not await _trust_settled(terminal, target):
+        return ExitCode.DONE
     is_new = message is None and not target.exists
     first = asyncio.create_task(terminal.message()) if is_new else None
     await asyncio.sleep(0)
@@ -68,7 +68,7 @@ def _built(terminal: Terminal, offers: ChatCompleter, target: Target, message: s
     chat = importlib.import_module("graph_agent.cli.chat.chat")
     setting = importlib.import_module("graph_agent.cli.chat.chat")
     screen = importlib.import_module("graph_agent.cli.render.console")
-    importlib.import_module("graph_agent.cli.startup").log_privately()
+    importlib.import_module("graph_agent.cli.startup").log_to_file()
     seen = importlib.import_module("graph_agent.cli.chat.conversation").ServerStates()
     bell = importlib.import_module("graph_agent.cli.chat.bell").Bell(lambda: _wants_bell(target.workspace))
 
@@ -108,7 +108,7 @@ def _seen_from(target: Target, thread: str | None, left: "Conversation") -> Targ
     flags = _kept(target, left)
     if thread is None:
         return Target(left.workspace, flags={**flags, "mode": left.mode})
-    found = aim(flags, workspace=None, thread=None, resume=thread)
+    found = resolve_target(flags, workspace=None, thread=None, resume=thread)
     if found.thread_id == left.thread_id:
         raise UsageError(f"thread {left.thread_id} is the one you are in")
     return found

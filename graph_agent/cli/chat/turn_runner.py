@@ -16,8 +16,8 @@ from rich.text import Text
 
 from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.chat.input_queue import InputQueue
-from graph_agent.cli.errors import exit_for
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.errors import exit_code_of
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.prompts.approval import StopTurn
 from graph_agent.cli.prompts.asking import QuestionPrompts
 from graph_agent.cli.prompts.keys import Put
@@ -26,9 +26,9 @@ from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Term
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
-from graph_agent.cli.supervise import signals_caught
-from graph_agent.cli.views.format import short_usage, usage_text
-from graph_agent.cli.views.table import clipped, text_width
+from graph_agent.cli.supervisor import catch_signals
+from graph_agent.cli.views.format import format_short_usage, format_usage
+from graph_agent.cli.views.table import text_width, truncate
 from graph_agent.events import Event
 from graph_agent.session.types import Rest
 
@@ -84,7 +84,7 @@ class TurnRunner:
         def back(put: Put) -> None:
             entering.append(asyncio.create_task(self._take_back(session, put)))
 
-        def stop(_code: Exit = Exit.INTERRUPTED) -> None:
+        def stop(_code: ExitCode = ExitCode.INTERRUPTED) -> None:
             if running.done() or not all(one.done() for one in stopping):
                 return
             if not stopping:
@@ -92,7 +92,7 @@ class TurnRunner:
             # A stop that came before there was anything to stop is not the last one.
             stopping.append(asyncio.create_task(session.stop()))
 
-        with signals_caught(stop, signal.SIGINT):
+        with catch_signals(stop, signal.SIGINT):
             async with self._terminal.watched(stop, enter, story.typed, story.hide, back):
                 while not running.done():
                     await asyncio.wait({running}, timeout=_TICK_SECONDS)
@@ -157,14 +157,14 @@ def result_lines(rest: Rest, *, was_asked: bool = False) -> Iterator[StyledLine]
         yield StyledLine(hint, "yellow")
     if rest.usage.get("total_tokens"):
         count = rest.usage["requests"]
-        yield StyledLine(f"{count} {'request' if count == 1 else 'requests'}, {usage_text(rest.usage)}", "dim")
+        yield StyledLine(f"{count} {'request' if count == 1 else 'requests'}, {format_usage(rest.usage)}", "dim")
 
 
 def status_text(session: Conversation, sandbox: str, usage: Mapping[str, Any], width: int = 1000) -> str:
     """The line below the prompt; where it is too wide it loses what matters least, never the thread."""
     # The whole id does not fit beside the model, and what is cut off is the end that the tables show.
     thread = session.thread_id if len(session.thread_id) <= _WHOLE_ID else f"…{session.thread_id[-8:]}"
-    used = short_usage(usage).split(_BETWEEN) if usage.get("total_tokens") else []
+    used = format_short_usage(usage).split(_BETWEEN) if usage.get("total_tokens") else []
     model, _, _ = session.model_label.partition(" @ ")
     mode = f"mode {session.mode}"
     ways = (
@@ -176,7 +176,7 @@ def status_text(session: Conversation, sandbox: str, usage: Mapping[str, Any], w
         (session.mode, thread),
     )
     lines = [escape(_BETWEEN.join(filter(None, way))) for way in ways]
-    return next((line for line in lines if text_width(line) <= width), clipped(thread, width))
+    return next((line for line in lines if text_width(line) <= width), truncate(thread, width))
 
 
 class PendingResolver:
@@ -187,7 +187,7 @@ class PendingResolver:
         self._console = console
         self._story = story
         self._turning = turning
-        self.code = Exit.DONE
+        self.code = ExitCode.DONE
         """How the chat ends when it is left at a question."""
 
     async def settled(self, session: Conversation, rest: Rest) -> Rest:
@@ -212,7 +212,7 @@ class PendingResolver:
                 continue
             except (InputInterrupted, InputClosed):
                 left = [item for item in rest.questions if item.question.call_id not in asking.answered]
-                self.code = exit_for(replace(rest, questions=tuple(left)))
+                self.code = exit_code_of(replace(rest, questions=tuple(left)))
                 raise
             rest = await self._turning.run(session, session.proceed())
         return rest

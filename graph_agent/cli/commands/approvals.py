@@ -50,10 +50,10 @@ def list_command(
     as_json: AsJson = False,
 ) -> None:
     """List every waiting call of every thread, or of those that are asked for."""
-    from graph_agent.cli.views.approvals import Wanted, list_approvals
-    from graph_agent.cli.views.format import database_of
+    from graph_agent.cli.views.approvals import ApprovalFilter, list_approvals
+    from graph_agent.cli.views.format import resolve_database
 
-    list_approvals(database_of(db), Wanted(thread, tool, risk, older_than), as_json=as_json)
+    list_approvals(resolve_database(db), ApprovalFilter(thread, tool, risk, older_than), as_json=as_json)
 
 
 @approvals_app.command("approve", cls=PlainCommand)
@@ -77,9 +77,9 @@ def approve_command(
         return
     if scope is not None:
         raise typer.BadParameter(f"--scope {scope.value} says where --always holds; give both, or neither")
-    from graph_agent.cli.views.answers import answer
+    from graph_agent.cli.views.answers import answer_call
 
-    answer(call, "approve", "", db, as_json=as_json)
+    answer_call(call, "approve", "", db, as_json=as_json)
 
 
 @approvals_app.command("reject", cls=PlainCommand)
@@ -90,9 +90,9 @@ def reject_command(
     as_json: AsJson = False,
 ) -> None:
     """Refuse a call; the model is told why."""
-    from graph_agent.cli.views.answers import answer
+    from graph_agent.cli.views.answers import answer_call
 
-    answer(call, "reject", reason, db, as_json=as_json)
+    answer_call(call, "reject", reason, db, as_json=as_json)
 
 
 @approvals_app.command("answer", cls=PlainCommand)
@@ -105,11 +105,11 @@ def answer_command(
     as_json: AsJson = False,
 ) -> None:
     """Answer a question that the model asks you."""
-    from graph_agent.cli.views.answers import answer
+    from graph_agent.cli.views.answers import answer_call
 
     if not text.strip():
         raise typer.BadParameter(f"TEXT is empty; `approvals reject {call}` leaves a question unanswered")
-    answer(call, "answer", text, db, as_json=as_json)
+    answer_call(call, "answer", text, db, as_json=as_json)
 
 
 @approvals_app.command("edit", cls=PlainCommand)
@@ -122,9 +122,9 @@ def edit_command(
     as_json: AsJson = False,
 ) -> None:
     """Approve a call with other arguments; refused where it may not run with them."""
-    from graph_agent.cli.views.decisions import edit
+    from graph_agent.cli.views.decisions import edit_call
 
-    edit(call, arguments, db, as_json=as_json)
+    edit_call(call, arguments, db, as_json=as_json)
 
 
 def recover_command(
@@ -155,11 +155,11 @@ def recover_command(
     as_json: AsJson = False,
 ) -> None:
     """Show the calls that were broken off, or decide what becomes of them; whoever holds the thread goes on."""
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.recovery import Choices, decide, list_interrupted
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.recovery import RecoveryChoices, list_interrupted, resolve_calls
 
-    choices = Choices(tuple(retry or ()), tuple(done or ()), tuple(cancel or ()), everything, result)
+    choices = RecoveryChoices(tuple(retry or ()), tuple(done or ()), tuple(cancel or ()), everything, result)
     if choices.are_made:
-        decide(database_of(db), thread, choices, end_processes=end_processes, as_json=as_json)
+        resolve_calls(resolve_database(db), thread, choices, end_processes=end_processes, as_json=as_json)
     else:
-        list_interrupted(database_of(db), thread, as_json=as_json)
+        list_interrupted(resolve_database(db), thread, as_json=as_json)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from graph_agent.cli.command_types import PlainCommand, PlainGroup, StartingCommand
+from graph_agent.cli.command_types import PlainCommand, PlainGroup, ServerCommand
 from graph_agent.cli.options import AsJson, Database
 
 __all__ = ["Scope", "config_app", "mcp_app", "memory_app", "model_app"]
@@ -110,14 +110,14 @@ def local_command(
     as_json: AsJson = False,
 ) -> None:
     """Use a small model from a file, in this process, where no endpoint is configured; needs graph-agent[local]."""
-    from graph_agent.cli.views.models import tell_local, use_local, use_no_local
+    from graph_agent.cli.views.models import set_local_model, show_local_model, unset_local_model
 
     if off:
-        use_no_local(as_json=as_json)
+        unset_local_model(as_json=as_json)
     elif file is None:
-        tell_local(as_json=as_json)
+        show_local_model(as_json=as_json)
     else:
-        use_local(file, as_json=as_json)
+        set_local_model(file, as_json=as_json)
 
 
 _Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A profile or a model; else the one in use.")]
@@ -231,7 +231,7 @@ def list_command_mcp(as_json: AsJson = False) -> None:
     list_servers(as_json=as_json)
 
 
-@mcp_app.command("add", cls=StartingCommand)
+@mcp_app.command("add", cls=ServerCommand)
 def add_command(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="A name of your choice; with --from, one of the file.")
@@ -262,11 +262,11 @@ def add_command(
     as_json: AsJson = False,
 ) -> None:
     """Add a server to the configuration, show what it will run and ask whether to trust it."""
-    from graph_agent.cli.views.mcp import Wish, add
+    from graph_agent.cli.views.mcp import ServerRequest, add_server
 
-    wish = Wish(name, tuple(command or ()), url, tuple(env or ()), tuple(header or ()), source)
+    wish = ServerRequest(name, tuple(command or ()), url, tuple(env or ()), tuple(header or ()), source)
     numbers = {"timeout": timeout, "startup_timeout": startup_timeout, "network": network or None}
-    add(wish, numbers, scope.value, replaces=replace, trusts=trust, as_json=as_json)
+    add_server(wish, numbers, scope.value, replaces=replace, trusts=trust, as_json=as_json)
 
 
 @mcp_app.command("remove", cls=PlainCommand)
@@ -292,6 +292,6 @@ def trust_command_mcp(
 @mcp_app.command("test", cls=PlainCommand)
 def try_command_mcp(name: _NameMcp, as_json: AsJson = False) -> None:
     """Start a trusted server, list its tools, end it; exit code 1 when it does not work."""
-    from graph_agent.cli.views.mcp import try_out
+    from graph_agent.cli.views.mcp import print_test
 
-    try_out(name, as_json=as_json)
+    print_test(name, as_json=as_json)

@@ -41,15 +41,15 @@ def inspect_command(
     as_json: AsJson = False,
 ) -> None:
     """Show the state of the graph: next nodes, tasks, interrupts, pending writes, calls, values, messages."""
-    from graph_agent.cli.views.format import database_of, workspace_of
+    from graph_agent.cli.views.format import default_workspace, resolve_database
     from graph_agent.cli.views.inspection import inspect_state, watch_state
 
     if not (watched or until):
-        inspect_state(database_of(db), target, workspace_of(db), path=path, as_json=as_json, full=full)
+        inspect_state(resolve_database(db), target, default_workspace(db), path=path, as_json=as_json, full=full)
         return
     if path is not None:
         raise typer.BadParameter("--watch shows the whole state; leave --path out with it")
-    watch_state(database_of(db), target, workspace_of(db), until=until, as_json=as_json, full=full)
+    watch_state(resolve_database(db), target, default_workspace(db), until=until, as_json=as_json, full=full)
 
 
 def calls_command(
@@ -63,9 +63,9 @@ def calls_command(
 ) -> None:
     """Show the ledger: every call with its status, risk, time and attempt. A call that is named is shown whole."""
     from graph_agent.cli.views.calls import list_calls
-    from graph_agent.cli.views.format import database_of
+    from graph_agent.cli.views.format import resolve_database
 
-    list_calls(database_of(db), thread, status=status, tool=tool, as_json=as_json)
+    list_calls(resolve_database(db), thread, status=status, tool=tool, as_json=as_json)
 
 
 def history_command(
@@ -78,9 +78,9 @@ def history_command(
 ) -> None:
     """List the checkpoints of a thread, newest first: each can be resumed, forked, rewound to and inspected."""
     from graph_agent.cli.views.checkpoints import show_history
-    from graph_agent.cli.views.format import database_of, workspace_of
+    from graph_agent.cli.views.format import default_workspace, resolve_database
 
-    show_history(database_of(db), thread, workspace_of(db), last=last, as_json=as_json)
+    show_history(resolve_database(db), thread, default_workspace(db), last=last, as_json=as_json)
 
 
 _ID = "Checkpoint, or a thread for its newest; a part of an id will do."
@@ -94,9 +94,9 @@ def diff_command(
 ) -> None:
     """Show what differs between the states of two checkpoints; messages and calls are compared by their ids."""
     from graph_agent.cli.views.checkpoints import show_difference
-    from graph_agent.cli.views.format import database_of, workspace_of
+    from graph_agent.cli.views.format import default_workspace, resolve_database
 
-    show_difference(database_of(db), old, new, workspace_of(db), as_json=as_json)
+    show_difference(resolve_database(db), old, new, default_workspace(db), as_json=as_json)
 
 
 def graph_command(
@@ -122,9 +122,9 @@ def graph_command(
     as_json: AsJson = False,
 ) -> None:
     """Draw the graph; with an ID or --db also where that thread stands and how it came there."""
-    from graph_agent.cli.views.format import database_of, workspace_of
-    from graph_agent.cli.views.graph import Drawing, draw_graph
+    from graph_agent.cli.views.format import default_workspace, resolve_database
+    from graph_agent.cli.views.graph import GraphOutput, show_graph
 
-    drawing = Drawing.of(form, output, is_ascii=no_unicode, as_json=as_json)
+    drawing = GraphOutput.of(form, output, is_ascii=no_unicode, as_json=as_json)
     is_of_thread = bool(target or db)
-    draw_graph(database_of(db) if is_of_thread else None, target, workspace_of(db), drawing)
+    show_graph(resolve_database(db) if is_of_thread else None, target, default_workspace(db), drawing)

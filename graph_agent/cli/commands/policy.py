@@ -29,10 +29,10 @@ _Workspace = Annotated[
 @policy_app.command("list", cls=PlainCommand)
 def list_command(db: Database = None, as_json: AsJson = False) -> None:
     """List the rules of the config, and every grant: what was allowed always, where, in which mode, by whom."""
-    from graph_agent.cli.views.format import database_of
+    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import list_policy
 
-    list_policy(database_of(db), as_json=as_json)
+    list_policy(resolve_database(db), as_json=as_json)
 
 
 @policy_app.command("revoke", cls=PlainCommand)
@@ -42,10 +42,10 @@ def revoke_command(
     as_json: AsJson = False,
 ) -> None:
     """Take a grant back; from its next call on every process asks again."""
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.policy import revoke
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.policy import revoke_permission
 
-    revoke(database_of(db), grant, as_json=as_json)
+    revoke_permission(resolve_database(db), grant, as_json=as_json)
 
 
 @policy_app.command("check", cls=PlainCommand)
@@ -58,10 +58,10 @@ def check_command(
     as_json: AsJson = False,
 ) -> None:
     """Say what would become of a call, by which rule and why; exit code 0 allow, 3 ask, 4 deny."""
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.policy import check
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.policy import check_call
 
-    check(database_of(db), tool, arguments, mode=mode, workspace=workspace, as_json=as_json)
+    check_call(resolve_database(db), tool, arguments, mode=mode, workspace=workspace, as_json=as_json)
 
 
 @policy_app.command("test", cls=PlainCommand)
@@ -70,18 +70,18 @@ def cases_command(
     as_json: AsJson = False,
 ) -> None:
     """Decide the labelled cases of a file; exit code 1 when one is decided more permissively than labelled."""
-    from graph_agent.cli.views.policy import decide_cases
+    from graph_agent.cli.views.policy import run_cases
 
-    decide_cases(file, as_json=as_json)
+    run_cases(file, as_json=as_json)
 
 
 @policy_app.command("show", cls=PlainCommand)
 def show_command(mode: _Mode = None, db: Database = None, as_json: AsJson = False) -> None:
     """Show everything that judges a call, in order, with where it stands."""
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.policy import show
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.policy import show_policy
 
-    show(database_of(db), mode, as_json=as_json)
+    show_policy(resolve_database(db), mode, as_json=as_json)
 
 
 tools_app = typer.Typer(
@@ -120,7 +120,7 @@ def show_command_tools(
 @tools_app.command("stats", cls=PlainCommand)
 def stats_command(db: Database = None, as_json: AsJson = False) -> None:
     """Show how often each tool ran, how that ended and how long it took, over all threads."""
-    from graph_agent.cli.views.format import database_of
+    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.statistics import show_statistics
 
-    show_statistics(database_of(db), as_json=as_json)
+    show_statistics(resolve_database(db), as_json=as_json)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from graph_agent.cli.headless.run import RunRequest
-    from graph_agent.cli.open_session import Target
+    from graph_agent.cli.session_target import Target
 
 
 __all__ = ["Output", "Recover", "chat", "chat_here", "resume", "run", "run_text"]
@@ -92,10 +92,10 @@ def chat(
     no_stream: NoStream = False,
 ) -> None:
     """Talk with the agent in this terminal."""
-    from graph_agent.cli.open_session import absolute, aim
+    from graph_agent.cli.session_target import absolute_paths, resolve_target
 
-    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute(add_dir)}
-    _chat(aim(flags, workspace=workspace, thread=thread, resume=None), message)
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
+    _chat(resolve_target(flags, workspace=workspace, thread=thread, resume=None), message)
 
 
 def resume(
@@ -112,10 +112,10 @@ def resume(
     no_stream: NoStream = False,
 ) -> None:
     """Open the chat where a thread was left: what broke off and what waits comes first."""
-    from graph_agent.cli.open_session import absolute, aim
+    from graph_agent.cli.session_target import absolute_paths, resolve_target
 
-    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute(add_dir)}
-    _chat(aim(flags, workspace=workspace, thread=None, resume=identifier), None)
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
+    _chat(resolve_target(flags, workspace=workspace, thread=None, resume=identifier), None)
 
 
 def run(
@@ -144,16 +144,21 @@ def run(
     """Run one turn without asking anybody; the exit code says how it ended."""
     with _starting(output, thread):
         from graph_agent.cli.headless.run import PendingAnswers, RunRequest
-        from graph_agent.cli.open_session import absolute, aim
-        from graph_agent.cli.views.format import database_of
+        from graph_agent.cli.session_target import absolute_paths, resolve_target
+        from graph_agent.cli.views.format import resolve_database
 
         flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
-        flags |= {"trust": trust, "add_dirs": absolute(add_dir), "max_tokens": max_tokens, "max_cost": max_cost}
-        target = aim(flags, workspace=workspace, thread=thread, resume=resume)
+        flags |= {
+            "trust": trust,
+            "add_dirs": absolute_paths(add_dir),
+            "max_tokens": max_tokens,
+            "max_cost": max_cost,
+        }
+        target = resolve_target(flags, workspace=workspace, thread=thread, resume=resume)
         text = _prompt(prompt, target, trusted_once=trust)
         settlement = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
         settlement.require_open_calls(may_be=target.exists)
-        order = RunRequest(text, output.value, settlement, timeout, target.thread_id, database_of(db))
+        order = RunRequest(text, output.value, settlement, timeout, target.thread_id, resolve_database(db))
         code = _loaded_run()(order, target)
     raise typer.Exit(code)
 
@@ -202,22 +207,22 @@ def _chat(target: "Target", message: str | None) -> None:
 
 
 def _starting(output: Output, thread: str | None) -> "AbstractContextManager[None]":
-    from graph_agent.cli.startup import told_if_cut
+    from graph_agent.cli.startup import result_on_signal
 
-    return told_if_cut(output.value, thread)
+    return result_on_signal(output.value, thread)
 
 
 def _loaded_run() -> "Callable[[RunRequest, Target], int]":
     import graph_agent.app.opening  # noqa: F401 - loaded before the event loop starts to listen for signals
     from graph_agent.cli.headless.run import run_headless
-    from graph_agent.cli.open_session import open_target
-    from graph_agent.cli.startup import log_privately, tell_no_more
+    from graph_agent.cli.session_target import open_target
+    from graph_agent.cli.startup import log_to_file, restore_signals
 
-    log_privately()
+    log_to_file()
 
     def headless(order: "RunRequest", target: "Target") -> int:
         _take_interrupts()
-        return run_headless(order, lambda bus: open_target(target, bus), tell_no_more)
+        return run_headless(order, lambda bus: open_target(target, bus), restore_signals)
 
     return headless
 

@@ -26,18 +26,18 @@ def doctor_command(
     as_json: AsJson = False,
 ) -> None:
     """Check versions, settings, model, programs, database, permissions and terminal; exit code 1 when one fails."""
-    from graph_agent.cli.views.doctor import copy_database, tell_health
-    from graph_agent.cli.views.format import database_of
+    from graph_agent.cli.views.doctor import copy_database, print_checks
+    from graph_agent.cli.views.format import resolve_database
 
     if backup is not None:
-        copy_database(database_of(db), backup, as_json=as_json)
+        copy_database(resolve_database(db), backup, as_json=as_json)
     if repair:
         from graph_agent.app.repair import repair as carry_out
-        from graph_agent.cli.views.doctor import mend
+        from graph_agent.cli.views.doctor import repair_installation
 
-        mend(database_of(db), carry_out, as_json=as_json)
+        repair_installation(resolve_database(db), carry_out, as_json=as_json)
     elif backup is None:
-        tell_health(database_of(db), as_json=as_json)
+        print_checks(resolve_database(db), as_json=as_json)
 
 
 def demo_command(

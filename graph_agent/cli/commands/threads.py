@@ -31,10 +31,10 @@ threads_app = typer.Typer(
 @threads_app.command("list", cls=PlainCommand)
 def list_command(db: Database = None, as_json: AsJson = False) -> None:
     """List every thread, newest first, with what it waits for."""
-    from graph_agent.cli.views.format import database_of
+    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.threads import list_threads
 
-    list_threads(database_of(db), as_json=as_json)
+    list_threads(resolve_database(db), as_json=as_json)
 
 
 @threads_app.command("show", cls=PlainCommand)
@@ -50,11 +50,14 @@ def show_command(
     as_json: AsJson = False,
 ) -> None:
     """Show one thread: status, who holds it, open calls, conversation."""
-    from graph_agent.cli.views.format import database_of, workspace_of
+    from graph_agent.cli.views.format import default_workspace, resolve_database
     from graph_agent.cli.views.threads import ThreadView, show_thread
 
     show_thread(
-        database_of(db), thread, workspace_of(db), ThreadView(as_json=as_json, full=full, all_branches=all_branches)
+        resolve_database(db),
+        thread,
+        default_workspace(db),
+        ThreadView(as_json=as_json, full=full, all_branches=all_branches),
     )
 
 
@@ -66,9 +69,9 @@ def diff_command(
 ) -> None:
     """Show what the tools of a thread changed in its workspace, as a unified diff against the files now."""
     from graph_agent.cli.views.file_changes import show_changes
-    from graph_agent.cli.views.format import database_of, workspace_of
+    from graph_agent.cli.views.format import default_workspace, resolve_database
 
-    show_changes(database_of(db), thread, workspace_of(db), as_json=as_json)
+    show_changes(resolve_database(db), thread, default_workspace(db), as_json=as_json)
 
 
 @threads_app.command("prune", cls=PlainCommand)
@@ -95,17 +98,17 @@ def prune_command(
     from asyncio import run
 
     from graph_agent.app.threads import PruneOrder, prune
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.thread_changes import age_of, size_of, tell_pruned
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.thread_changes import parse_age, parse_size, print_pruned
     from graph_agent.config.sources import load_settings
 
     order = PruneOrder(
         keep or load_settings(os.environ, flags={"database": db} if db else {}).keep_turns,
         thread,
-        age_of(older_than) if older_than else None,
-        size_of(max_size) if max_size else None,
+        parse_age(older_than) if older_than else None,
+        parse_size(max_size) if max_size else None,
     )
-    tell_pruned(run(prune(database_of(db), order)), as_json=as_json)
+    print_pruned(run(prune(resolve_database(db), order)), as_json=as_json)
 
 
 @threads_app.command("search", cls=PlainCommand)
@@ -117,10 +120,10 @@ def search_command(
     as_json: AsJson = False,
 ) -> None:
     """Find what was said in any thread, newest first."""
-    from graph_agent.cli.views.format import database_of
+    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.threads import search_threads
 
-    search_threads(database_of(db), text, limit, as_json=as_json)
+    search_threads(resolve_database(db), text, limit, as_json=as_json)
 
 
 @threads_app.command("rename", cls=PlainCommand)
@@ -134,10 +137,10 @@ def rename_command(
     from asyncio import run
 
     from graph_agent.app.thread_titles import rename
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.threads import tell_renamed
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.threads import print_renamed
 
-    tell_renamed(*run(rename(database_of(db), thread, title)), as_json=as_json)
+    print_renamed(*run(rename(resolve_database(db), thread, title)), as_json=as_json)
 
 
 @threads_app.command("delete", cls=PlainCommand)
@@ -152,13 +155,13 @@ def delete_command(
     from asyncio import run
 
     from graph_agent.app.threads import delete
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.threads import ask_to_delete, tell_deleted
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.threads import confirm_delete, print_deleted
 
     if as_json and not yes:
         raise typer.BadParameter("--json asks nobody: give --yes with it")
-    done = run(delete(database_of(db), threads, (lambda _: True) if yes else ask_to_delete))
-    tell_deleted(done, as_json=as_json)
+    done = run(delete(resolve_database(db), threads, (lambda _: True) if yes else confirm_delete))
+    print_deleted(done, as_json=as_json)
     if not done.threads:
         raise typer.Exit(1)
 
@@ -177,10 +180,10 @@ def export_command(
     db: Database = None,
 ) -> None:
     """Write a thread to a file, without the keys that are known here."""
-    from graph_agent.cli.views.format import database_of, workspace_of
+    from graph_agent.cli.views.format import default_workspace, resolve_database
     from graph_agent.cli.views.thread_changes import export_thread
 
-    export_thread(database_of(db), thread, workspace_of(db), form and form.value, output)
+    export_thread(resolve_database(db), thread, default_workspace(db), form and form.value, output)
 
 
 @threads_app.command("import", cls=PlainCommand)
@@ -197,7 +200,7 @@ def import_command(
     from asyncio import run
 
     from graph_agent.app.thread_import import import_thread
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.thread_changes import tell_imported
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.thread_changes import print_imported
 
-    tell_imported(run(import_thread(database_of(db), file, as_id=as_id)), as_json=as_json)
+    print_imported(run(import_thread(resolve_database(db), file, as_id=as_id)), as_json=as_json)

@@ -34,10 +34,13 @@ def fork_command(
     from asyncio import run
 
     from graph_agent.app.threads import fork
-    from graph_agent.cli.views.format import database_of, workspace_of
-    from graph_agent.cli.views.time_travel import tell_fork
+    from graph_agent.cli.views.format import default_workspace, resolve_database
+    from graph_agent.cli.views.time_travel import print_fork
 
-    tell_fork(run(fork(database_of(db), checkpoint, thread_id=as_id, workspace=workspace_of(db))), as_json=as_json)
+    print_fork(
+        run(fork(resolve_database(db), checkpoint, thread_id=as_id, workspace=default_workspace(db))),
+        as_json=as_json,
+    )
 
 
 def rewind_command(
@@ -59,14 +62,14 @@ def rewind_command(
 ) -> None:
     """Put the conversation, and the files that its tools changed since, back to a checkpoint."""
     from graph_agent.app.rewind import Order
-    from graph_agent.cli.views.format import workspace_of
+    from graph_agent.cli.views.format import default_workspace
 
     if not checkpoint and not undo:
         raise typer.BadParameter("name the CHECKPOINT to go back to, or take the last rewind back with --undo")
     if as_json and not (yes or dry_run):
         raise typer.BadParameter("--json asks nobody: give --yes or --dry-run with it")
     scope = _scope(files_only=files_only, chat_only=chat_only)
-    order = Order(checkpoint, workspace_of(db), scope, is_undo=undo, is_dry=dry_run, is_forced=force)
+    order = Order(checkpoint, default_workspace(db), scope, is_undo=undo, is_dry=dry_run, is_forced=force)
     _rewind(order, db, is_settled=yes, as_json=as_json)
 
 
@@ -80,8 +83,8 @@ def _rewind(order: "Order", db: str | None, *, is_settled: bool, as_json: bool) 
     from asyncio import run
 
     from graph_agent.app.rewind import rewind
-    from graph_agent.cli.views.format import database_of
-    from graph_agent.cli.views.time_travel import ask, tell_rewind
+    from graph_agent.cli.views.format import resolve_database
+    from graph_agent.cli.views.time_travel import confirm_rewind, print_rewind
 
     shown = []
 
@@ -89,10 +92,10 @@ def _rewind(order: "Order", db: str | None, *, is_settled: bool, as_json: bool) 
         if is_settled:
             return True
         shown.append(seen)
-        return ask(seen)
+        return confirm_rewind(seen)
 
-    done = run(rewind(database_of(db), order, consents))
-    tell_rewind(done, is_dry=order.is_dry, as_json=as_json, was_shown=bool(shown))
+    done = run(rewind(resolve_database(db), order, consents))
+    print_rewind(done, is_dry=order.is_dry, as_json=as_json, was_shown=bool(shown))
 
 
 def compact_command(

@@ -19,8 +19,8 @@ from typing import Any
 import typer
 
 from graph_agent.cli.demo.workspace import CHARGES, SCRIPT, DemoCommands, DemoFailed, DemoWorkspace, demo_workspace
-from graph_agent.cli.exit_codes import Exit
-from graph_agent.cli.views.table import colored, line_width, print_lines
+from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.views.table import colorize, line_width, print_lines
 
 __all__ = ["DemoNarrator", "run_demo", "run_steps"]
 
@@ -37,11 +37,11 @@ class DemoNarrator:
         """Begin a step; a person says when."""
         if self._is_asking:
             self._line("\n[Enter] goes on > ")
-        print_lines(["", *(colored(line, "found") for line in _wrapped(text))])
+        print_lines(["", *(colorize(line, "found") for line in _wrapped(text))])
 
     def say(self, text: str) -> None:
         """A remark on what was just seen, or comes next."""
-        print_lines(["", *(colored(line, "running") for line in _wrapped(text))])
+        print_lines(["", *(colorize(line, "running") for line in _wrapped(text))])
 
     def choose(self, question: str, keys: Mapping[str, str], by_itself: str) -> str:
         """The key of an answer; where nobody is asked, the one named for that."""
@@ -64,7 +64,7 @@ class DemoNarrator:
         typed = sys.stdin.readline()
         if not typed:
             print_lines([""])
-            raise typer.Exit(Exit.INTERRUPTED)
+            raise typer.Exit(ExitCode.INTERRUPTED)
         return typed
 
 

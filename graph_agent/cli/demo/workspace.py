@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graph_agent.cli.views.table import colored, print_lines
+from graph_agent.cli.views.table import colorize, print_lines
 from graph_agent.errors import AgentError, UsageError
 
 __all__ = ["CHARGES", "SCRIPT", "DemoCommands", "DemoFailed", "DemoWorkspace", "demo_workspace"]
@@ -234,7 +234,7 @@ class DemoCommands:
 
     @staticmethod
     def _print(line: str) -> None:
-        print_lines(["", colored(f"$ {line}", "heading")])
+        print_lines(["", colorize(f"$ {line}", "heading")])
 
     @staticmethod
     def _require(arguments: tuple[str, ...], code: int, wanted: int) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from graph_agent.cli.draw.chart import Chart, ChartEdge, ChartNode, counted
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.table import clipped, text_width
+from graph_agent.cli.views.table import text_width, truncate
 
 __all__ = ["Box", "Label", "Layout", "Line", "Point", "lay_out"]
 
@@ -128,7 +128,7 @@ def _attempt(chart: Chart, label_limit: int, name_limit: int | None) -> Layout:
 
 def _text_of(node: ChartNode, limit: int | None) -> str:
     name = escape(node.name)
-    name = name if limit is None else clipped(name, limit)
+    name = name if limit is None else truncate(name, limit)
     return " ".join(filter(None, ("●" if node.is_live else "", name, counted(node.visits))))
 
 
@@ -136,7 +136,7 @@ def _shortened(edge: ChartEdge, limit: int) -> str:
     count = counted(edge.visits)
     said = escape("/".join(edge.outcomes))
     room = limit - (text_width(count) + 1 if count else 0)
-    return " ".join(filter(None, (clipped(said, max(room, 0)), count)))
+    return " ".join(filter(None, (truncate(said, max(room, 0)), count)))
 
 
 def _ports(

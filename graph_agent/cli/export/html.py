@@ -11,7 +11,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape as quoted
 
-from graph_agent.cli.export.transcript import Said, Told, ToldCall, call_facts, moment, thread_facts, tokens_text
+from graph_agent.cli.export.transcript import (
+    Transcript,
+    TranscriptCall,
+    TranscriptMessage,
+    call_facts,
+    format_tokens,
+    format_utc,
+    thread_facts,
+)
 from graph_agent.cli.render.escape import escape
 
 __all__ = ["STYLE", "html_page"]
@@ -75,7 +83,7 @@ _LINE_KINDS = {"+": "add", "-": "del", "@": "hunk", "\\": "head"}
 _WHO = {"user": "You", "assistant": "Assistant"}
 
 
-def html_page(told: Told, picture: str) -> Iterator[str]:
+def html_page(told: Transcript, picture: str) -> Iterator[str]:
     """The pieces of the page.
 
     Args:
@@ -93,7 +101,7 @@ def html_page(told: Told, picture: str) -> Iterator[str]:
     if told.calls:
         yield from _timeline(told.calls)
     for number, turn in enumerate(told.turns, 1):
-        yield f'<h2 id="turn-{number}">Turn {number} <small>{_safe(moment(turn[0].at))}</small></h2>'
+        yield f'<h2 id="turn-{number}">Turn {number} <small>{_safe(format_utc(turn[0].at))}</small></h2>'
         for message in turn:
             yield from _message(message, numbers)
     yield f'<h2>Where it stands in the graph</h2>\n<div class="graph">{picture}</div>'
@@ -107,7 +115,7 @@ def _policy(*styles: str) -> str:
     return f"default-src 'none'; style-src {allowed}; base-uri 'none'; form-action 'none'"
 
 
-def _timeline(calls: Sequence[ToldCall]) -> Iterator[str]:
+def _timeline(calls: Sequence[TranscriptCall]) -> Iterator[str]:
     times = [_span(call) for call in calls]
     known = [time for span in times if span for time in span]
     begin, end = (min(known), max(known)) if known else (0.0, 0.0)
@@ -126,7 +134,7 @@ def _timeline(calls: Sequence[ToldCall]) -> Iterator[str]:
     yield "</table>"
 
 
-def _span(call: ToldCall) -> tuple[float, float] | None:
+def _span(call: TranscriptCall) -> tuple[float, float] | None:
     if call.seconds is None:
         return None
     started = datetime.fromisoformat(str(call.record["started_at"])).timestamp()
@@ -143,10 +151,10 @@ def _bar(span: tuple[float, float] | None, begin: float, end: float) -> str:
     return f'<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{rect}</svg>'
 
 
-def _message(message: Said, numbers: dict[int, int]) -> Iterator[str]:
+def _message(message: TranscriptMessage, numbers: dict[int, int]) -> Iterator[str]:
     role = message.role if message.role in _WHO else "other"
     if message.text.strip():
-        spent = f" <small>{tokens_text(message.tokens)}</small>" if any(message.tokens.values()) else ""
+        spent = f" <small>{format_tokens(message.tokens)}</small>" if any(message.tokens.values()) else ""
         who = _WHO.get(message.role, _safe(message.role))
         text = _safe(message.text.strip("\n"))
         yield f'<div class="said {role}"><div class="who">{who}{spent}</div><div class="text">{text}</div></div>'
@@ -154,7 +162,7 @@ def _message(message: Said, numbers: dict[int, int]) -> Iterator[str]:
         yield from _call(call, numbers[id(call)])
 
 
-def _call(call: ToldCall, number: int) -> Iterator[str]:
+def _call(call: TranscriptCall, number: int) -> Iterator[str]:
     record = call.record
     status = _safe(str(record.get("status")))
     yield f'<div class="call {status}" id="call-{number}">'

@@ -4,7 +4,15 @@ import json
 import re
 from collections.abc import Iterator
 
-from graph_agent.cli.export.transcript import Said, Told, ToldCall, call_facts, moment, thread_facts, tokens_text
+from graph_agent.cli.export.transcript import (
+    Transcript,
+    TranscriptCall,
+    TranscriptMessage,
+    call_facts,
+    format_tokens,
+    format_utc,
+    thread_facts,
+)
 from graph_agent.cli.render.escape import escape
 
 __all__ = ["markdown_page"]
@@ -15,7 +23,7 @@ _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _WHO = {"user": "You", "assistant": "Assistant"}
 
 
-def markdown_page(told: Told) -> Iterator[str]:
+def markdown_page(told: Transcript) -> Iterator[str]:
     """The lines of the page."""
     yield f"# {_plain(told.title)}"
     yield ""
@@ -24,13 +32,13 @@ def markdown_page(told: Told) -> Iterator[str]:
             yield f"- {name}: {_plain(value)}"
     for number, turn in enumerate(told.turns, 1):
         yield ""
-        yield f"## Turn {number}, {moment(turn[0].at)}"
+        yield f"## Turn {number}, {format_utc(turn[0].at)}"
         for message in turn:
             yield from _message(message)
 
 
-def _message(message: Said) -> Iterator[str]:
-    spent = f" ({tokens_text(message.tokens)})" if any(message.tokens.values()) else ""
+def _message(message: TranscriptMessage) -> Iterator[str]:
+    spent = f" ({format_tokens(message.tokens)})" if any(message.tokens.values()) else ""
     if message.text.strip():
         yield ""
         yield f"**{_WHO.get(message.role, _plain(message.role))}**{spent}"
@@ -40,7 +48,7 @@ def _message(message: Said) -> Iterator[str]:
         yield from _call(call)
 
 
-def _call(call: ToldCall) -> Iterator[str]:
+def _call(call: TranscriptCall) -> Iterator[str]:
     record = call.record
     about = f": {_plain(call.about)}" if call.about else ""
     yield ""

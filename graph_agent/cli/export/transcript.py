@@ -10,19 +10,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graph_agent.cli.views.format import reading, tokens_of, usage_text
+from graph_agent.cli.views.format import format_usage, open_reader, sum_tokens
 from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
 from graph_agent.ports.storage import plain_text
 from graph_agent.ports.usage import told_usage
 
-__all__ = ["Said", "Told", "ToldCall", "call_facts", "moment", "tell", "thread_facts", "tokens_text"]
+__all__ = [
+    "Transcript",
+    "TranscriptCall",
+    "TranscriptMessage",
+    "call_facts",
+    "format_tokens",
+    "format_utc",
+    "read_transcript",
+    "thread_facts",
+]
 
 _TELLING = ("command", "file_path", "path", "pattern", "url", "question")
 """Arguments that say what a call is about, the first that it has."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToldCall:
+class TranscriptCall:
     """One call."""
 
     record: Mapping[str, Any]
@@ -54,29 +63,29 @@ class ToldCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TranscriptMessage:
     """One message, with the calls it asked for."""
 
     role: str
     at: str
     text: str
     tokens: Mapping[str, int]
-    calls: tuple[ToldCall, ...] = ()
+    calls: tuple[TranscriptCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Transcript:
     """A thread."""
 
     thread: ThreadSummary
     title: str
-    messages: tuple[Said, ...]
+    messages: tuple[TranscriptMessage, ...]
     tokens: Mapping[str, int]
 
     @property
-    def turns(self) -> list[list[Said]]:
+    def turns(self) -> list[list[TranscriptMessage]]:
         """The messages, a list for each turn; each begins with what the user said."""
-        turns: list[list[Said]] = []
+        turns: list[list[TranscriptMessage]] = []
         for message in self.messages:
             if message.role == "user" or not turns:
                 turns.append([])
@@ -84,29 +93,29 @@ class Told:
         return turns
 
     @property
-    def calls(self) -> list[ToldCall]:
+    def calls(self) -> list[TranscriptCall]:
         """Every call of the conversation."""
         return [call for message in self.messages for call in message.calls]
 
 
-def tell(database: Path, text: str, here: str | None, secrets: Sequence[str] = ()) -> Told:
+def read_transcript(database: Path, text: str, here: str | None, secrets: Sequence[str] = ()) -> Transcript:
     """Read the thread that the text means, as its newest checkpoint shows it.
 
     Raises:
         UnknownId: nothing fits the text, or several ids do.
         NothingYet: there is no database.
     """
-    with reading(database) as reader:
+    with open_reader(database) as reader:
         target = reader.resolve(text, here)
         thread = reader.thread(target.thread_id)
         transcript, calls = reader.transcript(target.thread_id), reader.calls(target.thread_id)
     hidden = _Hidden(secrets)
     messages = tuple(_messages(transcript, calls, hidden))
     title = hidden.of(thread.title) or f"Thread {thread.thread_id}"
-    return Told(thread, title, messages, tokens_of(transcript))
+    return Transcript(thread, title, messages, sum_tokens(transcript))
 
 
-def thread_facts(told: Told) -> dict[str, str]:
+def thread_facts(told: Transcript) -> dict[str, str]:
     """What stands at the top of a page."""
     thread = told.thread
     return {
@@ -115,15 +124,15 @@ def thread_facts(told: Told) -> dict[str, str]:
         "workspace": thread.workspace,
         "model": thread.model,
         "mode": thread.mode,
-        "created": moment(thread.created_at),
-        "updated": moment(thread.updated_at),
+        "created": format_utc(thread.created_at),
+        "updated": format_utc(thread.updated_at),
         "turns": str(thread.turns),
         "calls": str(len(told.calls)),
-        "tokens": usage_text(told_usage(thread.usage or {**told.tokens, "unpriced_requests": 1})),
+        "tokens": format_usage(told_usage(thread.usage or {**told.tokens, "unpriced_requests": 1})),
     }
 
 
-def call_facts(call: ToldCall) -> Iterator[str]:
+def call_facts(call: TranscriptCall) -> Iterator[str]:
     """What stands beside a call: how long it took, how risky it was, who let it run."""
     record = call.record
     if call.seconds is not None:
@@ -141,12 +150,12 @@ def call_facts(call: ToldCall) -> Iterator[str]:
         yield str(record["reason"])
 
 
-def tokens_text(tokens: Mapping[str, int]) -> str:
+def format_tokens(tokens: Mapping[str, int]) -> str:
     """Tokens in and out."""
     return f"{tokens.get('input_tokens', 0)} tokens in, {tokens.get('output_tokens', 0)} out"
 
 
-def moment(iso: str | None) -> str:
+def format_utc(iso: str | None) -> str:
     """A stored time to the second; a page is read anywhere, so in UTC."""
     found = _time(iso)
     return found.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if found else (iso or "")
@@ -173,7 +182,9 @@ class _Hidden:
                 return value
 
 
-def _messages(transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], hidden: _Hidden) -> Iterator[Said]:
+def _messages(
+    transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], hidden: _Hidden
+) -> Iterator[TranscriptMessage]:
     entries = list(transcript)
     records = {view.record["call_id"]: view.record for view in calls}
     results = {str(entry.body.get("tool_call_id")): entry for entry in entries if entry.role == "tool"}
@@ -182,7 +193,7 @@ def _messages(transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], 
             continue
         asked = [_call(call, records, results, hidden) for call in entry.body.get("tool_calls") or ()]
         text = hidden.of(plain_text(entry.body.get("content")))
-        yield Said(entry.role, entry.at, text, tokens_of([entry]), tuple(asked))
+        yield TranscriptMessage(entry.role, entry.at, text, sum_tokens([entry]), tuple(asked))
 
 
 def _call(
@@ -190,7 +201,7 @@ def _call(
     records: Mapping[str, Mapping[str, Any]],
     results: Mapping[str, TranscriptEntry],
     hidden: _Hidden,
-) -> ToldCall:
+) -> TranscriptCall:
     call_id = str(asked.get("id"))
     unknown = {
         "call_id": call_id,
@@ -202,7 +213,7 @@ def _call(
     told = results.get(call_id)
     known = record.get("error_msg") or record.get("result") or ""
     result = str(known) if told is None else plain_text(told.body.get("content"))
-    return ToldCall(hidden.of(dict(record)), hidden.of(result))
+    return TranscriptCall(hidden.of(dict(record)), hidden.of(result))
 
 
 def _time(iso: Any) -> datetime | None:

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import approval_json
 from graph_agent.cli.views.calls import call_json, call_name
-from graph_agent.cli.views.format import compacted_line, shell_line
+from graph_agent.cli.views.format import format_compaction, format_shell
 from graph_agent.errors import AgentError
 from graph_agent.events import CallEnded, CallPlanned, CallStarted, Compacted, Event, ShellEnded, ShellKept, Warned
 from graph_agent.inspect import Reader
@@ -206,9 +206,9 @@ class ProgressReporter:
             case CallEnded():
                 self._tell_end(event)
             case ShellEnded() | ShellKept():
-                self.tell(f"note: {shell_line(event)}")
+                self.tell(f"note: {format_shell(event)}")
             case Compacted():
-                self.tell(compacted_line(event))
+                self.tell(format_compaction(event))
             case Warned(text=text):
                 self.tell(f"note: {text}")
             case _:

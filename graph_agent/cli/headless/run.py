@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from graph_agent.cli.chat.conversation import Conversation, Opener
-from graph_agent.cli.errors import exit_for
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.errors import exit_code_of
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.headless.report import (
     ProgressReporter,
     failure_report,
@@ -26,12 +26,12 @@ from graph_agent.cli.headless.report import (
     resume_lines,
     shared_call_ids,
 )
-from graph_agent.cli.locate import find
-from graph_agent.cli.open_session import Target, open_target
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.startup import debugged, own_stdout
-from graph_agent.cli.supervise import Cut, supervised, until_cut
-from graph_agent.cli.views.format import compacted_line
+from graph_agent.cli.resume_point import find_resume_point
+from graph_agent.cli.session_target import Target, open_target
+from graph_agent.cli.startup import log_debug_traceback, reserve_stdout
+from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
+from graph_agent.cli.views.format import format_compaction
 from graph_agent.cli.views.table import print_json, print_lines
 from graph_agent.errors import AgentError, AnswerRefused, UnknownId, UsageError
 from graph_agent.events import (
@@ -202,7 +202,7 @@ class _Run:
         self._opener = opener
         self._bus = EventBus(begins_with="started")
         self._news = ProgressReporter()
-        self._write = own_stdout()
+        self._write = reserve_stdout()
         self._calls = LiveCalls()
         self._thread_id = order.thread_id
         self._has_checkpoint = False
@@ -217,13 +217,13 @@ class _Run:
 
     async def run(self) -> int:
         try:
-            opened = await until_cut(self._open())
+            opened = await run_until_signal(self._open())
         except AgentError as failure:
             return self._failed(failure)
         if opened.code is not None or opened.result is None:
             if opened.result is not None:
                 await opened.result.close()
-            return self._suspended(opened.code or Exit.FAILED)
+            return self._suspended(opened.code or ExitCode.FAILED)
         return await self._worked(opened.result)
 
     async def _open(self) -> Conversation:
@@ -232,7 +232,7 @@ class _Run:
     async def _worked(self, session: Conversation) -> int:
         self._thread_id = session.thread_id
         try:
-            cut = await supervised(session, self._work(session), timeout_seconds=self._order.timeout_seconds)
+            cut = await run_supervised(session, self._work(session), timeout_seconds=self._order.timeout_seconds)
         except AgentError as failure:
             return self._failed(failure)
         finally:
@@ -264,17 +264,17 @@ class _Run:
             self._news.tell("graph-agent: the prompt is kept and sent once what is open has been settled")
         return rest
 
-    def _ended(self, cut: Cut[Rest]) -> int:
+    def _ended(self, cut: SupervisedResult[Rest]) -> int:
         rest = cut.result
-        if rest is None or cut.code not in (None, Exit.INTERRUPTED):
-            return self._suspended(cut.code or Exit.FAILED)
-        code = cut.code or exit_for(rest)
+        if rest is None or cut.code not in (None, ExitCode.INTERRUPTED):
+            return self._suspended(cut.code or ExitCode.FAILED)
+        code = cut.code or exit_code_of(rest)
         shared = shared_call_ids(self._order.database) if rest.questions else frozenset()
         self._print(result_report(rest, shared), rest.answer)
         if self._order.output == "text":
             self._explain(rest, shared)
         self._has_checkpoint = bool(rest.checkpoint_id)
-        if code is not Exit.DONE:
+        if code is not ExitCode.DONE:
             self._tell_resume()
         return code
 
@@ -284,10 +284,10 @@ class _Run:
         if error := rest.error or rest.unmet:
             self._news.tell(f"graph-agent: {error}")
 
-    def _suspended(self, code: Exit) -> int:
+    def _suspended(self, code: ExitCode) -> int:
         """Ended by a signal or the time limit, with the rest left to a later life."""
         limit = self._order.timeout_seconds
-        is_limit = code is Exit.LIMIT
+        is_limit = code is ExitCode.LIMIT
         error = f"the time limit of {limit:g} s was reached" if is_limit and limit else "ended by a signal"
         self._news.tell(f"graph-agent: {error}")
         left = read_pending_work(self._order.database, self._thread_id)
@@ -298,9 +298,9 @@ class _Run:
 
     def _failed(self, failure: AgentError) -> int:
         self._bus.release()
-        status = {Exit.MODEL: "model_error", Exit.HELD: "held"}.get(Exit(failure.exit_code), "failed")
+        status = {ExitCode.MODEL: "model_error", ExitCode.HELD: "held"}.get(ExitCode(failure.exit_code), "failed")
         self._news.tell(f"graph-agent: {failure}")
-        if told := debugged(failure):
+        if told := log_debug_traceback(failure):
             self._news.tell(told)
         self._print(failure_report(status, str(failure), self._thread_id), "")
         self._tell_resume()
@@ -349,7 +349,7 @@ async def compact(text: str, db: str | None, *, as_json: bool) -> None:
         UsageError: the thread is not at rest.
         ThreadHeld: another process has it.
     """
-    found = find(text, db, Path.cwd())
+    found = find_resume_point(text, db, Path.cwd())
     if found.checkpoint_id is not None:
         raise UsageError(
             f"{text!r} is an older checkpoint of thread {found.thread_id}; compact takes the thread itself"
@@ -373,5 +373,5 @@ async def compact(text: str, db: str | None, *, as_json: bool) -> None:
         print_json({"thread_id": found.thread_id, "compacted": asdict(told[0]) if told else None})
     else:
         print_lines(
-            [compacted_line(told[0]) if told else "nothing was compacted: the conversation is short already"]
+            [format_compaction(told[0]) if told else "nothing was compacted: the conversation is short already"]
         )

@@ -21,7 +21,7 @@ from graph_agent.cli.prompts.question import Prompt, Reply
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.approval_page import question_page, recovery_page
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.settings import trust_page
+from graph_agent.cli.views.settings import format_trust
 from graph_agent.config.project import Project
 from graph_agent.errors import AgentError
 from graph_agent.session.types import OpenQuestion
@@ -125,7 +125,7 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
         project = project_at(workspace)
         if project.trust not in ("untrusted", "changed"):
             return
-        page = list(trust_page(project))
+        page = list(format_trust(project))
     except AgentError as failure:
         say(escape(str(failure)))
         return

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Never
 
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.supervise import signals_caught
+from graph_agent.cli.supervisor import catch_signals
 from graph_agent.errors import AgentError
 
 __all__ = ["EditFailed", "edit_arguments", "edit_text"]
@@ -58,7 +58,7 @@ async def _edit(path: Path) -> None:
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         # Ctrl-C in an editor is a key of the editor's: it must not end the chat beside it.
-        with signals_caught(_leave_to_editor, signal.SIGINT):
+        with catch_signals(_leave_to_editor, signal.SIGINT):
             process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
             code = await process.wait()
     except (OSError, ValueError) as error:
@@ -67,7 +67,7 @@ async def _edit(path: Path) -> None:
         raise EditFailed(f"the editor {command!r} ended with code {code}; nothing was changed")
 
 
-def _leave_to_editor(_code: Exit) -> None:
+def _leave_to_editor(_code: ExitCode) -> None:
     return None
 
 

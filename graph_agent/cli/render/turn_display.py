@@ -10,7 +10,7 @@ from graph_agent.cli.render.console import block, fold, safe_text
 from graph_agent.cli.render.diff import diff_lines
 from graph_agent.cli.render.live_area import LiveArea, RunningCalls, StreamedCalls
 from graph_agent.cli.render.markdown import Markdown
-from graph_agent.cli.views.format import checklist, compacted_line, shell_line
+from graph_agent.cli.views.format import format_compaction, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
     CallAnswered,
@@ -94,7 +94,7 @@ class TurnDisplay:
             case ModelReplied():
                 self._end_reply(event)
             case Compacted():
-                self.line(Text(compacted_line(event), "dim"))
+                self.line(Text(format_compaction(event), "dim"))
             case Warned() | ShellEnded() | ShellKept():
                 self._tell_news(event)
             case CallArrived() | CallPlanned() | CallStarted() | CallProgressed() | CallEnded():
@@ -180,7 +180,7 @@ class TurnDisplay:
         if isinstance(event, Warned):
             self._end_text()  # It may say that the reply begins anew.
             self._arriving.forget()
-        text = event.text if isinstance(event, Warned) else shell_line(event)
+        text = event.text if isinstance(event, Warned) else format_shell(event)
         self.line(Text.assemble(("! ", "yellow"), safe_text(text)))
         if isinstance(event, Warned) and event.wait_s:
             self._running.wait(_MODEL, "asking the model again", event.wait_s)
@@ -240,7 +240,9 @@ class TurnDisplay:
                 # Who answered the question has seen the change with it.
                 return [] if event.call_id in self._answered else diff_lines(diff, self._console.width)
             case {"todo": list(plan)} if plan:
-                return [piece for line in checklist(plan) for piece in fold(Text(line), self._console.width, "  ")]
+                return [
+                    piece for line in format_todo(plan) for piece in fold(Text(line), self._console.width, "  ")
+                ]
             case {"answer": str(answer)}:
                 told = Markdown(self._console)
                 return [*told.add(answer), *told.end()]

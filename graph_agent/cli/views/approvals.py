@@ -8,19 +8,19 @@ from typing import Any
 
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_name
-from graph_agent.cli.views.format import age_seconds, span_seconds, time_and_age
-from graph_agent.cli.views.table import coloring, print_json, print_lines
+from graph_agent.cli.views.format import age_seconds, format_time_and_age, parse_duration
+from graph_agent.cli.views.table import get_colorizer, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
 
-__all__ = ["Wanted", "approval_json", "list_approvals"]
+__all__ = ["ApprovalFilter", "approval_json", "list_approvals"]
 
 _FIRST_LINES = 40
 _RISKS = ("low", "medium", "high")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ApprovalFilter:
     """Which questions are listed; what is not said lets all through."""
 
     thread: str | None = None
@@ -38,12 +38,12 @@ class Wanted:
         if self.risk is not None and self.risk not in _RISKS:
             raise UsageError(f"--risk {self.risk!r} is no risk; use one of: {', '.join(_RISKS)}")
         if self.older_than is not None:
-            span_seconds(self.older_than, "--older-than")
+            parse_duration(self.older_than, "--older-than")
 
     def fits(self, view: CallView, threads: frozenset[str] | None) -> bool:
         """Whether a question is wanted; `threads` are those that are: one and its sub-agents."""
         record = view.record
-        oldest = 0.0 if self.older_than is None else span_seconds(self.older_than, "--older-than")
+        oldest = 0.0 if self.older_than is None else parse_duration(self.older_than, "--older-than")
         return (
             (threads is None or view.thread_id in threads)
             and self.tool in (None, record["tool_name"])
@@ -59,7 +59,7 @@ def _family(reader: Reader, text: str | None) -> frozenset[str] | None:
     return frozenset(thread.thread_id for thread in reader.family(own)) | {own}
 
 
-def list_approvals(database: Path, wanted: Wanted, *, as_json: bool) -> None:
+def list_approvals(database: Path, wanted: ApprovalFilter, *, as_json: bool) -> None:
     """Print the calls that wait for an approval; questions already answered stand apart.
 
     Raises:
@@ -81,7 +81,7 @@ def list_approvals(database: Path, wanted: Wanted, *, as_json: bool) -> None:
         print_lines(_lines(waiting, answered, shared, workspaces))
 
 
-def _read(database: Path, wanted: Wanted) -> tuple[list[CallView], frozenset[str], dict[str, str]]:
+def _read(database: Path, wanted: ApprovalFilter) -> tuple[list[CallView], frozenset[str], dict[str, str]]:
     try:
         with Reader.open(database) as reader:
             threads = _family(reader, wanted.thread)
@@ -99,7 +99,7 @@ def _lines(
     waiting: list[CallView], answered: list[CallView], shared: frozenset[str], workspaces: dict[str, str]
 ) -> Iterator[str]:
     has_places = len(set(workspaces.values())) > 1
-    color = coloring()
+    color = get_colorizer()
     for view in waiting:
         place = f" in {workspaces[view.thread_id]}" if has_places else ""
         yield from _question_lines(view, shared, place, color)
@@ -125,7 +125,7 @@ def _question_lines(
     name = call_name(view.thread_id, record["call_id"], shared)
     about = escape(f"{name}  {record['tool_name']}")
     yield f"{color(about, 'heading')}  {color(escape(risk.upper()), risk)}"
-    yield escape(f"  thread {view.thread_id}{place}, asked {time_and_age(record.get('asked_at'))}")
+    yield escape(f"  thread {view.thread_id}{place}, asked {format_time_and_age(record.get('asked_at'))}")
     if record.get("reason"):
         yield escape(f"  {record['reason']}")
     lines = escape(_shown(record).rstrip("\n"), multiline=True).split("\n")

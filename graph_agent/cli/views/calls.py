@@ -11,14 +11,21 @@ from typing import Any
 
 from graph_agent.calls import STATUSES
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.table import clipped, local_time, print_json_lists, print_lines, short_ids, table
+from graph_agent.cli.views.table import (
+    format_table,
+    format_time,
+    id_shortener,
+    print_json_lists,
+    print_lines,
+    truncate,
+)
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader
 
-__all__ = ["call_json", "call_name", "call_table", "list_calls", "whole_call"]
+__all__ = ["call_json", "call_name", "call_table", "format_call", "list_calls"]
 
 
-def whole_call(view: CallView) -> Iterator[str]:
+def format_call(view: CallView) -> Iterator[str]:
     """The arguments and the result, nothing of them left out."""
     record = view.record
     for name, value in record["arguments"].items():
@@ -76,7 +83,7 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
     if calls:
         print_lines(call_table(calls, ledger.shared, workspaces=ledger.workspaces))
         if ledger.named is not None:
-            print_lines(whole_call(ledger.named))
+            print_lines(format_call(ledger.named))
     else:
         print_lines(["No calls." if status is None and tool is None else "No such calls."])
 
@@ -106,8 +113,8 @@ def call_table(
     has_threads = workspaces is not None
     places = {view.thread_id: (workspaces or {}).get(view.thread_id, "") for view in calls}
     has_places = len(set(places.values())) > 1
-    short_thread = short_ids(view.thread_id for view in calls)
-    short_call = short_ids(view.record["call_id"] for view in calls)
+    short_thread = id_shortener(view.thread_id for view in calls)
+    short_call = id_shortener(view.record["call_id"] for view in calls)
 
     def row(view: CallView) -> tuple[str, ...]:
         thread, call_id = short_thread(view.thread_id), view.record["call_id"]
@@ -119,7 +126,7 @@ def call_table(
     headings = ("CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", *place_heading, "ABOUT")
     threads = ("THREAD",) if has_threads else ()
     rows = [row(view) for view in calls]
-    return table((*threads, *headings), rows, place="WORKSPACE", leading=len(threads) + 2, indent=indent)
+    return format_table((*threads, *headings), rows, place="WORKSPACE", leading=len(threads) + 2, indent=indent)
 
 
 def _columns(view: CallView) -> tuple[str, ...]:
@@ -129,7 +136,7 @@ def _columns(view: CallView) -> tuple[str, ...]:
         record.get("risk", "-"),
         record["tool_name"],
         str(record.get("attempt", 1)),
-        local_time(record.get("ended_at") or record.get("started_at") or record.get("asked_at")),
+        format_time(record.get("ended_at") or record.get("started_at") or record.get("asked_at")),
     )
 
 
@@ -187,4 +194,4 @@ def _with_command(record: Mapping[str, Any], display: str) -> str:
     is_over = record["status"] in ("success", "error")
     if record["tool_name"] != "bash" or not is_over or not isinstance(command, str) or display[:1] == "$":
         return display
-    return f"$ {clipped(' '.join(command.split()), _MOST_OF_COMMAND)}: {display}"
+    return f"$ {truncate(' '.join(command.split()), _MOST_OF_COMMAND)}: {display}"

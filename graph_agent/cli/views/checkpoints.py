@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import counted, reading
+from graph_agent.cli.views.format import format_count, open_reader
 from graph_agent.cli.views.table import (
-    clipped,
-    colored,
+    colorize,
+    format_table,
+    format_time,
+    id_shortener,
     line_width,
-    local_time,
     print_json,
     print_lines,
-    short_ids,
-    table,
+    truncate,
 )
 from graph_agent.inspect import Change, HistoryEntry, Reader, differences, is_message, role_of
 from graph_agent.ports.storage import plain_text
@@ -35,22 +35,22 @@ def show_history(
     database: Path, text: str, workspace: str | None, *, last: int | None = None, as_json: bool
 ) -> None:
     """Print the checkpoints of the thread that the text means; the `last` so many, where that is given."""
-    with reading(database) as reader:
+    with open_reader(database) as reader:
         thread_id = reader.resolve(text, workspace).thread_id
         entries = reader.history(thread_id)
     if as_json:
         print_json({"thread_id": thread_id, "checkpoints": [asdict(entry) for entry in entries[:last]]})
         return
-    short = short_ids(entry.checkpoint_id for entry in entries)
-    short_call = short_ids(call_id for entry in entries for call_id in entry.calls)
+    short = id_shortener(entry.checkpoint_id for entry in entries)
+    short_call = id_shortener(call_id for entry in entries for call_id in entry.calls)
     is_one_line = all(new.parent_id in (old.checkpoint_id, None) for new, old in pairwise(entries))
     origin = () if is_one_line else ("FROM",)
     head = ("CHECKPOINT", *origin, "WHEN", "STEP", "NODE", "CALLS", "CHANGED")
     print_lines(
-        table(head, [_row(entry, short, short_call, has_origin=not is_one_line) for entry in entries[:last]])
+        format_table(head, [_row(entry, short, short_call, has_origin=not is_one_line) for entry in entries[:last]])
     )
     if last is not None and last < len(entries):
-        print_lines([f"… {counted(len(entries) - last, 'earlier one')}"])
+        print_lines([f"… {format_count(len(entries) - last, 'earlier one')}"])
 
 
 def _row(
@@ -60,7 +60,7 @@ def _row(
     return (
         f"{short(entry.checkpoint_id)}{' *' if entry.is_head else ''}",
         *((origin,) if has_origin else ()),
-        local_time(entry.created_at),
+        format_time(entry.created_at),
         "" if entry.step is None else str(entry.step),
         entry.node or _WITHOUT_NODE.get(entry.source, "-"),
         ", ".join(map(short_call, entry.calls)) or "-",
@@ -70,7 +70,7 @@ def _row(
 
 def show_difference(database: Path, old: str, new: str, workspace: str | None, *, as_json: bool) -> None:
     """Print the changes that lead from one state to the other."""
-    with reading(database) as reader:
+    with open_reader(database) as reader:
         before, after = (_values(reader, text, workspace) for text in (old, new))
     changes = differences(before, after)
     if as_json:
@@ -98,7 +98,7 @@ def _lines(changes: list[Change]) -> Iterator[str]:
 def _line(mark: str, path: str, value: Any) -> str:
     line = escape(f"{mark} {path}: {_said(value) if is_message(value) else _json(value)}")
     width = line_width()
-    return colored(line if width is None else clipped(line, width), "success" if mark == "+" else "error")
+    return colorize(line if width is None else truncate(line, width), "success" if mark == "+" else "error")
 
 
 def _said(message: dict[str, Any]) -> str:

@@ -16,20 +16,20 @@ from graph_agent.app.doctor import Check, Said, back_up, examine
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import line_width, print_json, print_lines
 
-__all__ = ["check_lines", "checks_json", "copy_database", "is_well", "mend", "tell_health"]
+__all__ = ["checks_json", "copy_database", "format_check", "is_healthy", "print_checks", "repair_installation"]
 
 _MARGIN = 19
 """What mark and name take of a line."""
 
 
-def tell_health(database: Path, *, as_json: bool) -> None:
+def print_checks(database: Path, *, as_json: bool) -> None:
     """Every check with its result; exit code 1 when one fails that matters."""
     checks = examine(database, os.environ)
     if as_json:
         print_json(checks_json(checks))
     else:
-        print_lines(line for check in checks for line in check_lines(check))
-    if not is_well(checks):
+        print_lines(line for check in checks for line in format_check(check))
+    if not is_healthy(checks):
         raise typer.Exit(1)
 
 
@@ -39,12 +39,12 @@ def checks_json(checks: Sequence[Check]) -> dict[str, Any]:
     return {"checks": shown}
 
 
-def is_well(checks: Sequence[Check]) -> bool:
+def is_healthy(checks: Sequence[Check]) -> bool:
     """Whether everything that matters works."""
     return not any(check.matters and not check.ok for check in checks)
 
 
-def check_lines(check: Check) -> list[str]:
+def format_check(check: Check) -> list[str]:
     """What a person is shown of a check."""
     mark = "ok  " if check.ok else ("FAIL" if check.matters else "note")
     told = [*_folded(escape(check.detail)), *(_folded(escape(check.hint)) if check.hint else ())]
@@ -69,7 +69,7 @@ def copy_database(database: Path, target: Path, *, as_json: bool) -> None:
 Repair = Callable[[Path, Mapping[str, str]], AsyncIterator[Said]]
 
 
-def mend(database: Path, repair: Repair, *, as_json: bool) -> None:
+def repair_installation(database: Path, repair: Repair, *, as_json: bool) -> None:
     """Repair, then examine; exit code 1 when something that matters is still amiss."""
     said = asyncio.run(_told(database, repair, is_shown=not as_json))
     checks = examine(database, os.environ)
@@ -78,8 +78,8 @@ def mend(database: Path, repair: Repair, *, as_json: bool) -> None:
         print_json({"repairs": repairs, **checks_json(checks)})
     else:
         print_lines(() if said else ["nothing to repair"])
-        print_lines(line for check in checks for line in check_lines(check))
-    if not is_well(checks):
+        print_lines(line for check in checks for line in format_check(check))
+    if not is_healthy(checks):
         raise typer.Exit(1)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graph_agent.app.file_changes import Changes, changes_of
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import named
+from graph_agent.cli.views.format import format_names
 from graph_agent.cli.views.table import print_json, print_lines
 
 __all__ = ["show_changes"]
@@ -26,7 +26,7 @@ def _lines(changes: Changes) -> Iterator[str]:
         yield escape(f"thread {changes.thread_id} left no file of {changes.workspace} changed")
     for one in changes.by_commands:
         command = one.command.strip().split("\n", 1)[0]
-        yield escape(f"# not shown: {named(one.files, one.more)}: changed by $ {command}")
+        yield escape(f"# not shown: {format_names(one.files, one.more)}: changed by $ {command}")
     for file in changes.files:
         if file.status == "unreadable":
             yield escape(f"# {file.path}: not shown: {file.by_others}")

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.table import colored, local_time
+from graph_agent.cli.views.table import colorize, format_time
 from graph_agent.config.paths import database_path
 from graph_agent.errors import UsageError
 from graph_agent.events import Compacted, ShellEnded, ShellKept
@@ -38,32 +38,32 @@ from graph_agent.ports.storage import plain_text
 from graph_agent.ports.usage import told_usage
 
 __all__ = [
-    "age",
     "age_seconds",
-    "agreed",
-    "checklist",
-    "compacted_line",
-    "cost_lines",
-    "cost_text",
-    "counted",
-    "database_of",
-    "held_back",
-    "message_lines",
-    "named",
-    "reading",
-    "shell_line",
-    "short_usage",
-    "span_seconds",
-    "time_and_age",
-    "tokens_of",
-    "usage_text",
-    "workspace_of",
+    "confirm",
+    "default_workspace",
+    "format_age",
+    "format_compaction",
+    "format_cost",
+    "format_cost_lines",
+    "format_count",
+    "format_message",
+    "format_names",
+    "format_omitted",
+    "format_shell",
+    "format_short_usage",
+    "format_time_and_age",
+    "format_todo",
+    "format_usage",
+    "open_reader",
+    "parse_duration",
+    "resolve_database",
+    "sum_tokens",
 ]
 
 _UNITS = (("d", 86_400, "d"), ("h", 3_600, "h"), ("m", 60, "min"), ("s", 1, "s"))
 
 
-def age(iso: str | None) -> str:
+def format_age(iso: str | None) -> str:
     """How long ago a stored time was: `3 min ago`; as it is where it is no time."""
     seconds = age_seconds(iso)
     if seconds is None:
@@ -82,12 +82,12 @@ def age_seconds(iso: str | None) -> float | None:
         return None
 
 
-def time_and_age(iso: str | None) -> str:
+def format_time_and_age(iso: str | None) -> str:
     """A stored time as the local clock shows it, with how long ago that was."""
-    return f"{local_time(iso)}, {age(iso)}" if age_seconds(iso) is not None else iso or ""
+    return f"{format_time(iso)}, {format_age(iso)}" if age_seconds(iso) is not None else iso or ""
 
 
-def span_seconds(written: str, option: str) -> float:
+def parse_duration(written: str, option: str) -> float:
     """Seconds of a span such as `90s`, `10m`, `2h` or `3d`.
 
     Raises:
@@ -100,20 +100,20 @@ def span_seconds(written: str, option: str) -> float:
     return float(found[1]) * sizes[found[2]]
 
 
-def counted(count: int, word: str) -> str:
+def format_count(count: int, word: str) -> str:
     """The number with the word, in the plural where it is not one."""
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def held_back(count: int, word: str) -> str:
+def format_omitted(count: int, word: str) -> str:
     """The line in place of what only --full shows."""
-    return f"… {counted(count, word)}; --full shows {'it' if count == 1 else 'them'}"
+    return f"… {format_count(count, word)}; --full shows {'it' if count == 1 else 'them'}"
 
 
 _SHOWN = 8
 
 
-def named(names: Sequence[str], more: int = 0) -> str:
+def format_names(names: Sequence[str], more: int = 0) -> str:
     """The first of the names and how many there are besides; `more` were never named."""
     shown, others = names[:_SHOWN], len(names[_SHOWN:]) + more
     listed = ", ".join(shown) or "nothing that git sees"
@@ -125,32 +125,32 @@ _MILLION = 1_000_000
 _CENT = 0.01
 
 
-def cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] | None) -> Iterator[str]:
+def format_cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] | None) -> Iterator[str]:
     """What the last turn and the whole thread used, as stored, and how to let the cost be known."""
     for name, used in (("this turn", turn), ("this thread", thread)):
         told = told_usage(used)
         count = told["requests"]
-        yield f"{name}: {count} {'request' if count == 1 else 'requests'}, {usage_text(told)}"
+        yield f"{name}: {count} {'request' if count == 1 else 'requests'}, {format_usage(told)}"
     if told_usage(thread)["cost"] is None:
         yield 'A price is missing: [prices."MODEL"] in config.toml, with input and output per million tokens.'
 
 
-def usage_text(usage: Mapping[str, Any]) -> str:
+def format_usage(usage: Mapping[str, Any]) -> str:
     """All that is known; the usage as `told_usage` tells it."""
     mark = "~" if usage["estimated"] else ""
     cached, reasoning = usage["cached_input_tokens"], usage["reasoning_tokens"]
     into = f"{mark}{usage['input_tokens']:,} in{f' ({cached:,} cached)' if cached else ''}"
     out = f"{mark}{usage['output_tokens']:,} out{f' ({reasoning:,} reasoning)' if reasoning else ''}"
-    return f"{into}, {out}, cost {cost_text(usage)}"
+    return f"{into}, {out}, cost {format_cost(usage)}"
 
 
-def short_usage(usage: Mapping[str, Any]) -> str:
+def format_short_usage(usage: Mapping[str, Any]) -> str:
     """The total for a line that has little room."""
     mark = "~" if usage["estimated"] else ""
-    return f"{mark}{_short(usage['total_tokens'])} tokens · cost {cost_text(usage)}"
+    return f"{mark}{_short(usage['total_tokens'])} tokens · cost {format_cost(usage)}"
 
 
-def cost_text(usage: Mapping[str, Any]) -> str:
+def format_cost(usage: Mapping[str, Any]) -> str:
     """The amount with its currency; `unknown` where a price is missing, `~` where the tokens are estimated."""
     cost = usage["cost"]
     if cost is None:
@@ -171,23 +171,23 @@ _ROLES = {"human": "user", "ai": "assistant"}
 _FIRST_LINES = 8
 
 
-def message_lines(role: str, body: Mapping[str, Any], *, full: bool) -> Iterator[str]:
+def format_message(role: str, body: Mapping[str, Any], *, full: bool) -> Iterator[str]:
     """One message: who, what, and the calls it asks for. Long ones end early unless `full`."""
     shown = escape(_ROLES.get(role, role))
     about = f" {escape(str(body['tool_call_id']))}" if body.get("tool_call_id") else ""
-    yield f"{colored(shown, 'heading')}{about}"
+    yield f"{colorize(shown, 'heading')}{about}"
     lines = escape(plain_text(body.get("content")), multiline=True).split("\n")
     kept = lines if full else lines[:_FIRST_LINES]
     yield from (f"  {line}" for line in kept if line or full or len(kept) > 1)
     if len(lines) > len(kept):
-        yield f"  {held_back(len(lines) - len(kept), 'more line')}"
+        yield f"  {format_omitted(len(lines) - len(kept), 'more line')}"
     for call in body.get("tool_calls") or []:
         arguments = json.dumps(call.get("args"), ensure_ascii=False)
         name, call_id = escape(str(call.get("name"))), escape(str(call.get("id")))
         yield f"  → {name} {call_id} {_short_messages(escape(arguments), full=full)}"
 
 
-def tokens_of(transcript: Iterable[TranscriptEntry]) -> dict[str, int]:
+def sum_tokens(transcript: Iterable[TranscriptEntry]) -> dict[str, int]:
     """Tokens of all requests, as the provider told them."""
     total = {"input_tokens": 0, "output_tokens": 0}
     for entry in transcript:
@@ -202,7 +202,7 @@ def _short_messages(text: str, *, full: bool) -> str:
     return text if full or len(text) <= 120 else text[:119] + "…"
 
 
-def agreed(question: str, *, otherwise: str) -> bool:
+def confirm(question: str, *, otherwise: str) -> bool:
     """Whether the answer is yes.
 
     Raises:
@@ -217,17 +217,17 @@ def agreed(question: str, *, otherwise: str) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-def database_of(flag: str | None) -> Path:
+def resolve_database(flag: str | None) -> Path:
     """The database file of the flag, the environment or the data folder."""
     return database_path(os.environ, flag)
 
 
-def workspace_of(flag: str | None) -> str | None:
+def default_workspace(flag: str | None) -> str | None:
     """The folder whose newest thread an absent id means; None, so any, where a file was named."""
     return None if flag else str(Path.cwd())
 
 
-def reading(database: Path) -> Reader:
+def open_reader(database: Path) -> Reader:
     """The database opened for reading; what is to be known of how that went is told on stderr."""
     reader = Reader.open(database)
     if reader.note:
@@ -238,7 +238,7 @@ def reading(database: Path) -> Reader:
 _MARKS = {"completed": "[x]", "in_progress": "[>]"}
 
 
-def checklist(items: Sequence[Mapping[str, Any]]) -> list[str]:
+def format_todo(items: Sequence[Mapping[str, Any]]) -> list[str]:
     """One line a step: done, under way, or still to do."""
     return [escape(f"{_MARKS.get(item.get('status', ''), '[ ]')} {item.get('content', '')}") for item in items]
 
@@ -250,7 +250,7 @@ _HOW = {
 }
 
 
-def compacted_line(event: Compacted) -> str:
+def format_compaction(event: Compacted) -> str:
     """How far the conversation that the model is told shrank, and how."""
     return f"compacted: {event.tokens_before:,} -> {event.tokens_after:,} tokens ({_HOW[event.how]})"
 
@@ -258,7 +258,7 @@ def compacted_line(event: Compacted) -> str:
 _COMMAND_CHARS = 80
 
 
-def shell_line(event: ShellEnded | ShellKept) -> str:
+def format_shell(event: ShellEnded | ShellKept) -> str:
     """The line, with the command last."""
     first, *more = event.command.strip().split("\n")
     command = first[:_COMMAND_CHARS] + ("…" if more or len(first) > _COMMAND_CHARS else "")

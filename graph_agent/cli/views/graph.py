@@ -14,12 +14,19 @@ from graph_agent.cli.draw.png import draw_png
 from graph_agent.cli.draw.svg import draw_svg
 from graph_agent.cli.draw.text import draw_text
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import reading
-from graph_agent.cli.views.table import colored, labelled, line_width, print_json, print_lines, speaks_unicode
+from graph_agent.cli.views.format import open_reader
+from graph_agent.cli.views.table import (
+    colorize,
+    format_fields,
+    line_width,
+    print_json,
+    print_lines,
+    supports_unicode,
+)
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.inspect import Inspection, Visits
 
-__all__ = ["Drawing", "draw_graph", "graph_picture", "whole_graph"]
+__all__ = ["GraphOutput", "graph_picture", "show_graph", "whole_graph"]
 
 Form = Literal["terminal", "mermaid", "svg", "png"]
 
@@ -28,7 +35,7 @@ _WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class GraphOutput:
     """How it is drawn, and where to."""
 
     form: Form
@@ -75,7 +82,7 @@ def whole_graph() -> Chart:
     return chart_of(((edge.source, edge.outcome, edge.target) for edge in EDGES), (START, END))
 
 
-def draw_graph(database: Path | None, text: str, workspace: str | None, drawing: Drawing) -> None:
+def show_graph(database: Path | None, text: str, workspace: str | None, drawing: GraphOutput) -> None:
     """Draw the graph, and the thread that the text means in it where a database is given."""
     place = None if database is None else _place(database, text, workspace)
     chart = whole_graph() if place is None else _chart(place)
@@ -86,7 +93,7 @@ def draw_graph(database: Path | None, text: str, workspace: str | None, drawing:
     elif drawing.form == "png":
         sys.stdout.buffer.write(_picture(chart, place, drawing))
     elif drawing.form == "terminal":
-        print_lines(_lines(chart, place, drawing, line_width() or _WIDTH, lambda live: colored(live, "running")))
+        print_lines(_lines(chart, place, drawing, line_width() or _WIDTH, lambda live: colorize(live, "running")))
     else:
         print_lines(_picture(chart, place, drawing).decode().splitlines())
 
@@ -101,7 +108,7 @@ def graph_picture(database: Path, thread_id: str) -> str:
 
 
 def _place(database: Path, text: str, workspace: str | None) -> _Place:
-    with reading(database) as reader:
+    with open_reader(database) as reader:
         target = reader.resolve(text, workspace)
         found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
         visits = reader.visits(found.state.thread_id, found.state.checkpoint_id)
@@ -115,7 +122,7 @@ def _chart(place: _Place) -> Chart:
     return chart_of(ways, (START, END), walked)
 
 
-def _picture(chart: Chart, place: _Place | None, drawing: Drawing) -> bytes:
+def _picture(chart: Chart, place: _Place | None, drawing: GraphOutput) -> bytes:
     match drawing.form:
         case "terminal":
             lines = _lines(chart, place, drawing, _WIDTH, str)
@@ -131,9 +138,9 @@ def _picture(chart: Chart, place: _Place | None, drawing: Drawing) -> bytes:
 
 
 def _lines(
-    chart: Chart, place: _Place | None, drawing: Drawing, width: int, paint: Callable[[str], str]
+    chart: Chart, place: _Place | None, drawing: GraphOutput, width: int, paint: Callable[[str], str]
 ) -> list[str]:
-    is_ascii = drawing.is_ascii or (drawing.output is None and not speaks_unicode())
+    is_ascii = drawing.is_ascii or (drawing.output is None and not supports_unicode())
     lines = draw_text(lay_out(chart, width), is_ascii=is_ascii, paint=paint)
     return lines if place is None else [*lines, "", *_told(place)]
 
@@ -141,7 +148,7 @@ def _lines(
 def _told(place: _Place) -> list[str]:
     state, since = place.found.state, place.visits.since
     return list(
-        labelled(
+        format_fields(
             {
                 "thread": state.thread_id,
                 "checkpoint": f"{state.checkpoint_id}{'' if state.is_head else ' (not the newest)'}",

@@ -20,23 +20,23 @@ from typing import Any, get_args
 
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
-from graph_agent.cli.views.format import checklist, held_back, message_lines, reading, usage_text
+from graph_agent.cli.views.format import format_message, format_omitted, format_todo, format_usage, open_reader
 from graph_agent.cli.views.table import (
-    clipped,
-    colored,
-    labelled,
+    colorize,
+    format_fields,
+    format_time,
     line_width,
-    local_time,
     print_json,
     print_json_line,
     print_lines,
-    takes_sequences,
+    supports_cursor,
+    truncate,
 )
 from graph_agent.errors import AgentError, UnknownId, UsageError
 from graph_agent.inspect import Inspection, Lease, Reader, ThreadStatus, are_messages, is_alive, role_of
 from graph_agent.ports.usage import told_usage
 
-__all__ = ["Watch", "inspect_state", "piece_of", "watch", "watch_state"]
+__all__ = ["Watch", "find_value", "inspect_state", "watch", "watch_state"]
 
 _TICK_S = 0.25
 _SETTLED_S = 1.0
@@ -77,7 +77,7 @@ def watch(order: Watch) -> None:
         UnknownId: nothing fits the id, or the thread was deleted meanwhile.
         StorageError: the database cannot be read at the first look; later on that is only told.
     """
-    with reading(order.database) as reader:
+    with open_reader(order.database) as reader:
         thread_id = reader.resolve(order.text, order.workspace).thread_id
     shown: _Look | None = None
     while True:
@@ -115,7 +115,7 @@ def _show(look: _Look, order: Watch) -> None:
         sys.stderr.write(f"graph-agent: {escape(look.trouble)}\n")
     elif order.as_data is not None:
         print_json_line(order.as_data(look.found))
-    elif takes_sequences():
+    elif supports_cursor():
         _redraw(list(order.as_lines(look.found, look.shared)))
     else:
         print_lines([f"--- {time.strftime('%H:%M:%S')} ---", *order.as_lines(look.found, look.shared), ""])
@@ -183,13 +183,13 @@ def inspect_state(
     database: Path, text: str, workspace: str | None, *, path: str | None, as_json: bool, full: bool
 ) -> None:
     """Print the state of a checkpoint, or the piece of it under a dotted path."""
-    with reading(database) as reader:
+    with open_reader(database) as reader:
         target = reader.resolve(text, workspace)
         found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
         shared = reader.shared_call_ids()
     whole = _inspection_json(found)
     if path is not None:
-        _print_piece(piece_of(whole, path), as_json=as_json)
+        _print_piece(find_value(whole, path), as_json=as_json)
     elif as_json:
         print_json(whole)
     else:
@@ -207,7 +207,7 @@ def watch_state(
     watch(Watch(database, text, workspace, until, as_data, partial(_inspection_lines, full=full)))
 
 
-def piece_of(whole: Mapping[str, Any], path: str) -> Any:
+def find_value(whole: Mapping[str, Any], path: str) -> Any:
     """What stands under a path like `messages.3.content`; it may begin in the values or at the top.
 
     Raises:
@@ -273,15 +273,15 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
     state = found.state
     values = state.values
     todo: list[dict[str, Any]] = [] if found.is_foreign else values.get("todo") or []
-    yield from labelled(
+    yield from format_fields(
         {
             "thread": state.thread_id,
             "checkpoint": f"{state.checkpoint_id}{'' if state.is_head else ' (not the newest)'}",
-            "created": f"{local_time(state.created_at)}, step {state.metadata.get('step')}",
+            "created": f"{format_time(state.created_at)}, step {state.metadata.get('step')}",
             "status": found.status,
             "next": ", ".join(state.next) or "nothing",
             "also in": ", ".join(found.roots),
-            "usage": usage_text(usage) if (usage := _usage(found)) else "",
+            "usage": format_usage(usage) if (usage := _usage(found)) else "",
             "within": ", ".join(found.threads_within),
         }
     )
@@ -289,7 +289,7 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
     yield from _section("pending writes", _write_lines(found, full=full))
     yield from _section("calls", call_table(found.calls, shared, indent=_INDENT) if found.calls else iter(()))
     yield from _section("in the background", _shell_lines(found))
-    yield from _section("todo", iter(checklist(todo)))
+    yield from _section("todo", iter(format_todo(todo)))
     yield from _section("values", _value_lines(_other_values(found), _notes(found), full=full))
     for name, messages in _conversations(values).items():
         yield from _section(escape(name), _conversation_lines(messages, full=full))
@@ -314,7 +314,7 @@ def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         if number == 0:
             yield ""
-            yield colored(title, "heading")
+            yield colorize(title, "heading")
         yield f"{' ' * _INDENT}{line}"
 
 
@@ -356,9 +356,9 @@ def _value_lines(values: Mapping[str, Any], notes: Mapping[str, str], *, full: b
 def _conversation_lines(messages: list[dict[str, Any]], *, full: bool) -> Iterator[str]:
     left_out = 0 if full else max(len(messages) - _LAST_MESSAGES, 0)
     if left_out:
-        yield held_back(left_out, "earlier message")
+        yield format_omitted(left_out, "earlier message")
     for message in messages[left_out:]:
-        yield from message_lines(role_of(message), message, full=full)
+        yield from format_message(role_of(message), message, full=full)
 
 
 def _json(value: Any) -> str:
@@ -366,4 +366,4 @@ def _json(value: Any) -> str:
 
 
 def _cut(line: str) -> str:
-    return clipped(line, (line_width() or 160) - _INDENT)
+    return truncate(line, (line_width() or 160) - _INDENT)

@@ -28,16 +28,16 @@ from graph_agent.app.mcp_servers import (
     withdraw_trust,
 )
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.startup import log_privately
-from graph_agent.cli.views.format import agreed, counted
-from graph_agent.cli.views.settings import project_here, tell_ignored
-from graph_agent.cli.views.table import labelled, print_json, print_lines, table
-from graph_agent.config.mcp_servers import foreign_servers
-from graph_agent.config.paths import plain_text
+from graph_agent.cli.startup import log_to_file
+from graph_agent.cli.views.format import confirm, format_count
+from graph_agent.cli.views.settings import current_project, print_ignored_files
+from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
+from graph_agent.config.mcp_servers import parse_client_config
+from graph_agent.config.paths import read_plain_text
 from graph_agent.errors import UsageError
 from graph_agent.events import ServerChanged
 
-__all__ = ["Wish", "add", "described", "list_servers", "remove", "trust", "try_out"]
+__all__ = ["ServerRequest", "add_server", "describe_server", "list_servers", "print_test", "remove", "trust"]
 
 _NONE = (
     "no MCP server is configured; `graph-agent mcp add NAME -- COMMAND ARGS` adds one, and so does a table "
@@ -50,14 +50,14 @@ _STATES = {"ready": "ready", "untrusted": "not trusted", "disabled": "disabled",
 def list_servers(*, as_json: bool, live: Mapping[str, ServerChanged] = MappingProxyType({})) -> None:
     """Every configured server with whether it would be started; in a session, how it is doing."""
     servers = known_servers()
-    tell_ignored(project_here())
+    print_ignored_files(current_project())
     if as_json:
         print_json({"servers": [asdict(server) for server in servers]})
     elif not servers:
         print_lines([_NONE])
     else:
         rows = [(server.name, _state(server, live), server.transport, server.reached_by) for server in servers]
-        print_lines(table(("SERVER", "STATE", "VIA", "COMMAND OR ADDRESS"), rows))
+        print_lines(format_table(("SERVER", "STATE", "VIA", "COMMAND OR ADDRESS"), rows))
         problems = [(server.name, _problem(server, live)) for server in servers]
         print_lines(escape(f"{name}: {problem}") for name, problem in problems if problem)
 
@@ -87,11 +87,11 @@ def trust(name: str, *, withdraw: bool, as_json: bool) -> None:
     if as_json:
         print_json(asdict(server))
         return
-    print_lines(labelled({"trusted": server.name, **described(server)}))
+    print_lines(format_fields({"trusted": server.name, **describe_server(server)}))
     print_lines([escape(f"try it: graph-agent mcp test {shlex.quote(server.name)}")])
 
 
-def described(server: ServerView) -> dict[str, str]:
+def describe_server(server: ServerView) -> dict[str, str]:
     """What is started or reached, and with what."""
     network = "the network too" if server.network else "no network"
     return {
@@ -101,9 +101,9 @@ def described(server: ServerView) -> dict[str, str]:
     }
 
 
-def try_out(name: str, *, as_json: bool) -> None:
+def print_test(name: str, *, as_json: bool) -> None:
     """The tools a server offers; exit code 1 with what it said when it does not work."""
-    log_privately()
+    log_to_file()
     tried = asyncio.run(try_server(name, Path.cwd()))
     if as_json:
         print_json(_trial_json(name, tried))
@@ -112,9 +112,9 @@ def try_out(name: str, *, as_json: bool) -> None:
         if tried.warnings:
             print_lines([escape(f"  | {line}", multiline=False) for line in tried.said])
         else:
-            count = counted(len(tried.tools), "tool") if tried.tools else "no tool"
+            count = format_count(len(tried.tools), "tool") if tried.tools else "no tool"
             print_lines([escape(f"{name} offers {count}; it was ready after {tried.seconds:.1f} s")])
-            print_lines(table(("TOOL", "RISK", "ABOUT"), tried.tools) if tried.tools else [])
+            print_lines(format_table(("TOOL", "RISK", "ABOUT"), tried.tools) if tried.tools else [])
     if tried.warnings:
         raise typer.Exit(1)
 
@@ -137,7 +137,7 @@ _HOW = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ServerRequest:
     """What was typed."""
 
     name: str | None
@@ -148,7 +148,9 @@ class Wish:
     source: str | None
 
 
-def add(wish: Wish, more: Mapping[str, Any], scope: Scope, *, replaces: bool, trusts: bool, as_json: bool) -> None:
+def add_server(
+    wish: ServerRequest, more: Mapping[str, Any], scope: Scope, *, replaces: bool, trusts: bool, as_json: bool
+) -> None:
     """Write servers down, show them, and trust them if the person, or `trusts`, says so.
 
     Raises:
@@ -184,7 +186,7 @@ def remove(name: str, scope: Scope, *, as_json: bool) -> None:
         print_lines([escape(f"{name} was taken out of {path} and is not trusted any more")])
 
 
-def _typed(wish: Wish, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _typed(wish: ServerRequest, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     if wish.name is None or not (wish.command or wish.url):
         raise UsageError(_HOW)
     program, *arguments = wish.command or (None,)
@@ -199,14 +201,14 @@ def _typed(wish: Wish, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {wish.name: {key: value for key, value in table.items() if value not in (None, [], {})}}
 
 
-def _of_file(wish: Wish, given: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _of_file(wish: ServerRequest, given: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     if wish.command or wish.url or wish.env or wish.headers:
         raise UsageError(
             "--from takes the servers as they stand in the file; change them in config.toml afterwards"
         )
     path = Path(wish.source or "").expanduser()
     try:
-        found = foreign_servers(plain_text(path), wish.name)
+        found = parse_client_config(read_plain_text(path), wish.name)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     except UsageError as error:
@@ -226,7 +228,7 @@ def _pair(text: str, option: str, *, passes_on: bool) -> tuple[str, str]:
 
 def _show(added: Added, left_out: Iterable[str]) -> None:
     for server in added.servers:
-        print_lines(labelled({"server": server.name, **described(server), "note": _note(server)}))
+        print_lines(format_fields({"server": server.name, **describe_server(server), "note": _note(server)}))
     print_lines(escape(f"left out, as it means nothing here: {told}") for told in left_out)
     print_lines([escape(f"written to {added.path}")])
 
@@ -245,7 +247,7 @@ def _asked(added: Added) -> bool:
     if added.needs_folder or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     what = "it be started" if len(added.servers) == 1 else "them be started"
-    return agreed(f"Let {what} as shown?", otherwise="--trust does without asking")
+    return confirm(f"Let {what} as shown?", otherwise="--trust does without asking")
 
 
 def _next(added: Added, *, is_trusted: bool) -> list[str]:

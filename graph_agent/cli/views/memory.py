@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import print_json, print_lines
-from graph_agent.config.paths import make_private_folder, memory_file, plain_text
+from graph_agent.config.paths import make_private_folder, memory_file, read_plain_text
 from graph_agent.errors import StorageError, UsageError
 
 __all__ = ["edit_memory", "show_memory"]
@@ -54,7 +54,7 @@ def edit_memory() -> None:
 
 def _text(path: Path) -> str | None:
     try:
-        return plain_text(path, errors="replace")
+        return read_plain_text(path, errors="replace")
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -14,24 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 from graph_agent.app.local_model import LocalFile, adopt, examine_file, give_up, present_choice
 from graph_agent.app.models import budget_of, meter_of
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import agreed
-from graph_agent.cli.views.table import labelled, print_json, print_lines, table
+from graph_agent.cli.views.format import confirm
+from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
 from graph_agent.config.edit import set_in_table, set_value
-from graph_agent.config.model_choice import choose_model, shown_url
+from graph_agent.config.model_choice import choose_model, display_url
 from graph_agent.config.settings import Settings
-from graph_agent.config.sources import model_named
+from graph_agent.config.sources import model_settings_for
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from graph_agent.app.model_trial import Finding
 
 
-__all__ = ["list_models", "show_model", "tell_local", "test_model", "use_local", "use_model", "use_no_local"]
+__all__ = [
+    "list_models",
+    "set_local_model",
+    "show_local_model",
+    "show_model",
+    "test_model",
+    "unset_local_model",
+    "use_model",
+]
 
 
-def list_models(*, as_json: bool) -> Exit:
+def list_models(*, as_json: bool) -> ExitCode:
     """Print the profiles and the models of the endpoint; 6 where it did not tell them.
 
     Raises:
@@ -42,19 +50,19 @@ def list_models(*, as_json: bool) -> Exit:
 
     settings = settings_of(Path.cwd(), None)
     listed = asyncio.run(list_all(settings))
-    here = shown_url(settings.model.endpoint)
+    here = display_url(settings.model.endpoint)
     profiles = [_profile(settings, name) for name in listed.profiles]
     models = [
         {"name": name, "in_use": not settings.profile and name == settings.model.name} for name in listed.models
     ]
-    code = Exit.MODEL if listed.failed else Exit.DONE
+    code = ExitCode.MODEL if listed.failed else ExitCode.DONE
     if as_json:
         print_json({"profiles": profiles, "models": models, "error": listed.error or None})
         return code
     rows = [(_mark(one), one["name"], one["model"] or "-", one["base_url"]) for one in profiles]
     rows += [(_mark(one), one["name"], one["name"], here) for one in models]
     if rows:
-        print_lines(table(("", "NAME", "MODEL", "AT"), rows))
+        print_lines(format_table(("", "NAME", "MODEL", "AT"), rows))
     if listed.error:
         print_lines([escape(f"Models of the endpoint: {listed.error}")])
     print_lines(["`graph-agent model use NAME` takes one for good, `--model NAME` for one run."])
@@ -93,14 +101,14 @@ def show_model(name: str | None, *, as_json: bool) -> None:
 
     settings = settings_of(Path.cwd(), name)
     model, choice, budget = settings.model, choose_model(settings), budget_of(settings)
-    host = shown_url(model.endpoint).partition("//")[2].partition("/")[0]
+    host = display_url(model.endpoint).partition("//")[2].partition("/")[0]
     price = meter_of(settings).price_of(f"{model.name} @ {host}")
     facts: dict[str, Any] = {
         "answers": choice.reason,
         "kind": choice.kind,
         "name": model.name,
         "profile": settings.profile or None,
-        "base_url": shown_url(model.endpoint) if choice.kind == "endpoint" else None,
+        "base_url": display_url(model.endpoint) if choice.kind == "endpoint" else None,
         "key": "set" if model.api_key is not None else "none",
         "context_window": model.context_window,
         "price": asdict(price) | {"currency": settings.currency} if price else None,
@@ -114,10 +122,10 @@ def show_model(name: str | None, *, as_json: bool) -> None:
     shown = {
         key: str(value) for key, value in facts.items() if key not in ("price", "budget") and value is not None
     }
-    print_lines(labelled(shown | {"price": cost, "budget": limits}))
+    print_lines(format_fields(shown | {"price": cost, "budget": limits}))
 
 
-def test_model(name: str | None, *, as_json: bool, yes: bool) -> Exit:
+def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
     """Try a model out, print what was found, and write what belongs into the settings where that is agreed to.
 
     Raises:
@@ -136,12 +144,12 @@ def test_model(name: str | None, *, as_json: bool, yes: bool) -> Exit:
         wanted = {"table": ".".join(table_name), "values": values, "written": written}
         findings = [{key: value for key, value in asdict(one).items() if key != "setting"} for one in found]
         print_json({"works": works, "findings": findings, "settings": wanted})
-        return Exit.DONE if works else Exit.MODEL
-    print_lines(table(("", "PROBE", "FOUND"), [(_sign(one), one.name, one.detail) for one in found]))
+        return ExitCode.DONE if works else ExitCode.MODEL
+    print_lines(format_table(("", "PROBE", "FOUND"), [(_sign(one), one.name, one.detail) for one in found]))
     print_lines(["It works." if works else "The agent cannot work with it as it is."])
     if values:
         _offer(table_name, values, yes=yes)
-    return Exit.DONE if works else Exit.MODEL
+    return ExitCode.DONE if works else ExitCode.MODEL
 
 
 def _to_write(
@@ -165,7 +173,7 @@ def _offer(table_name: tuple[str, ...], values: Mapping[str, str | int], *, yes:
     )
     if not yes and not sys.stdin.isatty():
         print_lines(["`--yes` writes it."])
-    elif yes or agreed("Write it?", otherwise="--yes writes it without asking"):
+    elif yes or confirm("Write it?", otherwise="--yes writes it without asking"):
         print_lines([escape(f"wrote {_write(table_name, values)}")])
 
 
@@ -174,9 +182,9 @@ def _write(table_name: tuple[str, ...], values: Mapping[str, str | int]) -> str:
 
 
 def _profile(settings: Settings, name: str) -> dict[str, Any]:
-    model = model_named(settings, name)
+    model = model_settings_for(settings, name)
     in_use = name == settings.profile
-    return {"name": name, "model": model.name, "base_url": shown_url(model.endpoint), "in_use": in_use}
+    return {"name": name, "model": model.name, "base_url": display_url(model.endpoint), "in_use": in_use}
 
 
 def _mark(one: dict[str, Any]) -> str:
@@ -196,7 +204,7 @@ _HONEST = (
 )
 
 
-def use_local(name: str, *, as_json: bool) -> None:
+def set_local_model(name: str, *, as_json: bool) -> None:
     """Check a file, make it the local model and say so.
 
     Raises:
@@ -215,7 +223,7 @@ def use_local(name: str, *, as_json: bool) -> None:
         print_lines([escape(f"It does not answer yet. {choice.reason}")])
 
 
-def use_no_local(*, as_json: bool) -> None:
+def unset_local_model(*, as_json: bool) -> None:
     """Take the local model out of the settings.
 
     Raises:
@@ -229,7 +237,7 @@ def use_no_local(*, as_json: bool) -> None:
         print_lines([escape(f"No local model stands in {settings} any more. {choice.reason}")])
 
 
-def tell_local(*, as_json: bool) -> None:
+def show_local_model(*, as_json: bool) -> None:
     """Say which model answers now, and how to use one from a file.
 
     Raises:

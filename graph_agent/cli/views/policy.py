@@ -19,13 +19,13 @@ from graph_agent.app.approvals import revoke_grant
 from graph_agent.app.policy import Report, Score, Scored, effective_rules, report_on, score_file
 from graph_agent.app.project_trust import settings_at
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.settings import project_here, tell_ignored
-from graph_agent.cli.views.table import colored, local_time, print_json, print_lines, table
+from graph_agent.cli.views.settings import current_project, print_ignored_files
+from graph_agent.cli.views.table import colorize, format_table, format_time, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import Reader
 from graph_agent.ports import Grant
 
-__all__ = ["check", "decide_cases", "grants_holding", "list_policy", "revoke", "show"]
+__all__ = ["applicable_grants", "check_call", "list_policy", "revoke_permission", "run_cases", "show_policy"]
 
 
 def list_policy(database: Path, *, as_json: bool) -> None:
@@ -43,7 +43,7 @@ def list_policy(database: Path, *, as_json: bool) -> None:
         print_lines(_lines_grants(rules, grants))
 
 
-def revoke(database: Path, text: str, *, as_json: bool) -> None:
+def revoke_permission(database: Path, text: str, *, as_json: bool) -> None:
     """Take a grant back and tell which one it was.
 
     Raises:
@@ -61,7 +61,7 @@ def _grant_json(grant: Grant) -> dict[str, Any]:
     return {**asdict(grant), "rules": list(grant.rules)}
 
 
-def grants_holding(database: Path, workspace: Path, *, of_threads: bool = False) -> list[Grant]:
+def applicable_grants(database: Path, workspace: Path, *, of_threads: bool = False) -> list[Grant]:
     """What was allowed always and holds in each thread of the folder; of single ones only if wanted."""
     return [
         grant
@@ -87,9 +87,9 @@ def _lines_grants(rules: Sequence[dict[str, str]], grants: Sequence[Grant]) -> I
         where = {"thread": f"in thread {grant.thread_id}", "project": f"in {grant.workspace}", "user": "everywhere"}
         place = "" if grant.place == "." else f", from folder {grant.place}"
         title = f"grant {grant.id}  {where[grant.scope]}{place}, mode {grant.mode} and more permissive ones"
-        yield colored(escape(title), "heading")
+        yield colorize(escape(title), "heading")
         yield from _rule_lines(grant)
-        yield escape(f"  given {local_time(grant.at)} by {grant.by}, with call {grant.call_id}")
+        yield escape(f"  given {format_time(grant.at)} by {grant.by}, with call {grant.call_id}")
     if grants:
         yield "Take one back with: graph-agent policy revoke ID"
     elif not rules:
@@ -103,7 +103,7 @@ def _rule_lines(grant: Grant) -> Iterator[str]:
 _EXITS = {"allow": 0, "ask": 3, "deny": 4}
 
 
-def check(
+def check_call(
     database: Path, tool: str, arguments: str, *, mode: str | None, workspace: str | None, as_json: bool
 ) -> None:
     """Print what policy says to the call; exit 0 allow, 3 ask, 4 deny.
@@ -114,7 +114,7 @@ def check(
     """
     given, folder = _object(arguments), _folder(workspace)
     settings = settings_at(folder, {"mode": mode})
-    grants = grants_holding(database, folder, of_threads=True)
+    grants = applicable_grants(database, folder, of_threads=True)
     report = asyncio.run(report_on(tool, given, settings, folder, grants))
     if as_json:
         # These two are keys only where they say something: the others are what scripts go by.
@@ -125,20 +125,20 @@ def check(
     raise typer.Exit(_EXITS[report.decision])
 
 
-def show(database: Path, mode: str | None, *, as_json: bool) -> None:
+def show_policy(database: Path, mode: str | None, *, as_json: bool) -> None:
     """Print what judges, first what speaks first.
 
     Raises:
         ConfigError: a setting is wrong.
     """
     settings = settings_at(Path.cwd(), {"mode": mode})
-    tell_ignored(project_here())
-    rules = effective_rules(settings, grants_holding(database, Path.cwd()))
+    print_ignored_files(current_project())
+    rules = effective_rules(settings, applicable_grants(database, Path.cwd()))
     if as_json:
         print_json({"mode": settings.mode, "rules": [asdict(rule) for rule in rules]})
         return
     print_lines([f"mode: {settings.mode}", ""])
-    print_lines(table(("LIST", "FROM", "RULE"), [(one.list or "-", one.source, one.rule) for one in rules]))
+    print_lines(format_table(("LIST", "FROM", "RULE"), [(one.list or "-", one.source, one.rule) for one in rules]))
 
 
 def _object(text: str) -> Mapping[str, Any]:
@@ -176,7 +176,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from (f"! left out: {problem}" for problem in report.problems)
 
 
-def decide_cases(file: str, *, as_json: bool) -> None:
+def run_cases(file: str, *, as_json: bool) -> None:
     """Print every case that was decided otherwise than labelled, and the sums; exit 1 when one was looser.
 
     Raises:
@@ -187,7 +187,7 @@ def decide_cases(file: str, *, as_json: bool) -> None:
         print_json({"cases": [asdict(one) for one in scored], "score": asdict(score)})
     else:
         print_lines(list(map(escape, _differences(scored))))
-        print_lines(table(("FAMILY", "RIGHT", "STRICTER", "LOOSER"), _rows(score)))
+        print_lines(format_table(("FAMILY", "RIGHT", "STRICTER", "LOOSER"), _rows(score)))
     if score.looser:
         raise typer.Exit(1)
 

@@ -12,13 +12,13 @@ import typer
 
 from graph_agent.app.recovery import Decision, Interrupted, decide_calls, interrupted_calls
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.answers import next_step
+from graph_agent.cli.views.answers import format_next_step
 from graph_agent.cli.views.calls import call_json
-from graph_agent.cli.views.format import time_and_age
-from graph_agent.cli.views.table import colored, local_time, print_json, print_lines
+from graph_agent.cli.views.format import format_time_and_age
+from graph_agent.cli.views.table import colorize, format_time, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
 
-__all__ = ["Choices", "decide", "list_interrupted"]
+__all__ = ["RecoveryChoices", "list_interrupted", "resolve_calls"]
 
 _Kind = Literal["retry", "done", "cancel"]
 _HAPPENED = {
@@ -28,7 +28,7 @@ _HAPPENED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class RecoveryChoices:
     """What the options say."""
 
     retry: tuple[str, ...] = ()
@@ -88,7 +88,9 @@ def list_interrupted(database: Path, thread: str | None, *, as_json: bool) -> No
         print_lines(["Nothing was broken off."])
 
 
-def decide(database: Path, thread: str | None, choices: Choices, *, end_processes: bool, as_json: bool) -> None:
+def resolve_calls(
+    database: Path, thread: str | None, choices: RecoveryChoices, *, end_processes: bool, as_json: bool
+) -> None:
     """Record what the options say and tell what stands now; exit code 1 when something else stood before."""
     by = f"cli pid {os.getpid()}"
     given = asyncio.run(decide_calls(database, thread, choices.decisions(), by=by, end_processes=end_processes))
@@ -98,10 +100,10 @@ def decide(database: Path, thread: str | None, choices: Choices, *, end_processe
         for one in given:
             told = f"{one.kind}: {one.call_id} of thread {one.thread_id}"
             if not one.accepted:
-                told = f"{one.call_id} was decided before: {one.kind} by {one.by}, {local_time(one.at)}"
+                told = f"{one.call_id} was decided before: {one.kind} by {one.by}, {format_time(one.at)}"
             print_lines([escape(told)])
         for thread_id in dict.fromkeys(one.thread_id for one in given if one.accepted):
-            print_lines([escape(next_step(thread_id, database))])
+            print_lines([escape(format_next_step(thread_id, database))])
         if not given:
             print_lines(["Nothing was broken off."])
     if not all(one.accepted for one in given):
@@ -114,7 +116,7 @@ def _next_steps(calls: list[Interrupted], database: Path) -> Iterator[str]:
     open_threads = {call.view.thread_id for call in calls if call.view.is_interrupted}
     for thread_id in dict.fromkeys(call.view.thread_id for call in calls):
         if thread_id not in open_threads:
-            yield escape(next_step(thread_id, database))
+            yield escape(format_next_step(thread_id, database))
 
 
 def _call_json(call: Interrupted) -> dict[str, Any]:
@@ -135,11 +137,12 @@ def _call_lines(call: Interrupted) -> Iterator[str]:
     record, found = call.view.record, call.found
     risk = str(record.get("risk", "medium"))
     about = escape(f"{call.name}  {record['tool_name']}")
-    yield f"{colored(about, 'heading')}  {colored(escape(risk.upper()), risk)}  attempt {record.get('attempt', 1)}"
+    level = colorize(escape(risk.upper()), risk)
+    yield f"{colorize(about, 'heading')}  {level}  attempt {record.get('attempt', 1)}"
     yield escape(f"  thread {call.view.thread_id}: {_HAPPENED.get(record.get('reason', ''), 'broken off')}")
     for label, key in (("asked", "asked_at"), ("approved", "approved_at"), ("started", "started_at")):
         if when := record.get(key):
-            yield escape(f"  {label} {time_and_age(when)}")
+            yield escape(f"  {label} {format_time_and_age(when)}")
     yield from _block(json.dumps(record["arguments"], indent=2, ensure_ascii=False))
     if found.partial_output:
         yield "  what it wrote until then:"

@@ -13,10 +13,10 @@ from typing import Any
 
 from graph_agent.app.project_trust import answer_trust, forget_trust, notices, project_at, turned_on, turns_on
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import agreed
-from graph_agent.cli.views.table import colored, labelled, local_time, print_json, print_lines, table
+from graph_agent.cli.views.format import confirm
+from graph_agent.cli.views.table import colorize, format_fields, format_table, format_time, print_json, print_lines
 from graph_agent.config.edit import set_value
-from graph_agent.config.explain import Explanation, Said, explain, explain_all
+from graph_agent.config.explain import Explanation, LayerValue, explain, explain_all
 from graph_agent.config.paths import database_path, memory_file
 from graph_agent.config.project import Project
 from graph_agent.config.sources import config_file
@@ -25,16 +25,16 @@ from graph_agent.errors import ConfigError, UsageError
 
 __all__ = [
     "change_setting",
+    "current_project",
     "explain_setting",
+    "format_trust",
     "list_trusted",
-    "project_here",
+    "print_ignored_files",
     "project_json",
     "revoke_trust",
     "show_paths",
     "show_settings",
-    "tell_ignored",
     "trust_folder",
-    "trust_page",
 ]
 
 _STATES = {
@@ -47,7 +47,7 @@ _STATES = {
 }
 
 
-def project_here() -> Project:
+def current_project() -> Project:
     """The folder a command is called in."""
     return project_at(Path.cwd())
 
@@ -60,10 +60,10 @@ def trust_folder(folder: str | None, *, is_settled: bool, as_json: bool) -> None
         ConfigError: its settings cannot be read.
     """
     project = project_at(_folder(folder))
-    if project.files and not project.counts:
+    if project.files and not project.is_trusted:
         project = _asked(project, is_settled=is_settled, as_json=as_json)
     elif not as_json:
-        print_lines(trust_page(project))
+        print_lines(format_trust(project))
     if as_json:
         print_json(project_json(project))
     else:
@@ -96,13 +96,13 @@ def list_trusted(*, as_json: bool) -> None:
         print_lines(["No project folder was trusted yet."])
     else:
         rows = [
-            (path, "yes" if one.trusted else "no", local_time(one.at), ", ".join(one.files))
+            (path, "yes" if one.trusted else "no", format_time(one.at), ", ".join(one.files))
             for path, one in folders.items()
         ]
-        print_lines(table(("FOLDER", "TRUSTED", "SINCE", "FILES"), rows))
+        print_lines(format_table(("FOLDER", "TRUSTED", "SINCE", "FILES"), rows))
 
 
-def trust_page(project: Project) -> Iterator[str]:
+def format_trust(project: Project) -> Iterator[str]:
     """What trusting a folder turns on, line by line; `+` marks what is new since it was trusted, `-` what is gone.
 
     Raises:
@@ -136,14 +136,14 @@ def project_json(project: Project) -> dict[str, Any]:
     return {
         "folder": str(project.folder),
         "trust": project.trust,
-        "counts": project.counts,
+        "counts": project.is_trusted,
         "files": [{"name": file.name, "sha256": file.sha256, "news": file.news} for file in project.files],
         "refused": dict(project.refused),
         "turns_on": lines,
     }
 
 
-def tell_ignored(project: Project) -> None:
+def print_ignored_files(project: Project) -> None:
     """Say on stderr what of the folder does not count."""
     for notice in notices(project):
         sys.stderr.write(f"note: {escape(notice)}\n")
@@ -152,10 +152,10 @@ def tell_ignored(project: Project) -> None:
 def _asked(project: Project, *, is_settled: bool, as_json: bool) -> Project:
     if as_json and not is_settled:
         return project
-    lines = list(trust_page(project))
+    lines = list(format_trust(project))
     if not as_json:
         print_lines(lines)
-    if is_settled or agreed("Trust this folder?", otherwise="--yes trusts it without asking"):
+    if is_settled or confirm("Trust this folder?", otherwise="--yes trusts it without asking"):
         return answer_trust(project, trusted=True)
     return answer_trust(project, trusted=False)
 
@@ -173,15 +173,15 @@ def show_settings(database: str | None = None, *, as_json: bool) -> None:
     Raises:
         ConfigError: one is wrong.
     """
-    project = project_here()
+    project = current_project()
     settings = explain_all(os.environ, project, database)
     if as_json:
         told = [_setting_json(setting) for setting in settings]
         print_json({"settings": told, "project": project_json(project)})
     else:
         rows = [(setting.key, _source(setting), _text(setting.value)) for setting in settings]
-        print_lines(table(("KEY", "FROM", "VALUE"), rows))
-        tell_ignored(project)
+        print_lines(format_table(("KEY", "FROM", "VALUE"), rows))
+        print_ignored_files(project)
 
 
 def show_paths(*, as_json: bool) -> None:
@@ -194,7 +194,7 @@ def show_paths(*, as_json: bool) -> None:
     if as_json:
         print_json({name: str(path) for name, path in places.items()})
     else:
-        print_lines(labelled({name: str(path) for name, path in places.items()}))
+        print_lines(format_fields({name: str(path) for name, path in places.items()}))
 
 
 def change_setting(key: str, value: str, *, as_json: bool) -> None:
@@ -205,7 +205,7 @@ def change_setting(key: str, value: str, *, as_json: bool) -> None:
         ConfigError: the value does not fit.
     """
     path = set_value(key, value, os.environ)
-    setting = explain(key, os.environ, project_here())
+    setting = explain(key, os.environ, current_project())
     if as_json:
         print_json({**_setting_json(setting), "path": str(path)})
         return
@@ -221,7 +221,7 @@ def explain_setting(key: str, database: str | None = None, *, as_json: bool) -> 
         UsageError: there is no such key.
         ConfigError: a setting is wrong.
     """
-    setting = explain(key, os.environ, project_here(), database)
+    setting = explain(key, os.environ, current_project(), database)
     if as_json:
         layers = [{**asdict(one), "wins": one.layer == setting.layer} for one in setting.layers]
         print_json({**_setting_json(setting), "layers": layers})
@@ -230,7 +230,7 @@ def explain_setting(key: str, database: str | None = None, *, as_json: bool) -> 
 
 
 def _explanation(setting: Explanation) -> Iterator[str]:
-    yield colored(escape(f"{setting.key} = {_text(setting.value)}"), "heading")
+    yield colorize(escape(f"{setting.key} = {_text(setting.value)}"), "heading")
     yield escape(f"  {setting.description}")
     yield escape(f"  takes: {setting.allowed}")
     yield "  layers, strongest first:"
@@ -238,7 +238,7 @@ def _explanation(setting: Explanation) -> Iterator[str]:
         yield escape(f"  {'→' if one.layer == setting.layer else ' '} {one.layer:<8} {_said(one)}")
 
 
-def _said(one: Said) -> str:
+def _said(one: LayerValue) -> str:
     if one.ignored:
         return f"ignored: {one.ignored}: {_text(one.value)}  ({one.place})"
     if one.speaks:

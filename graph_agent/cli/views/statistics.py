@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from graph_agent.cli.views.table import print_json, print_lines, table
+from graph_agent.cli.views.table import format_table, print_json, print_lines
 from graph_agent.errors import NothingYet
 from graph_agent.inspect import Reader, ToolStatistics
 
@@ -22,7 +22,7 @@ def show_statistics(database: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"tools": [asdict(item) for item in found]})
     elif found:
-        print_lines(table(_HEADINGS, [_row(item) for item in found]))
+        print_lines(format_table(_HEADINGS, [_row(item) for item in found]))
     else:
         print_lines(["No tool has run yet."])
 

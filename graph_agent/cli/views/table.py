@@ -20,21 +20,21 @@ from typing import Any
 from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 
 __all__ = [
-    "clipped",
-    "colored",
-    "coloring",
-    "labelled",
+    "colorize",
+    "format_fields",
+    "format_table",
+    "format_time",
+    "get_colorizer",
+    "id_shortener",
     "line_width",
-    "local_time",
     "print_json",
     "print_json_line",
     "print_json_lists",
     "print_lines",
-    "short_ids",
-    "speaks_unicode",
-    "table",
-    "takes_sequences",
+    "supports_cursor",
+    "supports_unicode",
     "text_width",
+    "truncate",
 ]
 
 _AT_ONCE = 64 * 1024
@@ -111,23 +111,23 @@ def line_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def colored(text: str, meaning: str) -> str:
+def colorize(text: str, meaning: str) -> str:
     """The text in the colour of a status, risk or heading, where the output takes colour."""
     return _in_color(text, meaning) if _takes_color() else text
 
 
-def coloring() -> Callable[[str, str], str]:
+def get_colorizer() -> Callable[[str, str], str]:
     """`colored` for many texts: whether the output takes colour is found out once."""
     return _in_color if _takes_color() else lambda text, _: text
 
 
-def speaks_unicode() -> bool:
+def supports_unicode() -> bool:
     """Whether lines and boxes of Unicode can be shown."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     return supports_escapes() and encoding.startswith("utf")
 
 
-def takes_sequences() -> bool:
+def supports_cursor() -> bool:
     """Whether stdout is a terminal whose cursor can be moved, and may be."""
     return not is_plain_terminal() and sys.stdout.isatty()
 
@@ -139,7 +139,7 @@ def text_width(text: str) -> int:
     return sum(map(_cluster_width, _CLUSTER.findall(text)))
 
 
-def clipped(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """The text, cut to a width with an ellipsis where it is longer."""
     if text_width(text) <= width:
         return text
@@ -152,7 +152,7 @@ def clipped(text: str, width: int) -> str:
     return "".join(kept) + "…" * (width > 0)
 
 
-def local_time(iso: str | None) -> str:
+def format_time(iso: str | None) -> str:
     """A stored UTC time as the local clock shows it, to the second; as it is where it is no time."""
     try:
         return datetime.fromisoformat(iso or "").astimezone().strftime("%Y-%m-%d %H:%M:%S")
@@ -203,7 +203,7 @@ _LEAST_OF_LAST = 24
 _LEAST_TO_SAY = 8
 
 
-def table(
+def format_table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, place: str = "", leading: int = 2, indent: int = 0
 ) -> Iterator[str]:
     """Lines of a table; the last column is cut where the screen ends. A cell that is a status gets its colour.
@@ -228,14 +228,14 @@ def table(
             widths[number] -= given
             left += given
         widths[-1] = max(left, 1)
-    color = coloring()
+    color = get_colorizer()
     for number, row in enumerate(cells):
         *front, last = row
         parts = []
         for cell, width in zip(front, widths, strict=False):
             shown = _ended(cell, width)
             parts.append(color(shown, "heading" if number == 0 else shown) + " " * (width - text_width(shown)))
-        parts.append(color(clipped(last, widths[-1]), "heading" if number == 0 else last))
+        parts.append(color(truncate(last, widths[-1]), "heading" if number == 0 else last))
         yield (" " * _GAP).join(parts).rstrip()
 
 
@@ -256,15 +256,15 @@ def _without_lesser(cells: list[list[str]], room: int, place: str, leading: int)
     return [[*row[:kept], row[-1]] for row in cells]
 
 
-def labelled(pairs: Mapping[str, str]) -> Iterator[str]:
+def format_fields(pairs: Mapping[str, str]) -> Iterator[str]:
     """One line per pair that has a value: label, then value, aligned."""
     shown = {label: value for label, value in pairs.items() if value}
     width = max(map(text_width, shown), default=0)
     for label, value in shown.items():
-        yield f"{colored(label.ljust(width), 'heading')}{' ' * _GAP}{escape(value)}"
+        yield f"{colorize(label.ljust(width), 'heading')}{' ' * _GAP}{escape(value)}"
 
 
-def short_ids(among: Iterable[str]) -> Callable[[str], str]:
+def id_shortener(among: Iterable[str]) -> Callable[[str], str]:
     """Shortens a long id to its last characters, where they single it out of these; commands take them as an id."""
     ends = Counter(end for one in set(among) for end in {one[:_TAIL], one[-_TAIL:]})
 
@@ -276,4 +276,4 @@ def short_ids(among: Iterable[str]) -> Callable[[str], str]:
 
 
 def _ended(cell: str, width: int) -> str:
-    return cell if text_width(cell) <= width else clipped(cell[::-1], width)[::-1]
+    return cell if text_width(cell) <= width else truncate(cell[::-1], width)[::-1]

@@ -17,12 +17,12 @@ from graph_agent.app.thread_files import exported
 from graph_agent.app.toolset import known_secrets
 from graph_agent.cli.export.html import html_page
 from graph_agent.cli.export.markdown import markdown_page
-from graph_agent.cli.export.transcript import tell
+from graph_agent.cli.export.transcript import read_transcript
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.graph import graph_picture
 from graph_agent.cli.views.table import print_json, print_lines
 from graph_agent.cli.views.threads import thread_json
-from graph_agent.config.paths import odd_kind
+from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from graph_agent.app.threads import Pruned
 
 
-__all__ = ["age_of", "export_thread", "size_of", "tell_imported", "tell_pruned"]
+__all__ = ["export_thread", "parse_age", "parse_size", "print_imported", "print_pruned"]
 
 _BY_SUFFIX = {".md": "md", ".markdown": "md", ".html": "html", ".htm": "html"}
 
@@ -46,7 +46,7 @@ def export_thread(database: Path, text: str, here: str | None, form: str | None,
         with exported(database, text, here) as lines:
             _write_out(lines, output)
         return
-    told = tell(database, text, here, known_secrets(os.environ))
+    told = read_transcript(database, text, here, known_secrets(os.environ))
     if form == "md":
         _write_out(markdown_page(told), output)
     else:
@@ -61,7 +61,7 @@ def _write_out(lines: Iterable[str], output: str) -> None:
     try:
         # Where a link leads is what is written: the link stays.
         path = Path(os.path.realpath(output))
-        if kind := odd_kind(path):
+        if kind := special_file_kind(path):
             raise UsageError(f"--output {output!r} is {kind}, not a file; - is stdout")
         _write_whole(lines, path)
     except OSError as error:
@@ -85,7 +85,7 @@ def _write_whole(lines: Iterable[str], path: Path) -> None:
         raise
 
 
-def tell_imported(done: "Imported", *, as_json: bool) -> None:
+def print_imported(done: "Imported", *, as_json: bool) -> None:
     """Tell what the thread is called here and how to go on with it."""
     thread = done.thread
     if as_json:
@@ -108,7 +108,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _BYTES = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 
 
-def age_of(text: str) -> timedelta:
+def parse_age(text: str) -> timedelta:
     """A time such as `30d`, `12h` or `2w`.
 
     Raises:
@@ -120,7 +120,7 @@ def age_of(text: str) -> timedelta:
     return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 
 
-def size_of(text: str) -> int:
+def parse_size(text: str) -> int:
     """A size such as `500MB`, `2G` or `1000000`, in bytes.
 
     Raises:
@@ -132,7 +132,7 @@ def size_of(text: str) -> int:
     return int(found[1]) * _BYTES[found[2]]
 
 
-def tell_pruned(done: "Pruned", *, as_json: bool) -> None:
+def print_pruned(done: "Pruned", *, as_json: bool) -> None:
     """Print what went and what the file has now."""
     if as_json:
         print_json({**asdict(done), "threads": [asdict(one) for one in done.threads]})

@@ -16,18 +16,25 @@ from typing import TYPE_CHECKING, Any
 from graph_agent.calls import FINAL
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
-from graph_agent.cli.views.format import age, held_back, message_lines, reading, tokens_of, usage_text
+from graph_agent.cli.views.format import (
+    format_age,
+    format_message,
+    format_omitted,
+    format_usage,
+    open_reader,
+    sum_tokens,
+)
 from graph_agent.cli.views.table import (
-    clipped,
-    colored,
-    labelled,
+    colorize,
+    format_fields,
+    format_table,
+    format_time,
+    id_shortener,
     line_width,
-    local_time,
     print_json,
     print_json_lists,
     print_lines,
-    short_ids,
-    table,
+    truncate,
 )
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import CallView, Hit, Reader, Target, ThreadSummary, TranscriptEntry
@@ -39,12 +46,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ThreadView",
-    "ask_to_delete",
+    "confirm_delete",
     "list_threads",
+    "print_deleted",
+    "print_renamed",
     "search_threads",
     "show_thread",
-    "tell_deleted",
-    "tell_renamed",
     "thread_json",
 ]
 
@@ -54,7 +61,7 @@ _LAST_MESSAGES = 20
 def list_threads(database: Path, *, as_json: bool) -> None:
     """Print every thread, newest first."""
     try:
-        with reading(database) as reader:
+        with open_reader(database) as reader:
             threads = reader.threads()
     except NothingYet:
         threads = []
@@ -79,7 +86,7 @@ class ThreadView:
 
 def show_thread(database: Path, text: str, workspace: str | None, view: ThreadView) -> None:
     """Print one thread."""
-    with reading(database) as reader:
+    with open_reader(database) as reader:
         target = reader.resolve(text, workspace)
         thread = reader.thread(target.thread_id)
         if view.as_json:
@@ -92,7 +99,7 @@ def _print_as_json(reader: Reader, thread: ThreadSummary, view: ThreadView) -> N
     def transcript() -> Iterator[TranscriptEntry]:
         return reader.each_message(thread.thread_id, all_branches=view.all_branches)
 
-    facts = {"add_dirs": list(reader.roots(thread.thread_id)), "tokens": tokens_of(transcript())}
+    facts = {"add_dirs": list(reader.roots(thread.thread_id)), "tokens": sum_tokens(transcript())}
     calls = (call_json(call) for call in reader.each_call(thread.thread_id))
     print_json_lists(
         {**thread_json(thread), **facts}, {"calls": calls, "transcript": (asdict(entry) for entry in transcript())}
@@ -114,13 +121,13 @@ def thread_json(thread: ThreadSummary) -> dict[str, Any]:
 
 
 def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
-    short = short_ids(thread.thread_id for thread in threads)
+    short = id_shortener(thread.thread_id for thread in threads)
     has_places = len({thread.workspace for thread in threads}) > 1
     rows = [
         (
             short(thread.thread_id),
             thread.status,
-            age(thread.updated_at),
+            format_age(thread.updated_at),
             str(thread.turns),
             _open_of(thread),
             *((thread.workspace,) if has_places else ()),
@@ -129,7 +136,7 @@ def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
         for depth, thread in _under_parents(threads)
     ]
     place = ("WORKSPACE",) if has_places else ()
-    return table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", *place, "TITLE"), rows, place="WORKSPACE")
+    return format_table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", *place, "TITLE"), rows, place="WORKSPACE")
 
 
 def _under_parents(threads: list[ThreadSummary]) -> Iterator[tuple[int, ThreadSummary]]:
@@ -166,9 +173,9 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> It
     usage = thread.usage
     if not usage:
         # Of threads from before it was noted it is counted.
-        told = tokens_of(reader.each_message(thread.thread_id, all_branches=view.all_branches))
+        told = sum_tokens(reader.each_message(thread.thread_id, all_branches=view.all_branches))
         usage = {**told, "unpriced_requests": 1}
-    yield from labelled(
+    yield from format_fields(
         {
             "thread": thread.thread_id,
             "title": thread.title,
@@ -178,14 +185,14 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> It
             "also in": ", ".join(reader.roots(thread.thread_id)),
             "model": thread.model,
             "mode": thread.mode,
-            "created": local_time(thread.created_at),
-            "updated": local_time(thread.updated_at),
+            "created": format_time(thread.created_at),
+            "updated": format_time(thread.updated_at),
             "checkpoint": thread.checkpoint_id or "",
             "turns": f"{thread.turns}{f', last one ended: {thread.outcome}' if thread.outcome else ''}",
             "queued": str(thread.queued_messages or ""),
             "forked from": thread.parent_thread or "" if thread.parent_call is None else "",
             "sub-agent of": f"{thread.parent_thread}, call {thread.parent_call}" if thread.parent_call else "",
-            "tokens": usage_text(told_usage(usage)),
+            "tokens": format_usage(told_usage(usage)),
             "calls": ", ".join(f"{count} {status}" for status, count in statuses.items()),
         }
     )
@@ -202,9 +209,9 @@ def _messages(reader: Reader, thread_id: str, view: ThreadView) -> Iterator[str]
         if is_first:
             yield ""
             if left_out:
-                yield held_back(left_out, "earlier message")
+                yield format_omitted(left_out, "earlier message")
             is_first = False
-        yield from message_lines(entry.role, entry.body, full=view.full)
+        yield from format_message(entry.role, entry.body, full=view.full)
 
 
 def _said(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterable[TranscriptEntry], int]:
@@ -224,14 +231,14 @@ def _is_open(view: CallView) -> bool:
 
 def _lease_text(thread: ThreadSummary) -> str:
     if thread.holder is not None:
-        return f"process {thread.holder.pid} on {thread.holder.host} since {local_time(thread.holder.since)}"
+        return f"process {thread.holder.pid} on {thread.holder.host} since {format_time(thread.holder.since)}"
     last = thread.last_lease
     if last is None or last.ended_at is not None:
         return ""
     return f"nobody; process {last.pid} on {escape(last.host)} died holding it"
 
 
-def ask_to_delete(threads: Sequence["ThreadSummary"]) -> bool:
+def confirm_delete(threads: Sequence["ThreadSummary"]) -> bool:
     """Show what would go and ask.
 
     Raises:
@@ -252,7 +259,7 @@ def ask_to_delete(threads: Sequence["ThreadSummary"]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def tell_deleted(done: "Deleted", *, as_json: bool) -> None:
+def print_deleted(done: "Deleted", *, as_json: bool) -> None:
     """Tell what went."""
     if as_json:
         print_json({"deleted": [one.thread_id for one in done.threads], "collected": asdict(done.collected)})
@@ -262,7 +269,7 @@ def tell_deleted(done: "Deleted", *, as_json: bool) -> None:
         print_lines(["nothing was deleted"])
 
 
-def tell_renamed(thread_id: str, title: str, *, as_json: bool) -> None:
+def print_renamed(thread_id: str, title: str, *, as_json: bool) -> None:
     """Tell what the thread is called now."""
     if as_json:
         print_json({"thread_id": thread_id, "title": title})
@@ -281,7 +288,7 @@ def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> N
     try:
         with Reader.open(database) as reader:
             found = list(islice(reader.search(text), limit + 1))
-            short = short_ids(thread.thread_id for thread in reader.threads())
+            short = id_shortener(thread.thread_id for thread in reader.threads())
             places = [_place(reader, hit) for hit in found]
     except NothingYet:
         found, short, places = [], str, []
@@ -314,8 +321,8 @@ def _place(reader: Reader, hit: Hit) -> str:
 
 def _lines(hit: Hit, thread: str, resumed_at: str) -> Iterator[str]:
     room = line_width()
-    place = f"{thread}  {local_time(hit.at)}  {hit.role}  {hit.title}"
-    yield colored(clipped(escape(place), room) if room else escape(place), "heading")
+    place = f"{thread}  {format_time(hit.at)}  {hit.role}  {hit.title}"
+    yield colorize(truncate(escape(place), room) if room else escape(place), "heading")
     yield f"  {_marked(hit)}"
     if hit.checkpoint_id:
         yield f"  graph-agent resume {escape(resumed_at)}"
@@ -330,5 +337,5 @@ def _marked(hit: Hit) -> str:
 
 
 def _mark(text: str) -> str:
-    coloured = colored(text, "found")
+    coloured = colorize(text, "found")
     return coloured if coloured != text else f"»{text}«"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import agreed, counted, named
+from graph_agent.cli.views.format import confirm, format_count, format_names
 from graph_agent.cli.views.table import print_json, print_lines
 
 if TYPE_CHECKING:
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from graph_agent.session.time_travel import Survey
 
 
-__all__ = ["ask", "survey_lines", "tell_fork", "tell_rewind"]
+__all__ = ["confirm_rewind", "format_survey", "print_fork", "print_rewind"]
 
 _SCOPES = {"both": "conversation and files", "files": "files only", "chat": "conversation only"}
 
 
-def ask(seen: "Survey") -> bool:
+def confirm_rewind(seen: "Survey") -> bool:
     """Show what a rewind takes and ask whether to do it.
 
     Raises:
         UsageError: nobody is there to answer.
     """
-    print_lines(survey_lines(seen))
-    return agreed("Go on?", otherwise="--yes goes on without asking")
+    print_lines(format_survey(seen))
+    return confirm("Go on?", otherwise="--yes goes on without asking")
 
 
-def tell_rewind(done: "Rewound", *, is_dry: bool, as_json: bool, was_shown: bool) -> None:
+def print_rewind(done: "Rewound", *, is_dry: bool, as_json: bool, was_shown: bool) -> None:
     """Tell what came of it; exit code 1 when it was wanted and not done, or not in full."""
     if as_json:
         print_json(_as_json(done))
@@ -46,7 +46,7 @@ def tell_rewind(done: "Rewound", *, is_dry: bool, as_json: bool, was_shown: bool
         raise typer.Exit(1)
 
 
-def survey_lines(seen: "Survey") -> Iterator[str]:
+def format_survey(seen: "Survey") -> Iterator[str]:
     """What a rewind will do, what it cannot undo and what stops it."""
     rewind = seen.rewind
     what = "undo the rewind, back to" if rewind.undoes is not None else "rewind to"
@@ -59,13 +59,13 @@ def survey_lines(seen: "Survey") -> Iterator[str]:
     calls = len(_undone(rewind))
     if calls and rewind.scope != "files":
         counts = "counts" if calls == 1 else "count"
-        yield f"  {counted(calls, 'call')} after it {counts}{'' if rewind.undoes else ' as undone'}"
+        yield f"  {format_count(calls, 'call')} after it {counts}{'' if rewind.undoes else ' as undone'}"
     if seen.lasting:
         yield "cannot be undone, what they did stays:"
     for call in seen.lasting:
         yield escape(f"  {_about(call)}")
         if call.changed_files is not None:
-            yield escape(f"    changed: {named(call.changed_files, call.changed_files_more)}")
+            yield escape(f"    changed: {format_names(call.changed_files, call.changed_files_more)}")
     for conflict in seen.conflicts:
         yield escape(f"conflict: {conflict.path}: {conflict.why}")
 
@@ -74,7 +74,7 @@ def _outcome_lines(done: "Rewound", *, is_dry: bool, was_shown: bool) -> Iterato
     if done.finished is not None:
         yield escape(f"finished first: a rewind to {done.finished.checkpoint_id} that had been broken off")
     if not was_shown:
-        yield from survey_lines(done.survey)
+        yield from format_survey(done.survey)
     yield from (escape(f"left as it is: {why}") for why in done.left)
     if done.is_done:
         yield escape(f"done; the thread stands at checkpoint {done.head}")
@@ -127,15 +127,15 @@ def _about(call: "Done") -> str:
     return f"{place}$ {command}" if command else f"{call.tool_name or 'a call'} {json.dumps(dict(call.arguments))}"
 
 
-def tell_fork(made: "Forked", *, as_json: bool) -> None:
+def print_fork(made: "Forked", *, as_json: bool) -> None:
     """Print where the new thread comes from and how to go on with it."""
     if as_json:
         print_json(asdict(made))
         return
     told = [
-        f"forked thread {made.parent_thread} at checkpoint {made.checkpoint_id}: {counted(made.turns, 'turn')}",
+        f"forked thread {made.parent_thread} at {made.checkpoint_id}: {format_count(made.turns, 'turn')}",
         f"go on with: graph-agent resume {made.thread_id}",
     ]
     if made.open_calls:
-        told.insert(1, f"{counted(made.open_calls, 'call')} of it will be asked about again")
+        told.insert(1, f"{format_count(made.open_calls, 'call')} of it will be asked about again")
     print_lines(escape(line) for line in told)

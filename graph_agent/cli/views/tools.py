@@ -11,7 +11,7 @@ from pathlib import Path
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.tool_catalog import KnownTool, KnownTools, known_tools
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.table import labelled, print_json, print_lines, table
+from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
 from graph_agent.errors import UsageError
 
 __all__ = ["list_tools", "show_tool"]
@@ -49,7 +49,9 @@ def list_tools(mode: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"tools": [_listed(tool) for tool in tools], "problems": list(problems)})
         return
-    print_lines(table(("TOOL", "RISK", "KIND", "ORIGIN", "OFFERED", "ABOUT"), [_row(tool) for tool in tools]))
+    print_lines(
+        format_table(("TOOL", "RISK", "KIND", "ORIGIN", "OFFERED", "ABOUT"), [_row(tool) for tool in tools])
+    )
     print_lines([escape(f"! left out: {problem}") for problem in problems])
 
 
@@ -102,7 +104,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _lines(tool: KnownTool) -> Iterator[str]:
-    yield from labelled(
+    yield from format_fields(
         {
             "tool": tool.name,
             "risk": tool.risk,

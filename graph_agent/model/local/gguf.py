@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.config.model_choice import MAGIC
-from graph_agent.config.paths import odd_kind
+from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import UsageError
 
-__all__ = ["KNOWN", "Header", "KnownModel", "digest_of", "known_by_size", "read_header"]
+__all__ = ["KNOWN", "Header", "KnownModel", "file_sha256", "find_known_model", "read_header"]
 
 _VERSIONS = (2, 3)
 _STRING, _ARRAY = 8, 9
@@ -50,7 +50,7 @@ def read_header(path: Path) -> Header:
     Raises:
         UsageError: there is no such file, it is of another format or version, or its end is missing.
     """
-    if kind := odd_kind(path):
+    if kind := special_file_kind(path):
         raise UsageError(f"{str(path)!r} is {kind}, no GGUF file.")
     try:
         with path.open("rb") as file:
@@ -63,7 +63,7 @@ def read_header(path: Path) -> Header:
         ) from error
 
 
-def digest_of(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal; a second for half a gigabyte."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -188,6 +188,6 @@ KNOWN: tuple[KnownModel, ...] = (
 )
 
 
-def known_by_size(size: int) -> KnownModel | None:
+def find_known_model(size: int) -> KnownModel | None:
     """The model whose file has this many bytes."""
     return next((known for known in KNOWN if known.bytes == size), None)

@@ -29,12 +29,12 @@ from graph_agent.model.local.actions import (
     to_change,
 )
 from graph_agent.model.local.runtime import Ask, Generated, Runtime, Worker
-from graph_agent.model.news import with_news, with_news_behind
+from graph_agent.model.notices import append_notices, reply_with_notices
 from graph_agent.model.offline.commands import Command, ReplaceText, RunShell
 from graph_agent.model.offline.grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline.model import Ended, calling, finished_since, newest_prompt, speaking, step_of
 from graph_agent.model.offline.plan import Call, whole_text
-from graph_agent.model.only_model import OnlyModel
+from graph_agent.model.single_model import SingleModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _PROGRAM = re.compile(r"[\w.-]*[./][\w./-]*|[a-z0-9_+-]+")
 _WORDS = frozenset(("the", "a", "an", "all", "my", "it", "this", "that", "tests", "unit"))
 
 
-class LocalModel(OnlyModel):
+class LocalModel(SingleModel):
     """Implements `ChatModel` and `Models`."""
 
     def __init__(self, path: Path, runtime: Runtime, *, context: int, commands_first: bool) -> None:
@@ -84,7 +84,7 @@ class LocalModel(OnlyModel):
             return speaking("Nothing was asked.", self._label, on_delta)
         wish = request.messages[begin].text
         reply = await self._answered(request, begin, wish, on_delta)
-        return with_news(reply, request, on_delta, chinese=is_chinese(wish))
+        return reply_with_notices(reply, request, on_delta, chinese=is_chinese(wish))
 
     async def _answered(self, request: ModelRequest, begin: int, wish: str, on_delta: OnDelta) -> AIMessage:
         if not request.tools:
@@ -104,9 +104,9 @@ class LocalModel(OnlyModel):
             case Call() | Done():
                 return self._made(step if isinstance(step, Call) else step.text, on_delta)
             case Choose():
-                return await self._choose(with_news_behind(wish, request), request, on_delta)
+                return await self._choose(append_notices(wish, request), request, on_delta)
             case Answer(last=last):
-                ask = answering(with_news_behind(wish, request), last, self._context)
+                ask = answering(append_notices(wish, request), last, self._context)
                 told = await self._generated(ask, on_delta, lambda piece: on_delta(Delta("text", piece)))
                 return _counted(self._message(told.text.strip() or last.result), told)
             case Rewrite():

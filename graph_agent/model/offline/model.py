@@ -15,12 +15,12 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, ToolMessage
 
 from graph_agent.calls import DECIDED, WANTS_WHOLE
-from graph_agent.config.model_choice import CONNECT_BRIEFLY, CONNECT_BRIEFLY_CHINESE, CONNECT_FIRST, OFFLINE_LABEL
-from graph_agent.model.news import with_news
+from graph_agent.config.model_choice import CONNECT_HELP, CONNECT_HELP_CHINESE, CONNECT_HELP_SHORT, OFFLINE_LABEL
+from graph_agent.model.notices import reply_with_notices
 from graph_agent.model.offline.grammar import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline.plan import Call, Dialogue, Report, Result, dialogue
 from graph_agent.model.offline.replies import not_understood, notice, report, stopped_before
-from graph_agent.model.only_model import OnlyModel
+from graph_agent.model.single_model import SingleModel
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 from graph_agent.ports.model import UNMET
 
@@ -107,11 +107,11 @@ def _replay(steps: Dialogue, done: Finished) -> Call | Report:
 _NOTHING_USED: "UsageMetadata" = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
 
 
-class OfflineModel(OnlyModel):
+class OfflineModel(SingleModel):
     """A `ChatModel` without a model."""
 
     def __init__(self, obstacle: str = "") -> None:
-        super().__init__(f"there is no endpoint. {CONNECT_FIRST}")
+        super().__init__(f"there is no endpoint. {CONNECT_HELP}")
         self._obstacle = obstacle
         """Why the local model that is configured does not answer instead."""
 
@@ -125,12 +125,12 @@ class OfflineModel(OnlyModel):
         begin = newest_prompt(request.messages)
         prompt = request.messages[begin].text if begin >= 0 else ""
         reply = self._answered(request, begin, prompt, on_delta)
-        return with_news(reply, request, on_delta, chinese=is_chinese(prompt))
+        return reply_with_notices(reply, request, on_delta, chinese=is_chinese(prompt))
 
     def _answered(self, request: ModelRequest, begin: int, prompt: str, on_delta: OnDelta) -> AIMessage:
         chinese, commands = is_chinese(prompt), parse(prompt)
         if isinstance(commands, NotUnderstood):
-            connect = CONNECT_BRIEFLY_CHINESE if chinese else CONNECT_BRIEFLY
+            connect = CONNECT_HELP_CHINESE if chinese else CONNECT_HELP_SHORT
             answer: Call | Ended = Ended(not_understood(commands, connect, chinese=chinese))
         else:
             done = finished_since(request.messages[begin + 1 :])

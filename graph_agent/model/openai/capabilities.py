@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 
-from graph_agent.config.model_choice import shown_url
-from graph_agent.config.paths import alone, odd_kind, replace_text
+from graph_agent.config.model_choice import display_url
+from graph_agent.config.paths import locked_folder, replace_text, special_file_kind
 from graph_agent.config.settings import ModelSettings
 from graph_agent.model.openai.errors import Failure
 from graph_agent.model.openai.messages import has_images
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from graph_agent.ports import ModelRequest
 
 
-__all__ = ["Dialect", "LearnedDialects", "configured", "relearned"]
+__all__ = ["Capabilities", "CapabilityStore", "configured", "relearned"]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class Capabilities:
     """What an endpoint has shown that it takes."""
 
     streams: bool = True
@@ -80,7 +80,7 @@ _ABOUT_FUNCTIONS = re.compile(
 """How providers say that a model calls no functions. What only speaks of one bad tool or message is not meant."""
 
 
-def configured(settings: ModelSettings, learned: Dialect) -> Dialect:
+def configured(settings: ModelSettings, learned: Capabilities) -> Capabilities:
     """What was learned, where the settings leave it open."""
     streams = {"on": True, "off": False}.get(settings.stream, learned.streams)
     functions = {"native": True, "prompt": False}.get(settings.tool_protocol, learned.calls_functions)
@@ -111,8 +111,8 @@ _LESSONS = (
 
 
 def relearned(
-    dialect: Dialect, failure: Failure, request: "ModelRequest", settings: ModelSettings
-) -> Dialect | None:
+    dialect: Capabilities, failure: Failure, request: "ModelRequest", settings: ModelSettings
+) -> Capabilities | None:
     """A dialect that the endpoint may take where it refused this one; None: it refused something else."""
     if failure.status not in _MAY_MEAN_DIALECT or failure.kind == "too_long":
         return None
@@ -126,7 +126,7 @@ def relearned(
     return None
 
 
-def _matters(field: str, dialect: Dialect, request: "ModelRequest") -> bool:
+def _matters(field: str, dialect: Capabilities, request: "ModelRequest") -> bool:
     """Whether the refused request had that at all."""
     match field:
         case "counts_streams":
@@ -148,26 +148,26 @@ _log = logging.getLogger(__name__)
 _MOST = 200
 """Models that are remembered; the one learned longest ago goes first."""
 _LARGEST = 1_000_000
-_NAMES = tuple(item.name for item in fields(Dialect))
+_NAMES = tuple(item.name for item in fields(Capabilities))
 
 
 @dataclass(frozen=True, slots=True)
-class LearnedDialects:
+class CapabilityStore:
     """By address and model; only what differs from what every endpoint is first taken for."""
 
     path: Path | None = None
     """None remembers nothing."""
 
-    def of(self, url: str, model: str) -> Dialect:
+    def of(self, url: str, model: str) -> Capabilities:
         """What is known of this model; what nobody learned is as usual."""
         return _dialect(self._read().get(_key(url, model)))
 
-    def keep(self, url: str, model: str, dialect: Dialect) -> None:
+    def keep(self, url: str, model: str, dialect: Capabilities) -> None:
         """Remember it. A file that cannot be written is no reason to stop: it is learned again."""
         if self.path is None:
             return
         try:
-            with alone(self.path.parent):
+            with locked_folder(self.path.parent):
                 known = self._read()
                 known.pop(_key(url, model), None)
                 if differing := _differing(dialect):
@@ -179,7 +179,7 @@ class LearnedDialects:
 
     def _read(self) -> dict[str, Any]:
         path = self.path
-        if path is None or odd_kind(path):
+        if path is None or special_file_kind(path):
             return {}
         try:
             if path.stat().st_size > _LARGEST:
@@ -191,14 +191,14 @@ class LearnedDialects:
 
 
 def _key(url: str, model: str) -> str:
-    return f"{model} @ {shown_url(url)}"
+    return f"{model} @ {display_url(url)}"
 
 
-def _differing(dialect: Dialect) -> dict[str, bool]:
-    usual = asdict(Dialect())
+def _differing(dialect: Capabilities) -> dict[str, bool]:
+    usual = asdict(Capabilities())
     return {name: value for name, value in asdict(dialect).items() if value != usual[name]}
 
 
-def _dialect(known: Any) -> Dialect:
+def _dialect(known: Any) -> Capabilities:
     told = known if isinstance(known, dict) else {}
-    return Dialect(**{name: told[name] for name in _NAMES if isinstance(told.get(name), bool)})
+    return Capabilities(**{name: told[name] for name in _NAMES if isinstance(told.get(name), bool)})

@@ -29,12 +29,12 @@ from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
 
-from graph_agent.config.model_choice import shown_url
-from graph_agent.config.redaction import secrets_of
+from graph_agent.config.model_choice import display_url
+from graph_agent.config.redaction import model_secrets
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ContextOverflow, ModelError, UsageError
-from graph_agent.model.news import noted_messages
-from graph_agent.model.openai.capabilities import Dialect, LearnedDialects, configured, relearned
+from graph_agent.model.notices import messages_with_notices
+from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore, configured, relearned
 from graph_agent.model.openai.context_windows import limit_in
 from graph_agent.model.openai.errors import (
     PASSING,
@@ -47,9 +47,9 @@ from graph_agent.model.openai.errors import (
     diagnose,
 )
 from graph_agent.model.openai.messages import LoadImage, has_images, with_images
-from graph_agent.model.openai.prompted_tools import Rendering, in_prompt_form, until_answered
+from graph_agent.model.openai.prompted_tools import FormatTools, reply_with_corrections, to_prompt_protocol
 from graph_agent.model.openai.request_body import EncodedMessages, encoded
-from graph_agent.model.openai.stream import Arrival, begun_in_time, payloads_of, unless_silent
+from graph_agent.model.openai.stream import ReplyStream, begun_in_time, payloads_of, unless_silent
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 if TYPE_CHECKING:
@@ -57,16 +57,16 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "MAX_ATTEMPTS",
+    "MAX_ATTEMPTS_BEFORE_FALLBACK",
     "MAX_RETRY_AFTER_S",
-    "MOST_TRIES",
-    "TRIES_BEFORE_ANOTHER",
+    "ModelOptions",
     "OpenAIModel",
-    "Patience",
-    "Surroundings",
+    "RetryPolicy",
     "Wire",
-    "as_json",
+    "format_tools_json",
+    "list_model_entries",
     "list_models",
-    "listed_entries",
     "no_image",
     "open_wire",
     "place_of",
@@ -87,13 +87,15 @@ class Wire(ChatOpenAI):
     """The client of one endpoint and model."""
 
     _encoded: EncodedMessages | None = PrivateAttr(default=None)
-    _around: "tuple[Sequence[Mapping[str, Any]], Dialect, dict[str, Any], bytes] | None" = PrivateAttr(default=None)
+    _around: "tuple[Sequence[Mapping[str, Any]], Capabilities, dict[str, Any], bytes] | None" = PrivateAttr(
+        default=None
+    )
     """What is beside the messages of the last request, as value and as bytes, for these tools and this dialect."""
     _silence_s: float = PrivateAttr(default=300.0)
     _connect_s: float = PrivateAttr(default=10.0)
 
     def request_body(
-        self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], dialect: Dialect
+        self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], dialect: Capabilities
     ) -> bytes:
         """What is sent: histories of the same messages give the same bytes each time."""
         if self._around is None or self._around[0] is not tools or self._around[1] != dialect:
@@ -132,7 +134,7 @@ class Wire(ChatOpenAI):
         """End the connections that are kept for the next request."""
         await self.root_async_client.close()
 
-    def _beside_messages(self, tools: Sequence[Mapping[str, Any]], dialect: Dialect) -> dict[str, Any]:
+    def _beside_messages(self, tools: Sequence[Mapping[str, Any]], dialect: Capabilities) -> dict[str, Any]:
         options: dict[str, Any] = {"stream": dialect.streams}
         if dialect.streams and dialect.counts_streams:
             options["stream_options"] = {"include_usage": True}
@@ -142,7 +144,7 @@ class Wire(ChatOpenAI):
         extra = payload.pop("extra_body", None) or {}
         return {key: value for key, value in payload.items() if key != "messages"} | extra
 
-    def _as_sent(self, messages: "Sequence[BaseMessage]", dialect: Dialect) -> list[dict[str, Any]]:
+    def _as_sent(self, messages: "Sequence[BaseMessage]", dialect: Capabilities) -> list[dict[str, Any]]:
         converted: list[dict[str, Any]] = self._get_request_payload(list(messages))["messages"]
         for message, sent in zip(messages, converted, strict=True):
             if not dialect.takes_null:
@@ -183,7 +185,7 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
     return wire
 
 
-def _send_back(kept: Mapping[str, Any], sent: dict[str, Any], dialect: Dialect) -> None:
+def _send_back(kept: Mapping[str, Any], sent: dict[str, Any], dialect: Capabilities) -> None:
     """Give an earlier reply what came beside it, for servers that insist on it."""
     if dialect.wants_reasoning:
         sent["reasoning_content"] = str(kept.get("reasoning") or "")
@@ -241,8 +243,8 @@ _NO_SECRET = 3
 
 def place_of(model: ModelSettings, name: str) -> Place:
     """Where requests for this model go, with all that no line may show."""
-    secrets = tuple(one for one in secrets_of(model) if len(one) > _NO_SECRET)
-    return Place(shown_url(model.endpoint), name, model.api_key is not None, secrets)
+    secrets = tuple(one for one in model_secrets(model) if len(one) > _NO_SECRET)
+    return Place(display_url(model.endpoint), name, model.api_key is not None, secrets)
 
 
 async def list_models(settings: Settings) -> tuple[str, ...]:
@@ -251,10 +253,10 @@ async def list_models(settings: Settings) -> tuple[str, ...]:
     Raises:
         ModelError: the endpoint did not answer with a list.
     """
-    return tuple(str(entry["id"]) for entry in await listed_entries(settings.model))
+    return tuple(str(entry["id"]) for entry in await list_model_entries(settings.model))
 
 
-async def listed_entries(model: ModelSettings) -> tuple[Mapping[str, Any], ...]:
+async def list_model_entries(model: ModelSettings) -> tuple[Mapping[str, Any], ...]:
     """The endpoint's model list with all that it tells of each; every entry has an `id`.
 
     Raises:
@@ -302,8 +304,8 @@ async def resolve_model_name(settings: Settings) -> str:
     listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     found = f"offers {len(names)} models ({listed})" if names else "lists no models"
     raise UsageError(
-        f"{shown_url(settings.model.endpoint)} {found}, and none is named: set GRAPH_AGENT_MODEL or give --model, "
-        "or choose one in the chat with /model NAME."
+        f"{display_url(settings.model.endpoint)} {found}, and none is named: set GRAPH_AGENT_MODEL, "
+        "give --model NAME, or choose one in the chat with /model NAME."
     )
 
 
@@ -311,47 +313,47 @@ MAX_RETRY_AFTER_S = 60.0
 """A server that wants a longer wait is not waited for."""
 
 _MOST = {"final": 0, "too_long": 0, "unreachable": 2, "empty": 3, "busy": 6, "broken": 6}
-MOST_TRIES = _MOST["busy"] + 1
+MAX_ATTEMPTS = _MOST["busy"] + 1
 """Requests for one reply, whatever goes wrong with them."""
-TRIES_BEFORE_ANOTHER = 5
+MAX_ATTEMPTS_BEFORE_FALLBACK = 5
 """As many where another model can be asked instead: one that is busy is left after some eight seconds."""
 _FIRST_WAIT_S = 0.5
 _JITTER = 0.25
 
 
-class Patience:
+class RetryPolicy:
     """What is left of it, for one request."""
 
-    def __init__(self, jitter: random.Random | None = None, *, most_tries: int = MOST_TRIES) -> None:
-        self.tries = 1
+    def __init__(self, jitter: random.Random | None = None, *, max_attempts: int = MAX_ATTEMPTS) -> None:
+        self.attempts = 1
         """Requests made, the running one among them."""
-        self._most_tries = most_tries
+        self._most_tries = max_attempts
         self._by_kind: Counter[str] = Counter()
         self._jitter = jitter or random.Random()  # noqa: S311 -- spreads waits, guards nothing
 
-    def wait_after(self, failure: Failure) -> float | None:
+    def next_delay(self, failure: Failure) -> float | None:
         """Seconds until the next try, which this counts; None: there is none."""
         self._by_kind[failure.kind] += 1
         asked = failure.retry_after_s or 0.0
         if (
             self._by_kind[failure.kind] > _MOST[failure.kind]
             or asked > MAX_RETRY_AFTER_S
-            or self.tries >= self._most_tries
+            or self.attempts >= self._most_tries
         ):
             return None
-        doublings = self._by_kind[failure.kind] if failure.kind == "unreachable" else self.tries
-        self.tries += 1
+        doublings = self._by_kind[failure.kind] if failure.kind == "unreachable" else self.attempts
+        self.attempts += 1
         wait = _FIRST_WAIT_S * 2.0 ** (doublings - 1)
         return max(wait, asked) + wait * _JITTER * self._jitter.random()
 
-    def last_words(self, failure: Failure) -> str:
+    def final_message(self, failure: Failure) -> str:
         """The failure's line, with why it is not tried again."""
         if (failure.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
             return f"{failure.line} It asks for a wait of {failure.retry_after_s:.0f} s: try again later."
-        return failure.line if self.tries == 1 else f"{failure.line} Gave up after {self.tries} tries."
+        return failure.line if self.attempts == 1 else f"{failure.line} Gave up after {self.attempts} tries."
 
 
-def as_json(tools: Sequence[Mapping[str, Any]]) -> str:
+def format_tools_json(tools: Sequence[Mapping[str, Any]]) -> str:
     """Function declarations as they are, one a line."""
     return "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in tools)
 
@@ -362,28 +364,28 @@ def no_image(_: str) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ModelOptions:
     """What models of one process have in common."""
 
-    learned: LearnedDialects = field(default_factory=LearnedDialects)
-    rendered: Rendering = as_json
+    learned: CapabilityStore = field(default_factory=CapabilityStore)
+    format_tools: FormatTools = format_tools_json
     """Writes tools out as text, for models that take them in no other way."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     image: LoadImage = no_image
     """Where the images lie that results refer to."""
-    most_tries: int = MOST_TRIES
+    max_attempts: int = MAX_ATTEMPTS
     """How often one reply is asked for, at most."""
 
 
 class OpenAIModel:
     """A `ChatModel` behind an endpoint. Close it when the process is done with it."""
 
-    def __init__(self, settings: ModelSettings, name: str, around: Surroundings | None = None) -> None:
+    def __init__(self, settings: ModelSettings, name: str, around: ModelOptions | None = None) -> None:
         self._settings = settings
-        self._around = around or Surroundings()
+        self._around = around or ModelOptions()
         self._place = place_of(settings, name)
         self._wire: Wire = open_wire(settings, name)
-        self._dialect: Dialect | None = None
+        self._dialect: Capabilities | None = None
 
     @property
     def label(self) -> str:
@@ -396,7 +398,7 @@ class OpenAIModel:
         Raises:
             Unavailable: for good as far as this model goes; another one may answer.
         """
-        return await until_answered(lambda asked: self._answered(asked, on_delta), request, on_delta)
+        return await reply_with_corrections(lambda asked: self._answered(asked, on_delta), request, on_delta)
 
     async def close(self) -> None:
         """End the connections that are kept open."""
@@ -404,7 +406,7 @@ class OpenAIModel:
 
     async def _answered(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """Ask until there is an answer, patience is at its end, or it cannot get better."""
-        patience, known = Patience(most_tries=self._around.most_tries), await self._known()
+        retry_policy, known = RetryPolicy(max_attempts=self._around.max_attempts), await self._known()
         dialect = known
         while True:
             answer = await self._ask(request, dialect, on_delta)
@@ -417,16 +419,16 @@ class OpenAIModel:
                     on_delta(Delta("note", "This model takes no images; from now on they are named to it only."))
                 dialect = learned
                 continue
-            wait = patience.wait_after(answer)
+            wait = retry_policy.next_delay(answer)
             if wait is None:
-                raise _final(answer, patience.last_words(answer))
-            words = f"{answer.line} Waiting {wait:.1f} s, then try {patience.tries}."
+                raise _final(answer, retry_policy.final_message(answer))
+            words = f"{answer.line} Waiting {wait:.1f} s, then try {retry_policy.attempts}."
             on_delta(Delta("retry", words, wait_s=round(wait, 3)))
             await self._around.sleep(wait)
 
-    async def _ask(self, request: ModelRequest, dialect: Dialect, on_delta: OnDelta) -> AIMessage | Failure:
+    async def _ask(self, request: ModelRequest, dialect: Capabilities, on_delta: OnDelta) -> AIMessage | Failure:
         offered = [str(tool["function"]["name"]) for tool in request.tools]
-        arrival = Arrival(offered, calls_are_text=not dialect.calls_functions)
+        arrival = ReplyStream(offered, calls_are_text=not dialect.calls_functions)
         try:
             async with aclosing(self._wire.payloads(await self._body(request, dialect))) as payloads:
                 async for payload in _until_ended(payloads, arrival):
@@ -439,29 +441,29 @@ class OpenAIModel:
             # The exception itself goes no further: it holds the request, and with it the key.
             return diagnose(error, self._place)
 
-    async def _body(self, request: ModelRequest, dialect: Dialect) -> bytes:
-        messages = noted_messages(request)
+    async def _body(self, request: ModelRequest, dialect: Capabilities) -> bytes:
+        messages = messages_with_notices(request)
         if dialect.calls_functions:
             if dialect.sees and has_images(messages):
                 messages = await asyncio.to_thread(with_images, messages, self._around.image)
             return self._wire.request_body(messages, request.tools, dialect)
-        messages = in_prompt_form(messages, request.tools, self._around.rendered)
+        messages = to_prompt_protocol(messages, request.tools, self._around.format_tools)
         return self._wire.request_body(messages, (), dialect)
 
-    async def _known(self) -> Dialect:
+    async def _known(self) -> Capabilities:
         if self._dialect is None:
             learned = await asyncio.to_thread(self._around.learned.of, self._place.url, self._place.model)
             self._dialect = configured(self._settings, learned)
         return self._dialect
 
-    async def _remember(self, known: Dialect, shown: Dialect) -> None:
+    async def _remember(self, known: Capabilities, shown: Capabilities) -> None:
         """Keep what the endpoint has shown by taking a request that it had refused in another form."""
         if shown != known:
             self._dialect = shown
             await asyncio.to_thread(self._around.learned.keep, self._place.url, self._place.model, shown)
 
 
-async def _until_ended(payloads: AsyncIterator[str], arrival: Arrival) -> AsyncIterator[str]:
+async def _until_ended(payloads: AsyncIterator[str], arrival: ReplyStream) -> AsyncIterator[str]:
     """The payloads; where the reply has ended and the stream has not, only as long as more may be expected."""
     while True:
         try:

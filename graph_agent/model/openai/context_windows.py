@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["known_window", "limit_in", "window_in"]
+__all__ = ["known_context_window", "limit_in", "parse_context_window"]
 
 _KEYS = (
     "n_ctx",
@@ -79,13 +79,13 @@ _LIMITS = tuple(
 )
 
 
-def known_window(name: str) -> int | None:
+def known_context_window(name: str) -> int | None:
     """What the table says of a model; None where it does not know the family."""
     short = name.lower().rpartition("/")[2]
     return next((tokens for family, tokens in _FAMILIES if short.startswith(family)), None)
 
 
-def window_in(entry: Mapping[str, Any]) -> int | None:
+def parse_context_window(entry: Mapping[str, Any]) -> int | None:
     """What an entry of a list of models tells of the model's window; None where it tells nothing."""
     places = [entry, *(place for name in _PLACES if isinstance(place := entry.get(name), Mapping))]
     return next((tokens for key in _KEYS for place in places if (tokens := _tokens(place.get(key)))), None)

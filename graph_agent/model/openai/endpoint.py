@@ -12,25 +12,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from graph_agent.config.model_choice import shown_url
-from graph_agent.config.paths import learned_file
+from graph_agent.config.model_choice import display_url
+from graph_agent.config.paths import capabilities_file
 from graph_agent.config.settings import Settings
-from graph_agent.config.sources import model_named, with_model
+from graph_agent.config.sources import model_settings_for, with_model
 from graph_agent.errors import ConfigError, ContextOverflow, ModelError, UsageError
-from graph_agent.model.openai.capabilities import LearnedDialects
+from graph_agent.model.openai.capabilities import CapabilityStore
 from graph_agent.model.openai.client import (
-    MOST_TRIES,
-    TRIES_BEFORE_ANOTHER,
+    MAX_ATTEMPTS,
+    MAX_ATTEMPTS_BEFORE_FALLBACK,
+    ModelOptions,
     OpenAIModel,
-    Surroundings,
-    as_json,
+    format_tools_json,
     list_models,
     no_image,
     resolve_model_name,
 )
 from graph_agent.model.openai.errors import Unavailable
 from graph_agent.model.openai.messages import LoadImage
-from graph_agent.model.openai.prompted_tools import Rendering
+from graph_agent.model.openai.prompted_tools import FormatTools
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 if TYPE_CHECKING:
@@ -93,14 +93,14 @@ class EndpointModel:
         self,
         settings: Settings,
         *,
-        rendered: Rendering = as_json,
+        format_tools: FormatTools = format_tools_json,
         image: LoadImage = no_image,
         list_seconds: float = LIST_SECONDS,
-        most_tries: int = MOST_TRIES,
+        max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         self._settings = settings
-        learned = LearnedDialects(learned_file(settings.database))
-        self._around = Surroundings(learned, rendered, image=image, most_tries=most_tries)
+        learned = CapabilityStore(capabilities_file(settings.database))
+        self._around = ModelOptions(learned, format_tools, image=image, max_attempts=max_attempts)
         self._list_seconds = list_seconds
         self._chosen_by = settings.profile or settings.model.name
         self._model = None if settings.model.name is None else self._row(settings, settings.model.name)
@@ -109,7 +109,7 @@ class EndpointModel:
     def label(self) -> str:
         """See `ChatModel.label`."""
         if self._model is None:
-            return f"no model chosen @ {urlsplit(shown_url(self._settings.model.endpoint)).netloc}"
+            return f"no model chosen @ {urlsplit(display_url(self._settings.model.endpoint)).netloc}"
         return self._model.label
 
     @property
@@ -121,18 +121,22 @@ class EndpointModel:
     def chosen(self) -> Mapping[str, str]:
         """The choice as it can be kept and made again: the profile, the model's name, the address it was at."""
         model = self._settings.model
-        return {"profile": self._settings.profile, "name": model.name or "", "endpoint": shown_url(model.endpoint)}
+        return {
+            "profile": self._settings.profile,
+            "name": model.name or "",
+            "endpoint": display_url(model.endpoint),
+        }
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
         """See `ChatModel.reply`; where no model is chosen yet, the endpoint's only one is taken."""
         try:
-            await self.choose_only()
+            await self.choose_default()
         except UsageError as unclear:
             raise ModelError(str(unclear)) from None
         assert self._model is not None  # noqa: S101 - chosen just now
         return await self._model.reply(request, on_delta)
 
-    async def choose_only(self) -> None:
+    async def choose_default(self) -> None:
         """Take the endpoint's only model, where none is chosen yet.
 
         Raises:
@@ -188,13 +192,13 @@ class EndpointModel:
         first = settings.model
         ways = [(first, name)]
         for spare in first.fallback:
-            model = model_named(settings, spare)
+            model = model_settings_for(settings, spare)
             if model.name is None:
                 raise ConfigError(f"model.fallback = {spare!r}: the profile [models.{spare}] names no model.")
             if (model.endpoint, model.name) not in [(known.endpoint, asked) for known, asked in ways]:
                 ways.append((model, model.name))
-        tries = min(self._around.most_tries, TRIES_BEFORE_ANOTHER)
-        around = [*[replace(self._around, most_tries=tries)] * (len(ways) - 1), self._around]
+        tries = min(self._around.max_attempts, MAX_ATTEMPTS_BEFORE_FALLBACK)
+        around = [*[replace(self._around, max_attempts=tries)] * (len(ways) - 1), self._around]
         return ModelRow([OpenAIModel(*way, here) for way, here in zip(ways, around, strict=True)])
 
     @asynccontextmanager
@@ -204,6 +208,6 @@ class EndpointModel:
                 yield
         except TimeoutError:
             raise ModelError(
-                f"The list of models cannot be read. {shown_url(self._settings.model.endpoint)} did not answer "
+                f"The list of models cannot be read. {display_url(self._settings.model.endpoint)} did not answer "
                 f"within {self._list_seconds:g} s; GRAPH_AGENT_MODEL or --model names a model without that list."
             ) from None

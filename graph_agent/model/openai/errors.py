@@ -16,7 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import openai
 
-from graph_agent.config.model_choice import shown_url
+from graph_agent.config.model_choice import display_url
 from graph_agent.errors import ModelError
 
 __all__ = [
@@ -220,7 +220,7 @@ def _proxy_for(url: str) -> str:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if not proxy or not parts.hostname or proxy_bypass(parts.hostname):
         return ""
-    return f" through the proxy {shown_url(proxy)}"
+    return f" through the proxy {display_url(proxy)}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -17,9 +17,17 @@ from langchain_core.messages.ai import add_usage
 from graph_agent.model.openai.text_tool_calls import UNREADABLE, WrittenCall, offered_as, written_calls
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
-__all__ = ["MOST_TOLD", "Correction", "Rendering", "corrected", "in_all", "in_prompt_form", "until_answered"]
+__all__ = [
+    "MOST_TOLD",
+    "Correction",
+    "FormatTools",
+    "corrected",
+    "in_all",
+    "reply_with_corrections",
+    "to_prompt_protocol",
+]
 
-Rendering = Callable[[Sequence[Mapping[str, Any]]], str]
+FormatTools = Callable[[Sequence[Mapping[str, Any]]], str]
 """Writes function declarations out as text."""
 
 _HOW = """\
@@ -39,11 +47,11 @@ These are the tools:
 """
 
 
-def in_prompt_form(
-    messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]], rendered: Rendering
+def to_prompt_protocol(
+    messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]], format_tools: FormatTools
 ) -> list[BaseMessage]:
     """The conversation with everything in text; the same one gives the same text each time."""
-    offer = f"{_HOW}\n{rendered(tools)}" if tools else ""
+    offer = f"{_HOW}\n{format_tools(tools)}" if tools else ""
     written = [_written(message) for message in messages]
     if offer:
         begins = bool(written) and isinstance(written[0], SystemMessage)
@@ -142,7 +150,7 @@ def corrected(request: ModelRequest, reply: AIMessage, told: int) -> Correction 
     return Correction(replace(request, messages=messages), words)
 
 
-async def until_answered(
+async def reply_with_corrections(
     ask: Callable[[ModelRequest], Awaitable[AIMessage]], request: ModelRequest, on_delta: OnDelta
 ) -> AIMessage:
     """The reply, asked for again where it only writes a call down."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.model.openai.capabilities import Dialect
+from graph_agent.model.openai.capabilities import Capabilities
 from graph_agent.model.openai.tool_call_chunks import repaired
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["EncodedMessages", "encoded"]
 
 _KEPT_FOR = 8
 """Requests: between two of one conversation there are those of its sub-agents and of the judge."""
-Convert = Callable[["Sequence[BaseMessage]", Dialect], Sequence[Mapping[str, Any]]]
+Convert = Callable[["Sequence[BaseMessage]", Capabilities], Sequence[Mapping[str, Any]]]
 """Turns messages into what stands for each in a request."""
 
 
@@ -29,12 +29,12 @@ class EncodedMessages:
 
     def __init__(self, convert: Convert) -> None:
         self._convert = convert
-        self._dialect: Dialect | None = None
+        self._dialect: Capabilities | None = None
         self._kept: dict[int, _Kept] = {}
         """By identity of the message, which is held so that no other one can get it."""
         self._requests = 0
 
-    def of(self, messages: "Sequence[BaseMessage]", dialect: Dialect) -> bytes:
+    def of(self, messages: "Sequence[BaseMessage]", dialect: Capabilities) -> bytes:
         """The JSON list of them."""
         if dialect != self._dialect:
             self._dialect, self._kept = dialect, {}

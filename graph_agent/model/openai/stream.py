@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from langchain_core.messages.ai import UsageMetadata
 
 
-__all__ = ["DONE", "Arrival", "begun_in_time", "broke_off", "cut_by", "payloads_of", "unless_silent"]
+__all__ = ["DONE", "ReplyStream", "begun_in_time", "broke_off", "cut_by", "payloads_of", "unless_silent"]
 
 _CUT = (
     (
@@ -88,7 +88,7 @@ _CONTENT_FIELDS = ("content", "refusal")
 _CALL_FIELDS = ("tool_calls", "function_call")
 
 
-class Arrival:
+class ReplyStream:
     """Takes the payloads of one answer in."""
 
     def __init__(self, offered: Sequence[str] = (), *, calls_are_text: bool = False) -> None:

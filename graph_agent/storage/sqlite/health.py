@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph_agent.config.paths import lock_dir, odd_kind
+from graph_agent.config.paths import lock_dir, special_file_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
 from graph_agent.storage.private_files import APPLICATION_ID, written_whole
 from graph_agent.storage.sqlite.errors import UNREADABLE, storage_fault
@@ -42,7 +42,7 @@ def database_health(path: Path) -> Health | None:
     if not path.exists():
         require_no_log(path)
         return None
-    if kind := odd_kind(path):
+    if kind := special_file_kind(path):
         raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
     try:
         with closing(_opened(path)) as database:
@@ -82,7 +82,7 @@ def require_no_strangers(path: Path) -> None:
     Raises:
         StorageError: it is no plain file, or one of another program.
     """
-    if kind := odd_kind(path):
+    if kind := special_file_kind(path):
         raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
     if not path.exists() or any(lock_dir(path).glob("[0-9a-f]*.lock")):
         return
@@ -103,7 +103,7 @@ def back_up(path: Path, target: Path) -> int:
     """
     if not path.exists():
         raise UsageError(f"{path} does not exist: there is nothing to copy")
-    if kind := odd_kind(path):
+    if kind := special_file_kind(path):
         raise UsageError(f"{path} is {kind}, not a file: there is nothing to copy")
     if os.path.lexists(target):
         raise UsageError(f"{target} exists; name a file that does not")

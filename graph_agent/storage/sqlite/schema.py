@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from graph_agent.config.paths import lock_dir, odd_kind
+from graph_agent.config.paths import lock_dir, special_file_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError
 from graph_agent.storage.private_files import (
     APPLICATION_ID,
@@ -124,7 +124,7 @@ def _read_header(path: Path) -> _Header | None:
     if not path.exists():
         require_no_log(path)
         return None
-    if kind := odd_kind(path):
+    if kind := special_file_kind(path):
         raise StorageError(f"{str(path)!r} is {kind}, not a file; name the database file with --db")
     with path.open("rb") as file:
         raw = file.read(100)

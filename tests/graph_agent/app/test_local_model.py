@@ -7,7 +7,7 @@ import pytest
 from graph_agent.app import local_model
 from graph_agent.app.local_model import adopt, examine_file, give_up, present_choice
 from graph_agent.errors import UsageError
-from graph_agent.model.local.gguf import KNOWN, KnownModel, digest_of
+from graph_agent.model.local.gguf import KNOWN, KnownModel, file_sha256
 from tests.fakes.gguf import write_gguf
 from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
@@ -23,8 +23,8 @@ def known_as(model: Path, digest: str) -> KnownModel:
 
 
 def test_a_known_file_is_told_by_its_content(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = known_as(model, digest_of(model))
-    monkeypatch.setattr(local_model, "known_by_size", lambda size: known if size == known.bytes else None)
+    known = known_as(model, file_sha256(model))
+    monkeypatch.setattr(local_model, "find_known_model", lambda size: known if size == known.bytes else None)
 
     assert (examine_file(str(model)).known, examine_file(str(model)).label) == (known, "tiny (local, limited)")
 
@@ -32,7 +32,7 @@ def test_a_known_file_is_told_by_its_content(model: Path, monkeypatch: pytest.Mo
 def test_a_file_with_the_size_of_a_known_one_and_another_content_is_refused(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_model, "known_by_size", lambda _: known_as(model, "0" * 64))
+    monkeypatch.setattr(local_model, "find_known_model", lambda _: known_as(model, "0" * 64))
 
     with pytest.raises(UsageError, match="damaged or altered"):
         examine_file(str(model))

@@ -80,7 +80,7 @@ def test_adding_to_a_folder_that_nobody_trusted_does_not_trust_what_else_it_brin
     with pytest.raises(UsageError, match="graph-agent config trust"):
         trust_added(added, Path.cwd())
 
-    assert (_states(), project_at(Path.cwd()).counts) == ([], False)
+    assert (_states(), project_at(Path.cwd()).is_trusted) == ([], False)
 
 
 def test_a_folder_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_no_is_kept_for_the_same_contents_and_can_be_forgotten(folder: Path) -
 
 
 def test_once_counts_here_and_is_not_kept(folder: Path) -> None:
-    assert (project_at(_filled(folder), once=True).counts, project_at(folder).counts) == (True, False)
+    assert (project_at(_filled(folder), once=True).is_trusted, project_at(folder).is_trusted) == (True, False)
 
 
 def test_what_does_not_count_is_told_once_and_clearly(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumingCommand
+from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand
 from tests.fakes.database_rows import Rows, record_of
 
 _ROOT = Path(__file__).parents[3]
@@ -156,7 +156,7 @@ def test_an_id_that_is_given_empty_is_refused_and_one_left_out_is_not() -> None:
     def root() -> None:
         pass
 
-    @program.command(cls=ResumingCommand)
+    @program.command(cls=ResumeCommand)
     def show(
         thread: Annotated[str, typer.Argument()] = "", resume: Annotated[str | None, typer.Option()] = None
     ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.errors import guarded
+from graph_agent.cli.errors import run_guarded
 from graph_agent.errors import ThreadHeld, UsageError
 from tests.scenarios.command import Command
 
@@ -34,7 +34,7 @@ def exportable(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _program(body: str, folder: Path) -> subprocess.Popen[str]:
-    source = f"import sys\nfrom graph_agent.cli.errors import guarded\n{body}\nsys.exit(guarded(command))"
+    source = f"import sys\nfrom graph_agent.cli.errors import run_guarded\n{body}\nsys.exit(run_guarded(command))"
     return subprocess.Popen(
         [sys.executable, "-c", source],
         cwd=_ROOT,
@@ -63,7 +63,7 @@ def test_what_a_command_raises_becomes_a_message_and_a_code(
     def command() -> None:
         raise error
 
-    assert (guarded(command), capsys.readouterr().err) == (code, message)
+    assert (run_guarded(command), capsys.readouterr().err) == (code, message)
 
 
 def test_a_fault_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Path) -> None:
@@ -108,12 +108,12 @@ def test_a_stream_the_program_was_started_without_is_nothing_and_its_number_goes
 ) -> None:
     body = (
         "import os, sys\n"
-        "from graph_agent.cli.errors import guarded\n"
+        "from graph_agent.cli.errors import run_guarded\n"
         "def command():\n"
         f"    opened = os.open({str(tmp_path / 'file')!r}, os.O_CREAT | os.O_WRONLY)\n"
         "    print('to nobody', file=sys.stdout); print('to nobody', file=sys.stderr); sys.stdin.read()\n"
         "    raise SystemExit(opened)\n"
-        "sys.exit(guarded(command))"
+        "sys.exit(run_guarded(command))"
     )
     (tmp_path / "program.py").write_text(body)
     line = f"exec {sys.executable} {tmp_path / 'program.py'} {closed}"

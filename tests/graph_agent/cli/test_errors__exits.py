@@ -2,8 +2,8 @@ from typing import get_args
 
 import pytest
 
-from graph_agent.cli.errors import exit_for
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.errors import exit_code_of
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.session.types import RestStatus
 from tests.fakes.scripted_session import approval, recovery, rest
 
@@ -26,17 +26,17 @@ _RECOVERY = recovery("call-b", "bash", {"command": "make"})
     ],
 )
 def test_each_status_has_its_code(status: RestStatus, code: int) -> None:
-    assert exit_for(rest(status)) == code
+    assert exit_code_of(rest(status)) == code
 
 
 def test_no_status_is_without_a_code() -> None:
-    assert [exit_for(rest(status)) for status in get_args(RestStatus)].count(Exit.DONE) == 1
+    assert [exit_code_of(rest(status)) for status in get_args(RestStatus)].count(ExitCode.DONE) == 1
 
 
 def test_open_approvals_end_with_3_and_recovery_wins_over_them() -> None:
-    assert exit_for(rest("awaiting_approval", questions=(_APPROVAL,))) == 3
-    assert exit_for(rest("awaiting_approval", questions=(_APPROVAL, _RECOVERY))) == 4
+    assert exit_code_of(rest("awaiting_approval", questions=(_APPROVAL,))) == 3
+    assert exit_code_of(rest("awaiting_approval", questions=(_APPROVAL, _RECOVERY))) == 4
 
 
 def test_a_turn_whose_answer_tells_that_nothing_was_done_has_failed() -> None:
-    assert exit_for(rest("done", "Not understood", unmet="not understood")) == 1
+    assert exit_code_of(rest("done", "Not understood", unmet="not understood")) == 1

@@ -2,7 +2,7 @@ from typing import Any
 
 import typer
 
-from graph_agent.cli.main import LateCommands, LateGroup, app, single
+from graph_agent.cli.main import LazyCommands, LazyGroup, app, single_command
 
 _MADE: list[str] = []
 
@@ -19,7 +19,7 @@ class _Noted(typer.core.TyperCommand):
 
 def test_a_command_is_made_once_and_only_when_it_is_asked_for() -> None:
     _MADE.clear()
-    commands = LateCommands({"greet": single(_greet, _Noted), "meet": single(_greet, _Noted)})
+    commands = LazyCommands({"greet": single_command(_greet, _Noted), "meet": single_command(_greet, _Noted)})
 
     before = (list(commands), len(commands), list(_MADE))
     first, second = commands["greet"], commands.get("greet")
@@ -31,7 +31,7 @@ def test_a_command_is_made_once_and_only_when_it_is_asked_for() -> None:
 
 def test_the_list_of_commands_in_a_help_is_that_of_made_ones() -> None:
     program: Any = typer.main.get_command(app)
-    assert isinstance(program, LateGroup)
+    assert isinstance(program, LazyGroup)
 
     made = {name: command.get_short_help_str() for name, command in program.commands.items()}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from graph_agent.cli.exit_codes import MEANING, Exit
-from graph_agent.cli.options import EXAMPLES, examples_of, exit_codes
+from graph_agent.cli.exit_codes import MEANINGS, ExitCode
+from graph_agent.cli.options import EXAMPLES, describe_exit_codes, find_examples
 from tests.architecture.checkout import ROOT
 from tests.fakes.typed_words import PROGRAM, understood
 
@@ -34,12 +34,12 @@ def test_an_example_can_be_typed_as_it_stands(path: str) -> None:
 
 
 def test_a_command_without_examples_has_none_to_show() -> None:
-    assert (examples_of("graph-agent"), examples_of("program unknown")) == (EXAMPLES[""], ())
+    assert (find_examples("graph-agent"), find_examples("program unknown")) == (EXAMPLES[""], ())
 
 
 def test_every_exit_code_has_its_meaning_in_help_and_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
-    assert set(MEANING) == set(Exit)
-    assert [code for code in Exit if f"{code.value} {MEANING[code]}" not in exit_codes()] == []
-    assert [code.value for code in Exit if not re.search(rf"\b{code.value} [a-zCS]", readme)] == []
+    assert set(MEANINGS) == set(ExitCode)
+    assert [code for code in ExitCode if f"{code.value} {MEANINGS[code]}" not in describe_exit_codes()] == []
+    assert [code.value for code in ExitCode if not re.search(rf"\b{code.value} [a-zCS]", readme)] == []

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.headless.report import failure_report
-from graph_agent.cli.startup import asked_for, told_if_cut
+from graph_agent.cli.startup import parse_run_options, result_on_signal
 
 _CUT = """
 import os, signal, sys
-from graph_agent.cli.startup import told_if_cut
-with told_if_cut(sys.argv[1], "t1"):
+from graph_agent.cli.startup import result_on_signal
+with result_on_signal(sys.argv[1], "t1"):
     os.kill(os.getpid(), int(sys.argv[2]))
 """
 
@@ -52,7 +52,7 @@ def test_a_run_that_is_ended_before_it_began_prints_its_object(output: str, numb
 def test_afterwards_signals_mean_what_they_meant_before(output: str) -> None:
     before = signal.getsignal(signal.SIGTERM)
 
-    with told_if_cut(output, None):
+    with result_on_signal(output, None):
         within = signal.getsignal(signal.SIGTERM)
 
     assert (signal.getsignal(signal.SIGTERM), within == before) == (before, output == "text")
@@ -71,4 +71,4 @@ def test_afterwards_signals_mean_what_they_meant_before(output: str) -> None:
     ],
 )
 def test_what_a_run_is_to_print_is_known_before_its_line_is_read(line: str, asked: tuple[str, str | None]) -> None:
-    assert asked_for(line.split()) == asked
+    assert parse_run_options(line.split()) == asked

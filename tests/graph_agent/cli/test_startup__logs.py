@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.startup import log_privately, log_traceback
+from graph_agent.cli.startup import log_to_file, log_traceback
 from tests.fakes.openai_server import TC, FakeOpenAI
 from tests.scenarios.command import Command
 
@@ -25,7 +25,7 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 def test_the_file_appears_with_the_first_record_and_is_private_under_any_umask(log: Path) -> None:
     umask = os.umask(0)
     try:
-        log_privately()
+        log_to_file()
         before = log.exists()
         logging.getLogger("some.library").warning("careful")
     finally:
@@ -61,7 +61,7 @@ def test_what_cannot_be_written_to_the_file_is_not_shown_on_the_terminal(
 ) -> None:
     log.parent.parent.mkdir()
     log.parent.symlink_to("/dev/null")
-    log_privately()
+    log_to_file()
 
     logging.getLogger("some.library").warning("careful")
 

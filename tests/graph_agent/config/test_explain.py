@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.config.explain import Said, explain, explain_all, kind_in_words
+from graph_agent.config.explain import LayerValue, describe_type, explain, explain_all
 from graph_agent.config.keys import known_keys
 from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, Trust
 from graph_agent.errors import ConfigError, UsageError
@@ -16,10 +16,10 @@ def test_every_layer_says_its_part_and_the_strongest_that_speaks_wins(tmp_path: 
 
     assert (found.value, found.layer, found.origin) == ("acceptEdits", "env", "GRAPH_AGENT_MODE")
     assert found.layers == (
-        Said("flag", "--mode", None, speaks=False),
-        Said("env", "GRAPH_AGENT_MODE", "acceptEdits", speaks=True),
-        Said("user", str(tmp_path / "config.toml"), "plan", speaks=True),
-        Said("default", "", "default", speaks=True),
+        LayerValue("flag", "--mode", None, speaks=False),
+        LayerValue("env", "GRAPH_AGENT_MODE", "acceptEdits", speaks=True),
+        LayerValue("user", str(tmp_path / "config.toml"), "plan", speaks=True),
+        LayerValue("default", "", "default", speaks=True),
     )
 
 
@@ -84,7 +84,7 @@ def test_what_a_project_says_in_vain_is_shown_with_the_reason_and_without_secret
     found = {one.key: one for one in explain_all(env, project)}
 
     assert (found["policy.deny"].value, found["policy.deny"].layer) == ([], "default")
-    assert found["policy.deny"].layers[2] == Said(
+    assert found["policy.deny"].layers[2] == LayerValue(
         "project", str(project.config_path), ["bash(dd *)"], speaks=False, ignored="folder not trusted"
     )
     assert "geheim" not in repr(found)
@@ -101,4 +101,4 @@ def test_what_a_project_says_in_vain_is_shown_with_the_reason_and_without_secret
     ],
 )
 def test_what_a_key_takes_is_told_in_words(key: str, kind: str) -> None:
-    assert kind_in_words(key) == kind
+    assert describe_type(key) == kind

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.config.mcp_servers import ForeignServer, foreign_servers
+from graph_agent.config.mcp_servers import ClientServer, parse_client_config
 from graph_agent.errors import UsageError
 
 
@@ -13,7 +13,7 @@ def test_servers_are_found_where_clients_keep_them(path: tuple[str, ...]) -> Non
     for key in reversed(path):
         found = {key: found}
 
-    assert foreign_servers(json.dumps({"other": 1, **found})) == [ForeignServer("a", {"command": "x"}, ())]
+    assert parse_client_config(json.dumps({"other": 1, **found})) == [ClientServer("a", {"command": "x"}, ())]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_servers_are_found_where_clients_keep_them(path: tuple[str, ...]) -> Non
 def test_an_entry_becomes_a_table_and_what_means_nothing_here_is_named(
     entry: dict[str, Any], table: dict[str, Any], left_out: tuple[str, ...]
 ) -> None:
-    assert foreign_servers(json.dumps({"mcpServers": {"a": entry}})) == [ForeignServer("a", table, left_out)]
+    assert parse_client_config(json.dumps({"mcpServers": {"a": entry}})) == [ClientServer("a", table, left_out)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_entry_becomes_a_table_and_what_means_nothing_here_is_named(
 )
 def test_what_cannot_be_used_here_is_told_for_what_it_is(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        foreign_servers(text)
+        parse_client_config(text)
 
     assert said in str(caught.value)
 
@@ -72,6 +72,6 @@ def test_what_cannot_be_used_here_is_told_for_what_it_is(text: str, said: str) -
 def test_one_server_is_taken_by_its_name_beside_others_that_cannot_be_used() -> None:
     text = '{"mcpServers": {"a": {"type": "sse"}, "b": {"command": "x"}}}'
 
-    assert foreign_servers(text, "b") == [ForeignServer("b", {"command": "x"}, ())]
+    assert parse_client_config(text, "b") == [ClientServer("b", {"command": "x"}, ())]
     with pytest.raises(UsageError, match="no server 'c' in it; it has: a, b"):
-        foreign_servers(text, "c")
+        parse_client_config(text, "c")

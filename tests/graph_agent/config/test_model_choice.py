@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.config.model_choice import Choice, choose_model, shown_url
+from graph_agent.config.model_choice import ModelChoice, choose_model, display_url
 from graph_agent.config.sources import load_settings
 from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
 
-def choose(tmp_path: Path, **env: str) -> Choice:
+def choose(tmp_path: Path, **env: str) -> ModelChoice:
     return choose_model(load_settings({"GRAPH_AGENT_HOME": str(tmp_path), **env}))
 
 
@@ -74,4 +74,4 @@ def test_a_profile_is_named_as_the_cause(tmp_path: Path) -> None:
 
 
 def test_credentials_in_an_address_are_not_shown() -> None:
-    assert shown_url("https://user:secret@host:8/v1?x=1") == "https://host:8/v1?x=1"
+    assert display_url("https://user:secret@host:8/v1?x=1") == "https://host:8/v1?x=1"

@@ -5,13 +5,13 @@ from threading import Thread
 
 import pytest
 
-from graph_agent.config.paths import alone, replace_text
+from graph_agent.config.paths import locked_folder, replace_text
 
 
 def test_a_replaced_file_is_private_whatever_the_umask_and_nothing_else_is_left(tmp_path: Path) -> None:
     umask = os.umask(0)
     try:
-        with alone(tmp_path / "own"):
+        with locked_folder(tmp_path / "own"):
             replace_text(tmp_path / "own" / "a", "one")
             replace_text(tmp_path / "own" / "a", "two")
     finally:
@@ -37,7 +37,7 @@ def test_of_changes_made_at_once_none_is_lost(tmp_path: Path) -> None:
 
     def add() -> None:
         for _ in range(25):
-            with alone(tmp_path):
+            with locked_folder(tmp_path):
                 replace_text(count, str(int(count.read_text()) + 1))
 
     threads = [Thread(target=add) for _ in range(4)]

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, may_say_something
+from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, has_project_files
 
 _FILES = (
     ProjectFile(PROJECT_CONFIG, "aa", "mode = 'plan'"),
@@ -25,10 +25,10 @@ def test_a_project_knows_its_settings_and_what_its_files_were() -> None:
 
 
 def test_a_quick_look_sees_files_and_links_that_lead_nowhere(tmp_path: Path) -> None:
-    before = may_say_something(tmp_path)
+    before = has_project_files(tmp_path)
     (tmp_path / "AGENTS.md").symlink_to("nowhere")
 
-    assert (before, may_say_something(tmp_path)) == (False, True)
+    assert (before, has_project_files(tmp_path)) == (False, True)
 
 
 def test_a_file_of_a_folder_below_says_what_it_is_about_and_a_long_one_only_that_it_is_to_be_read() -> None:
@@ -53,4 +53,4 @@ def test_a_quick_look_sees_a_file_of_a_folder_below(tmp_path: Path) -> None:
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "AGENTS.md").write_text("No jQuery.")
 
-    assert may_say_something(tmp_path)
+    assert has_project_files(tmp_path)

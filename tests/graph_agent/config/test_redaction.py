@@ -1,12 +1,12 @@
 import pytest
 from pydantic import SecretStr
 
-from graph_agent.config.redaction import Scrub, secrets_of, url_secrets
+from graph_agent.config.redaction import Redactor, model_secrets, url_secrets
 from graph_agent.config.settings import ModelSettings
 
 
 def test_stars_stand_for_secrets_wherever_they_stand_and_lengths_stay() -> None:
-    scrub = Scrub(["sk-abcdefgh", "sk-abcdefghijk", "pässwörd", "short"])
+    scrub = Redactor(["sk-abcdefgh", "sk-abcdefghijk", "pässwörd", "short"])
 
     assert scrub("a sk-abcdefghijk, sk-abcdefgh; short") == f"a {'*' * 14}, {'*' * 11}; short"
     assert scrub.data("x pässwörd".encode()) == b"x " + b"*" * 10
@@ -18,7 +18,7 @@ def test_stars_stand_for_secrets_wherever_they_stand_and_lengths_stay() -> None:
 
 
 def test_without_secrets_nothing_is_changed() -> None:
-    assert (Scrub()("[(*"), Scrub().data(b"\xff")) == ("[(*", b"\xff")
+    assert (Redactor()("[(*"), Redactor().data(b"\xff")) == ("[(*", b"\xff")
 
 
 def test_an_endpoints_secrets_are_its_key_its_headers_and_what_stands_before_the_host() -> None:
@@ -28,7 +28,7 @@ def test_an_endpoints_secrets_are_its_key_its_headers_and_what_stands_before_the
         base_url="http://me:p%40ss@localhost/v1",
     )
 
-    assert list(secrets_of(model)) == ["sk-one", "sk-one", "Bearer two", "two", "p%40ss", "p@ss"]
+    assert list(model_secrets(model)) == ["sk-one", "sk-one", "Bearer two", "two", "p%40ss", "p@ss"]
 
 
 @pytest.mark.parametrize(

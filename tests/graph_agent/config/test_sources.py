@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.config.keys import Found
+from graph_agent.config.keys import Sourced
 from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile
-from graph_agent.config.sources import Ignored, Layer, config_file, read_layers
+from graph_agent.config.sources import IgnoredValue, Layer, config_file, read_layers
 from graph_agent.errors import ConfigError
 
 
@@ -16,9 +16,9 @@ def test_layers_come_strongest_first_and_say_where_each_value_stands(tmp_path: P
     layers = read_layers(env, {"mode": "acceptEdits", "max_steps": None})
 
     assert layers == (
-        Layer("flag", {"mode": Found("acceptEdits", "flag --mode")}),
-        Layer("env", {"model.base_url": Found("http://b", "GRAPH_AGENT_BASE_URL")}),
-        Layer("user", {"mode": Found("plan", str(path)), "model.name": Found("m", str(path))}),
+        Layer("flag", {"mode": Sourced("acceptEdits", "flag --mode")}),
+        Layer("env", {"model.base_url": Sourced("http://b", "GRAPH_AGENT_BASE_URL")}),
+        Layer("user", {"mode": Sourced("plan", str(path)), "model.name": Sourced("m", str(path))}),
     )
 
 
@@ -32,8 +32,8 @@ def test_a_project_stands_between_the_environment_and_the_user(tmp_path: Path) -
     assert layers[2:] == (
         Layer(
             "project",
-            {"mode": Found("plan", str(project.config_path))},
-            {"keep_turns": Ignored(1, "a project may not set this")},
+            {"mode": Sourced("plan", str(project.config_path))},
+            {"keep_turns": IgnoredValue(1, "a project may not set this")},
         ),
         Layer("user", {}),
     )

@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from graph_agent.config.settings import ModelSettings, Settings
-from graph_agent.config.sources import load_settings, model_named, with_model
+from graph_agent.config.sources import load_settings, model_settings_for, with_model
 
 _FILE = """
 [model]
@@ -50,24 +50,26 @@ _HERE = ModelSettings(
 def test_a_profile_inherits_what_it_leaves_unset(env: dict[str, str]) -> None:
     settings = load_settings(env)
 
-    assert model_named(settings, "patient") == _HERE.model_copy(update={"timeout_s": 900.0})
+    assert model_settings_for(settings, "patient") == _HERE.model_copy(update={"timeout_s": 900.0})
 
 
 def test_another_model_does_not_inherit_the_size_of_a_window(env: dict[str, str]) -> None:
     settings = load_settings(env)
 
-    assert model_named(settings, "fast") == _HERE.model_copy(
+    assert model_settings_for(settings, "fast") == _HERE.model_copy(
         update={"name": "small", "stream": "off", "context_window": None}
     )
-    assert model_named(settings, "medium") == _HERE.model_copy(update={"name": "medium", "context_window": None})
-    assert model_named(settings, "big") == _HERE
+    assert model_settings_for(settings, "medium") == _HERE.model_copy(
+        update={"name": "medium", "context_window": None}
+    )
+    assert model_settings_for(settings, "big") == _HERE
 
 
 def test_keys_and_headers_go_to_no_other_address_than_the_one_they_stand_beside(env: dict[str, str]) -> None:
     settings = load_settings(env)
 
-    assert model_named(settings, "elsewhere") == ModelSettings(base_url="https://there/v1", timeout_s=30)
-    assert model_named(settings, "mine") == _HERE.model_copy(update={"api_key": SecretStr("sk-mine")})
+    assert model_settings_for(settings, "elsewhere") == ModelSettings(base_url="https://there/v1", timeout_s=30)
+    assert model_settings_for(settings, "mine") == _HERE.model_copy(update={"api_key": SecretStr("sk-mine")})
 
 
 @pytest.mark.parametrize("chosen_by", ["flag", "environment", "file"])
@@ -95,10 +97,10 @@ def test_a_model_that_is_no_profile_is_one_of_the_endpoint_in_use(env: dict[str,
         "elsewhere",
         ModelSettings(name="theirs", base_url="https://there/v1", timeout_s=30),
     )
-    assert with_model(changed, "fast").model == model_named(load_settings(env), "fast")
+    assert with_model(changed, "fast").model == model_settings_for(load_settings(env), "fast")
 
 
 def test_without_profiles_a_name_is_all_that_changes() -> None:
     settings = Settings(database=Path("x.db"), model=ModelSettings(name="a", base_url="http://here/v1"))
 
-    assert model_named(settings, "b") == ModelSettings(name="b", base_url="http://here/v1")
+    assert model_settings_for(settings, "b") == ModelSettings(name="b", base_url="http://here/v1")

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from graph_agent.config.keys import Found, known_keys
+from graph_agent.config.keys import Sourced, known_keys
 from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, Trust
-from graph_agent.config.sources import Ignored, load_settings, origins_of_items, project_settings, together
+from graph_agent.config.sources import IgnoredValue, load_settings, origins_of_items, project_settings, together
 from graph_agent.errors import ConfigError
 
 _PLACE = f"/p/{PROJECT_CONFIG}"
@@ -39,7 +39,7 @@ def _loaded(folder: Path, own: str, text: str, trust: Trust = "trusted") -> Any:
 def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
     standing: str, wanted: Any, counts: bool
 ) -> None:
-    said = project_settings(_project(f"mode = {wanted!r}"), {"mode": Found(standing, "own")})
+    said = project_settings(_project(f"mode = {wanted!r}"), {"mode": Sourced(standing, "own")})
 
     assert ("mode" in said.counting, "mode" in said.ignored) == (counts, not counts)
 
@@ -48,7 +48,7 @@ def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
     ("standing", "wanted", "counts"), [(9, 4, True), (9, 9, False), ("many", 4, False), (9, "4", False)]
 )
 def test_a_step_limit_counts_only_where_it_is_lower(standing: Any, wanted: Any, counts: bool) -> None:
-    said = project_settings(_project(f"max_steps = {wanted!r}"), {"max_steps": Found(standing, "own")})
+    said = project_settings(_project(f"max_steps = {wanted!r}"), {"max_steps": Sourced(standing, "own")})
 
     assert ("max_steps" in said.counting, "max_steps" in said.ignored) == (counts, not counts)
 
@@ -79,8 +79,8 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
         "tools",
         *lists,
     }
-    assert said.ignored["model.base_url"] == Ignored(1, "a project may not set this")
-    assert said.ignored["zz"] == Ignored(1, "no such setting")
+    assert said.ignored["model.base_url"] == IgnoredValue(1, "a project may not set this")
+    assert said.ignored["zz"] == IgnoredValue(1, "no such setting")
 
 
 def test_rules_and_servers_are_added_to_the_users_own_and_each_says_whence_it_is(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_mistake_of_a_trusted_folder_is_told_with_its_place(tmp_path: Path, te
 
 
 def test_only_what_is_added_has_places_of_its_own() -> None:
-    counting = {"mode": Found("plan", "p"), "policy.ask": Found(["a", {"rule": "b", "match": []}], "p")}
+    counting = {"mode": Sourced("plan", "p"), "policy.ask": Sourced(["a", {"rule": "b", "match": []}], "p")}
 
     assert origins_of_items(counting) == {"policy.ask.a": "p", "policy.ask.b": "p"}
-    assert together({"mode": Found("default", "u")}, counting)["mode"] == Found("plan", "p")
+    assert together({"mode": Sourced("default", "u")}, counting)["mode"] == Sourced("plan", "p")

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.config.user_commands import UserCommand, command_in, command_name, message_of
+from graph_agent.config.user_commands import UserCommand, command_name, expand_user_command, parse_user_command
 
 
 def _saying(body: str) -> UserCommand:
@@ -10,7 +10,7 @@ def _saying(body: str) -> UserCommand:
 def test_a_file_says_what_it_does_and_what_may_follow() -> None:
     text = '\ufeff---\r\ndescription: "Look  at it"\nargument-hint: FILE\nallowed-tools: bash(*)\n---\n\nRead $1.\n'
 
-    made = command_in("review", text, "/c/review.md")
+    made = parse_user_command("review", text, "/c/review.md")
 
     assert made == UserCommand("review", "Look at it", "FILE", "Read $1.", "/c/review.md")
     assert made.usage == "/review FILE"
@@ -28,7 +28,7 @@ def test_a_file_says_what_it_does_and_what_may_follow() -> None:
     ],
 )
 def test_without_a_head_its_first_line_tells_what_it_does(text: str, does: str, body: str) -> None:
-    made = command_in("x", text, "x.md")
+    made = parse_user_command("x", text, "x.md")
 
     assert (made.does, made.body) == (does, body)
 
@@ -48,7 +48,7 @@ def test_without_a_head_its_first_line_tells_what_it_does(text: str, does: str, 
 def test_arguments_go_where_the_file_wants_them_and_are_never_filled_in_themselves(
     body: str, arguments: str, message: str
 ) -> None:
-    assert message_of(_saying(body), arguments) == message
+    assert expand_user_command(_saying(body), arguments) == message
 
 
 @pytest.mark.parametrize(

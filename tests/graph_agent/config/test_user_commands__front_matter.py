@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.config.user_commands import parted
+from graph_agent.config.user_commands import split_front_matter
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from graph_agent.config.user_commands import parted
     ],
 )
 def test_a_head_is_told_apart_from_what_stands_below(text: str, found: tuple[dict[str, str], str]) -> None:
-    assert parted(text) == found
+    assert split_front_matter(text) == found

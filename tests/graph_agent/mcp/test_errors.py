@@ -8,7 +8,7 @@ from mcp.types import ErrorData
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.errors import NoAnswer, way_out, why
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.settings import CannotReach
+from graph_agent.mcp.settings import ServerUnreachable
 from tests.fakes.mcp_servers import Harbour
 from tests.fakes.walls import sandbox
 from tests.fakes.web_site import Answer, WebSite
@@ -91,7 +91,7 @@ async def test_a_page_in_the_place_of_a_server_is_told_at_once(tmp_path: Path) -
             "",
             f". It runs in the sandbox; {_WITHOUT}",
         ),
-        (McpServer(command="npx"), CannotReach("no program"), "", ""),
+        (McpServer(command="npx"), ServerUnreachable("no program"), "", ""),
         (McpServer(command="npx", sandbox=False), OSError(), "", ""),
         (McpServer(url="http://x/"), OSError(), "", ""),
     ],

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.server import ServerFailed, ServerState, Surroundings
-from graph_agent.mcp.servers import Fleet
+from graph_agent.mcp.server import McpEnvironment, ServerFailed, ServerState
+from graph_agent.mcp.servers import McpServerGroup
 from tests.cases.processes import running_with
 from tests.fakes.mcp_servers import Harbour, demo, odd
 from tests.fakes.waiting import until
@@ -98,8 +98,8 @@ async def test_a_server_that_leaves_programs_behind_leaves_none(tmp_path: Path) 
 
 async def test_a_server_that_knows_of_no_tools_runs_and_offers_none(tmp_path: Path) -> None:
     harbour, heard = Harbour(tmp_path), list[ServerState]()
-    around = Surroundings(tmp_path, tmp_path, harbour.warnings.append, heard=heard.append)
-    fleet = Fleet({"bare": odd("--without-tools")}, harbour.registry, around)
+    around = McpEnvironment(tmp_path, tmp_path, harbour.warnings.append, heard=heard.append)
+    fleet = McpServerGroup({"bare": odd("--without-tools")}, harbour.registry, around)
     fleet.start()
     await fleet.settled()
     await fleet.close()
@@ -172,7 +172,7 @@ async def test_a_server_that_says_at_each_listing_that_its_tools_changed_is_aske
 ) -> None:
     harbour, heard = Harbour(tmp_path), list[ServerState]()
     around = replace(harbour.around, heard=heard.append)
-    fleet = Fleet({"restless": odd("--restless")}, harbour.registry, around)
+    fleet = McpServerGroup({"restless": odd("--restless")}, harbour.registry, around)
     fleet.start()
     await fleet.settled()
     await asyncio.sleep(1.5)

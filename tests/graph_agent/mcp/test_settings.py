@@ -1,7 +1,7 @@
 import pytest
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.settings import CannotReach, environment_of, expanded, program_of
+from graph_agent.mcp.settings import ServerUnreachable, expanded, server_environment, server_program
 
 
 def test_variables_in_braces_are_replaced_and_nothing_else_is() -> None:
@@ -9,7 +9,7 @@ def test_variables_in_braces_are_replaced_and_nothing_else_is() -> None:
 
 
 def test_a_variable_that_is_not_set_is_named() -> None:
-    with pytest.raises(CannotReach, match=r"\$\{TOKEN\}, which is not set"):
+    with pytest.raises(ServerUnreachable, match=r"\$\{TOKEN\}, which is not set"):
         expanded("${TOKEN}", {})
 
 
@@ -23,7 +23,7 @@ def test_a_variable_that_is_not_set_is_named() -> None:
 def test_a_program_that_is_missing_is_named_with_where_it_comes_from(command: str, said: str) -> None:
     server = McpServer(command=command, env={"PATH": "/nowhere"})  # type: ignore[dict-item]  # pydantic wraps it
 
-    with pytest.raises(CannotReach) as caught:
-        program_of(server, environment_of(server))
+    with pytest.raises(ServerUnreachable) as caught:
+        server_program(server, server_environment(server))
 
     assert str(caught.value) == said

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from mcp.types import Tool
 
-from graph_agent.mcp.server import RunningServer
+from graph_agent.mcp.server import ManagedServer
 from graph_agent.mcp.tools import McpTool
 from graph_agent.ports import Scope
 from graph_agent.toolbox.facts import Setting, call_facts
@@ -94,7 +94,7 @@ def test_what_a_tool_says_of_itself_never_makes_it_run_unasked(
     tmp_path: Path, hints: dict[str, bool] | None, risk: str, kind: str
 ) -> None:
     around = Harbour(tmp_path).around
-    running = RunningServer("a", demo(), around, lambda _, tools: len(tools))
+    running = ManagedServer("a", demo(), around, lambda _, tools: len(tools))
     listed = Tool.model_validate({"name": "t", "inputSchema": {}, "annotations": hints})
 
     tool = McpTool("mcp__a__t", listed, running)

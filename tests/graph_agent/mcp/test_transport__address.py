@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.server import RunningServer, ServerFailed
+from graph_agent.mcp.server import ManagedServer, ServerFailed
 from tests.fakes.mcp_servers import Harbour
 
 _PING = {"name": "ping", "inputSchema": {"type": "object"}}
@@ -50,7 +50,7 @@ _BROKEN: dict[str, Callable[[object], bytes]] = {
 
 
 @asynccontextmanager
-async def _served(answer: Callable[[object], bytes], folder: Path) -> AsyncIterator[tuple[RunningServer, Harbour]]:
+async def _served(answer: Callable[[object], bytes], folder: Path) -> AsyncIterator[tuple[ManagedServer, Harbour]]:
     async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         if not head.startswith("post"):

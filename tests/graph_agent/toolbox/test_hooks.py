@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.config.redaction import Scrub
+from graph_agent.config.redaction import Redactor
 from graph_agent.config.settings import HookSettings
 from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
@@ -19,7 +19,7 @@ class Hooked:
     def __init__(self, folder: Path, **hooks: list[dict[str, Any]]) -> None:
         self.warned: list[str] = []
         settings = HookSettings.model_validate(hooks)
-        self.hooks = CommandHooks(settings, folder, self.warned.append, Scrub(["sk-very-secret"]))
+        self.hooks = CommandHooks(settings, folder, self.warned.append, Redactor(["sk-very-secret"]))
 
     async def before(self, tool: str = "bash") -> str:
         return await self.hooks.before(_call(tool), SCOPE)

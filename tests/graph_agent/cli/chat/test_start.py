@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.chat.start import open_chat
-from graph_agent.cli.open_session import Target
+from graph_agent.cli.session_target import Target
 from graph_agent.errors import UsageError
 from tests.fakes.pty_program import PtyProgram
 

@@ -1,10 +1,10 @@
 from graph_agent.cli.export.markdown import markdown_page
-from graph_agent.cli.export.transcript import tell
+from graph_agent.cli.export.transcript import read_transcript
 from tests.fakes.database_rows import Rows, record_of
 
 
 def page(rows: Rows) -> str:
-    return "\n".join(markdown_page(tell(rows.path, "t1", None)))
+    return "\n".join(markdown_page(read_transcript(rows.path, "t1", None)))
 
 
 def test_a_page_tells_who_said_what_and_what_each_call_did(rows: Rows) -> None:

@@ -2,7 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.export.transcript import Said, ToldCall, call_facts, moment, tell, thread_facts
+from graph_agent.cli.export.transcript import (
+    TranscriptCall,
+    TranscriptMessage,
+    call_facts,
+    format_utc,
+    read_transcript,
+    thread_facts,
+)
 from tests.fakes.database_rows import Rows, record_of
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
@@ -12,7 +19,7 @@ def test_each_call_stands_where_the_model_asked_for_it_with_what_it_was_told(tmp
     replies = (calls(("c1", "read_a", {"path": "a.py"}), ("c2", "fail_b")), text("done"))
     play(tmp_path / "agent.db", "go", "more", replies=replies)
 
-    told = tell(tmp_path / "agent.db", "thread-1", None)
+    told = read_transcript(tmp_path / "agent.db", "thread-1", None)
 
     shown = [
         [(message.role, message.text, [(call.about, call.result) for call in message.calls]) for message in turn]
@@ -39,7 +46,7 @@ def test_secrets_are_stars_in_titles_texts_arguments_and_results(rows: Rows) -> 
     rows.message("assistant", {"content": "", "tool_calls": [asked]})
     rows.call(record_of("success", arguments={"command": "curl sk-secret-1"}, result="sk-secret-1!"))
 
-    told = tell(rows.path, "t1", None, ["sk-secret-1"])
+    told = read_transcript(rows.path, "t1", None, ["sk-secret-1"])
 
     assert "secret" not in str((told.title, told.messages))
     [call] = told.calls
@@ -50,15 +57,19 @@ def test_a_call_that_the_ledger_does_not_know_is_told_as_it_was_asked_for(rows: 
     rows.thread()
     rows.message("assistant", {"content": "x", "tool_calls": [{"id": "c", "name": "ls", "args": {"path": "."}}]})
 
-    told = tell(rows.path, "t1", None)
+    told = read_transcript(rows.path, "t1", None)
 
     assert told.messages == (
-        Said(
+        TranscriptMessage(
             "assistant",
             told.messages[0].at,
             "x",
             {"input_tokens": 0, "output_tokens": 0},
-            (ToldCall({"call_id": "c", "tool_name": "ls", "arguments": {"path": "."}, "status": "unknown"}, ""),),
+            (
+                TranscriptCall(
+                    {"call_id": "c", "tool_name": "ls", "arguments": {"path": "."}, "status": "unknown"}, ""
+                ),
+            ),
         ),
     )
     assert told.title == "Thread t1"
@@ -75,7 +86,7 @@ def test_a_call_that_the_ledger_does_not_know_is_told_as_it_was_asked_for(rows: 
     ],
 )
 def test_the_diff_is_the_one_made_or_else_the_one_proposed(record: dict[str, object], diff: str) -> None:
-    assert ToldCall(record, "").diff == diff
+    assert TranscriptCall(record, "").diff == diff
 
 
 def test_what_stands_beside_a_call_says_how_it_came_about() -> None:
@@ -91,7 +102,7 @@ def test_what_stands_beside_a_call_says_how_it_came_about() -> None:
         "reason": "outcome_unknown",
     }
 
-    assert list(call_facts(ToldCall(record, ""))) == [
+    assert list(call_facts(TranscriptCall(record, ""))) == [
         "1.2 s",
         "high risk",
         "attempt 2",
@@ -99,7 +110,7 @@ def test_what_stands_beside_a_call_says_how_it_came_about() -> None:
         "arguments edited by the user",
         "outcome_unknown",
     ]
-    assert (moment("2026-11-28T10:00:00.000+02:00"), moment("soon"), moment(None)) == (
+    assert (format_utc("2026-11-28T10:00:00.000+02:00"), format_utc("soon"), format_utc(None)) == (
         "2026-11-28 08:00:00 UTC",
         "soon",
         "",

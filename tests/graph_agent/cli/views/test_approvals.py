@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from graph_agent.cli.views.format import time_and_age
+from graph_agent.cli.views.format import format_time_and_age
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.light_commands import asking, json_of, run, text_of
 
@@ -13,7 +13,7 @@ def test_a_question_is_told_with_all_one_needs_to_answer_it(rows: Rows) -> None:
 
     assert text_of(rows, "approvals", "list").splitlines() == [
         "call_a  bash  HIGH",
-        f"  thread t1, asked {time_and_age(START)}",
+        f"  thread t1, asked {format_time_and_age(START)}",
         "  runs a command",
         "  │ --- a",
         "  │ +++ b",

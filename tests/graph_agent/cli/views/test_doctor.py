@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from graph_agent.cli.views.doctor import tell_health
+from graph_agent.cli.views.doctor import print_checks
 
 
 def test_each_line_says_whether_it_works_and_nothing_of_it_moves_the_cursor(
@@ -13,7 +13,7 @@ def test_each_line_says_whether_it_works_and_nothing_of_it_moves_the_cursor(
     monkeypatch.setenv("GRAPH_AGENT_MODE", "\x1b[2J")
 
     with pytest.raises(typer.Exit) as left:
-        tell_health(tmp_path / "a.db", as_json=False)
+        print_checks(tmp_path / "a.db", as_json=False)
 
     shown = capsys.readouterr().out
     assert (left.value.exit_code, "\x1b" in shown) == (1, False)

@@ -5,7 +5,7 @@ import pytest
 import typer
 
 from graph_agent.app.repair import repair
-from graph_agent.cli.views.doctor import mend
+from graph_agent.cli.views.doctor import repair_installation
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def test_what_is_done_is_said_before_and_after_and_then_everything_is_examined(
     path.parent.mkdir()
     path.parent.chmod(0o755)
 
-    mend(path, repair, as_json=False)
-    mend(path, repair, as_json=False)
+    repair_installation(path, repair, as_json=False)
+    repair_installation(path, repair, as_json=False)
 
     lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
     assert lines[:2] == [["will", "privacy"], ["done", "privacy"]]
@@ -37,7 +37,7 @@ def test_in_json_the_repairs_stand_beside_the_checks_and_what_is_still_amiss_giv
     path.chmod(0o600)
 
     with pytest.raises(typer.Exit) as left:
-        mend(path, repair, as_json=True)
+        repair_installation(path, repair, as_json=True)
 
     told = json.loads(capsys.readouterr().out)
     assert (left.value.exit_code, [one["stage"] for one in told["repairs"]]) == (1, ["left"])

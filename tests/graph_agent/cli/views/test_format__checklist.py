@@ -1,4 +1,4 @@
-from graph_agent.cli.views.format import checklist
+from graph_agent.cli.views.format import format_todo
 
 
 def test_each_step_stands_on_a_line_of_its_own_with_how_far_it_is() -> None:
@@ -8,4 +8,4 @@ def test_each_step_stands_on_a_line_of_its_own_with_how_far_it_is() -> None:
         {"content": "tell", "status": "pending"},
     ]
 
-    assert checklist(plan) == ["[x] look", "[>] act\\x1b[2J", "[ ] tell"]
+    assert format_todo(plan) == ["[x] look", "[>] act\\x1b[2J", "[ ] tell"]

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.cli.views.format import named
+from graph_agent.cli.views.format import format_names
 
 
 @pytest.mark.parametrize(
@@ -13,4 +13,4 @@ from graph_agent.cli.views.format import named
     ],
 )
 def test_the_first_names_are_shown_and_the_others_counted(names: list[str], more: int, shown: str) -> None:
-    assert named(names, more) == shown
+    assert format_names(names, more) == shown

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.graph import Drawing, draw_graph, whole_graph
+from graph_agent.cli.views.graph import GraphOutput, show_graph, whole_graph
 from graph_agent.errors import UsageError
 from graph_agent.graph.edges import EDGES, NODES
 from tests.fakes.played_thread import play
@@ -12,8 +12,8 @@ from tests.fakes.scripted_model import calls, text
 
 
 def drawn(database: Path | None, identifier: str = "", **order: bool) -> None:
-    drawing = Drawing.of(None, None, is_ascii=order.get("is_ascii", False), as_json=order.get("as_json", False))
-    draw_graph(database, identifier, None, drawing)
+    drawing = GraphOutput.of(None, None, is_ascii=order.get("is_ascii", False), as_json=order.get("as_json", False))
+    show_graph(database, identifier, None, drawing)
 
 
 def test_every_node_and_edge_of_the_table_is_drawn_and_nothing_else() -> None:
@@ -69,7 +69,7 @@ def test_a_file_gets_the_form_asked_for(form: str, tmp_path: Path, capsys: pytes
     path = tmp_path / "drawing"
     beginnings = {"terminal": "  ", "mermaid": "flowchart TD", "svg": "<svg ", "png": "\x89PNG"}
 
-    draw_graph(None, "", None, Drawing.of(form, path, is_ascii=False, as_json=False))
+    show_graph(None, "", None, GraphOutput.of(form, path, is_ascii=False, as_json=False))
 
     assert path.read_bytes().decode("latin-1").startswith(beginnings[form])
     assert capsys.readouterr().out == f"wrote {path}\n"
@@ -79,7 +79,7 @@ def test_a_file_gets_the_form_asked_for(form: str, tmp_path: Path, capsys: pytes
     ("name", "form"), [("a.svg", "svg"), ("a.PNG", "png"), ("a.mmd", "mermaid"), ("a.txt", "terminal")]
 )
 def test_the_end_of_the_file_name_says_the_form(name: str, form: str) -> None:
-    assert Drawing.of(None, Path(name), is_ascii=False, as_json=False).form == form
+    assert GraphOutput.of(None, Path(name), is_ascii=False, as_json=False).form == form
 
 
 def test_a_dumb_terminal_gets_ascii(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,16 +100,16 @@ def test_a_dumb_terminal_gets_ascii(capsys: pytest.CaptureFixture[str], monkeypa
 )
 def test_what_makes_no_sense_is_refused(form: str | None, output: Path | None, as_json: bool, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        Drawing.of(form, output, is_ascii=False, as_json=as_json)
+        GraphOutput.of(form, output, is_ascii=False, as_json=as_json)
 
 
 def test_a_picture_is_not_poured_into_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
     with pytest.raises(UsageError, match="--output FILE"):
-        Drawing.of("png", None, is_ascii=False, as_json=False)
+        GraphOutput.of("png", None, is_ascii=False, as_json=False)
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
-        draw_graph(None, "", None, Drawing.of("svg", tmp_path, is_ascii=False, as_json=False))
+        show_graph(None, "", None, GraphOutput.of("svg", tmp_path, is_ascii=False, as_json=False))

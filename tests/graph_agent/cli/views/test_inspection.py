@@ -1,13 +1,13 @@
 import pytest
 
-from graph_agent.cli.views.inspection import piece_of
+from graph_agent.cli.views.inspection import find_value
 from graph_agent.errors import UsageError
 
 
 def test_keys_that_hold_dots_are_found() -> None:
     whole = {"values": {"calls": {"functions.bash:0": {"status": "pending"}}}}
 
-    assert piece_of(whole, "calls.functions.bash:0.status") == "pending"
+    assert find_value(whole, "calls.functions.bash:0.status") == "pending"
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ def test_a_path_that_leads_nowhere_says_what_is_there(piece: str, words: str) ->
     whole = {"values": {"messages": ["go"], "turn": {}}}
 
     with pytest.raises(UsageError, match=words):
-        piece_of(whole, piece)
+        find_value(whole, piece)

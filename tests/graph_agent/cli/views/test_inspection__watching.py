@@ -112,7 +112,7 @@ def test_it_ends_when_the_thread_was_deleted_whatever_it_waits_for(
 def test_a_terminal_shows_one_picture_that_fits(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspection, "takes_sequences", lambda: True)
+    monkeypatch.setattr(inspection, "supports_cursor", lambda: True)
     monkeypatch.setenv("LINES", "10")
 
     watch(Watch(path, "", None, "awaiting_approval", None, _lines))

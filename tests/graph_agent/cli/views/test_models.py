@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.views.models import list_models, show_model, use_model
 from graph_agent.cli.views.models import test_model as try_it
 from tests.fakes.openai_server import TXT, FakeOpenAI
@@ -51,8 +51,8 @@ def test_an_endpoint_that_refuses_the_key_ends_the_list_with_6_and_what_is_known
     (home / "config.toml").unlink()
     unconfigured = list_models(as_json=False)
 
-    assert (code, [one["name"] for one in told["profiles"]], told["models"]) == (Exit.MODEL, ["fast"], [])
-    assert (unconfigured, "no endpoint is configured" in capsys.readouterr().out) == (Exit.DONE, True)
+    assert (code, [one["name"] for one in told["profiles"]], told["models"]) == (ExitCode.MODEL, ["fast"], [])
+    assert (unconfigured, "no endpoint is configured" in capsys.readouterr().out) == (ExitCode.DONE, True)
 
 
 def test_a_model_is_taken_for_good_and_comments_stay(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +84,7 @@ def test_a_model_that_does_not_do_ends_with_6(home: Path, capsys: pytest.Capture
         code = try_it(None, as_json=False, yes=False)
 
     shown = capsys.readouterr().out
-    assert (code, "FAILS" in shown, "The agent cannot work with it" in shown) == (Exit.MODEL, True, True)
+    assert (code, "FAILS" in shown, "The agent cannot work with it" in shown) == (ExitCode.MODEL, True, True)
 
 
 def test_what_a_model_lacks_is_written_into_its_table_once_that_is_agreed_to(

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.models import tell_local, use_local, use_no_local
+from graph_agent.cli.views.models import set_local_model, show_local_model, unset_local_model
 from tests.fakes.gguf import write_gguf
 from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_is_told_with_its_licence_and_how_to_go_back(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use_local(str(write_gguf(folder / "tiny.gguf")), as_json=False)
+    set_local_model(str(write_gguf(folder / "tiny.gguf")), as_json=False)
 
     told = capsys.readouterr().out
     for part in ("GGUF 3, tiny", "Tiny Instruct", "licence  mit", "tiny (local, limited)", "--off", "config.toml"):
@@ -34,7 +34,7 @@ def test_a_base_model_and_an_endpoint_that_goes_first_are_pointed_out(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("GRAPH_AGENT_MODEL", "big")
 
-    use_local(str(write_gguf(folder / "base.gguf", {"general.architecture": "tiny"})), as_json=False)
+    set_local_model(str(write_gguf(folder / "base.gguf", {"general.architecture": "tiny"})), as_json=False)
 
     told = capsys.readouterr().out
     assert ("no chat template" in told, "It does not answer yet. Model: big at" in told) == (True, True)
@@ -44,11 +44,11 @@ def test_a_base_model_and_an_endpoint_that_goes_first_are_pointed_out(
 def test_the_same_as_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = write_gguf(folder / "tiny.gguf")
 
-    use_local(str(model), as_json=True)
+    set_local_model(str(model), as_json=True)
     used = json.loads(capsys.readouterr().out)
-    tell_local(as_json=True)
+    show_local_model(as_json=True)
     told = json.loads(capsys.readouterr().out)
-    use_no_local(as_json=True)
+    unset_local_model(as_json=True)
     gone = json.loads(capsys.readouterr().out)
 
     assert (used["file"], used["known"], used["header"]["licence"], used["answers"]) == (
@@ -61,8 +61,8 @@ def test_the_same_as_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_without_a_file_it_says_which_model_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tell_local(as_json=False)
-    use_no_local(as_json=False)
+    show_local_model(as_json=False)
+    unset_local_model(as_json=False)
 
     first, second, third = capsys.readouterr().out.splitlines()
     assert first.startswith("Model: offline command mode, no model")

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from graph_agent.cli.views.policy import check, show
+from graph_agent.cli.views.policy import check_call, show_policy
 from graph_agent.errors import UsageError
 from tests.fakes.database_rows import Rows
 from tests.fakes.light_commands import json_of, run
@@ -22,7 +22,7 @@ def test_the_exit_code_is_the_decision(
     tool: str, arguments: str, mode: str | None, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as left:
-        check(tmp_path / "none", tool, arguments, mode=mode, workspace=str(tmp_path), as_json=True)
+        check_call(tmp_path / "none", tool, arguments, mode=mode, workspace=str(tmp_path), as_json=True)
 
     assert left.value.exit_code == code
     assert set(json.loads(capsys.readouterr().out)) == {"decision", "rule", "reason", "parsed"}
@@ -32,7 +32,7 @@ def test_a_person_is_told_what_would_run_and_why_no_rule_allows_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit):
-        check(
+        check_call(
             tmp_path / "none",
             "bash",
             '{"command": "echo $(rm a) > b"}',
@@ -50,11 +50,11 @@ def test_a_person_is_told_what_would_run_and_why_no_rule_allows_it(
 @pytest.mark.parametrize(("arguments", "folder"), [("x", None), ("[]", None), ("{}", "/nonexistent")])
 def test_wrong_usage_is_told(arguments: str, folder: str | None, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        check(tmp_path / "none", "bash", arguments, mode=None, workspace=folder, as_json=False)
+        check_call(tmp_path / "none", "bash", arguments, mode=None, workspace=folder, as_json=False)
 
 
 def test_what_judges_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show(tmp_path / "none", None, as_json=False)
+    show_policy(tmp_path / "none", None, as_json=False)
 
     assert "hard refusals" in capsys.readouterr().out
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.table import local_time
+from graph_agent.cli.views.table import format_time
 from graph_agent.errors import UnknownId
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.light_commands import json_of, run, text_of
@@ -28,13 +28,13 @@ def test_rules_and_grants_are_listed_with_where_they_come_from(rows: Rows, confi
         "grant 1  in thread t1, mode default and more permissive ones",
         "  │ bash(ls)",
         "  │ bash(cat '\\x1b[2J')",
-        f"  given {local_time(START)} by cli pid 7, with call call_a",
+        f"  given {format_time(START)} by cli pid 7, with call call_a",
         "grant 2  in /w, from folder sub, mode default and more permissive ones",
         "  │ write_file(/w/a)",
-        f"  given {local_time(START)} by cli pid 7, with call call_a",
+        f"  given {format_time(START)} by cli pid 7, with call call_a",
         "grant 3  everywhere, mode acceptEdits and more permissive ones",
         "  │ bash(pwd)",
-        f"  given {local_time(START)} by cli pid 7, with call call_a",
+        f"  given {format_time(START)} by cli pid 7, with call call_a",
         "Take one back with: graph-agent policy revoke ID",
     ]
 

@@ -1,6 +1,6 @@
 import subprocess
 
-from graph_agent.cli.views.format import time_and_age
+from graph_agent.cli.views.format import format_time_and_age
 from graph_agent.config.paths import blob_dir
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.blobs import FileBlobs
@@ -22,7 +22,7 @@ def test_a_broken_off_command_is_told_with_output_and_what_still_runs(rows: Rows
     assert told[:7] == [
         "call_a  bash  HIGH  attempt 1",
         "  thread t1: started and broken off: its effect may be there, in part or in whole",
-        f"  started {time_and_age(START)}",
+        f"  started {format_time_and_age(START)}",
         "  │ {",
         '  │   "command": "make"',
         "  │ }",

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.settings import list_trusted, project_here, revoke_trust, tell_ignored, trust_folder
+from graph_agent.cli.views.settings import (
+    current_project,
+    list_trusted,
+    print_ignored_files,
+    revoke_trust,
+    trust_folder,
+)
 from graph_agent.errors import UsageError
 
 
@@ -69,7 +75,7 @@ def test_json_asks_nobody_and_says_what_there_is(folder: Path, capsys: pytest.Ca
     trust_folder(None, is_settled=True, as_json=True)
     after = json.loads(capsys.readouterr().out)
 
-    files = [{"name": ".graph-agent/config.toml", "sha256": project_here().files[0].sha256, "news": ""}]
+    files = [{"name": ".graph-agent/config.toml", "sha256": current_project().files[0].sha256, "news": ""}]
     lines = ["policy.allow: bash(make *)", "policy.deny: bash(rm *)"]
     shown = {"folder": str(folder), "files": files, "refused": {}, "turns_on": lines}
     assert before == {**shown, "trust": "untrusted", "counts": False}
@@ -93,7 +99,7 @@ def test_trust_is_listed_and_revoked(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_what_is_ignored_goes_to_stderr(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tell_ignored(project_here())
+    print_ignored_files(current_project())
 
     shown = capsys.readouterr()
     assert (shown.out, shown.err.startswith("note: .graph-agent/config.toml of")) == ("", True)

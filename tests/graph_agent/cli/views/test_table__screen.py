@@ -9,7 +9,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from graph_agent.cli.views.table import clipped, line_width, local_time, print_json, print_json_lists, text_width
+from graph_agent.cli.views.table import format_time, line_width, print_json, print_json_lists, text_width, truncate
 from graph_agent.errors import UnknownId
 from tests.fakes.database_rows import Rows
 
@@ -25,14 +25,14 @@ def test_width_is_counted_in_columns(text: str, width: int) -> None:
     ("text", "width", "shown"), [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("日本語", 4, "日…"), ("ab", 0, "")]
 )
 def test_what_is_too_long_ends_with_an_ellipsis_within_the_width(text: str, width: int, shown: str) -> None:
-    assert clipped(text, width) == shown
+    assert truncate(text, width) == shown
 
 
 @pytest.mark.parametrize(
     ("text", "width"), [("👨\u200d👩\u200d👧", 2), ("🇩🇪🇫🇷", 4), ("👍🏽!", 3), ("❤\ufe0f", 2), ("1\ufe0f\u20e3", 2)]
 )
 def test_what_is_one_picture_is_as_wide_as_one_and_never_cut_apart(text: str, width: int) -> None:
-    shown = (text_width(text), clipped(f"ab{text}", 2 + width), clipped(f"{text}abc", 1 + width))
+    shown = (text_width(text), truncate(f"ab{text}", 2 + width), truncate(f"{text}abc", 1 + width))
 
     assert shown == (width, f"ab{text}", f"{text}…")
 
@@ -76,7 +76,11 @@ def test_the_width_is_that_of_columns_and_without_a_terminal_else_unlimited(
 
 
 def test_what_is_no_time_is_shown_as_it_is() -> None:
-    assert [local_time(None), local_time("then"), len(local_time("2026-11-28T10:00:00.000Z"))] == ["", "then", 19]
+    assert [format_time(None), format_time("then"), len(format_time("2026-11-28T10:00:00.000Z"))] == [
+        "",
+        "then",
+        19,
+    ]
 
 
 def test_on_a_terminal_statuses_are_coloured_unless_colour_is_declined(rows: Rows) -> None:

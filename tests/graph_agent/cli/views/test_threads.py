@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from graph_agent.cli.views.table import local_time
+from graph_agent.cli.views.table import format_time
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.light_commands import text_of
 
@@ -80,8 +80,8 @@ def test_a_thread_tells_who_died_what_is_open_and_what_was_said(rows: Rows) -> N
         "workspace  /w",
         "model      m",
         "mode       default",
-        f"created    {local_time(START)}",
-        f"updated    {local_time(START)}",
+        f"created    {format_time(START)}",
+        f"updated    {format_time(START)}",
         "turns      1",
         "tokens     12 in, 3 out, cost unknown",
         "calls      1 interrupted",
@@ -100,7 +100,7 @@ def test_a_living_holder_is_named(rows: Rows) -> None:
     rows.thread()
     rows.lease(process_started="theirs", host="elsewhere", pid=7)
 
-    assert f"held by  process 7 on elsewhere since {local_time(START)}" in text_of(rows, "threads", "show", "t1")
+    assert f"held by  process 7 on elsewhere since {format_time(START)}" in text_of(rows, "threads", "show", "t1")
 
 
 def test_of_a_long_conversation_the_end_is_shown_and_all_of_it_on_demand(rows: Rows) -> None:

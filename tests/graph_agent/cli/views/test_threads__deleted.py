@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from graph_agent.cli.main import app
-from graph_agent.cli.views.threads import ask_to_delete
+from graph_agent.cli.views.threads import confirm_delete
 from graph_agent.inspect import Reader
 from tests.fakes.played_thread import play
 
@@ -46,7 +46,7 @@ def test_on_a_terminal_the_person_is_shown_the_thread_and_asked(
         threads = reader.threads()
     monkeypatch.setattr(sys, "stdin", Keyboard())
 
-    consented = ask_to_delete(threads)
+    consented = confirm_delete(threads)
 
     shown = capsys.readouterr().out
     assert (consented, shown.splitlines()[0]) == (goes, "thread-1  1 turn  hello")

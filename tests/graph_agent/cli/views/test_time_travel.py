@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from graph_agent.app.rewind import Rewound
-from graph_agent.cli.views.time_travel import ask, tell_rewind
+from graph_agent.cli.views.time_travel import confirm_rewind, print_rewind
 from graph_agent.errors import UsageError
 from graph_agent.ports import Done, FileImage, Restoration, Rewind
 from graph_agent.session.time_travel import Conflict, Survey
@@ -38,7 +38,7 @@ def test_what_it_takes_is_shown_before_it_is_asked(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
 
-    assert ask(_SURVEY) is answer
+    assert confirm_rewind(_SURVEY) is answer
     assert capsys.readouterr().out == f"{_SHOWN}Go on? [y/N] "
 
 
@@ -46,11 +46,11 @@ def test_where_nobody_answers_it_is_a_wrong_usage(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
 
     with pytest.raises(UsageError, match="nothing was changed; --yes goes on without asking"):
-        ask(_SURVEY)
+        confirm_rewind(_SURVEY)
 
 
 def test_done_it_says_where_the_thread_stands_and_how_to_take_it_back(capsys: pytest.CaptureFixture[str]) -> None:
-    tell_rewind(Rewound(_SURVEY, is_done=True, head="c10"), is_dry=False, as_json=False, was_shown=False)
+    print_rewind(Rewound(_SURVEY, is_done=True, head="c10"), is_dry=False, as_json=False, was_shown=False)
 
     assert capsys.readouterr().out == (
         f"{_SHOWN}done; the thread stands at checkpoint c10\ntake it back with: graph-agent rewind --undo t\n"
@@ -63,7 +63,7 @@ def test_stopped_by_a_conflict_it_names_the_file_and_the_ways_out_and_fails(
     seen = Survey(_SURVEY.rewind, (Conflict("/w/a", "it was changed by somebody else since"),))
 
     with pytest.raises(typer.Exit) as left:
-        tell_rewind(Rewound(seen, is_done=False, head="c9"), is_dry=False, as_json=False, was_shown=False)
+        print_rewind(Rewound(seen, is_done=False, head="c9"), is_dry=False, as_json=False, was_shown=False)
 
     assert left.value.exit_code == 1
     assert capsys.readouterr().out.splitlines()[-2:] == [
@@ -76,7 +76,7 @@ def test_what_was_left_and_what_was_finished_first_are_told_and_fail(capsys: pyt
     done = Rewound(_SURVEY, is_done=True, head="c10", left=("'/w/a' is read-only",), finished=_SURVEY.rewind)
 
     with pytest.raises(typer.Exit):
-        tell_rewind(done, is_dry=False, as_json=False, was_shown=True)
+        print_rewind(done, is_dry=False, as_json=False, was_shown=True)
 
     assert capsys.readouterr().out.splitlines()[:2] == [
         "finished first: a rewind to c1 that had been broken off",

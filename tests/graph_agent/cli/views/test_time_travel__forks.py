@@ -1,13 +1,13 @@
 import pytest
 
 from graph_agent.app.threads import Forked
-from graph_agent.cli.views.time_travel import tell_fork
+from graph_agent.cli.views.time_travel import print_fork
 
 
 def test_a_fork_says_where_it_comes_from_what_is_asked_again_and_how_to_go_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tell_fork(Forked("f", "t\x1b[2J", "c1", turns=1, open_calls=2), as_json=False)
+    print_fork(Forked("f", "t\x1b[2J", "c1", turns=1, open_calls=2), as_json=False)
 
     assert capsys.readouterr().out == (
         "forked thread t\\x1b[2J at checkpoint c1: 1 turn\n"

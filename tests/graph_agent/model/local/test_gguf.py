@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graph_agent.errors import UsageError
-from graph_agent.model.local.gguf import Header, digest_of, read_header
+from graph_agent.model.local.gguf import Header, file_sha256, read_header
 from tests.fakes.gguf import CHAT, write_gguf
 
 
@@ -69,4 +69,4 @@ def test_no_damage_of_the_header_crashes_the_reader(tmp_path: Path, data: st.Dat
 def test_the_digest_is_that_of_the_whole_file(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "a.gguf")
 
-    assert digest_of(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert file_sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()

@@ -4,7 +4,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
-from graph_agent.model.openai.capabilities import Dialect, configured, relearned
+from graph_agent.model.openai.capabilities import Capabilities, configured, relearned
 from graph_agent.model.openai.errors import Failure
 from graph_agent.ports import ModelRequest
 
@@ -17,12 +17,12 @@ CALLED = ModelRequest(
     ],
     PLAIN.tools,
 )
-PROMPT = Dialect(calls_functions=False)
+PROMPT = Capabilities(calls_functions=False)
 
 
-def learned(said: str, status: int = 400, *, request: ModelRequest = PLAIN, **settings: Any) -> Dialect | None:
+def learned(said: str, status: int = 400, *, request: ModelRequest = PLAIN, **settings: Any) -> Capabilities | None:
     failure = Failure("final", said, status, said.lower())
-    return relearned(Dialect(), failure, request, ModelSettings(**settings))
+    return relearned(Capabilities(), failure, request, ModelSettings(**settings))
 
 
 @pytest.mark.parametrize(
@@ -62,21 +62,27 @@ def test_what_speaks_of_one_bad_tool_or_message_is_no_refusal_of_functions(said:
 @pytest.mark.parametrize(
     ("said", "dialect"),
     [
-        ("Unknown field stream_options", Dialect(counts_streams=False)),
-        ("Cannot use tools with stream", Dialect(streams=False)),
-        ("tool calling is not supported when streaming is on, streaming not supported", Dialect(streams=False)),
+        ("Unknown field stream_options", Capabilities(counts_streams=False)),
+        ("Cannot use tools with stream", Capabilities(streams=False)),
+        (
+            "tool calling is not supported when streaming is on, streaming not supported",
+            Capabilities(streams=False),
+        ),
         (
             "Missing `reasoning_content` field in the assistant message at message index 2.",
-            Dialect(wants_reasoning=True),
+            Capabilities(wants_reasoning=True),
         ),
         (
             "The reasoning_content in the thinking mode must be passed back to the API.",
-            Dialect(wants_reasoning=True),
+            Capabilities(wants_reasoning=True),
         ),
-        ("Function call is missing a thought_signature in functionCall parts.", Dialect(wants_signatures=True)),
+        (
+            "Function call is missing a thought_signature in functionCall parts.",
+            Capabilities(wants_signatures=True),
+        ),
     ],
 )
-def test_a_refusal_says_what_the_endpoint_takes(said: str, dialect: Dialect) -> None:
+def test_a_refusal_says_what_the_endpoint_takes(said: str, dialect: Capabilities) -> None:
     assert learned(said) == dialect
 
 
@@ -90,15 +96,15 @@ def test_what_the_settings_decide_is_not_learned() -> None:
 
 def test_null_content_is_suspected_where_there_was_some_and_nothing_else_is_said() -> None:
     assert learned("bad request") is None
-    assert learned("bad request", request=CALLED) == Dialect(takes_null=False)
+    assert learned("bad request", request=CALLED) == Capabilities(takes_null=False)
 
 
 def test_the_settings_win_over_what_was_learned() -> None:
-    known = Dialect(streams=False, calls_functions=False, wants_reasoning=True)
+    known = Capabilities(streams=False, calls_functions=False, wants_reasoning=True)
     options = {"stream": "on", "tool_protocol": "native", "send_reasoning": "never"}
 
     assert configured(ModelSettings(), known) == known
-    assert configured(ModelSettings.model_validate(options), known) == Dialect()
-    assert configured(ModelSettings(tool_protocol="prompt", stream="off"), Dialect()) == Dialect(
+    assert configured(ModelSettings.model_validate(options), known) == Capabilities()
+    assert configured(ModelSettings(tool_protocol="prompt", stream="off"), Capabilities()) == Capabilities(
         streams=False, calls_functions=False
     )

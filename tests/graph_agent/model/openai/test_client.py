@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ConfigError, ModelError
-from graph_agent.model.openai.capabilities import LearnedDialects
-from graph_agent.model.openai.client import OpenAIModel, Surroundings
+from graph_agent.model.openai.capabilities import CapabilityStore
+from graph_agent.model.openai.client import ModelOptions, OpenAIModel
 from graph_agent.ports import Delta, ModelRequest
 from tests.fakes.openai_server import CUT, DELAY, ERR, SSE, TC, TCS, TXT, FakeOpenAI, Reply
 
@@ -32,7 +32,7 @@ class Asking:
         self.shown: list[Delta] = []
         options = {"base_url": server.base_url, "api_key": SecretStr(KEY), **settings}
         self.model = OpenAIModel(
-            ModelSettings(**options), "m", Surroundings(LearnedDialects(learned), sleep=self._note)
+            ModelSettings(**options), "m", ModelOptions(CapabilityStore(learned), sleep=self._note)
         )
 
     async def _note(self, seconds: float) -> None:

@@ -25,7 +25,7 @@ async def test_several_or_no_models_need_one_to_be_named(models: list[str], foun
     with FakeOpenAI(models=models) as server, pytest.raises(UsageError) as caught:
         await resolve_model_name(settings_for(server.base_url))
 
-    told = f"{server.base_url} {found}, and none is named: set GRAPH_AGENT_MODEL or give --model, or choose"
+    told = f"{server.base_url} {found}, and none is named: set GRAPH_AGENT_MODEL, give --model NAME, or choose"
     assert (caught.value.exit_code, str(caught.value)) == (2, f"{told} one in the chat with /model NAME.")
 
 

@@ -1,6 +1,6 @@
 import random
 
-from graph_agent.model.openai.client import Patience
+from graph_agent.model.openai.client import RetryPolicy
 from graph_agent.model.openai.errors import Failure, FailureKind
 
 
@@ -15,8 +15,8 @@ class FullJitter(random.Random):
 
 
 def waits(kind: FailureKind, jitter: random.Random) -> list[float]:
-    patience, failure, found = Patience(jitter), Failure(kind, "busy."), []
-    while (wait := patience.wait_after(failure)) is not None:
+    retry_policy, failure, found = RetryPolicy(jitter), Failure(kind, "busy."), []
+    while (wait := retry_policy.next_delay(failure)) is not None:
         found.append(wait)
     return found
 
@@ -36,33 +36,33 @@ def test_jitter_adds_a_quarter_at_most() -> None:
 
 
 def test_kinds_mixed_together_do_not_add_up_to_more_tries() -> None:
-    patience = Patience(NoJitter())
+    retry_policy = RetryPolicy(NoJitter())
     kinds: list[FailureKind] = ["busy", "broken", "empty"] * 4
 
-    given = [patience.wait_after(Failure(kind, "x.")) for kind in kinds]
+    given = [retry_policy.next_delay(Failure(kind, "x.")) for kind in kinds]
 
-    assert (sum(wait is not None for wait in given), patience.tries) == (6, 7)
+    assert (sum(wait is not None for wait in given), retry_policy.attempts) == (6, 7)
 
 
 def test_the_server_decides_the_wait_up_to_a_minute_and_then_it_is_the_end() -> None:
-    patience = Patience(NoJitter())
+    retry_policy = RetryPolicy(NoJitter())
     long = Failure("busy", "Busy.", retry_after_s=61)
 
-    assert patience.wait_after(Failure("busy", "Busy.", retry_after_s=60)) == 60
-    assert patience.wait_after(long) is None
-    assert patience.last_words(long) == "Busy. It asks for a wait of 61 s: try again later."
+    assert retry_policy.next_delay(Failure("busy", "Busy.", retry_after_s=60)) == 60
+    assert retry_policy.next_delay(long) is None
+    assert retry_policy.final_message(long) == "Busy. It asks for a wait of 61 s: try again later."
 
 
 def test_the_last_message_has_the_number_of_tries() -> None:
-    patience, failure = Patience(NoJitter()), Failure("unreachable", "Cannot connect.")
-    while patience.wait_after(failure) is not None:
+    retry_policy, failure = RetryPolicy(NoJitter()), Failure("unreachable", "Cannot connect.")
+    while retry_policy.next_delay(failure) is not None:
         pass
 
-    assert patience.last_words(failure) == "Cannot connect. Gave up after 3 tries."
+    assert retry_policy.final_message(failure) == "Cannot connect. Gave up after 3 tries."
 
 
 def test_who_only_tries_an_endpoint_out_has_less_patience() -> None:
-    patience = Patience(NoJitter(), most_tries=2)
+    retry_policy = RetryPolicy(NoJitter(), max_attempts=2)
 
-    assert [patience.wait_after(Failure("broken", "x.")) for _ in range(2)] == [0.5, None]
-    assert patience.last_words(Failure("broken", "x.")) == "x. Gave up after 2 tries."
+    assert [retry_policy.next_delay(Failure("broken", "x.")) for _ in range(2)] == [0.5, None]
+    assert retry_policy.final_message(Failure("broken", "x.")) == "x. Gave up after 2 tries."

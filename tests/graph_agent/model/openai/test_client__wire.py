@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ConfigError
-from graph_agent.model.openai.capabilities import Dialect
+from graph_agent.model.openai.capabilities import Capabilities
 from graph_agent.model.openai.client import Wire, open_wire
 from graph_agent.model.openai.errors import SilentReply
 from tests.fakes.openai_server import SSE, TXT, FakeOpenAI
@@ -24,8 +24,8 @@ CALLED = [
 def test_a_body_has_only_what_the_dialect_takes() -> None:
     wire = open_wire(ModelSettings(base_url="http://localhost:1/v1"), "m")
 
-    streamed = wire.request_body([HumanMessage("hi")], [], Dialect())
-    plain = wire.request_body(CALLED, [], Dialect(streams=False, takes_null=False))
+    streamed = wire.request_body([HumanMessage("hi")], [], Capabilities())
+    plain = wire.request_body(CALLED, [], Capabilities(streams=False, takes_null=False))
 
     assert json.loads(streamed) == {
         "model": "m",
@@ -50,7 +50,7 @@ async def test_an_answer_is_handed_on_event_by_event_without_what_keeps_it_alive
     chunks = ['RAW {"a": "\u2028"}', "RAW \n: keep-alive\n\nevent: ping\ndata:", 'RAW {"b": 2}']
     with FakeOpenAI([SSE(chunks)]) as server:
         wire = open_wire(ModelSettings(base_url=server.base_url), "m")
-        body = wire.request_body([HumanMessage("hi")], [], Dialect())
+        body = wire.request_body([HumanMessage("hi")], [], Capabilities())
         payloads = [payload async for payload in wire.payloads(body)]
         await wire.close()
 
@@ -73,7 +73,7 @@ async def test_a_head_that_never_ends_is_waited_for_no_longer_than_an_answer() -
     async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         wire = open_wire(ModelSettings(base_url=url, timeout_s=0.3, connect_timeout_s=0.2), "m")
-        body = wire.request_body([HumanMessage("hi")], [], Dialect())
+        body = wire.request_body([HumanMessage("hi")], [], Capabilities())
         with pytest.raises(SilentReply, match=r"^0\.5 s$"):
             await anext(wire.payloads(body))
         await wire.close()
@@ -84,7 +84,7 @@ async def test_lines_end_in_any_way_and_events_may_be_sent_under_the_name_of_jso
     chunks = ['RAW {"a": 1}\r\rdata: {"b": 2}\r\n\r\n\ufeffdata: {"c": 3}']
     with FakeOpenAI([SSE(chunks), SSE(chunks, headers={"Content-Type": "application/json"})]) as server:
         wire = open_wire(ModelSettings(base_url=server.base_url), "m")
-        body = wire.request_body([HumanMessage("hi")], [], Dialect())
+        body = wire.request_body([HumanMessage("hi")], [], Capabilities())
         answers = [[payload async for payload in wire.payloads(body)] for _ in range(2)]
         await wire.close()
 
@@ -94,7 +94,7 @@ async def test_lines_end_in_any_way_and_events_may_be_sent_under_the_name_of_jso
 async def test_an_answer_that_is_not_streamed_is_handed_on_whole() -> None:
     with FakeOpenAI([TXT("hello")]) as server:
         wire = open_wire(ModelSettings(base_url=server.base_url), "m")
-        body = wire.request_body([HumanMessage("hi")], [], Dialect(streams=False))
+        body = wire.request_body([HumanMessage("hi")], [], Capabilities(streams=False))
         payloads = [payload async for payload in wire.payloads(body)]
         await wire.close()
 
@@ -113,7 +113,7 @@ async def test_what_the_client_does_to_a_request_does_not_grow_with_the_history(
 
 async def _walked(wire: Wire, length: int) -> int:
     """How many values the client holds against its type declarations while it sends a history of this length."""
-    body = wire.request_body([HumanMessage("hi")] * length, [], Dialect(streams=False))
+    body = wire.request_body([HumanMessage("hi")] * length, [], Capabilities(streams=False))
     walked = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.model.openai.context_windows import known_window, limit_in, window_in
+from graph_agent.model.openai.context_windows import known_context_window, limit_in, parse_context_window
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_limit_is_read_from_the_words_of_the_refusal(said: str, limit: int |
     ],
 )
 def test_the_window_is_read_from_what_servers_call_it(entry: dict[str, Any], tokens: int | None) -> None:
-    assert window_in(entry) == tokens
+    assert parse_context_window(entry) == tokens
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_the_window_is_read_from_what_servers_call_it(entry: dict[str, Any], tok
     ],
 )
 def test_known_families_are_told_by_the_beginning_of_the_name(name: str, tokens: int | None) -> None:
-    assert known_window(name) == tokens
+    assert known_context_window(name) == tokens

@@ -46,7 +46,7 @@ async def test_the_only_model_of_the_endpoint_is_asked_where_none_is_named() -> 
 
 
 async def test_a_busy_model_with_another_behind_it_is_tried_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph_agent.model.openai.endpoint.TRIES_BEFORE_ANOTHER", 1)
+    monkeypatch.setattr("graph_agent.model.openai.endpoint.MAX_ATTEMPTS_BEFORE_FALLBACK", 1)
     busy = ERR(503, "down")
     with FakeOpenAI(after=busy) as first, FakeOpenAI([busy, TXT("two")]) as second:
         general = ModelSettings(base_url=first.base_url, name="one", fallback=("spare",))
@@ -77,7 +77,7 @@ async def test_several_models_and_none_named_is_told_where_it_is_met() -> None:
     with FakeOpenAI(models=["one", "two"]) as server:
         model = EndpointModel(settings_for(server.base_url))
         with pytest.raises(UsageError, match="offers 2 models"):
-            await model.choose_only()
+            await model.choose_default()
         with pytest.raises(ModelError, match="/model NAME"):
             await model.reply(HI, ignore)
         await model.close()
@@ -90,7 +90,7 @@ async def test_a_list_that_does_not_come_is_not_waited_for(silent: str) -> None:
     began = time.monotonic()
 
     with pytest.raises(ModelError, match=r"did not answer within 0\.2 s"):
-        await model.choose_only()
+        await model.choose_default()
 
     assert time.monotonic() - began < 3
 

@@ -3,7 +3,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ModelError
-from graph_agent.model.openai.client import OpenAIModel, Surroundings
+from graph_agent.model.openai.client import ModelOptions, OpenAIModel
 from graph_agent.model.openai.endpoint import ModelRow
 from graph_agent.ports import Delta, ModelRequest
 from tests.fakes.openai_server import ERR, TXT, FakeOpenAI
@@ -19,7 +19,7 @@ async def _at_once(_seconds: float) -> None: ...
 
 
 def row(*servers: FakeOpenAI) -> ModelRow:
-    around = Surroundings(sleep=_at_once)
+    around = ModelOptions(sleep=_at_once)
     return ModelRow(
         [
             OpenAIModel(ModelSettings(base_url=one.base_url), f"m{place}", around)

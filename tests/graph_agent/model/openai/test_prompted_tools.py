@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph_agent.model.openai.prompted_tools import in_prompt_form
+from graph_agent.model.openai.prompted_tools import to_prompt_protocol
 
 TOOLS = [{"type": "function", "function": {"name": "ls"}}]
 CALLS = [{"name": "ls", "args": {"path": "é"}, "id": "1"}, {"name": "bash", "args": {}, "id": "2"}]
@@ -18,7 +18,7 @@ HISTORY = [
 
 
 def sent(messages: Sequence[BaseMessage]) -> list[tuple[str, object]]:
-    written = in_prompt_form(messages, TOOLS, lambda tools: f"{len(tools)} TOOL")
+    written = to_prompt_protocol(messages, TOOLS, lambda tools: f"{len(tools)} TOOL")
     return [(message.type, message.content) for message in written]
 
 
@@ -55,7 +55,7 @@ def test_the_offer_begins_the_conversation_where_nothing_else_does() -> None:
 
 
 def test_without_tools_nothing_is_offered() -> None:
-    assert in_prompt_form([HumanMessage("hi")], [], lambda _: "") == [HumanMessage("hi")]
+    assert to_prompt_protocol([HumanMessage("hi")], [], lambda _: "") == [HumanMessage("hi")]
 
 
 def test_what_is_no_text_stays_beside_it() -> None:

@@ -5,7 +5,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from graph_agent.model.openai.errors import BrokenReply, EmptyReply, ServerSaid
-from graph_agent.model.openai.stream import DONE, Arrival
+from graph_agent.model.openai.stream import DONE, ReplyStream
 from graph_agent.ports import Delta
 
 
@@ -14,7 +14,7 @@ def chunk(delta: dict[str, Any] | None, finish: str | None = None, **more: Any) 
 
 
 def arrived(*payloads: str) -> tuple[AIMessage, list[Delta]]:
-    arrival = Arrival()
+    arrival = ReplyStream()
     shown = [delta for payload in payloads for delta in arrival.add(payload)]
     shown += list(arrival.end())
     return arrival.message(), shown

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph_agent.model.openai.errors import BrokenReply
-from graph_agent.model.openai.stream import DONE, Arrival
+from graph_agent.model.openai.stream import DONE, ReplyStream
 from tests.graph_agent.model.shapes import OFFERED
 
 EXAMPLES = settings(max_examples=150, deadline=None)
@@ -66,7 +66,7 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> str:
 
 def arrived(payloads: list[str]) -> tuple[list[Call], dict[str, str], str]:
     """Runnable calls with `{}` where unusable, the complaints, and the text."""
-    arrival = Arrival(OFFERED)
+    arrival = ReplyStream(OFFERED)
     for payload in payloads:
         list(arrival.add(payload))
     list(arrival.end())

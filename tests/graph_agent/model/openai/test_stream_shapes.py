@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from graph_agent.model.openai.errors import ReplyFailed
-from graph_agent.model.openai.stream import DONE, Arrival
+from graph_agent.model.openai.stream import DONE, ReplyStream
 from tests.graph_agent.model.shapes import OFFERED, Shape
 from tests.graph_agent.model.shapes.endings import ARGUMENTS, ENDINGS, TEXTS
 from tests.graph_agent.model.shapes.fragments import FRAGMENTS
@@ -31,7 +31,7 @@ def _payload(chunk: Any, shape: Shape) -> str:
 
 def came_to(shape: Shape) -> dict[str, Any]:
     """What the product makes of it, in the words of the table."""
-    arrival = Arrival(OFFERED)
+    arrival = ReplyStream(OFFERED)
     try:
         shown = [delta for payload in payloads(shape) for delta in arrival.add(payload)]
         shown += list(arrival.end())

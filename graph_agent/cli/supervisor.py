@@ -11,31 +11,31 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from graph_agent.cli.chat.conversation import Conversation
-from graph_agent.cli.exit_codes import Exit
+from graph_agent.cli.exit_codes import ExitCode
 
-__all__ = ["Cut", "signals_caught", "supervised", "until_cut"]
+__all__ = ["SupervisedResult", "catch_signals", "run_supervised", "run_until_signal"]
 
 T = TypeVar("T")
 
 _CODES = {
-    signal.SIGINT: Exit.INTERRUPTED,
-    signal.SIGTERM: Exit.TERMINATED,
-    signal.SIGHUP: Exit.HANGUP,
+    signal.SIGINT: ExitCode.INTERRUPTED,
+    signal.SIGTERM: ExitCode.TERMINATED,
+    signal.SIGHUP: ExitCode.HANGUP,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Cut(Generic[T]):
+class SupervisedResult(Generic[T]):
     """How supervised work ended."""
 
-    code: Exit | None
+    code: ExitCode | None
     """Why it was cut short; None when it came to its own end."""
     result: T | None
     """What the work returned; None when it was suspended before it could."""
 
 
 @contextlib.contextmanager
-def signals_caught(caught: Callable[[Exit], None], *signals: signal.Signals) -> Iterator[None]:
+def catch_signals(caught: Callable[[ExitCode], None], *signals: signal.Signals) -> Iterator[None]:
     """Call back in the event loop for each of these signals, with the exit code it asks for."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in signals}
@@ -50,48 +50,48 @@ def signals_caught(caught: Callable[[Exit], None], *signals: signal.Signals) -> 
             signal.signal(number, before[number])
 
 
-async def until_cut(work: Coroutine[Any, Any, T]) -> Cut[T]:
+async def run_until_signal(work: Coroutine[Any, Any, T]) -> SupervisedResult[T]:
     """Run work that nothing rests on yet to its end; a signal breaks it off, however that fails.
 
     Not by an exception out of nowhere: libraries that are being loaded turn that into errors of their own.
     """
     running = asyncio.create_task(work)
-    caught: list[Exit] = []
+    caught: list[ExitCode] = []
 
-    def catch(code: Exit) -> None:
+    def catch(code: ExitCode) -> None:
         caught.append(code)
         running.cancel()
 
-    with signals_caught(catch, *_CODES):
+    with catch_signals(catch, *_CODES):
         await asyncio.wait({running})
     if running.cancelled() or (caught and running.exception() is not None):
-        return Cut(caught[0] if caught else None, None)
-    return Cut(caught[0] if caught else None, running.result())
+        return SupervisedResult(caught[0] if caught else None, None)
+    return SupervisedResult(caught[0] if caught else None, running.result())
 
 
-async def supervised(
+async def run_supervised(
     session: Conversation, work: Coroutine[Any, Any, T], *, timeout_seconds: float | None = None
-) -> Cut[T]:
+) -> SupervisedResult[T]:
     """Run the work to its end, to the user's stop, or to a suspension."""
     running = asyncio.create_task(work)
-    cut: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+    cut: asyncio.Future[ExitCode] = asyncio.get_running_loop().create_future()
 
-    def catch(code: Exit) -> None:
+    def catch(code: ExitCode) -> None:
         if not cut.done():
             cut.set_result(code)
 
-    with signals_caught(catch, *_CODES):
+    with catch_signals(catch, *_CODES):
         waited: set[asyncio.Future[Any]] = {running, cut}
         await asyncio.wait(waited, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             cut.cancel()
-            return Cut(None, running.result())
-        code = cut.result() if cut.done() else Exit.LIMIT
-        if code is Exit.INTERRUPTED:
+            return SupervisedResult(None, running.result())
+        code = cut.result() if cut.done() else ExitCode.LIMIT
+        if code is ExitCode.INTERRUPTED:
             await session.stop()
         else:
             await session.suspend()
-    return Cut(code, await _outcome(running))
+    return SupervisedResult(code, await _outcome(running))
 
 
 async def _outcome(running: asyncio.Task[T]) -> T | None:

@@ -11,11 +11,11 @@ from graph_agent.config.paths import database_path
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Lease, Reader, ThreadSummary
 
-__all__ = ["Found", "find", "known_thread", "require_folder"]
+__all__ = ["ResumePoint", "find_resume_point", "find_thread", "require_folder"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResumePoint:
     """A thread that exists, and the checkpoint to go on from when that is not its head."""
 
     thread_id: str
@@ -25,7 +25,7 @@ class Found:
     """Who held the thread last and how that ended, in words; empty for a thread at rest."""
 
 
-def find(text: str, db: str | None, workspace: Path) -> Found:
+def find_resume_point(text: str, db: str | None, workspace: Path) -> ResumePoint:
     """The thread a person means: thread or checkpoint id, a unique part of one, or nothing for the newest here.
 
     Raises:
@@ -39,7 +39,7 @@ def find(text: str, db: str | None, workspace: Path) -> Found:
     return _found(thread, target.id if is_older else None)
 
 
-def known_thread(thread_id: str, db: str | None) -> Found | None:
+def find_thread(thread_id: str, db: str | None) -> ResumePoint | None:
     """The thread with exactly this id; None when it is still to be created."""
     try:
         with Reader.open(database_path(os.environ, db)) as reader:
@@ -48,9 +48,9 @@ def known_thread(thread_id: str, db: str | None) -> Found | None:
         return None
 
 
-def _found(thread: ThreadSummary, checkpoint_id: str | None) -> Found:
+def _found(thread: ThreadSummary, checkpoint_id: str | None) -> ResumePoint:
     last_life = "" if thread.status == "at_rest" or thread.last_lease is None else _told(thread.last_lease)
-    return Found(thread.thread_id, Path(thread.workspace), checkpoint_id, last_life)
+    return ResumePoint(thread.thread_id, Path(thread.workspace), checkpoint_id, last_life)
 
 
 def _told(lease: Lease) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from graph_agent.cli.startup import search_from_now_on
+from graph_agent.cli.startup import restore_gc
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graph_agent.events import EventBus
 
 
-__all__ = ["Target", "absolute", "aim", "open_target"]
+__all__ = ["Target", "absolute_paths", "open_target", "resolve_target"]
 
 _MAX_ID_CHARS = 100
 
@@ -35,12 +35,14 @@ class Target:
     """Who held an unfinished thread last, in words."""
 
 
-def absolute(folders: Sequence[str] | None) -> tuple[str, ...] | None:
+def absolute_paths(folders: Sequence[str] | None) -> tuple[str, ...] | None:
     """Folders as they were named on the command line, wherever the process goes from here; None for none."""
     return tuple(str(Path(folder).expanduser().absolute()) for folder in folders) if folders else None
 
 
-def aim(flags: Mapping[str, Any], *, workspace: str | None, thread: str | None, resume: str | None) -> Target:
+def resolve_target(
+    flags: Mapping[str, Any], *, workspace: str | None, thread: str | None, resume: str | None
+) -> Target:
     """The target of a command's options. `resume` takes any id of something that exists, `thread` a thread's own.
 
     Raises:
@@ -60,10 +62,10 @@ def aim(flags: Mapping[str, Any], *, workspace: str | None, thread: str | None, 
 
 def _aim_at(here: Path, given: dict[str, Any], thread: str | None, resume: str | None, *, moves: bool) -> Target:
     # Loaded only where a thread is named: a new chat's prompt must not wait for what reads the database.
-    from graph_agent.cli.locate import find, known_thread, require_folder
+    from graph_agent.cli.resume_point import find_resume_point, find_thread, require_folder
 
     db = given.get("db")
-    found = find(resume, db, here) if resume is not None else known_thread(thread or "", db)
+    found = find_resume_point(resume, db, here) if resume is not None else find_thread(thread or "", db)
     if found is None:
         _require_name(thread or "")
         return Target(here, thread, exists=False, flags=given)
@@ -88,5 +90,5 @@ async def open_target(target: Target, bus: "EventBus") -> "Conversation":
     session = await app.open_session(
         workspace=target.workspace, thread_id=target.thread_id, flags=target.flags, bus=bus
     )
-    search_from_now_on()
+    restore_gc()
     return cast("Conversation", session)

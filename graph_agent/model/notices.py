@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graph_agent.ports import ModelRequest, OnDelta
 
 
-__all__ = ["noted_messages", "with_news", "with_news_behind"]
+__all__ = ["append_notices", "messages_with_notices", "reply_with_notices"]
 
 _TOLD = """\
 [From the program, not from the user. Background shells ended since you last looked:
@@ -25,7 +25,7 @@ _TOLD = """\
 bash_output shows what one wrote; start it again only where it is still wanted.]"""
 
 
-def noted_messages(request: "ModelRequest") -> "Sequence[BaseMessage]":
+def messages_with_notices(request: "ModelRequest") -> "Sequence[BaseMessage]":
     """The messages of a request as they are sent; the stored ones stay as they are."""
     *before, newest = request.messages
     if not request.news or not isinstance(newest.content, str):
@@ -34,16 +34,18 @@ def noted_messages(request: "ModelRequest") -> "Sequence[BaseMessage]":
     return [*before, newest.model_copy(update={"content": f"{newest.content}\n\n{told}"})]
 
 
-def with_news(reply: "AIMessage", request: "ModelRequest", on_delta: "OnDelta", *, chinese: bool) -> "AIMessage":
+def reply_with_notices(
+    reply: "AIMessage", request: "ModelRequest", on_delta: "OnDelta", *, chinese: bool
+) -> "AIMessage":
     """The reply with the news behind its text, shown as the rest of it is."""
     if not request.news:
         return reply
-    said = with_news_behind(reply.text, request, chinese=chinese)
+    said = append_notices(reply.text, request, chinese=chinese)
     on_delta(Delta("text", said.removeprefix(reply.text)))
     return reply.model_copy(update={"content": said})
 
 
-def with_news_behind(text: str, request: "ModelRequest", *, chinese: bool = False) -> str:
+def append_notices(text: str, request: "ModelRequest", *, chinese: bool = False) -> str:
     """The text and, where there is any, the news in a few plain words."""
     head = "后台命令已结束：" if chinese else "Ended in the background:"
     return "\n\n".join(filter(None, (text, f"{head}\n{_listed(request)}"))) if request.news else text

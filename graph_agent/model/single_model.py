@@ -2,10 +2,10 @@
 
 from graph_agent.errors import UsageError
 
-__all__ = ["OnlyModel"]
+__all__ = ["SingleModel"]
 
 
-class OnlyModel:
+class SingleModel:
     """Implements `Models`."""
 
     def __init__(self, why: str) -> None:

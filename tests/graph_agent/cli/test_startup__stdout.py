@@ -3,13 +3,13 @@ import sys
 
 import pytest
 
-from graph_agent.cli.startup import own_stdout
+from graph_agent.cli.startup import reserve_stdout
 
 _PROGRAM = """
 import os, sys
-from graph_agent.cli.startup import own_stdout
+from graph_agent.cli.startup import reserve_stdout
 print("before")
-write = own_stdout()
+write = reserve_stdout()
 print("others")
 write("own\\n")
 os.write(1, b"descriptor\\n")
@@ -41,6 +41,6 @@ def test_a_reader_that_is_gone_is_an_error_of_the_writer_and_nothing_is_said_at_
 
 
 def test_a_stream_that_was_put_in_its_place_is_written_to(capsys: pytest.CaptureFixture[str]) -> None:
-    own_stdout()("own\n")
+    reserve_stdout()("own\n")
 
     assert capsys.readouterr().out == "own\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.exit_codes import Exit
-from graph_agent.cli.supervise import Cut, supervised, until_cut
+from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
 from graph_agent.errors import StorageError
 from graph_agent.events import EventBus
 from graph_agent.session.types import Rest
@@ -17,15 +17,17 @@ def _session(folder: Path, seconds: float) -> ScriptedSession:
     return ScriptedSession(EventBus(), folder, [Turn(rest(answer="ok"), (Pause(seconds),))])
 
 
-async def _cut(session: ScriptedSession, number: signal.Signals) -> Cut[Rest]:
+async def _cut(session: ScriptedSession, number: signal.Signals) -> SupervisedResult[Rest]:
     asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), number)
-    return await supervised(session, session.send("go"))
+    return await run_supervised(session, session.send("go"))
 
 
 async def test_work_that_ends_by_itself_is_not_cut(tmp_path: Path) -> None:
     session = _session(tmp_path, 0.01)
 
-    assert await supervised(session, session.send("go"), timeout_seconds=30) == Cut(None, rest(answer="ok"))
+    assert await run_supervised(session, session.send("go"), timeout_seconds=30) == SupervisedResult(
+        None, rest(answer="ok")
+    )
 
 
 async def test_afterwards_signals_mean_what_they_meant_before(tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ async def test_afterwards_signals_mean_what_they_meant_before(tmp_path: Path) ->
 async def test_an_interrupt_stops_the_turn_and_keeps_its_rest(tmp_path: Path) -> None:
     session = _session(tmp_path, 30)
 
-    assert await _cut(session, signal.SIGINT) == Cut(Exit.INTERRUPTED, rest("stopped"))
+    assert await _cut(session, signal.SIGINT) == SupervisedResult(ExitCode.INTERRUPTED, rest("stopped"))
     assert session.log == [("send", "go"), ("stop",)]
 
 
@@ -48,14 +50,16 @@ async def test_an_interrupt_stops_the_turn_and_keeps_its_rest(tmp_path: Path) ->
 async def test_a_termination_suspends_the_turn(tmp_path: Path, number: signal.Signals, code: int) -> None:
     session = _session(tmp_path, 30)
 
-    assert await _cut(session, number) == Cut(Exit(code), None)
+    assert await _cut(session, number) == SupervisedResult(ExitCode(code), None)
     assert session.log == [("send", "go"), ("suspend",)]
 
 
 async def test_the_time_limit_suspends_the_turn(tmp_path: Path) -> None:
     session = _session(tmp_path, 30)
 
-    assert await supervised(session, session.send("go"), timeout_seconds=0.1) == Cut(Exit.LIMIT, None)
+    assert await run_supervised(session, session.send("go"), timeout_seconds=0.1) == SupervisedResult(
+        ExitCode.LIMIT, None
+    )
     assert session.log == [("send", "go"), ("suspend",)]
 
 
@@ -68,4 +72,4 @@ async def test_what_a_signal_breaks_off_ends_by_the_signal_however_it_fails() ->
 
     asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGTERM)
 
-    assert await until_cut(opening()) == Cut(Exit.TERMINATED, None)
+    assert await run_until_signal(opening()) == SupervisedResult(ExitCode.TERMINATED, None)

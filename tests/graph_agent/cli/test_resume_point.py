@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.locate import Found, find, known_thread, require_folder
+from graph_agent.cli.resume_point import ResumePoint, find_resume_point, find_thread, require_folder
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from tests.fakes.database_rows import Rows
 
@@ -24,24 +24,24 @@ def rows(tmp_path: Path) -> Iterator[Rows]:
 def test_an_existing_thread_brings_its_own_folder(rows: Rows) -> None:
     db = str(rows.path)
 
-    assert find("bbbb", db, Path("/elsewhere")) == Found("thread-bbbb", Path("/b"))
-    assert known_thread("thread-aaaa", db) == Found("thread-aaaa", Path("/a"))
+    assert find_resume_point("bbbb", db, Path("/elsewhere")) == ResumePoint("thread-bbbb", Path("/b"))
+    assert find_thread("thread-aaaa", db) == ResumePoint("thread-aaaa", Path("/a"))
 
 
 def test_nothing_named_means_the_newest_thread_of_this_folder(rows: Rows) -> None:
-    assert find("", str(rows.path), Path("/a")) == Found("thread-aaaa", Path("/a"))
+    assert find_resume_point("", str(rows.path), Path("/a")) == ResumePoint("thread-aaaa", Path("/a"))
     with pytest.raises(UnknownId, match="no thread in /elsewhere"):
-        find("", str(rows.path), Path("/elsewhere"))
+        find_resume_point("", str(rows.path), Path("/elsewhere"))
 
 
 def test_only_an_older_checkpoint_is_told_apart_from_the_thread(rows: Rows) -> None:
-    found = [find(name, str(rows.path), Path("/")) for name in ("head-aaaa", "older-aaaa")]
+    found = [find_resume_point(name, str(rows.path), Path("/")) for name in ("head-aaaa", "older-aaaa")]
 
-    assert found == [Found("thread-aaaa", Path("/a")), Found("thread-aaaa", Path("/a"), "older-aaaa")]
+    assert found == [ResumePoint("thread-aaaa", Path("/a")), ResumePoint("thread-aaaa", Path("/a"), "older-aaaa")]
 
 
 def test_a_thread_that_is_to_be_created_is_not_known(rows: Rows, tmp_path: Path) -> None:
-    assert [known_thread("thread", str(rows.path)), known_thread("x", str(tmp_path / "none.db"))] == [None, None]
+    assert [find_thread("thread", str(rows.path)), find_thread("x", str(tmp_path / "none.db"))] == [None, None]
 
 
 def test_an_unfinished_thread_tells_of_its_last_life(rows: Rows) -> None:
@@ -49,7 +49,7 @@ def test_an_unfinished_thread_tells_of_its_last_life(rows: Rows) -> None:
     rows.lease("thread-cccc", pid=1, host="box", since="2026-11-28T01:00:00Z")
     rows.lease("thread-aaaa", pid=1, host="box")
 
-    told = [find(name, str(rows.path), Path("/")).last_life for name in ("cccc", "thread-aaaa")]
+    told = [find_resume_point(name, str(rows.path), Path("/")).last_life for name in ("cccc", "thread-aaaa")]
 
     began = "The last life of this thread, process 1 on box, began at 2026-11-28T01:00:00Z and"
     assert told == [f"{began} was broken off without an end.", ""]
@@ -57,7 +57,7 @@ def test_an_unfinished_thread_tells_of_its_last_life(rows: Rows) -> None:
 
 def test_resuming_needs_a_database(tmp_path: Path) -> None:
     with pytest.raises(NothingYet):
-        find("aaaa", str(tmp_path / "none.db"), tmp_path)
+        find_resume_point("aaaa", str(tmp_path / "none.db"), tmp_path)
 
 
 def test_a_folder_that_is_gone_is_named_with_the_way_out(tmp_path: Path) -> None:
