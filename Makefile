@@ -1,5 +1,5 @@
-# Needs make and a Python of 3.11 or newer with its venv module; all else is installed into $(VENV).
-# Works with the make of macOS (3.81) and in folders whose names hold blanks.
+# Needs make and Python 3.11 or newer with its venv module; everything else is installed into $(VENV).
+# Works with the make of macOS (3.81) and in folders whose names contain spaces.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -7,44 +7,47 @@ WORKSPACE ?= playground
 
 CODE := graph_agent tools policy
 PY := $(VENV)/bin/python
-# The name of the stamp holds where the checkout stands: an editable install does not survive a move.
+# The name of the stamp contains the folder: an editable install does not survive a move.
 READY := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format docs sweep bench server lock clean
+.PHONY: help run demo test test-quick check format docs sweep bench server lock clean
 
-help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
+help: ## list all targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-run: $(READY) ## open the chat on ./playground, a small sample workspace (WORKSPACE=DIR: on another folder)
+run: $(READY) ## open the chat in ./playground, a small sample workspace (WORKSPACE=DIR: another folder)
 	@if [ "$(WORKSPACE)" = playground ] && [ ! -d playground ]; then cp -R docs/sample playground; fi
-	@# Leaving with open questions (3, 4) or by Ctrl-C (130) is an ordinary end of a chat.
+	@# Leaving a chat with open questions (3, 4) or by Ctrl-C (130) is not a failure.
 	@"$(PY)" -m graph_agent chat --workspace "$(WORKSPACE)" || case $$? in 3|4|130) ;; *) exit 1 ;; esac
 
-demo: $(READY) ## show a kill and its recovery in a minute, on throwaway files
+demo: $(READY) ## show a kill and its recovery in a minute, on temporary files
 	@"$(PY)" -m graph_agent demo || case $$? in 130) ;; *) exit 1 ;; esac
 
-test: $(READY) ## run the test suite; the long sweeps are left out
+test: $(READY) ## run the test suite without the long sweeps (about ten minutes on two cores)
 	@"$(PY)" -m pytest -q -m "not sweep" -n auto --maxprocesses 8 --dist worksteal
 
-check: $(READY) ## format, lint, types, layers, budgets, generated docs
+test-quick: $(READY) ## run the unit tests only (under two minutes)
+	@"$(PY)" -m pytest -q -m "not sweep and not slow" -n auto --maxprocesses 8 --dist worksteal tests/graph_agent tests/policy tests/tools
+
+check: $(READY) ## format, lint, types, layers, sizes, vocabulary, generated docs
 	@"$(PY)" -m ruff format --check .
 	@"$(PY)" -m ruff check .
 	@"$(PY)" -m mypy $(CODE) tests docs/_generate
 	@"$(PY)" -c "from importlinter.cli import lint_imports_command as check; check(prog_name='layers')"
 	@"$(PY)" -m pytest -q tests/architecture
 
-format: $(READY) ## put the code into the house format
+format: $(READY) ## format the code
 	@"$(PY)" -m ruff format .
 	@"$(PY)" -m ruff check --fix .
 
-docs: $(READY) ## write the generated pages of docs/ again
+docs: $(READY) ## regenerate the generated pages of docs/
 	@"$(PY)" -m docs._generate
 
-sweep: $(READY) ## run the long forms of the tests (KILLS=N: the kill sweep alone, N kills)
+sweep: $(READY) ## run the long tests (KILLS=N: only the kill sweep, with N kills)
 	@if [ -n "$(KILLS)" ]; then "$(PY)" -m tests.crash.sweep --kills "$(KILLS)"; else "$(PY)" -m pytest -q -m sweep; fi
 
-bench: $(READY) ## time the program against plain references; docs/performance.md, build/bench.json (ROW=NAME: one row)
+bench: $(READY) ## measure against plain references; writes docs/performance.md, build/bench.json (ROW=NAME: one row)
 	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-bench.txt
 	@"$(PY)" -m tests.bench $(if $(ROW),--only "$(ROW)",--page)
 
@@ -52,16 +55,16 @@ server: $(READY) ## install LangGraph's development server and test the graph un
 	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-server.txt
 	@"$(PY)" -m pytest -q tests/graph_agent/app/test_langgraph_server.py
 
-clean: ## remove the virtual environment and all caches; ./playground and your threads stay
+clean: ## remove the virtual environment and all caches; keeps ./playground and your threads
 	rm -rf "$(VENV)" .venv-ci .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 
-# Sets $$python to the first that is new enough: `python3` may be older than what lies beside it.
+# Sets $$python to the first that is new enough: `python3` may be older than another one on the PATH.
 FIND_PYTHON = for python in "$(PYTHON)" python3.14 python3.13 python3.12 python3.11 none; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; done; \
 	if [ "$$python" = none ]; then \
-	echo "No Python of 3.11 or newer was found as python3 or python3.N; install one, or name it: make PYTHON=/path/to/python" >&2; \
+	echo "Python 3.11 or newer not found as python3 or python3.N. Install it, or name it: make PYTHON=/path/to/python" >&2; \
 	exit 1; fi
 
 $(READY): requirements-dev.txt pyproject.toml
@@ -74,13 +77,13 @@ $(READY): requirements-dev.txt pyproject.toml
 	@rm -f "$(VENV)"/.ready-*
 	@touch "$(READY)"
 
-# The oldest Python served is the one to lock on: only there does every backport appear.
+# Lock on the oldest supported Python: only there does every backport appear.
 LOCK_PYTHON ?= python3.11
 COMPILE = .venv-lock/bin/python -m piptools compile -q --strip-extras --generate-hashes --no-header \
 	--no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host pyproject.toml
 LOCKED = { echo "\# Written by \`make lock\` from pyproject.toml."; grep . .venv-lock/locked.txt; }
 
-lock: ## resolve the dependencies anew and write the lock files (needs python3.11 and the network)
+lock: ## resolve the dependencies and write the lock files (needs python3.11 and the network)
 	"$(LOCK_PYTHON)" -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q --disable-pip-version-check "pip-tools>=7.5"
 	$(COMPILE) --extra dev -o .venv-lock/locked.txt

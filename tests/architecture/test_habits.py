@@ -6,11 +6,11 @@ COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 
 def targets(makefile: str) -> set[str]:
-    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
 def explained_targets(makefile: str) -> set[str]:
-    return set(re.findall(r"^([a-z]+):.*## \S", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE))
 
 
 def first_commands(readme: str) -> list[str]:
