@@ -9,7 +9,7 @@ from rich.text import Text
 from graph_agent.cli.render.console import block, fold, safe_text
 from graph_agent.cli.render.diff import diff_lines
 from graph_agent.cli.render.live_area import LiveArea, RunningCalls, StreamedCalls
-from graph_agent.cli.render.markdown import Markdown
+from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.views.format import format_compaction, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
@@ -64,7 +64,7 @@ class TurnDisplay:
         self._live = LiveCalls()
         self._displays: dict[str, str] = {}
         self._answered: set[str] = set()
-        self._text: Markdown | None = None
+        self._text: MarkdownStream | None = None
         """What the model is saying."""
         self._kind = ""
         self._has_streamed = False
@@ -189,7 +189,10 @@ class TurnDisplay:
         self._arriving.forget()
         if self._text is None or self._kind != event.kind:
             self._end_text()
-            self._text, self._kind = Markdown(self._console, "dim" if event.kind == "reasoning" else ""), event.kind
+            self._text, self._kind = (
+                MarkdownStream(self._console, "dim" if event.kind == "reasoning" else ""),
+                event.kind,
+            )
         self._has_streamed = self._has_streamed or event.kind == "text"
         if finished := self._text.add(event.text):
             self.lines(finished)
@@ -244,7 +247,7 @@ class TurnDisplay:
                     piece for line in format_todo(plan) for piece in fold(Text(line), self._console.width, "  ")
                 ]
             case {"answer": str(answer)}:
-                told = Markdown(self._console)
+                told = MarkdownStream(self._console)
                 return [*told.add(answer), *told.end()]
         if self._is_told_again:
             return []

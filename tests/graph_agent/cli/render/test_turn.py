@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.markdown import Markdown
+from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
@@ -155,7 +155,7 @@ def test_an_answer_longer_than_the_screen_is_streamed_once_and_whole(columns: in
     seen.tells(ModelReplied(_ANSWER))
     seen.story.rest()
 
-    told = Markdown(Console(width=columns, color_system=None))
+    told = MarkdownStream(Console(width=columns, color_system=None))
     assert seen.looks() == [line.plain.rstrip() for line in (*told.add(_ANSWER), *told.end())]
 
 
