@@ -91,8 +91,8 @@ class ToolThread:
             call_soon(here, lambda: context.progress(news))
 
         states = _FarStates(here, context.file_states)
-        ledger = None if context.processes is None else _FarLedger(here, context.processes)
-        return replace(context, progress=progress, file_states=states, processes=ledger)
+        call_log = None if context.processes is None else _FarLedger(here, context.processes)
+        return replace(context, progress=progress, file_states=states, processes=call_log)
 
 
 class Outcome(Generic[T]):
@@ -177,10 +177,10 @@ class _FarStates:
 @dataclass(frozen=True)
 class _FarLedger:
     here: asyncio.AbstractEventLoop
-    ledger: ProcessRecorder
+    call_log: ProcessRecorder
 
     async def record(self, context: ToolContext, group: int, start_time: str) -> None:
-        await _over(self.here, self.ledger.record(context, group, start_time))
+        await _over(self.here, self.call_log.record(context, group, start_time))
 
 
 async def _over(there: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:

@@ -15,7 +15,7 @@ from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import Answer, Clock, Grant, Question, SystemClock
 from graph_agent.session.review import require_fitting
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.ledger import SqliteDecisions, SqliteGrants
+from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 
 __all__ = ["Answered", "answer_approval", "give", "revoke_grant"]
 
@@ -93,7 +93,7 @@ def _too_late(reader: Reader, target: Target) -> Answered:
         return _answered(view, earlier, accepted=False)
     status = view.record["status"]
     advice = "`graph-agent approvals list` shows the calls that do"
-    if status == "awaiting_approval" or view.record.get("left_behind"):
+    if status == "awaiting_approval" or view.record.get("abandoned"):
         status = "left behind on an earlier branch"
     elif status == "interrupted":
         advice = f"`graph-agent recover {view.thread_id}` decides how to go on with it"

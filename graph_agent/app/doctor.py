@@ -33,8 +33,8 @@ from graph_agent.config.settings import ModelSettings, SearchSettings
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSchema, NothingYet, StorageError
 from graph_agent.inspect import Reader
-from graph_agent.storage.private_files import exposed_files, strangers_files
-from graph_agent.storage.sqlite.health import Health, back_up, database_health
+from graph_agent.storage.private_files import exposed_files, files_of_other_users
+from graph_agent.storage.sqlite.health import Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.toolbox.shell_facts import find_shfmt, parse_bash
 from policy import Unparsable
@@ -170,7 +170,7 @@ def examine_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
 
 def _database(path: Path) -> tuple[Health | None, Check]:
     try:
-        told = database_health(path)
+        told = check_database(path)
         if told is not None:
             Reader.open(path).close()  # It sees pages that are missing at the end.
             _require_writable(path)
@@ -212,7 +212,7 @@ def _schema(told: Health | None) -> Check:
     if told is None:
         return Check("schema", ok=True, detail=f"this program writes version {SCHEMA_VERSION}")
     detail = f"version {told.version} of {SCHEMA_VERSION}"
-    if not told.has_word_index:
+    if not told.has_search_index:
         detail += "; this SQLite has no FTS5, so `threads search` scans every message"
     if told.foreign_tables:
         detail += f"; tables of another program: {', '.join(told.foreign_tables)}"
@@ -236,12 +236,12 @@ def _projections(path: Path, told: Health | None) -> Check:
 def _compared(path: Path) -> Check:
     until, seen, wrong = time.monotonic() + _LOOK_S, 0, []
     with Reader.open(path) as reader:
-        threads = reader.stored_threads()
+        threads = reader.checkpointed_threads()
         for thread_id in threads:
             if time.monotonic() > until:
                 break
             seen += 1
-            wrong += [f"{thread_id}: {phrase}" for phrase in reader.disagreements(thread_id)[:1]]
+            wrong += [f"{thread_id}: {phrase}" for phrase in reader.inconsistencies(thread_id)[:1]]
     if wrong:
         return Check("projections", ok=False, detail=_listed(wrong, "; "), hint=f"{_REPAIR} derives them anew")
     compared = f"{seen} threads" if seen == len(threads) else f"{seen} of {len(threads)} threads"
@@ -277,7 +277,7 @@ def _size(path: Path) -> Check:
 
 
 def _privacy(path: Path, folders: list[Path]) -> Check:
-    exposed, others = exposed_files(path, folders), strangers_files(path, folders)
+    exposed, others = exposed_files(path, folders), files_of_other_users(path, folders)
     if others:
         detail = f"another user owns {_listed([shlex.quote(str(one)) for one in others], ' ')}"
         return Check("privacy", ok=False, detail=detail, hint="give them to you with chown", matters=False)

@@ -26,8 +26,8 @@ from graph_agent.ports import Always, Answer, Clock, GrantScope, Scope, SystemCl
 from graph_agent.session.review import with_grant
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.decisions import SqliteGrants
 from graph_agent.storage.sqlite.journal import SqliteJournal
-from graph_agent.storage.sqlite.ledger import SqliteGrants
 from graph_agent.storage.sqlite.threads import SqliteFileStates
 from graph_agent.toolbox import MCP_PREFIX, GraphToolbox
 

@@ -151,7 +151,7 @@ async def note_model(model: OpenedModel, threads: ThreadTable, thread_id: str) -
     """Keep the choice of a model for a thread: it goes on with it whenever it is opened."""
     await threads.set_model(thread_id, model.label)
     if model.chosen:
-        await threads.set_choice(thread_id, model.chosen)
+        await threads.set_model_choice(thread_id, model.chosen)
 
 
 def as_chosen(settings: Settings, asks: str) -> Settings | None:

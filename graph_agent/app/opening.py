@@ -60,11 +60,11 @@ from graph_agent.session.graph_run import GraphRun
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.session import Session
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.journal import SqliteJournal
-from graph_agent.storage.sqlite.ledger import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, ThreadRow, ThreadTable
@@ -175,7 +175,7 @@ async def session_parts(
         files=RestorableFiles(thread.workspace, store.blobs, thread.roots),
         head=store.head,
         is_imported=store.threads.is_imported,
-        tidy=partial(saver.tidy, thread.thread_id, settings.keep_turns),
+        prune_if_grown=partial(saver.prune_if_grown, thread.thread_id, settings.keep_turns),
         instructions=parts.instructions,
         shells=shells,
         walls=partial(walls_of, sandbox),

@@ -22,7 +22,7 @@ from graph_agent.session.recovery import end, gather, living, still_running, tra
 from graph_agent.session.types import OpenQuestion
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.toolbox import MCP_PREFIX
 from tools.registry import ToolRegistry
 

@@ -17,14 +17,14 @@ from graph_agent.graph.run_context import new_token
 from graph_agent.inspect import Reader
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.private_files import exposed_files, tighten
+from graph_agent.storage.private_files import exposed_files, restrict_permissions
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
-from graph_agent.storage.sqlite.database import Database, give_back
-from graph_agent.storage.sqlite.health import back_up, database_health, require_no_strangers
-from graph_agent.storage.sqlite.integrity import drop_what_is_not_whole, unreadable_values
+from graph_agent.storage.sqlite.database import Database, release_free_pages
+from graph_agent.storage.sqlite.health import back_up, check_database, require_own_database
+from graph_agent.storage.sqlite.integrity import count_unreadable_values, drop_incomplete_checkpoints
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
-from graph_agent.storage.sqlite.pruning import collect, collectable, is_worth_cutting
-from graph_agent.storage.sqlite.repair import Salvaged, salvage
+from graph_agent.storage.sqlite.pruning import collect_garbage, find_garbage, should_prune
+from graph_agent.storage.sqlite.repair import SalvageResult, salvage
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 
 __all__ = ["repair"]
@@ -37,7 +37,7 @@ Step = Callable[[], AsyncIterator[Said]]
 async def repair(path: Path, environment: Mapping[str, str]) -> AsyncIterator[Said]:
     """Mend, and say it step by step. Where a step fails the next ones are tried all the same."""
     try:
-        require_no_strangers(path)
+        require_own_database(path)
     except (AgentError, OSError) as error:
         yield Said("database", "left", str(error))
         return
@@ -70,7 +70,7 @@ async def _close_to_others(path: Path, folders: list[Path]) -> AsyncIterator[Sai
     if not exposed:
         return
     yield Said("privacy", "will", f"take the rights of others off {len(exposed)} files and folders of the agent")
-    left = tighten(exposed)
+    left = restrict_permissions(exposed)
     yield Said("privacy", "done", f"{len(exposed) - len(left)} are yours alone now")
     if left:
         yield Said("privacy", "left", f"not possible for {', '.join(map(str, left[:3]))}: they are another user's")
@@ -89,7 +89,7 @@ async def _make_sound(path: Path) -> AsyncIterator[Said]:
         yield said
 
 
-def _listed_losses(done: Salvaged) -> str:
+def _listed_losses(done: SalvageResult) -> str:
     return ", ".join(
         f"{'an unknown number of' if rows is None else rows} rows of {table}" for table, rows in done.lost.items()
     )
@@ -97,7 +97,7 @@ def _listed_losses(done: Salvaged) -> str:
 
 async def _stand_on_what_is_whole(path: Path) -> AsyncIterator[Said]:
     async with await Database.open(path) as database:
-        dropped = await database.write(drop_what_is_not_whole)
+        dropped = await database.write(drop_incomplete_checkpoints)
         for thread_id, count in dropped.items():
             await _derive(database, thread_id)
             yield Said("database", "left", _told_lost(thread_id, count))
@@ -111,7 +111,7 @@ def _told_lost(thread_id: str, count: int) -> str:
 async def _drop_unreadable(path: Path) -> AsyncIterator[Said]:
     """Treat a value that cannot be decoded like one that is lost: SQLite finds nothing wrong with the file."""
     async with await Database.open(path) as database:
-        found = await database.run(unreadable_values)
+        found = await database.run(count_unreadable_values)
         if not found:
             return
         kept = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
@@ -129,12 +129,12 @@ async def _drop_unreadable(path: Path) -> AsyncIterator[Said]:
 
 
 async def _drop_of(database: Database, thread_id: str, dropped: dict[str, int]) -> None:
-    dropped.update(await database.write(lambda one: drop_what_is_not_whole(one, thread_id)))
+    dropped.update(await database.write(lambda one: drop_incomplete_checkpoints(one, thread_id)))
     await _derive(database, thread_id)
 
 
 async def _migrate(path: Path) -> AsyncIterator[Said]:
-    told = database_health(path)
+    told = check_database(path)
     if told is None or told.version == SCHEMA_VERSION:
         return
     yield Said("schema", "will", f"copy the database, then bring schema {told.version} up to {SCHEMA_VERSION}")
@@ -146,7 +146,9 @@ async def _migrate(path: Path) -> AsyncIterator[Said]:
 async def _rebuild(path: Path) -> AsyncIterator[Said]:
     with Reader.open(path) as reader:
         wrong = {
-            thread_id: found for thread_id in reader.stored_threads() if (found := reader.disagreements(thread_id))
+            thread_id: found
+            for thread_id in reader.checkpointed_threads()
+            if (found := reader.inconsistencies(thread_id))
         }
     for thread_id, found in wrong.items():
         yield Said(
@@ -155,7 +157,7 @@ async def _rebuild(path: Path) -> AsyncIterator[Said]:
         async with await Database.open(path) as database:
             held = await _while_held(database, thread_id, partial(_derive, database, thread_id))
         with Reader.open(path) as reader:
-            left = [held] if held else reader.disagreements(thread_id)
+            left = [held] if held else reader.inconsistencies(thread_id)
         text = f"thread {thread_id}: {left[0] if left else 'they say what its checkpoints say'}"
         yield Said("projections", "left" if left else "done", text)
 
@@ -168,13 +170,13 @@ async def _prune(path: Path, keep_turns: int) -> AsyncIterator[Said]:
     async with await Database.open(path) as database:
         saver = CheckpointSaver(database)
         with Reader.open(path) as reader:
-            resting = [thread.thread_id for thread in reader.threads() if thread.status == "at_rest"]
-        grown = await database.run(lambda one: [its for its in resting if is_worth_cutting(one, its, keep_turns)])
+            resting = [thread.thread_id for thread in reader.threads() if thread.status == "idle"]
+        grown = await database.run(lambda one: [its for its in resting if should_prune(one, its, keep_turns)])
         for thread_id in grown:
             yield Said(
                 "pruning", "will", f"cut thread {thread_id} to its last {keep_turns} turns, as it is at rest"
             )
-            held = await _while_held(database, thread_id, partial(saver.tidy, thread_id, keep_turns))
+            held = await _while_held(database, thread_id, partial(saver.prune_if_grown, thread_id, keep_turns))
             yield Said("pruning", "left" if held else "done", held or f"thread {thread_id} is cut")
 
 
@@ -197,7 +199,7 @@ async def _collect(path: Path) -> AsyncIterator[Said]:
     if not _stands(blobs.folder):
         return
     async with await Database.open(path) as database:
-        orphans = await database.run(lambda one: collectable(one, blobs))
+        orphans = await database.run(lambda one: find_garbage(one, blobs))
         if not orphans:
             return
         if kept := _newest(path, "damaged-*"):
@@ -207,7 +209,7 @@ async def _collect(path: Path) -> AsyncIterator[Said]:
         yield Said(
             "blobs", "will", f"remove {len(orphans)} stored contents and outputs that nothing names any more"
         )
-        gone = await database.run(lambda one: collect(one, blobs))
+        gone = await database.run(lambda one: collect_garbage(one, blobs))
         yield Said("blobs", "done", f"{gone.files} files removed, {gone.bytes} bytes")
 
 
@@ -216,7 +218,7 @@ async def _write_log_back(path: Path) -> AsyncIterator[Said]:
         return
     yield Said("log", "will", f"write the log of {size} bytes into the database")
     async with await Database.open(path) as database:
-        await database.run(give_back)
+        await database.run(release_free_pages)
     left = _log_bytes(path)
     text = f"{left} bytes stay in the log while another process reads" if left else "the database is one file again"
     yield Said("log", "left" if left else "done", text)
@@ -224,7 +226,7 @@ async def _write_log_back(path: Path) -> AsyncIterator[Said]:
 
 def _damage(path: Path) -> str | None:
     try:
-        database_health(path)
+        check_database(path)
     except DamagedDatabase as error:
         return str(error)
     return None

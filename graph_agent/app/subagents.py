@@ -61,9 +61,9 @@ class House:
         """See the protocol."""
         return await self.threads.get(thread_id) is not None
 
-    async def may_have_begun_elsewhere(self, thread_id: str, call_id: str) -> bool:
+    async def may_have_started_elsewhere(self, thread_id: str, call_id: str) -> bool:
         """See the protocol."""
-        return await self.threads.may_have_begun_elsewhere(thread_id, call_id)
+        return await self.threads.may_have_started_elsewhere(thread_id, call_id)
 
     async def open(self, order: Order) -> Session:
         """See the protocol."""

@@ -19,7 +19,15 @@ from graph_agent.inspect import Reader, ThreadSummary
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.serializer import StrictSerializer
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.thread_import import Content, Row, Top, import_rows, read_parts, require_free, unfit
+from graph_agent.storage.sqlite.thread_import import (
+    Content,
+    FileHeader,
+    Row,
+    import_rows,
+    invalid_file,
+    read_parts,
+    require_free,
+)
 
 __all__ = ["Imported", "import_thread"]
 
@@ -83,23 +91,23 @@ def _opened(source: str) -> Iterator[TextIO]:
     except OSError as error:
         raise UsageError(f"{source!r} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise unfit(f"it is not text ({error.reason})") from error
+        raise invalid_file(f"it is not text ({error.reason})") from error
 
 
 def _looked_through(file: TextIO) -> tuple[str, int]:
     thread_id, missing = "", 0
     for part in _parts(file):
         match part:
-            case Top():
+            case FileHeader():
                 thread_id = part.thread_id
             case Content():
                 missing += part.data is None
                 if part.data is not None and _reference(_data(part)) != part.reference:
-                    raise unfit(f"the content {part.reference!r} is not what its name says")
+                    raise invalid_file(f"the content {part.reference!r} is not what its name says")
     return thread_id, missing
 
 
-def _parts(file: TextIO) -> Iterator[Top | Row | Content]:
+def _parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
     file.seek(0)
     return read_parts(file)
 
@@ -108,7 +116,7 @@ def _data(content: Content) -> bytes:
     try:
         return base64.b64decode(content.data or "", validate=True)
     except (binascii.Error, ValueError) as error:
-        raise unfit(f"the content {content.reference!r} is not in Base64") from error
+        raise invalid_file(f"the content {content.reference!r} is not in Base64") from error
 
 
 def _reference(data: bytes) -> str:

@@ -19,12 +19,12 @@ from graph_agent.graph.run_context import new_token
 from graph_agent.inspect import Reader, ThreadSummary
 from graph_agent.ports import Clock, SystemClock
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
-from graph_agent.storage.sqlite.database import Database, give_back
-from graph_agent.storage.sqlite.forking import Fork
-from graph_agent.storage.sqlite.pruning import Collected, collect
+from graph_agent.storage.sqlite.database import Database, release_free_pages
+from graph_agent.storage.sqlite.pruning import GarbageResult, collect_garbage
 from graph_agent.storage.sqlite.thread_deletion import delete_threads
+from graph_agent.storage.sqlite.thread_fork import Fork
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.toolbox.background_shells import Shells
 
@@ -37,7 +37,7 @@ class Deleted:
 
     threads: tuple[ThreadSummary, ...] = ()
     """Empty when the person thought better of it."""
-    collected: Collected = field(default_factory=Collected)
+    collected: GarbageResult = field(default_factory=GarbageResult)
     """Blobs and spools that nothing named any more; what was written within the hour goes with a later prune."""
 
 
@@ -66,8 +66,8 @@ async def delete(
             await opened.write(lambda connection: delete_threads(connection, [t.thread_id for t in threads]))
             for thread in threads:
                 blobs.drop_spools(thread.thread_id)
-        collected = await opened.run(lambda connection: collect(connection, blobs))
-        await opened.run(give_back)
+        collected = await opened.run(lambda connection: collect_garbage(connection, blobs))
+        await opened.run(release_free_pages)
     return Deleted(threads, collected)
 
 
@@ -118,7 +118,7 @@ class Pruned:
     bytes_before: int
     bytes_after: int
     threads: tuple[PrunedThread, ...]
-    collected: Collected
+    collected: GarbageResult
     """Blobs and spools that nothing named any more."""
 
 
@@ -137,11 +137,11 @@ async def prune(database: Path, order: PruneOrder) -> Pruned:
     async with await Database.open(database) as opened:
         before = _size(database)
         done = {thread_id: await _cut(opened, thread_id, order.keep_turns) for thread_id in chosen}
-        await opened.run(give_back)
+        await opened.run(release_free_pages)
         if order.max_bytes is not None:
             await _squeeze(opened, order, done)
-        collected = await opened.run(lambda connection: collect(connection, FileBlobs(blob_dir(database))))
-        await opened.run(give_back)
+        collected = await opened.run(lambda connection: collect_garbage(connection, FileBlobs(blob_dir(database))))
+        await opened.run(release_free_pages)
         after = _size(database)
     return Pruned(before, after, tuple(done.values()), collected)
 
@@ -154,7 +154,7 @@ async def _squeeze(database: Database, order: PruneOrder, done: dict[str, Pruned
             if _size(database.path) <= (order.max_bytes or 0):
                 return
             done[thread_id] = _sum(so_far, await _cut(database, thread_id, keep_turns))
-            await database.run(give_back)
+            await database.run(release_free_pages)
 
 
 async def _cut(database: Database, thread_id: str, keep_turns: int) -> PrunedThread:
@@ -164,7 +164,7 @@ async def _cut(database: Database, thread_id: str, keep_turns: int) -> PrunedThr
     except ThreadHeld as held:
         return PrunedThread(thread_id, held_by=str(held))
     try:
-        cut = await CheckpointSaver(database).cut(thread_id, keep_turns)
+        cut = await CheckpointSaver(database).prune_thread(thread_id, keep_turns)
     finally:
         await lock.release()
     return PrunedThread(thread_id, cut.checkpoints, cut.snapshots)

@@ -205,7 +205,7 @@ def _threads(wish: _Wish) -> Iterator[Offer]:
 
 def _checkpoints(wish: _Wish) -> Iterator[Offer]:
     with Reader.open(wish.database) as reader:
-        yield from (Offer(one.id, one.title) for one in reader.offered_checkpoints(wish.typed, _MOST))
+        yield from (Offer(one.id, one.title) for one in reader.suggest_checkpoints(wish.typed, _MOST))
 
 
 def _both(wish: _Wish) -> Iterator[Offer]:

@@ -49,7 +49,7 @@ def find_thread(thread_id: str, db: str | None) -> ResumePoint | None:
 
 
 def _found(thread: ThreadSummary, checkpoint_id: str | None) -> ResumePoint:
-    last_life = "" if thread.status == "at_rest" or thread.last_lease is None else _told(thread.last_lease)
+    last_life = "" if thread.status == "idle" or thread.last_lease is None else _told(thread.last_lease)
     return ResumePoint(thread.thread_id, Path(thread.workspace), checkpoint_id, last_life)
 
 

@@ -6,10 +6,10 @@ from graph_agent.inspect.connection import Lease, is_alive
 from graph_agent.inspect.history import END, START, HistoryEntry, Visits
 from graph_agent.inspect.ids import Kind, Target
 from graph_agent.inspect.reader import Inspection, Reader
-from graph_agent.inspect.search import Hit
-from graph_agent.inspect.state import Change, CheckpointState, PendingWrite, Task, differences
+from graph_agent.inspect.search import SearchHit
+from graph_agent.inspect.state import Change, CheckpointState, PendingWrite, Task, diff_values
 from graph_agent.inspect.statistics import ToolStatistics
-from graph_agent.inspect.threads import Recent, ThreadSummary, TranscriptEntry
+from graph_agent.inspect.threads import RecentMessages, ThreadSummary, TranscriptEntry
 
 __all__ = [
     "END",
@@ -19,13 +19,13 @@ __all__ = [
     "Change",
     "CheckpointState",
     "HistoryEntry",
-    "Hit",
     "Inspection",
     "Kind",
     "Lease",
     "PendingWrite",
     "Reader",
-    "Recent",
+    "RecentMessages",
+    "SearchHit",
     "StandingAnswer",
     "Target",
     "Task",
@@ -35,7 +35,7 @@ __all__ = [
     "TranscriptEntry",
     "Visits",
     "are_messages",
-    "differences",
+    "diff_values",
     "is_alive",
     "is_message",
     "role_of",

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from graph_agent.calls import FINAL
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect.connection import Lives, ReadOnlyDatabase
+from graph_agent.inspect.connection import Leases, ReadOnlyDatabase
 from graph_agent.ports import Done, Intent, JournalRow
 from graph_agent.ports.background import boot_id, process_started
 
@@ -53,8 +53,8 @@ __all__ = [
     "views_of",
 ]
 
-ThreadStatus = Literal["interrupted", "awaiting_approval", "running", "broken_off", "at_rest"]
-"""In order of precedence. broken_off: work is left and nobody works on it; the next life goes on unasked."""
+ThreadStatus = Literal["interrupted", "waiting", "running", "resumable", "idle"]
+"""In order of precedence. resumable: no process works on the rest; the next run continues it without asking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,23 +138,21 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
     }
 
 
-def thread_status(
-    calls: Iterable[CallView], *, is_at_rest: bool, is_held: bool, asks: bool = False
-) -> ThreadStatus:
+def thread_status(calls: Iterable[CallView], *, is_idle: bool, is_held: bool, asks: bool = False) -> ThreadStatus:
     """What a thread is doing or waits for, from its open calls; `asks` where the graph itself put a question."""
-    if is_at_rest:
-        return "at_rest"
+    if is_idle:
+        return "idle"
     views = list(calls)
     if any(view.is_interrupted for view in views):
         return "interrupted"
     if any(view.is_waiting for view in views) or (asks and not views):
-        return "awaiting_approval"
+        return "waiting"
     if is_held:
         return "running"
     # Every question left has its answer: the thread waits for the next life to take it in.
     if any(view.record["status"] == "interrupted" and not view.goes_on for view in views):
         return "interrupted"
-    return "awaiting_approval" if any(view.is_answered for view in views) else "broken_off"
+    return "waiting" if any(view.is_answered for view in views) else "resumable"
 
 
 def _started(attempt: Attempt) -> dict[str, Any]:
@@ -236,15 +234,15 @@ OPEN_BY_THREAD = f"""
 
 
 def read_calls(
-    database: ReadOnlyDatabase, lives: Lives, where: str = "1", parameters: Sequence[Any] = ()
+    database: ReadOnlyDatabase, leases: Leases, where: str = "1", parameters: Sequence[Any] = ()
 ) -> list[CallView]:
     """The calls that `stream_calls` gives."""
-    return list(stream_calls(database, lives, where, parameters))
+    return list(stream_calls(database, leases, where, parameters))
 
 
 def stream_calls(
     database: ReadOnlyDatabase,
-    lives: Lives,
+    leases: Leases,
     where: str = "1",
     parameters: Sequence[Any] = (),
     *,
@@ -263,23 +261,23 @@ def stream_calls(
         WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours
         parameters,
     )
-    for thread_id, is_at_rest, is_left_behind, call in rows:
-        is_settled = bool(is_at_rest or is_left_behind)
-        is_held = thread_id in lives.held
-        for view in views_of(database, thread_id, call, is_held=is_held, is_at_rest=is_settled):
-            yield replace(view, record={**view.record, "left_behind": True}) if is_left_behind else view
+    for thread_id, is_idle, is_left_behind, call in rows:
+        is_settled = bool(is_idle or is_left_behind)
+        is_held = thread_id in leases.held
+        for view in views_of(database, thread_id, call, is_held=is_held, is_idle=is_settled):
+            yield replace(view, record={**view.record, "abandoned": True}) if is_left_behind else view
 
 
 def views_of(
-    database: ReadOnlyDatabase, thread_id: str, calls: str, *, is_held: bool, is_at_rest: bool
+    database: ReadOnlyDatabase, thread_id: str, calls: str, *, is_held: bool, is_idle: bool
 ) -> list[CallView]:
     """Calls with their evidence, as JSON text, turned into what is shown."""
     views = []
     for call_id, record, attempts, answers in load_json(calls):
         # A call left open on a branch that the thread has come away from is nobody's question any more.
-        evidence = ("[]" if is_at_rest else attempts, answers)
+        evidence = ("[]" if is_idle else attempts, answers)
         whole = {**_UNKNOWN, "call_id": call_id, **_record(record)}
-        views.append(view_of(database, thread_id, whole, evidence, is_held=is_held or is_at_rest))
+        views.append(view_of(database, thread_id, whole, evidence, is_held=is_held or is_idle))
     return views
 
 

@@ -22,7 +22,7 @@ from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, NothingYet, StorageError
 from graph_agent.ports.background import boot_id, process_started
 
-__all__ = ["APPLICATION_ID", "READABLE_VERSION", "Lease", "Lives", "ReadOnlyDatabase", "is_alive", "read_lives"]
+__all__ = ["APPLICATION_ID", "READABLE_VERSION", "Lease", "Leases", "ReadOnlyDatabase", "is_alive", "read_leases"]
 
 APPLICATION_ID = 0x47414754
 """`PRAGMA application_id` of the databases this reader understands: "GAGT"."""
@@ -102,7 +102,7 @@ class ReadOnlyDatabase:
             return self._connection.execute(sql, [_storable(one) for one in parameters])
 
     @contextmanager
-    def one_moment(self) -> Iterator[None]:
+    def snapshot(self) -> Iterator[None]:
         """Everything read in the block stood in the file at once, whatever other processes commit meanwhile."""
         self.rows("BEGIN")
         try:
@@ -283,7 +283,7 @@ def is_alive(lease: Lease) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Lives:
+class Leases:
     """The last lease of each thread, and which of their processes live."""
 
     leases: Mapping[str, Lease]
@@ -291,8 +291,8 @@ class Lives:
     """Threads a living process holds."""
 
 
-def read_lives(database: ReadOnlyDatabase) -> Lives:
+def read_leases(database: ReadOnlyDatabase) -> Leases:
     """Look at every lease; must not run inside `ReadOnlyDatabase.one_moment`."""
     rows = database.rows("SELECT thread_id, pid, process_started, boot_id, host, since, ended_at FROM leases")
     leases = {thread_id: Lease(*columns) for thread_id, *columns in rows}
-    return Lives(leases, frozenset(thread_id for thread_id, lease in leases.items() if is_alive(lease)))
+    return Leases(leases, frozenset(thread_id for thread_id, lease in leases.items() if is_alive(lease)))

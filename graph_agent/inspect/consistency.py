@@ -13,7 +13,7 @@ from graph_agent.inspect.connection import ReadOnlyDatabase
 from graph_agent.inspect.state import CheckpointState, of_a_shape, read_state
 from graph_agent.inspect.threads import TranscriptEntry, read_transcript
 
-__all__ = ["disagreements", "stored_threads"]
+__all__ = ["checkpointed_threads", "inconsistencies"]
 
 _NEWEST = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
 _LISTED = "SELECT checkpoint_id, next_nodes, outcome, turns FROM threads WHERE thread_id = ?"
@@ -32,7 +32,7 @@ SELECT DISTINCT call_id FROM journal j WHERE thread_id = ?
 _FINAL = ("success", "error", "cancelled")
 
 
-def stored_threads(database: ReadOnlyDatabase) -> list[str]:
+def checkpointed_threads(database: ReadOnlyDatabase) -> list[str]:
     """Every thread that has a checkpoint, the one that was stored last first."""
     rows = database.rows(
         "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY max(rowid) DESC"
@@ -40,9 +40,9 @@ def stored_threads(database: ReadOnlyDatabase) -> list[str]:
     return [thread_id for (thread_id,) in rows]
 
 
-def disagreements(database: ReadOnlyDatabase, thread_id: str) -> list[str]:
+def inconsistencies(database: ReadOnlyDatabase, thread_id: str) -> list[str]:
     """What the tables of a thread with checkpoints say otherwise than these, a phrase each; empty: they agree."""
-    with database.one_moment():
+    with database.snapshot():
         try:
             with of_a_shape("its head"):
                 return list(_found(database, thread_id))
@@ -104,17 +104,17 @@ def _about_calls(
     database: ReadOnlyDatabase, state: CheckpointState, shown: Sequence[TranscriptEntry]
 ) -> Iterator[str]:
     held: Mapping[str, Any] = state.values.get("calls") or {}
-    ledger = {row[0]: row[1:] for row in database.rows(_LEDGER, (state.thread_id,))}
+    call_log = {row[0]: row[1:] for row in database.rows(_LEDGER, (state.thread_id,))}
     # The calls of the newest message enter the ledger with the step after it; the journal of a fork knows of them.
     asked, newest = _asked(shown[:-1]), _asked(shown[-1:])
     unlisted = {row[0] for row in database.rows(_ONLY_IN_JOURNAL, (state.thread_id,))}
-    missing = sorted((asked | held.keys() | (unlisted - newest)) - ledger.keys())
+    missing = sorted((asked | held.keys() | (unlisted - newest)) - call_log.keys())
     if missing:
         yield f"{len(missing)} calls are missing in the ledger: {', '.join(missing[:3])}"
     for call_id, record in held.items():
-        if call_id in ledger and _told(ledger[call_id]) != (record.get("status"), record.get("attempt", 1)):
-            yield f"call {call_id} is {record.get('status')}, and {ledger[call_id][0]} in the ledger"
-    for call_id, (status, _, is_left_behind) in ledger.items():
+        if call_id in call_log and _told(call_log[call_id]) != (record.get("status"), record.get("attempt", 1)):
+            yield f"call {call_id} is {record.get('status')}, and {call_log[call_id][0]} in the ledger"
+    for call_id, (status, _, is_left_behind) in call_log.items():
         if status not in _FINAL and not is_left_behind and call_id not in held:
             yield f"call {call_id} is {status} in the ledger, and nothing waits for it"
 

@@ -17,7 +17,17 @@ from typing import Any
 
 from graph_agent.errors import DamagedDatabase, StorageError, UsageError
 from graph_agent.inspect.connection import ReadOnlyDatabase
-from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, Column, Seal, Unfit, written
+from graph_agent.ports.thread_file import (
+    ALONE,
+    FORMAT,
+    SUB_AGENT,
+    TABLES,
+    VERSION,
+    Column,
+    InvalidValue,
+    Seal,
+    written,
+)
 
 __all__ = ["export_thread"]
 
@@ -54,7 +64,7 @@ def export_thread(
         UsageError: a rewind of the thread was broken off, so that it is half here and half there.
         DamagedDatabase: what is stored cannot be read.
     """
-    with database.one_moment():
+    with database.snapshot():
         tables = {name for (name,) in database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if "threads" not in tables:
             raise UsageError(
@@ -112,7 +122,7 @@ class _Page:
                 column.name: written(column, self._hidden.value(stored))
                 for column, stored in zip(columns, row, strict=True)
             }
-        except Unfit as error:
+        except InvalidValue as error:
             raise DamagedDatabase(
                 f"a row of {table} of thread {self._top['thread_id']!r} cannot be read: {error}"
             ) from error

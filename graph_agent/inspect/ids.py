@@ -10,7 +10,7 @@ from graph_agent.errors import UnknownId
 from graph_agent.inspect.connection import ReadOnlyDatabase
 from graph_agent.inspect.history import pruned_answer
 
-__all__ = ["ALL_KINDS", "Kind", "OfferedId", "Target", "read_offered_checkpoints", "resolve"]
+__all__ = ["ALL_KINDS", "Kind", "SuggestedId", "Target", "read_suggested_checkpoints", "resolve"]
 
 Kind = Literal["thread", "checkpoint", "call"]
 
@@ -152,7 +152,7 @@ def _ambiguous(text: str, found: list[Target]) -> str:
     return f"{text!r} stands for {len(found)} ids; type more of the one you mean:\n{listed}{more}"
 
 
-class OfferedId(NamedTuple):
+class SuggestedId(NamedTuple):
     """An id and what it belongs to."""
 
     id: str
@@ -160,7 +160,7 @@ class OfferedId(NamedTuple):
     """Of the thread."""
 
 
-def read_offered_checkpoints(database: ReadOnlyDatabase, typed: str, most: int) -> list[OfferedId]:
+def read_suggested_checkpoints(database: ReadOnlyDatabase, typed: str, most: int) -> list[SuggestedId]:
     """Checkpoints whose ids begin or end with what was typed, newest first; of all threads."""
     titles = dict(database.rows("SELECT thread_id, title FROM threads"))
     rows = database.rows(
@@ -169,4 +169,4 @@ def read_offered_checkpoints(database: ReadOnlyDatabase, typed: str, most: int) 
         GROUP BY checkpoint_id ORDER BY checkpoint_id DESC LIMIT :most""",
         {"typed": typed, "n": len(typed), "most": most},
     )
-    return [OfferedId(identifier, str(titles.get(thread_id) or thread_id)) for identifier, thread_id in rows]
+    return [SuggestedId(identifier, str(titles.get(thread_id) or thread_id)) for identifier, thread_id in rows]

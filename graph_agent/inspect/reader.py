@@ -32,18 +32,18 @@ from graph_agent.inspect.calls import (
     thread_status,
     view_of,
 )
-from graph_agent.inspect.connection import ReadOnlyDatabase, read_lives
-from graph_agent.inspect.consistency import disagreements, stored_threads
+from graph_agent.inspect.connection import ReadOnlyDatabase, read_leases
+from graph_agent.inspect.consistency import checkpointed_threads, inconsistencies
 from graph_agent.inspect.export import export_thread
 from graph_agent.inspect.foreign import adopt
 from graph_agent.inspect.history import HistoryEntry, Visits, read_history, read_visits
-from graph_agent.inspect.ids import ALL_KINDS, Kind, OfferedId, Target, read_offered_checkpoints, resolve
-from graph_agent.inspect.search import Hit, read_hits
+from graph_agent.inspect.ids import ALL_KINDS, Kind, SuggestedId, Target, read_suggested_checkpoints, resolve
+from graph_agent.inspect.search import SearchHit, search_messages
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import (
     FAMILY,
-    Recent,
+    RecentMessages,
     ThreadSummary,
     TranscriptEntry,
     entries_of,
@@ -157,7 +157,7 @@ class Reader:
 
     def threads(self) -> list[ThreadSummary]:
         """Every thread, newest first."""
-        return with_sub_agents(read_threads(self._database, read_lives(self._database)))
+        return with_sub_agents(read_threads(self._database, read_leases(self._database)))
 
     def workspaces(self) -> dict[str, str]:
         """The workspace of every thread."""
@@ -177,7 +177,7 @@ class Reader:
 
     def family(self, thread_id: str) -> list[ThreadSummary]:
         """One thread by its exact id, and every sub-agent below it."""
-        return with_sub_agents(read_threads(self._database, read_lives(self._database), FAMILY, (thread_id,)))
+        return with_sub_agents(read_threads(self._database, read_leases(self._database), FAMILY, (thread_id,)))
 
     def owner(self, thread_id: str) -> str:
         """The thread that goes on with this one: itself, or of a sub-agent the one it works for in the end."""
@@ -193,15 +193,15 @@ class Reader:
 
     def calls(self, thread_id: str | None = None, *, brief: bool = False) -> list[CallView]:
         """All that `each_call` gives."""
-        return list(self.each_call(thread_id, brief=brief))
+        return list(self.iter_calls(thread_id, brief=brief))
 
-    def each_call(self, thread_id: str | None = None, *, brief: bool = False) -> Iterator[CallView]:
+    def iter_calls(self, thread_id: str | None = None, *, brief: bool = False) -> Iterator[CallView]:
         """The ledger, of one thread or of all: newest thread first, in each as the model asked.
 
         `brief` leaves out what fills memory and no list shows: results and previews.
         """
         where, parameters = ("1", ()) if thread_id is None else ("l.thread_id = ?", (thread_id,))
-        return stream_calls(self._database, read_lives(self._database), where, parameters, brief=brief)
+        return stream_calls(self._database, read_leases(self._database), where, parameters, brief=brief)
 
     def call(self, thread_id: str, call_id: str) -> CallView:
         """One call by its exact ids.
@@ -210,7 +210,7 @@ class Reader:
             UnknownId: there is none.
         """
         where = "l.thread_id = ? AND l.call_id = ?"
-        if not (found := read_calls(self._database, read_lives(self._database), where, (thread_id, call_id))):
+        if not (found := read_calls(self._database, read_leases(self._database), where, (thread_id, call_id))):
             raise UnknownId(f"thread {thread_id!r} has no call {call_id!r}; `graph-agent calls` shows them all.")
         return found[0]
 
@@ -218,9 +218,9 @@ class Reader:
         """Call ids that occur in several threads: such a call is named THREAD:CALL."""
         return shared_call_ids(self._database)
 
-    def search(self, text: str) -> Iterator[Hit]:
+    def search(self, text: str) -> Iterator[SearchHit]:
         """Messages of all threads that hold every word of the text, newest first; looked for as they are taken."""
-        return read_hits(self._database, text)
+        return search_messages(self._database, text)
 
     def export(
         self, thread_id: str, blob: Callable[[str], bytes], secrets: Sequence[str] = ()
@@ -268,7 +268,7 @@ class Reader:
         Raises:
             UnknownId: there is no such thread or checkpoint.
         """
-        with self._database.one_moment():
+        with self._database.snapshot():
             return self._inspection(self.thread(thread_id), checkpoint_id)
 
     def history(self, thread_id: str) -> list[HistoryEntry]:
@@ -277,12 +277,12 @@ class Reader:
         Raises:
             UnknownId: there is no such thread.
         """
-        with self._database.one_moment():
+        with self._database.snapshot():
             return read_history(self._database, thread_id, self.thread(thread_id).checkpoint_id or "")
 
-    def offered_checkpoints(self, typed: str, most: int) -> list[OfferedId]:
+    def suggest_checkpoints(self, typed: str, most: int) -> list[SuggestedId]:
         """The newest checkpoints of all threads whose ids begin or end with what was typed."""
-        return read_offered_checkpoints(self._database, typed, most)
+        return read_suggested_checkpoints(self._database, typed, most)
 
     def visits(self, thread_id: str, checkpoint_id: str) -> Visits:
         """How often each node ran, and each edge was taken, on the way to a checkpoint."""
@@ -290,31 +290,31 @@ class Reader:
 
     def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
         """All that `each_message` gives."""
-        return list(self.each_message(thread_id, all_branches=all_branches))
+        return list(self.iter_messages(thread_id, all_branches=all_branches))
 
-    def each_message(self, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
+    def iter_messages(self, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
         """The conversation at the thread's head, in order; on request the messages of every other branch too."""
         if self.is_foreign:
             return iter(entries_of(self.inspection(thread_id).state))
         return stream_conversation(self._database, thread_id, all_branches=all_branches)
 
-    def recent(self, thread_id: str, most: int, *, turns: int | None = None) -> Recent:
+    def recent(self, thread_id: str, most: int, *, turns: int | None = None) -> RecentMessages:
         """The end of that conversation; see `read_recent`."""
         if self.is_foreign:
             entries = entries_of(self.inspection(thread_id).state)
-            return Recent(entries[-most:], max(len(entries) - most, 0))
+            return RecentMessages(entries[-most:], max(len(entries) - most, 0))
         return read_recent(self._database, thread_id, most, turns=turns)
 
-    def stored_threads(self) -> list[str]:
+    def checkpointed_threads(self) -> list[str]:
         """Every thread that has a checkpoint, also one that the list has lost; the last at work first."""
-        return stored_threads(self._database)
+        return checkpointed_threads(self._database)
 
-    def disagreements(self, thread_id: str) -> list[str]:
+    def inconsistencies(self, thread_id: str) -> list[str]:
         """Where list, transcript and ledger of a thread say otherwise than its checkpoints; empty: nowhere."""
-        return disagreements(self._database, thread_id)
+        return inconsistencies(self._database, thread_id)
 
     def _open_calls(self, status: str) -> list[CallView]:
-        open_calls = read_calls(self._database, read_lives(self._database), f"{OPEN} AND t.next_nodes <> '[]'")
+        open_calls = read_calls(self._database, read_leases(self._database), f"{OPEN} AND t.next_nodes <> '[]'")
         return [view for view in open_calls if view.record["status"] == status]
 
     def _inspection(self, thread: ThreadSummary, checkpoint_id: str | None) -> Inspection:
@@ -326,10 +326,10 @@ class Reader:
         state = read_state(self._database, thread_id, wanted, is_head=is_head)
         is_held = is_head and thread.holder is not None
         calls = self._calls_of(state, is_held=is_held)
-        own = thread_status(calls, is_at_rest=state.is_at_rest, is_held=is_held, asks=bool(state.interrupts))
+        own = thread_status(calls, is_idle=state.is_idle, is_held=is_held, asks=bool(state.interrupts))
         # At the head what the sub-agents wait for counts too, as in the list of threads.
-        below = self.family(thread_id) if is_head and not state.is_at_rest and not self.is_foreign else []
-        at_work = [one.status for one in below if one.status != "at_rest" and one.thread_id != thread_id]
+        below = self.family(thread_id) if is_head and not state.is_idle and not self.is_foreign else []
+        at_work = [one.status for one in below if one.status != "idle" and one.thread_id != thread_id]
         status = most_urgent((own, *at_work))
         names = tuple(name for (name,) in (self._database.rows(_WITHIN, (thread_id,)) if is_head else ()))
         roots, shells = self.roots(thread_id), self.shells(thread_id)
@@ -339,6 +339,6 @@ class Reader:
         records: Mapping[str, Any] = {} if self.is_foreign else state.values.get("calls") or {}
         evidence = evidence_of(self._database, state.thread_id, list(records)) if records else {}
         return [
-            view_of(self._database, state.thread_id, record, evidence[call_id], is_held=is_held or state.is_at_rest)
+            view_of(self._database, state.thread_id, record, evidence[call_id], is_held=is_held or state.is_idle)
             for call_id, record in records.items()
         ]

@@ -15,7 +15,7 @@ from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect.connection import ReadOnlyDatabase
 from graph_agent.ports.storage import LONGEST_WORD, searchable
 
-__all__ = ["Hit", "read_hits"]
+__all__ = ["SearchHit", "search_messages"]
 
 _BEFORE, _AFTER = 48, 112
 """Characters shown on both sides of where the first word stands."""
@@ -42,7 +42,7 @@ SELECT 1 FROM sqlite_schema s JOIN pragma_module_list m ON m.name = 'fts5' WHERE
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """One message that was found."""
 
     thread_id: str
@@ -60,7 +60,7 @@ class Hit:
     """Begin and end of each word that was looked for, in the snippet."""
 
 
-def read_hits(database: ReadOnlyDatabase, text: str) -> Iterator[Hit]:
+def search_messages(database: ReadOnlyDatabase, text: str) -> Iterator[SearchHit]:
     """The messages in which every word of the text occurs, whatever their case.
 
     With the index a word is found where one begins; where nothing is, it is looked for within words, too.
@@ -113,7 +113,7 @@ def _like(word: str) -> str:
 
 def _looked_at(
     database: ReadOnlyDatabase, place: tuple[Any, ...], patterns: Sequence[re.Pattern[str]]
-) -> Iterator[Hit]:
+) -> Iterator[SearchHit]:
     thread_id, seq, _ = place
     for role, body, message_id, at, title, checkpoint_id in database.rows(_STANDING, (thread_id, seq)):
         text = searchable(body)
@@ -121,7 +121,7 @@ def _looked_at(
         first = next((found.start() for found in places if found), 0)
         if all(places):
             snippet, marks = _snippet(text, first, patterns)
-            yield Hit(thread_id, title, seq, message_id, role, at, checkpoint_id, snippet, marks)
+            yield SearchHit(thread_id, title, seq, message_id, role, at, checkpoint_id, snippet, marks)
 
 
 def _snippet(text: str, start: int, patterns: Sequence[re.Pattern[str]]) -> tuple[str, tuple[tuple[int, int], ...]]:

@@ -23,7 +23,7 @@ __all__ = [
     "PendingWrite",
     "Planned",
     "Task",
-    "differences",
+    "diff_values",
     "of_a_shape",
     "planned_nodes",
     "planned_tasks",
@@ -181,7 +181,7 @@ class CheckpointState:
         return tuple(item for task in self._open_tasks for item in task.interrupts)
 
     @property
-    def is_at_rest(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing is left to run, nor to be taken in of what ran."""
         return not self.tasks
 
@@ -306,7 +306,7 @@ class Change:
     """None where it was removed."""
 
 
-def differences(old: Any, new: Any) -> list[Change]:
+def diff_values(old: Any, new: Any) -> list[Change]:
     """Every place where two JSON values differ, in the order of the new one; what was removed comes last."""
     return list(_compared(old, new, ""))
 

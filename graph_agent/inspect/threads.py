@@ -16,12 +16,12 @@ from graph_agent.inspect.calls import (
     views_of,
 )
 from graph_agent.inspect.checkpoint_values import is_message, role_of
-from graph_agent.inspect.connection import Lease, Lives, ReadOnlyDatabase
+from graph_agent.inspect.connection import Lease, Leases, ReadOnlyDatabase
 from graph_agent.inspect.state import CheckpointState, read_state
 
 __all__ = [
     "FAMILY",
-    "Recent",
+    "RecentMessages",
     "ThreadSummary",
     "TranscriptEntry",
     "entries_of",
@@ -109,12 +109,12 @@ class ThreadSummary:
 
 
 def read_threads(
-    database: ReadOnlyDatabase, lives: Lives, where: str = "1", parameters: Sequence[Any] = ()
+    database: ReadOnlyDatabase, leases: Leases, where: str = "1", parameters: Sequence[Any] = ()
 ) -> list[ThreadSummary]:
     """The threads that fulfil a condition on `t`, newest first."""
     select = _SELECT if database.version >= _NOTES_USAGE else _SELECT.replace("t.usage", "NULL")
     rows = database.rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
-    return [_summary(database, lives, row) for row in rows]
+    return [_summary(database, leases, row) for row in rows]
 
 
 def owner_of(database: ReadOnlyDatabase, thread_id: str) -> str:
@@ -133,7 +133,7 @@ def with_sub_agents(threads: Sequence[ThreadSummary]) -> list[ThreadSummary]:
 
 
 def _with_children(thread: ThreadSummary, children: dict[str, list[ThreadSummary]]) -> ThreadSummary:
-    if thread.status == "at_rest" or thread.thread_id not in children:
+    if thread.status == "idle" or thread.thread_id not in children:
         return thread
     below = [_with_children(child, children) for child in children[thread.thread_id]]
     return replace(
@@ -150,19 +150,17 @@ def most_urgent(statuses: Iterable[ThreadStatus]) -> ThreadStatus:
     return min(statuses, key=get_args(ThreadStatus).index)
 
 
-def _summary(database: ReadOnlyDatabase, lives: Lives, row: tuple[Any, ...]) -> ThreadSummary:
+def _summary(database: ReadOnlyDatabase, leases: Leases, row: tuple[Any, ...]) -> ThreadSummary:
     stored = dict(zip(_STORED, row, strict=False))
     thread_id = stored["thread_id"]
-    queued, is_at_rest, asks, calls, usage = row[len(_STORED) :]
-    is_held = thread_id in lives.held
-    views = (
-        [] if is_at_rest or not calls else views_of(database, thread_id, calls, is_held=is_held, is_at_rest=False)
-    )
-    lease = lives.leases.get(thread_id)
+    queued, is_idle, asks, calls, usage = row[len(_STORED) :]
+    is_held = thread_id in leases.held
+    views = [] if is_idle or not calls else views_of(database, thread_id, calls, is_held=is_held, is_idle=False)
+    lease = leases.leases.get(thread_id)
     return ThreadSummary(
         **stored,
         queued_messages=queued,
-        status=thread_status(views, is_at_rest=bool(is_at_rest), is_held=is_held, asks=bool(asks)),
+        status=thread_status(views, is_idle=bool(is_idle), is_held=is_held, asks=bool(asks)),
         pending_approvals=sum(view.is_waiting for view in views),
         interrupted_calls=sum(view.is_interrupted for view in views),
         answered_calls=sum(view.is_answered for view in views),
@@ -244,7 +242,7 @@ def _entering(database: ReadOnlyDatabase, thread_id: str) -> list[TranscriptEntr
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class RecentMessages:
     """The end of a conversation."""
 
     entries: list[TranscriptEntry]
@@ -252,7 +250,9 @@ class Recent:
     """How many messages stand before it."""
 
 
-def read_recent(database: ReadOnlyDatabase, thread_id: str, most: int, *, turns: int | None = None) -> Recent:
+def read_recent(
+    database: ReadOnlyDatabase, thread_id: str, most: int, *, turns: int | None = None
+) -> RecentMessages:
     """The newest messages of the head's conversation, in order: so many at most, or of so many turns at most.
 
     Behind them stands what the thread was sent and has yet to take in.
@@ -274,7 +274,7 @@ def read_recent(database: ReadOnlyDatabase, thread_id: str, most: int, *, turns:
         entries = entries[: starts[turns - 1]]
     [(total,)] = database.rows(f"{_LINE} SELECT count(*) {where}", (thread_id,))
     entering = [entry for entry in _entering(database, thread_id) if turns is None or entry.role != "system"]
-    return Recent([*entries[::-1], *entering], total - len(entries))
+    return RecentMessages([*entries[::-1], *entering], total - len(entries))
 
 
 def entries_of(state: CheckpointState) -> list[TranscriptEntry]:

@@ -21,8 +21,8 @@ __all__ = [
     "TABLES",
     "VERSION",
     "Column",
+    "InvalidValue",
     "Seal",
-    "Unfit",
     "written",
     "wrote",
 ]
@@ -54,7 +54,7 @@ class Column(NamedTuple):
     may_be_null: bool = False
 
 
-class Unfit(Exception):
+class InvalidValue(Exception):
     """A value is not of its kind; the message is the rest of a sentence about it."""
 
 
@@ -119,7 +119,7 @@ def written(column: Column, stored: Any) -> Any:
             case _:
                 return stored
     except (TypeError, ValueError, RecursionError) as error:
-        raise Unfit(f"{column.name} is not {KINDS[column.kind]}") from error
+        raise InvalidValue(f"{column.name} is not {KINDS[column.kind]}") from error
 
 
 def wrote(column: Column, value: Any) -> Any:
@@ -131,13 +131,13 @@ def wrote(column: Column, value: Any) -> Any:
     if value is None and column.may_be_null:
         return None
     if not _fits(column.kind, value):
-        raise Unfit(f"{column.name} is not {KINDS[column.kind]}")
+        raise InvalidValue(f"{column.name} is not {KINDS[column.kind]}")
     match column.kind:
         case "bytes":
             try:
                 return base64.b64decode(value, validate=True)
             except (binascii.Error, ValueError) as error:
-                raise Unfit(f"{column.name} is not {KINDS[column.kind]}") from error
+                raise InvalidValue(f"{column.name} is not {KINDS[column.kind]}") from error
         case "json":
             return _storable(column, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
         case "json bytes":
@@ -178,5 +178,5 @@ def _storable(column: Column, text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise Unfit(f"{column.name} holds half a character") from error
+        raise InvalidValue(f"{column.name} holds half a character") from error
     return text

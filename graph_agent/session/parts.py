@@ -68,7 +68,7 @@ class SessionParts:
     """The newest checkpoint id of a thread; empty when it has none."""
     is_imported: Callable[[str, str], Awaitable[bool]]
     """Whether a checkpoint of a thread came out of a file."""
-    tidy: Callable[[], Awaitable[object]]
+    prune_if_grown: Callable[[], Awaitable[object]]
     """Forgets what of the thread need not stay, at the end of a turn."""
     instructions: Callable[[], str]
     clock: Clock

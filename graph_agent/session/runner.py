@@ -334,7 +334,7 @@ class Drive:
 
     async def _tidy(self) -> None:
         try:
-            await self._parts.tidy()
+            await self._parts.prune_if_grown()
         except AgentError as failure:
             # The turn has ended well and is stored: only some room was not won back.
             self._parts.bus.publish(Warned(f"the thread was not pruned: {failure}"))

@@ -150,7 +150,7 @@ class Household(Protocol):
         """Whether there is such a thread."""
         ...
 
-    async def may_have_begun_elsewhere(self, thread_id: str, call_id: str) -> bool:
+    async def may_have_started_elsewhere(self, thread_id: str, call_id: str) -> bool:
         """Whether the thread came out of another one, or out of a file, and the call may have begun there."""
         ...
 
@@ -267,7 +267,7 @@ class SubAgents:
             return False
         if await self._household.has(await self._id(thread_id, call_id)):
             return True
-        return not begun or not await self._household.may_have_begun_elsewhere(thread_id, call_id)
+        return not begun or not await self._household.may_have_started_elsewhere(thread_id, call_id)
 
     async def questions(self, call_id: str) -> tuple[OpenQuestion, ...] | None:
         """What the sub-agent of a call waits for; None where it does not wait for anybody."""

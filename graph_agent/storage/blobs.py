@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from graph_agent.errors import StorageError
 from graph_agent.storage.private_files import make_private_folder, open_private_file, sync, sync_folder
-from graph_agent.storage.sqlite.errors import storage_fault
+from graph_agent.storage.sqlite.errors import translate_error
 
 __all__ = ["FileBlobs"]
 
@@ -44,7 +44,7 @@ class FileBlobs:
             # Also where the file stood already: the process that wrote it may not have come this far.
             sync_folder(path.parent)
         except OSError as error:
-            raise storage_fault(path, error) from error
+            raise translate_error(path, error) from error
         return f"blob:sha256:{digest}"
 
     def get(self, reference: str) -> bytes:
@@ -62,7 +62,7 @@ class FileBlobs:
                 f"{reference!r} is gone: there is no {str(path)!r}; put it back from a backup"
             ) from error
         except OSError as error:
-            raise storage_fault(path, error) from error
+            raise translate_error(path, error) from error
         except zlib.error as error:
             raise _torn(reference, path) from error
         if hashlib.sha256(data).hexdigest() != match[1]:
@@ -75,7 +75,7 @@ class FileBlobs:
         try:
             make_private_folder(folder)
         except OSError as error:
-            raise storage_fault(folder, error) from error
+            raise translate_error(folder, error) from error
         return self.folder / "spool" / self.spool_name(thread_id, call_id, attempt)
 
     @staticmethod

@@ -19,18 +19,18 @@ from graph_agent.config.paths import blob_dir, lock_dir, make_private_folder, sp
 __all__ = [
     "APPLICATION_ID",
     "create_private_file",
-    "exclusive",
+    "draft_file",
+    "exclusive_lock",
     "exposed_files",
     "file_identity",
-    "is_ours",
+    "files_of_other_users",
+    "is_own_database",
     "make_private_folder",
     "open_private_file",
-    "strangers_files",
+    "restrict_permissions",
     "sync",
     "sync_file",
     "sync_folder",
-    "tighten",
-    "written_whole",
 ]
 
 if sys.platform == "darwin":
@@ -66,7 +66,7 @@ def file_identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def is_ours(path: Path) -> bool:
+def is_own_database(path: Path) -> bool:
     """Whether a file says of itself, in its raw header, that it is a database of this program."""
     try:
         if special_file_kind(path):
@@ -102,7 +102,7 @@ def sync(descriptor: int) -> None:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """Hold the kernel's lock on a file; waits for other processes. The file is never unlinked."""
     descriptor = open_private_file(path)
     try:
@@ -124,12 +124,12 @@ def exposed_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
     ]
 
 
-def strangers_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
+def files_of_other_users(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
     """Of the same, what belongs to another user: it cannot be closed, and may not be writable either."""
     return [one for one, status in _kept(path, folders) if status.st_uid != os.geteuid()]
 
 
-def tighten(files: Iterable[Path]) -> list[Path]:
+def restrict_permissions(files: Iterable[Path]) -> list[Path]:
     """Take the rights of all others off; which ones that could not be done for."""
     left = []
     for one in files:
@@ -152,7 +152,7 @@ def _kept(path: Path, folders: Iterable[Path]) -> Iterator[tuple[Path, os.stat_r
 
 
 def _named(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
-    if is_ours(path):
+    if is_own_database(path):
         yield from (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm"))
     for copies in ("*backup", "damaged-*", "*draft"):
         yield from sorted(path.parent.glob(f"{path.name}.{copies}"))
@@ -163,7 +163,7 @@ def _named(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
 
 
 @contextmanager
-def written_whole(target: Path) -> Iterator[Path]:
+def draft_file(target: Path) -> Iterator[Path]:
     """A private draft of a database beside the target, whose name it takes, on the disk, as the block ends.
 
     What a killed process leaves of one is named `TARGET.….draft`, and its journal after that.

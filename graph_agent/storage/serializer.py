@@ -26,13 +26,13 @@ from langgraph.types import Interrupt, Overwrite, Send
 from graph_agent.errors import DamagedDatabase, InternalError
 from graph_agent.storage.json_text import storable
 
-__all__ = ["Bounded", "StrictSerializer", "snapshot_of", "whole_value"]
+__all__ = ["BoundedCache", "StrictSerializer", "unwrap_value", "wrap_snapshot"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Bounded(Generic[K, V]):
+class BoundedCache(Generic[K, V]):
     """Values by key; those that were not asked for longest go first."""
 
     def __init__(self, most: int) -> None:
@@ -88,7 +88,7 @@ class StrictSerializer(JsonPlusSerializer):
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=None)
-        self._read: Bounded[bytes, BaseMessage] = Bounded(MOST_REMEMBERED)
+        self._read: BoundedCache[bytes, BaseMessage] = BoundedCache(MOST_REMEMBERED)
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[tuple[str, ...] | type]) -> "StrictSerializer":  # noqa: ARG002 - the name is the framework's
         """Itself: a graph's schema never widens what may be read."""
@@ -124,12 +124,12 @@ class StrictSerializer(JsonPlusSerializer):
                 raise DamagedDatabase(f"a stored value has the type {tag!r}, which this program never writes")
 
 
-def whole_value(stored: Any) -> Any:
+def unwrap_value(stored: Any) -> Any:
     """The plain value of a channel, or of a write to one, taken out of its wrapping where it has one."""
     return stored.value if isinstance(stored, _DeltaSnapshot | Overwrite) else stored
 
 
-def snapshot_of(value: Any) -> Any:
+def wrap_snapshot(value: Any) -> Any:
     """A value as a delta channel stores it whole."""
     return _DeltaSnapshot(value)
 
@@ -182,7 +182,7 @@ def _field_names(value: Any) -> Iterable[str]:
 class _Reader:
     """Unpacks one value. The unpacker hides what its hook raises, so the reader keeps the words itself."""
 
-    def __init__(self, known: "Bounded[bytes, BaseMessage]") -> None:
+    def __init__(self, known: "BoundedCache[bytes, BaseMessage]") -> None:
         self._known = known
         self._refusal = ""
 

@@ -34,7 +34,7 @@ class Loaded:
     """What importing modules does in an empty home folder that is also the current one."""
 
     printed: str
-    left_behind: list[str]
+    abandoned: list[str]
     modules: set[str]
 
 
@@ -67,7 +67,7 @@ def is_heavy(name: str) -> bool:
 def test_importing_everything_prints_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
     loaded = load(module_names(), tmp_path)
 
-    assert (loaded.printed, loaded.left_behind) == ("", [])
+    assert (loaded.printed, loaded.abandoned) == ("", [])
 
 
 def test_the_light_floors_load_no_model_library(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_light_floors_load_no_model_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "printed", "left_behind"),
+    ("text", "printed", "abandoned"),
     [
         ("print('hello')", "hello\n", []),
         ("import sys\nsys.stderr.write('careful')", "careful", []),
@@ -87,13 +87,13 @@ def test_the_light_floors_load_no_model_library(tmp_path: Path) -> None:
     ],
 )
 def test_a_module_that_prints_or_writes_is_noticed(
-    tmp_path: Path, text: str, printed: str, left_behind: list[str]
+    tmp_path: Path, text: str, printed: str, abandoned: list[str]
 ) -> None:
     (tmp_path / "loud.py").write_text(text)
 
     loaded = load(["loud"], tmp_path, tmp_path)
 
-    assert (loaded.printed, loaded.left_behind) == (printed, left_behind)
+    assert (loaded.printed, loaded.abandoned) == (printed, abandoned)
     assert "loud" in loaded.modules
 
 

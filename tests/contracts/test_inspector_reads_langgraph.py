@@ -142,11 +142,11 @@ def test_threads_are_listed_with_what_they_wait_for_and_subgraphs_as_threads_wit
         newest = reader.resolve("", "/some/folder").thread_id
 
     assert {name: (one.status, one.turns, one.title) for name, one in threads.items() if "/child" not in name} == {
-        ASKED: ("awaiting_approval", 1, "find it"),
-        "done": ("at_rest", 1, "find it"),
-        "logged": ("at_rest", 0, ""),
-        "nested": ("awaiting_approval", 0, ""),
-        "failed": ("broken_off", 0, ""),
+        ASKED: ("waiting", 1, "find it"),
+        "done": ("idle", 1, "find it"),
+        "logged": ("idle", 0, ""),
+        "nested": ("waiting", 0, ""),
+        "failed": ("resumable", 0, ""),
     }
     assert [name for name in threads if "/child" in name] == list(within)
     assert (threads[within[0]].parent_thread, inner.state.next, inner.state.values["parts"]) == (
@@ -175,7 +175,7 @@ async def test_what_the_asynchronous_saver_wrote_is_read_while_it_is_open(tmp_pa
 
         found = told(path, "aio")
 
-    assert (found.status, sorted(found.state.next)) == ("awaiting_approval", ["ask", "ask2"])
+    assert (found.status, sorted(found.state.next)) == ("waiting", ["ask", "ask2"])
 
 
 def test_everything_a_reader_is_asked_has_an_answer(path: Path) -> None:
@@ -302,7 +302,7 @@ def test_the_reading_commands_take_such_a_file(path: Path) -> None:
     changes, graph = told_by("diff", ASKED, "done")["changes"], told_by("graph", "done")
 
     assert len(listed["threads"]) == 6
-    assert (shown["status"], sorted(shown["next"]), shown["usage"]) == ("awaiting_approval", ["ask", "ask2"], {})
+    assert (shown["status"], sorted(shown["next"]), shown["usage"]) == ("waiting", ["ask", "ask2"], {})
     assert [entry["node"] for entry in history["checkpoints"]] == ["side, tool", "plan", "", ""]
     assert [(change["path"], change["op"]) for change in changes] == [
         ("parts.2", "added"),

@@ -14,8 +14,8 @@ from graph_agent.ports import Answer, Outcome, Question, Scope
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
 from tests.fakes.scripted_model import ScriptedModel, calls
@@ -42,7 +42,7 @@ async def test_a_thread_that_waits_is_shown_with_its_line_its_calls_and_its_ques
         waiting = [(view.record["call_id"], view.is_waiting) for view in reader.approvals()]
 
     shown = (line.title, line.workspace, line.mode, line.turns, line.status, line.queued_messages)
-    assert shown == ("please look", "/w", "plan", 1, "awaiting_approval", 1)
+    assert shown == ("please look", "/w", "plan", 1, "waiting", 1)
     assert waiting == [(f"call-1-{name}", True) for name in "zyx"]
     assert inspection.state.next == ("ask_person",)
     assert [question["value"] for question in inspection.state.interrupts] == [
@@ -77,7 +77,7 @@ async def test_the_state_shown_is_the_state_the_graph_has_after_many_turns(datab
     ]
     assert shown.state.values["calls"] == live["calls"]
     assert transcript == [message.id for message in live["messages"]]
-    assert shown.status == "at_rest"
+    assert shown.status == "idle"
 
 
 async def test_the_holder_is_seen_alive_and_gone_after_release(database: Database) -> None:

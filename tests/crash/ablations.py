@@ -14,9 +14,9 @@ from graph_agent.ports import Answer, Claim, Intent, JournalRow, Question
 from graph_agent.ports.background import ShellRecord
 from graph_agent.session import runner
 from graph_agent.session.graph_run import GraphRun
-from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.background_shells import SqliteShells
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import SqliteJournal
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
 from graph_agent.toolbox.background_shells import Shells
 from tests.crash.play import BACKGROUND, QUESTIONS, SCENES, Scene
 

@@ -60,8 +60,8 @@ class _Account:
         self.world = world
         connection = sqlite3.connect(f"file:{world.database}?mode=ro", uri=True)
         rows = connection.execute("SELECT call_id, record, left_behind FROM ledger").fetchall()
-        self.ledger: dict[str, dict[str, Any]] = {call_id: json.loads(record) for call_id, record, _ in rows}
-        self.left_behind = {call_id for call_id, _, left in rows if left}
+        self.call_log: dict[str, dict[str, Any]] = {call_id: json.loads(record) for call_id, record, _ in rows}
+        self.abandoned = {call_id for call_id, _, left in rows if left}
         self.journal = connection.execute("SELECT call_id, attempt, owner FROM journal").fetchall()
         self.standing = connection.execute("SELECT call_id, status FROM journal WHERE undone = 0").fetchall()
         self.told = {
@@ -85,15 +85,17 @@ class _Account:
         self.granted = connection.execute("SELECT call_id, rules FROM grants").fetchall()
         connection.close()
         self.runs = Counter(marker.removesuffix(EDITED) for marker in world.runs())
-        self.by_marker = {marker: call for call in self.ledger.values() if (marker := marker_in(call["arguments"]))}
+        self.by_marker = {
+            marker: call for call in self.call_log.values() if (marker := marker_in(call["arguments"]))
+        }
 
     def unfinished(self) -> list[str]:
         ends = self.world.notes("finished", "failed", "stuck")
         failed = [f"failed: {note.get('error', note)}" for note in ends if note["kind"] != "finished"]
         open_calls = [
             f"unfinished: {call_id} is {call['status']}"
-            for call_id, call in self.ledger.items()
-            if call_id not in self.left_behind
+            for call_id, call in self.call_log.items()
+            if call_id not in self.abandoned
         ]
         return failed + [
             line for line in open_calls if not line.endswith(("is success", "is error", "is cancelled"))
@@ -105,7 +107,7 @@ class _Account:
         retries = Counter(note["marker"] for note in self.world.notes("answering") if note["answer"] == "retry")
         unasked = Counter(
             marker_in(call["arguments"])
-            for call in self.ledger.values()
+            for call in self.call_log.values()
             if call.get("rule", "").startswith("grant")
         )
         leave = Counter(
@@ -167,7 +169,7 @@ class _Account:
             f"I3: {marker} was answered, and the model was told {told!r}"
             for marker, call in self.by_marker.items()
             if call["tool_name"] == "ask_user"
-            and call["call_id"] not in self.left_behind
+            and call["call_id"] not in self.abandoned
             and (told := self.told.get(call["call_id"])) != words_for(marker)
         ]
 
@@ -196,9 +198,9 @@ class _Account:
         return [
             f"I5: attempt {attempt} of {call_id} was begun by another life than the one that marked it"
             for call_id, attempt, owner in self.journal
-            if call_id in self.ledger
-            and self.ledger[call_id].get("attempt", 1) == attempt
-            and self.ledger[call_id].get("run_token") != owner
+            if call_id in self.call_log
+            and self.call_log[call_id].get("attempt", 1) == attempt
+            and self.call_log[call_id].get("run_token") != owner
             and (call_id, attempt) not in before
         ]
 
@@ -249,7 +251,7 @@ class _Account:
     def lost_output(self) -> list[str]:
         """I2: a reading that was broken off loses nothing of what a background shell had written."""
         told: dict[str, str] = {}
-        for call in self.ledger.values():
+        for call in self.call_log.values():
             if call["tool_name"] == "bash_output" and call["status"] == "success":
                 shell = str(call["arguments"]["id"])
                 told[shell] = told.get(shell, "") + self.told.get(call["call_id"], "")

@@ -44,11 +44,11 @@ from graph_agent.session.subagents import SubAgents
 from graph_agent.session.time_travel import carry_out, survey
 from graph_agent.session.types import OpenQuestion, Rest
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.checkpointer import SqliteBarrier
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.journal import SqliteJournal
-from graph_agent.storage.sqlite.ledger import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, ThreadTable
@@ -266,8 +266,8 @@ class _Life:
             row = await self._threads.get(thread_id)
             return row.checkpoint_id or "" if row else ""
 
-        async def tidy() -> None:
-            await saver.tidy(thread_id, self._scene.keep_turns)
+        async def prune_if_grown() -> None:
+            await saver.prune_if_grown(thread_id, self._scene.keep_turns)
 
         async def close() -> None:
             """Nothing is its own."""
@@ -286,7 +286,7 @@ class _Life:
             files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("put_back",), points),
             head=head,
             is_imported=self._threads.is_imported,
-            tidy=points.around("tidy", tidy),
+            prune_if_grown=points.around("tidy", prune_if_grown),
             instructions=lambda: "system",
             clock=clock,
             bus=bus,

@@ -89,9 +89,9 @@ async def test_whichever_write_fails_the_next_life_goes_on_and_no_call_runs_a_se
         assert {call_id: times for call_id, times in ran.items() if times > 1 and call_id != "r"} == {}, number
         assert before["w"] <= 1, number
         with Reader.open(stage.database) as reader:
-            threads = [(thread.status, reader.disagreements(thread.thread_id)) for thread in reader.threads()]
+            threads = [(thread.status, reader.inconsistencies(thread.thread_id)) for thread in reader.threads()]
         # Where not even the first message could be stored, there is no thread, and nothing ran.
-        assert threads == [("at_rest", [])] or (threads, stage.toolbox.ran) == ([], []), number
+        assert threads == [("idle", [])] or (threads, stage.toolbox.ran) == ([], []), number
         number += 4
 
     assert number > 12

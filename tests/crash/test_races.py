@@ -78,7 +78,7 @@ def test_eight_threads_begun_at_once_on_a_database_that_is_not_there_yet_all_com
     assert [one.stderr for one in ended if any(word in one.stderr for word in NEVER_SAID)] == []
     assert {
         thread["thread_id"]: thread["status"] for thread in json.loads(listed.stdout)["threads"]
-    } == dict.fromkeys(names, "at_rest")
+    } == dict.fromkeys(names, "idle")
     assert sorted((tmp_path / "workspace" / "effects").read_text().split()) == sorted(["c1", "c2", "c3"] * _AT_ONCE)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graph_agent.calls import process_mark
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.toolbox.background_shells import Shells

@@ -19,8 +19,8 @@ from graph_agent.session.session import Session
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import SqliteJournal
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
@@ -93,8 +93,8 @@ class Stage:
             row = await threads.get(thread_id)
             return row.checkpoint_id or "" if row else ""
 
-        async def tidy() -> None:
-            await CheckpointSaver(database).tidy(thread_id, self.keep_turns)
+        async def prune_if_grown() -> None:
+            await CheckpointSaver(database).prune_if_grown(thread_id, self.keep_turns)
 
         parts = SessionParts(
             run=GraphRun(graph, thread_id),
@@ -109,7 +109,7 @@ class Stage:
             files=RestorableFiles(self.database.parent, blobs),
             head=head,
             is_imported=threads.is_imported,
-            tidy=tidy,
+            prune_if_grown=prune_if_grown,
             instructions=lambda: "system",
             clock=clock,
             bus=bus,

@@ -76,7 +76,7 @@ def test_a_question_survives_a_kill_of_the_chat_that_shows_it_and_an_answer_surv
         chat.sees("answer > ")
         chat.enters("2")
         chat.sees("good choice")
-        until(lambda: command.json("threads", "list")["threads"][0]["status"] == "at_rest")
+        until(lambda: command.json("threads", "list")["threads"][0]["status"] == "idle")
         chat.signals(9)
         chat.ends()
         [call] = command.json("calls", "t1")["calls"]

@@ -23,7 +23,7 @@ def test_killed_in_the_model_request_the_message_is_kept_and_asked_again(tmp_pat
         [thread] = command.json("threads", "list")["threads"]
         code, result = command.run_json("--resume", "t1")
 
-    assert (thread["status"], code, result["answer"], server.faults) == ("broken_off", 0, "here I am", [])
+    assert (thread["status"], code, result["answer"], server.faults) == ("resumable", 0, "here I am", [])
     assert [m["content"] for m in server.bodies[1]["messages"] if m["role"] == "user"] == ["hello"]
 
 

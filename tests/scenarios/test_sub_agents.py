@@ -88,7 +88,7 @@ def test_cut_while_a_sub_agent_works_its_call_ends_in_order_and_the_parent_goes_
         if is_stopped
         else {"new_task": "interrupted", "bash": "success"}
     )
-    assert (end, last["answer"], threads) == (0, "then" if is_stopped else "at last", ["at_rest", "at_rest"])
+    assert (end, last["answer"], threads) == (0, "then" if is_stopped else "at last", ["idle", "idle"])
     assert ((command.workspace / "log.txt").read_text(), server.faults) == (written, [])
 
 

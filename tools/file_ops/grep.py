@@ -24,7 +24,7 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.file_ops.grep_engine import Hit, LineSearch, Narrowing, certain, split_lines
+from tools.file_ops.grep_engine import LineSearch, Narrowing, SearchHit, certain, split_lines
 from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all
 from tools.paths import PathRefused, ResolvedPath, open_regular
@@ -74,7 +74,7 @@ class GrepReport:
     _binary: int = 0
     _cut_lines: int = 0
 
-    def add(self, name: str, lines: Sequence[str], hits: Sequence[Hit]) -> None:
+    def add(self, name: str, lines: Sequence[str], hits: Sequence[SearchHit]) -> None:
         """Take in the matches of a text file."""
         if not hits:
             return
@@ -121,7 +121,7 @@ class GrepReport:
             notes.append(f"{self.too_large} too large to be searched")
         return [*notes, *found.notes()]
 
-    def _add_lines(self, name: str, lines: Sequence[str], hits: Sequence[Hit]) -> None:
+    def _add_lines(self, name: str, lines: Sequence[str], hits: Sequence[SearchHit]) -> None:
         matching = {number: hit for hit in hits for number in range(hit.first, hit.last + 1)}
         last = -1
         for hit in hits:

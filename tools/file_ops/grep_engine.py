@@ -28,7 +28,7 @@ from tools.patterns import BadPattern, Pattern
 from tools.result import ToolErrorType
 from tools.walk import FoundFile, FoundFolder, Walk, stop_if_cancelled
 
-__all__ = ["Certain", "Hit", "LineSearch", "Narrowing", "certain", "find_ripgrep", "split_lines"]
+__all__ = ["Certain", "LineSearch", "Narrowing", "SearchHit", "certain", "find_ripgrep", "split_lines"]
 
 _TOKEN = re.compile(r"\\(?:.|$)|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z0-9_ \-=/<>:;,\"'!@%&]")
@@ -260,7 +260,7 @@ _LONG_LINE = 10_000
 
 
 @dataclass(frozen=True)
-class Hit:
+class SearchHit:
     """One match: its first and last line, counted from 0, and where in the first it begins."""
 
     first: int
@@ -277,7 +277,7 @@ class LineSearch:
     is_multiline: bool
     _deadline: float = field(default_factory=lambda: time.monotonic() + _SECONDS)
 
-    def hits(self, lines: list[str]) -> list[Hit]:
+    def hits(self, lines: list[str]) -> list[SearchHit]:
         """The matches in order; of a line only the first.
 
         Raises:
@@ -291,17 +291,17 @@ class LineSearch:
                 "repetitions, or search in a smaller folder."
             ) from error
 
-    def _by_line(self, lines: list[str]) -> list[Hit]:
+    def _by_line(self, lines: list[str]) -> list[SearchHit]:
         found = []
         for number, line in enumerate(lines):
             if not self.certain.may_be_in(line):
                 continue
             match = self.pattern.search(line, timeout=self._left(), concurrent=len(line) > _LONG_LINE)
             if match:
-                found.append(Hit(number, number, match.start()))
+                found.append(SearchHit(number, number, match.start()))
         return found
 
-    def _across(self, lines: list[str]) -> list[Hit]:
+    def _across(self, lines: list[str]) -> list[SearchHit]:
         text = "\n".join(lines)
         if not self.certain.may_be_in(text):
             return []
@@ -310,7 +310,7 @@ class LineSearch:
             line += text.count("\n", passed, match.start())
             passed = match.start()
             column = match.start() - (text.rfind("\n", 0, passed) + 1)
-            found.append(Hit(line, line + match.group().rstrip("\n").count("\n"), column))
+            found.append(SearchHit(line, line + match.group().rstrip("\n").count("\n"), column))
         return found
 
     def _left(self) -> float:

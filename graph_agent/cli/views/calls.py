@@ -78,12 +78,12 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
     if as_json:
         print_json_lists({}, {"calls": (call_json(view) for view in _each(database, text) if is_wanted(view))})
         return
-    ledger = _read(database, text)
-    calls = [view for view in ledger.calls if is_wanted(view)]
+    call_log = _read(database, text)
+    calls = [view for view in call_log.calls if is_wanted(view)]
     if calls:
-        print_lines(call_table(calls, ledger.shared, workspaces=ledger.workspaces))
-        if ledger.named is not None:
-            print_lines(format_call(ledger.named))
+        print_lines(call_table(calls, call_log.shared, workspaces=call_log.workspaces))
+        if call_log.named is not None:
+            print_lines(format_call(call_log.named))
     else:
         print_lines(["No calls." if status is None and tool is None else "No such calls."])
 
@@ -132,7 +132,7 @@ def call_table(
 def _columns(view: CallView) -> tuple[str, ...]:
     record = view.record
     return (
-        "left behind" if record.get("left_behind") else record["status"],
+        "left behind" if record.get("abandoned") else record["status"],
         record.get("risk", "-"),
         record["tool_name"],
         str(record.get("attempt", 1)),
@@ -145,13 +145,13 @@ def _each(database: Path, text: str | None) -> Iterator[CallView]:
     try:
         with Reader.open(database) as reader:
             if text is None:
-                yield from reader.each_call()
+                yield from reader.iter_calls()
                 return
             target = reader.resolve(text)
             if target.kind == "call":
                 yield reader.call(target.thread_id, target.id)
             else:
-                yield from reader.each_call(target.thread_id)
+                yield from reader.iter_calls(target.thread_id)
     except NothingYet:
         if text is not None:
             raise

@@ -22,7 +22,7 @@ from graph_agent.cli.views.table import (
     print_lines,
     truncate,
 )
-from graph_agent.inspect import Change, HistoryEntry, Reader, differences, is_message, role_of
+from graph_agent.inspect import Change, HistoryEntry, Reader, diff_values, is_message, role_of
 from graph_agent.ports.storage import plain_text
 
 __all__ = ["show_difference", "show_history"]
@@ -72,7 +72,7 @@ def show_difference(database: Path, old: str, new: str, workspace: str | None, *
     """Print the changes that lead from one state to the other."""
     with open_reader(database) as reader:
         before, after = (_values(reader, text, workspace) for text in (old, new))
-    changes = differences(before, after)
+    changes = diff_values(before, after)
     if as_json:
         print_json({"changes": [asdict(change) for change in changes]})
     else:

@@ -43,15 +43,16 @@ _CLUSTER = re.compile(
 )
 """A character, or several that are one picture: a flag, an emoji with its tone and all that is joined to it."""
 _COLORS = {
-    "at_rest": "2",
+    "idle": "2",
     "success": "32",
     "running": "36",
     "executing": "36",
+    "waiting": "33",
     "awaiting_approval": "33",
     "pending": "33",
     "medium": "33",
     "interrupted": "31",
-    "broken_off": "31",
+    "resumable": "31",
     "error": "31",
     "high": "1;31",
     "heading": "1",

@@ -98,7 +98,7 @@ def print_imported(done: "Imported", *, as_json: bool) -> None:
     lines.append(f"it works in {thread.workspace}; another folder is given with resume --workspace DIR")
     if done.missing:
         lines.append(f"{done.missing} contents of files were gone already where it comes from")
-    if thread.status != "at_rest":
+    if thread.status != "idle":
         lines.append("its open calls are judged and asked about anew; no answer comes along")
     lines.append(f"go on with: graph-agent resume {thread.thread_id}")
     print_lines(escape(line) for line in lines)

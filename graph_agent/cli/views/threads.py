@@ -37,7 +37,7 @@ from graph_agent.cli.views.table import (
     truncate,
 )
 from graph_agent.errors import NothingYet, UnknownId, UsageError
-from graph_agent.inspect import CallView, Hit, Reader, Target, ThreadSummary, TranscriptEntry
+from graph_agent.inspect import CallView, Reader, SearchHit, Target, ThreadSummary, TranscriptEntry
 from graph_agent.ports.usage import told_usage
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
 
 def _print_as_json(reader: Reader, thread: ThreadSummary, view: ThreadView) -> None:
     def transcript() -> Iterator[TranscriptEntry]:
-        return reader.each_message(thread.thread_id, all_branches=view.all_branches)
+        return reader.iter_messages(thread.thread_id, all_branches=view.all_branches)
 
     facts = {"add_dirs": list(reader.roots(thread.thread_id)), "tokens": sum_tokens(transcript())}
-    calls = (call_json(call) for call in reader.each_call(thread.thread_id))
+    calls = (call_json(call) for call in reader.iter_calls(thread.thread_id))
     print_json_lists(
         {**thread_json(thread), **facts}, {"calls": calls, "transcript": (asdict(entry) for entry in transcript())}
     )
@@ -166,14 +166,14 @@ def _open_of(thread: ThreadSummary) -> str:
 def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> Iterator[str]:
     statuses: Counter[str] = Counter()
     open_calls = []
-    for call in reader.each_call(thread.thread_id, brief=True):
+    for call in reader.iter_calls(thread.thread_id, brief=True):
         statuses[call.record["status"]] += 1
         if _is_open(call):
             open_calls.append(call)
     usage = thread.usage
     if not usage:
         # Of threads from before it was noted it is counted.
-        told = sum_tokens(reader.each_message(thread.thread_id, all_branches=view.all_branches))
+        told = sum_tokens(reader.iter_messages(thread.thread_id, all_branches=view.all_branches))
         usage = {**told, "unpriced_requests": 1}
     yield from format_fields(
         {
@@ -217,7 +217,7 @@ def _messages(reader: Reader, thread_id: str, view: ThreadView) -> Iterator[str]
 def _said(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterable[TranscriptEntry], int]:
     """What is shown of the conversation, and how many messages stand before it. No more is read: it may be long."""
     if view.full:
-        return reader.each_message(thread_id, all_branches=view.all_branches), 0
+        return reader.iter_messages(thread_id, all_branches=view.all_branches), 0
     if view.all_branches:
         everything = reader.transcript(thread_id, all_branches=True)
         return everything[-_LAST_MESSAGES:], max(len(everything) - _LAST_MESSAGES, 0)
@@ -226,7 +226,7 @@ def _said(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterable[Tr
 
 
 def _is_open(view: CallView) -> bool:
-    return view.record["status"] not in FINAL and not view.record.get("left_behind")
+    return view.record["status"] not in FINAL and not view.record.get("abandoned")
 
 
 def _lease_text(thread: ThreadSummary) -> str:
@@ -304,12 +304,12 @@ def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> N
         print_lines([f"No message holds “{escape(text)}”."])
 
 
-def _as_json(hit: Hit) -> dict[str, Any]:
+def _as_json(hit: SearchHit) -> dict[str, Any]:
     facts = asdict(hit)
     return {**facts, "marks": [list(mark) for mark in hit.marks]}
 
 
-def _place(reader: Reader, hit: Hit) -> str:
+def _place(reader: Reader, hit: SearchHit) -> str:
     """What `resume` takes for it: a thread that was copied has its checkpoints under the same ids as the other."""
     checkpoint = Target("checkpoint", hit.thread_id, hit.checkpoint_id or "")
     try:
@@ -319,7 +319,7 @@ def _place(reader: Reader, hit: Hit) -> str:
     return checkpoint.id if is_enough else str(checkpoint)
 
 
-def _lines(hit: Hit, thread: str, resumed_at: str) -> Iterator[str]:
+def _lines(hit: SearchHit, thread: str, resumed_at: str) -> Iterator[str]:
     room = line_width()
     place = f"{thread}  {format_time(hit.at)}  {hit.role}  {hit.title}"
     yield colorize(truncate(escape(place), room) if room else escape(place), "heading")
@@ -328,7 +328,7 @@ def _lines(hit: Hit, thread: str, resumed_at: str) -> Iterator[str]:
         yield f"  graph-agent resume {escape(resumed_at)}"
 
 
-def _marked(hit: Hit) -> str:
+def _marked(hit: SearchHit) -> str:
     shown, end = [], 0
     for first, last in hit.marks:
         shown += [escape(hit.snippet[end:first]), _mark(escape(hit.snippet[first:last]))]

@@ -37,27 +37,27 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.base import id as framework_ids
 
 from graph_agent.errors import InternalError
-from graph_agent.storage.serializer import StrictSerializer, snapshot_of, whole_value
-from graph_agent.storage.sqlite.database import Database, give_back
+from graph_agent.storage.serializer import StrictSerializer, unwrap_value, wrap_snapshot
+from graph_agent.storage.sqlite.database import Database, release_free_pages
 from graph_agent.storage.sqlite.deltas import delta_history
-from graph_agent.storage.sqlite.forking import Fork, fork_thread
 from graph_agent.storage.sqlite.projections import Projections, StoredCheckpoint, forget, nodes_after
 from graph_agent.storage.sqlite.pruning import (
     Codec,
-    Cut,
+    PruneResult,
     copy_checkpoints,
-    cut_thread,
     delete_runs,
-    is_worth_cutting,
     keep_latest,
+    prune_thread,
+    should_prune,
 )
 from graph_agent.storage.sqlite.repair import rebuild_thread
-from graph_agent.storage.sqlite.search_index import index_words
+from graph_agent.storage.sqlite.search_index import update_search_index
+from graph_agent.storage.sqlite.thread_fork import Fork, fork_thread
 
-__all__ = ["AsynchronousOnly", "CheckpointSaver", "SqliteBarrier", "matching", "newest_id", "time_in"]
+__all__ = ["AsyncOnly", "CheckpointSaver", "SqliteBarrier", "matching", "newest_id", "time_in"]
 
 
-class AsynchronousOnly:
+class AsyncOnly:
     """Refuses to be read or written on the thread of the caller."""
 
     def get_tuple(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ARG002 - refused whatever is asked
@@ -163,7 +163,7 @@ _Walked = tuple[tuple[tuple[str, str, str], tuple[str, ...]], Mapping[str, Delta
 """Which channels of which checkpoint were asked for, and what they rest on."""
 
 
-class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
+class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
     """The checkpointer of all threads of one database.
 
     Args:
@@ -177,7 +177,7 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
         super().__init__(serde=self._serializer)
         self._database = database
         self._deciding = frozenset(deciding)
-        self._projections = Projections(self._serializer.loads_typed, whole_value)
+        self._projections = Projections(self._serializer.loads_typed, unwrap_value)
         self._walked: _Walked | None = None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -236,7 +236,7 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
 
         self._walked = None
         is_passed = self._is_passed_at_once(checkpoint)
-        await (self._database.jot(store) if is_passed else self._database.write(store))
+        await (self._database.quick_write(store) if is_passed else self._database.write(store))
         return _config(thread_id, namespace, checkpoint["id"])
 
     async def aput_writes(
@@ -261,7 +261,9 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
             for index, (channel, value) in enumerate(writes)
         ]
         self._walked = None
-        await self._database.jot(lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows))
+        await self._database.quick_write(
+            lambda connection: connection.executemany(_PUT_WRITE.format(what=what), rows)
+        )
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete everything that is stored about a thread, journal and decisions included."""
@@ -292,20 +294,20 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
         """Make a thread of its own from a checkpoint of another one; see `fork_thread`."""
         await self._write(lambda connection: fork_thread(connection, fork, self._projections))
 
-    async def cut(self, thread_id: str, keep_turns: int) -> Cut:
+    async def prune_thread(self, thread_id: str, keep_turns: int) -> PruneResult:
         """Forget the checkpoints before a thread's last turns; see `cut_thread`."""
-        return await self._write(lambda connection: cut_thread(connection, thread_id, keep_turns, self._codec()))
+        return await self._write(lambda connection: prune_thread(connection, thread_id, keep_turns, self._codec()))
 
-    async def tidy(self, thread_id: str, keep_turns: int) -> Cut:
+    async def prune_if_grown(self, thread_id: str, keep_turns: int) -> PruneResult:
         """Cut a thread that has grown enough past what is kept, and give the space back to the file.
 
         What was said meanwhile is put into the index of words: losing that on a power failure loses nothing.
         """
-        await self._write(lambda connection: index_words(connection, thread_id), synced=False)
-        if not await self._database.run(lambda connection: is_worth_cutting(connection, thread_id, keep_turns)):
-            return Cut()
-        cut = await self.cut(thread_id, keep_turns)
-        await self._database.run(give_back)
+        await self._write(lambda connection: update_search_index(connection, thread_id), synced=False)
+        if not await self._database.run(lambda connection: should_prune(connection, thread_id, keep_turns)):
+            return PruneResult()
+        cut = await self.prune_thread(thread_id, keep_turns)
+        await self._database.run(release_free_pages)
         return cut
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -366,7 +368,7 @@ class CheckpointSaver(AsynchronousOnly, BaseCheckpointSaver[str]):
 
     def _codec(self) -> Codec:
         serializer = self._serializer
-        return Codec(serializer.loads_typed, serializer.dumps_typed, whole_value, snapshot_of)
+        return Codec(serializer.loads_typed, serializer.dumps_typed, unwrap_value, wrap_snapshot)
 
     def _tuple(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> CheckpointTuple:
         thread_id, namespace, checkpoint_id, parent_id, tag, content, metadata = row
@@ -411,7 +413,7 @@ class SqliteBarrier:
         key = (thread_id, checkpoint_id)
         give_up = time.monotonic() + self._patience_s
         while True:
-            if await self._database.glance(lambda connection: connection.execute(_STATEMENT, key).fetchone()):
+            if await self._database.quick_read(lambda connection: connection.execute(_STATEMENT, key).fetchone()):
                 return True
             if time.monotonic() >= give_up:
                 return False

@@ -19,11 +19,11 @@ from typing import Any, Self, TypeVar
 
 from graph_agent.errors import InternalError, StorageError
 from graph_agent.storage.private_files import file_identity
-from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, is_busy, storage_fault
+from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, is_busy, translate_error
 from graph_agent.storage.sqlite.migrations import MIGRATIONS, Migration
 from graph_agent.storage.sqlite.schema import open_connection
 
-__all__ = ["Database", "give_back", "transaction"]
+__all__ = ["Database", "release_free_pages", "transaction"]
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def transaction(connection: sqlite3.Connection, *, synced: bool = True) -> Itera
             connection.execute("PRAGMA synchronous=FULL")
 
 
-def give_back(connection: sqlite3.Connection) -> None:
+def release_free_pages(connection: sqlite3.Connection) -> None:
     """Shrink the file by its free pages; a file that somebody else is reading shrinks later."""
     # Not `execute`: that would take one step, which is one page.
     connection.executescript("PRAGMA incremental_vacuum")
@@ -150,7 +150,7 @@ class Database:
 
         return await self.run(in_transaction)
 
-    async def glance(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def quick_read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """As `run`, for what reads a few rows: without a change of threads where nothing is ahead of it.
 
         The work may be done twice: once more on the database's thread, where the file was busy at first.
@@ -158,14 +158,14 @@ class Database:
         at_once = self._at_once(work)
         return await self.run(work) if at_once is None else at_once[0]
 
-    async def jot(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def quick_write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """As `write`, not synced, for what writes a few rows: as `glance` does."""
 
         def in_transaction(connection: sqlite3.Connection) -> T:
             with transaction(connection, synced=False):
                 return work(connection)
 
-        return await self.glance(in_transaction)
+        return await self.quick_read(in_transaction)
 
     async def close(self) -> None:
         """Finish what was asked for, then close the file; closing twice is harmless."""
@@ -202,7 +202,7 @@ class Database:
         except _FAULTS as error:
             if is_busy(error):
                 return None
-            raise storage_fault(self.path, error) from error
+            raise translate_error(self.path, error) from error
         finally:
             self._in_use.release()
 
@@ -250,7 +250,7 @@ class Database:
         try:
             return _without_cursor(work()), None
         except _FAULTS as error:
-            fault = storage_fault(self.path, error)
+            fault = translate_error(self.path, error)
             fault.__cause__ = error
             return None, fault
         except BaseException as error:  # noqa: BLE001 - the boundary of the thread: whatever it is belongs to the caller

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graph_agent.errors import AgentError, DamagedDatabase, InternalError, StorageError
 
-__all__ = ["BUSY_TIMEOUT_S", "UNREADABLE", "is_busy", "storage_fault"]
+__all__ = ["BUSY_TIMEOUT_S", "UNREADABLE", "is_busy", "translate_error"]
 
 BUSY_TIMEOUT_S = 30.0
 """How long a statement waits for other processes."""
@@ -56,7 +56,7 @@ def is_busy(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def storage_fault(path: Path, error: sqlite3.Error | OSError | UnicodeDecodeError) -> AgentError:
+def translate_error(path: Path, error: sqlite3.Error | OSError | UnicodeDecodeError) -> AgentError:
     """The exception to raise instead of this one; it names the file, what is the matter and what to do."""
     if isinstance(error, OSError):
         advice = _BY_ERRNO.get(error.errno or 0, "check the path, or name another with --db")

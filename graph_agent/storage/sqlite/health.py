@@ -8,13 +8,18 @@ from pathlib import Path
 
 from graph_agent.config.paths import lock_dir, special_file_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
-from graph_agent.storage.private_files import APPLICATION_ID, written_whole
-from graph_agent.storage.sqlite.errors import UNREADABLE, storage_fault
+from graph_agent.storage.private_files import APPLICATION_ID, draft_file
+from graph_agent.storage.sqlite.errors import UNREADABLE, translate_error
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
-from graph_agent.storage.sqlite.schema import require_no_log, require_own_log, table_names, tables_of_version
-from graph_agent.storage.sqlite.search_index import has_word_index
+from graph_agent.storage.sqlite.schema import (
+    refuse_foreign_log,
+    refuse_orphaned_log,
+    table_names,
+    tables_of_version,
+)
+from graph_agent.storage.sqlite.search_index import has_search_index
 
-__all__ = ["Health", "back_up", "database_health", "require_no_strangers"]
+__all__ = ["Health", "back_up", "check_database", "require_own_database"]
 
 _BUSY_S = 30.0
 
@@ -27,11 +32,11 @@ class Health:
     threads: int
     foreign_tables: tuple[str, ...]
     """Tables that are none of this program's. They are left alone."""
-    has_word_index: bool
+    has_search_index: bool
     """Whether this SQLite can search by an index; without FTS5 every message is scanned."""
 
 
-def database_health(path: Path) -> Health | None:
+def check_database(path: Path) -> Health | None:
     """What there is to say about a sound database; None where there is none yet.
 
     Raises:
@@ -40,7 +45,7 @@ def database_health(path: Path) -> Health | None:
         StorageError: it cannot be opened.
     """
     if not path.exists():
-        require_no_log(path)
+        refuse_orphaned_log(path)
         return None
     if kind := special_file_kind(path):
         raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
@@ -49,16 +54,16 @@ def database_health(path: Path) -> Health | None:
             identity = int(database.execute("PRAGMA application_id").fetchone()[0])
             number = int(database.execute("PRAGMA user_version").fetchone()[0])
             if identity != APPLICATION_ID:
-                require_own_log(path)
+                refuse_foreign_log(path)
             _require_ours(path, identity, number)
             # Not quick_check: where a table without rowid names its key's columns in another order than its own, as
             # "pruned" does, SQLite 3.40 has that complain of a NULL in every row.
             found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
-            indexes = has_word_index(database)
+            indexes = has_search_index(database)
             foreign = _foreign_tables(path, database, number)
             threads = int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
     except sqlite3.OperationalError as error:
-        raise storage_fault(path, error) from error
+        raise translate_error(path, error) from error
     except UNREADABLE as error:
         raise DamagedDatabase(f"{path} cannot be read: {error}") from error
     if found != ["ok"]:
@@ -74,7 +79,7 @@ def _foreign_tables(path: Path, database: sqlite3.Connection, version: int) -> t
     return tuple(sorted(there - ours))
 
 
-def require_no_strangers(path: Path) -> None:
+def require_own_database(path: Path) -> None:
     """Refuse what stands there and is nothing that this program made: not even its rights may be changed.
 
     Of a file whose beginning is torn the locks beside it tell that threads were kept in it.
@@ -109,7 +114,7 @@ def back_up(path: Path, target: Path) -> int:
         raise UsageError(f"{target} exists; name a file that does not")
     with ExitStack() as stack:
         try:
-            draft = stack.enter_context(written_whole(target))
+            draft = stack.enter_context(draft_file(target))
         except OSError as error:
             raise UsageError(f"{target} cannot be written: {error.strerror}") from error
         try:

@@ -13,7 +13,7 @@ from graph_agent.errors import DamagedDatabase
 from graph_agent.storage.serializer import StrictSerializer
 from graph_agent.storage.sqlite.deltas import Loads
 
-__all__ = ["drop_what_is_not_whole", "unreadable_values"]
+__all__ = ["count_unreadable_values", "drop_incomplete_checkpoints"]
 
 _DELTAS = ("messages", "calls")
 _PARTS = ("channel_values", "channel_versions", "versions_seen")
@@ -37,7 +37,7 @@ class _Whole(NamedTuple):
     """The channels that were written at it; None where a write cannot be read."""
 
 
-def unreadable_values(connection: sqlite3.Connection) -> dict[str, int]:
+def count_unreadable_values(connection: sqlite3.Connection) -> dict[str, int]:
     """How many checkpoints and writes cannot be read, by thread. SQLite finds nothing wrong with such a row."""
     loads = StrictSerializer().loads_typed
     found: Counter[str] = Counter()
@@ -48,7 +48,7 @@ def unreadable_values(connection: sqlite3.Connection) -> dict[str, int]:
     return {thread_id: count for thread_id, count in found.items() if count}
 
 
-def drop_what_is_not_whole(connection: sqlite3.Connection, thread_id: str | None = None) -> dict[str, int]:
+def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str | None = None) -> dict[str, int]:
     """Take away the checkpoints whose state cannot be told any more, of one thread or of all; how many, by thread.
 
     Of a step that is under way and cannot be read, what it wrote goes: it is done again. That counts as one, too.

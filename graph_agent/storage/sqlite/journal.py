@@ -65,7 +65,7 @@ class SqliteJournal:
 
     async def rows(self, thread_id: str, call_id: str) -> list[JournalRow]:
         """See `Journal.rows`."""
-        return await self._database.glance(lambda connection: self._rows(connection, thread_id, call_id))
+        return await self._database.quick_read(lambda connection: self._rows(connection, thread_id, call_id))
 
     async def undone(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
         """See `Journal.undone`."""
@@ -77,7 +77,9 @@ class SqliteJournal:
     async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
         """See `Journal.known_ids`."""
         named = {"thread_id": thread_id, "ids": json_text(call_ids)}
-        return await self._database.glance(lambda connection: {row[0] for row in connection.execute(_KNOWN, named)})
+        return await self._database.quick_read(
+            lambda connection: {row[0] for row in connection.execute(_KNOWN, named)}
+        )
 
     async def written_files(self, thread_id: str) -> list[str]:
         """See `Journal.written_files`."""

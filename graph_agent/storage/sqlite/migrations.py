@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import NamedTuple
 
-from graph_agent.storage.sqlite.search_index import index_words
+from graph_agent.storage.sqlite.search_index import update_search_index
 
 __all__ = ["MIGRATIONS", "SCHEMA_VERSION", "Migration"]
 
@@ -279,7 +279,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration("travel", _TRAVEL),
     Migration("grants", _GRANTS),
     Migration("room", _ROOM, gives_space_back=True),
-    Migration("search", _SEARCH, fill=index_words),
+    Migration("search", _SEARCH, fill=update_search_index),
     Migration("import", _IMPORT),
     Migration("roots", _ROOTS),
     Migration("place", "", fill=_add_place),

@@ -25,8 +25,8 @@ from graph_agent.calls import REPLACES, SHORTENED
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import clock_time
 from graph_agent.storage.json_text import json_text, storable
+from graph_agent.storage.sqlite.call_log import fold_calls, hold_against, leave_behind, start_again
 from graph_agent.storage.sqlite.deltas import VISIBLE, Loads, begin_branch, delta_history
-from graph_agent.storage.sqlite.ledger import fold_calls, hold_against, leave_behind, start_again
 
 __all__ = [
     "Place",
@@ -255,9 +255,9 @@ class StoredCheckpoint:
 class Projections:
     """Folds checkpoints into the tables."""
 
-    def __init__(self, loads: Loads, whole_value: Callable[[Any], Any]) -> None:
+    def __init__(self, loads: Loads, unwrap_value: Callable[[Any], Any]) -> None:
         self.loads = loads
-        self._whole_value = whole_value
+        self._whole_value = unwrap_value
 
     def fold(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> None:
         """Bring the tables up to this checkpoint; folding one a second time changes nothing."""

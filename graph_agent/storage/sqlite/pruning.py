@@ -30,16 +30,16 @@ from graph_agent.storage.sqlite.rewinds import forget_contents
 
 __all__ = [
     "Codec",
-    "Collected",
-    "Cut",
-    "collect",
-    "collectable",
+    "GarbageResult",
+    "PruneResult",
+    "collect_garbage",
     "copy_checkpoints",
-    "cut_thread",
     "delete_runs",
-    "is_worth_cutting",
+    "find_garbage",
     "keep_latest",
-    "referenced",
+    "prune_thread",
+    "referenced_blobs",
+    "should_prune",
 ]
 
 _SLACK = 5
@@ -108,13 +108,13 @@ class Codec:
 
     loads: Loads
     dumps: Callable[[Any], tuple[str, bytes]]
-    whole_value: Callable[[Any], Any]
+    unwrap_value: Callable[[Any], Any]
     snapshot: Callable[[Any], Any]
     """A value as a delta channel's snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PruneResult:
     """What went."""
 
     checkpoints: int = 0
@@ -122,7 +122,7 @@ class Cut:
     """Copies of the state that were taken out of checkpoints that stay."""
 
 
-def is_worth_cutting(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> bool:
+def should_prune(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> bool:
     """Whether a thread at rest has grown enough past what is kept; costs no more however long it is."""
     allowed = keep_turns + max(1, keep_turns // _SLACK)
     if _first_kept(connection, thread_id, allowed) is not None:
@@ -131,21 +131,21 @@ def is_worth_cutting(connection: sqlite3.Connection, thread_id: str, keep_turns:
     return len(connection.execute(f"{_BIG} LIMIT {_SPARE_SNAPSHOTS}", named).fetchall()) == _SPARE_SNAPSHOTS
 
 
-def cut_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int, codec: Codec) -> Cut:
+def prune_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int, codec: Codec) -> PruneResult:
     """Cut, within the transaction of the caller. Doing it again changes nothing.
 
     A thread with a rewind that was broken off, its own or one that takes it along, is left alone: it is to be
     finished with what stands.
     """
     if connection.execute(_BROKEN_OFF, {"thread_id": thread_id}).fetchone():
-        return Cut()
+        return PruneResult()
     head = connection.execute("SELECT checkpoint_id FROM threads WHERE thread_id = ?", (thread_id,)).fetchone()
     cut = _first_kept(connection, thread_id, keep_turns)
     gone = 0
     if head is not None and head[0] is not None and cut is not None:
         gone = _cut_at(connection, {"thread_id": thread_id, "cut": cut, "head": head[0]}, codec)
     forget_contents(connection, thread_id)
-    return Cut(gone, _thin_out(connection, thread_id, codec))
+    return PruneResult(gone, _thin_out(connection, thread_id, codec))
 
 
 def _first_kept(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> str | None:
@@ -188,8 +188,8 @@ def _make_whole(connection: sqlite3.Connection, key: tuple[str, str, str], codec
     missing = [channel for channel in _REDUCERS if channel in versions and channel not in values]
     history = delta_history(connection, key, missing, codec.loads) if missing else {}
     for channel, found in history.items():
-        seed = codec.whole_value(found["seed"]) if "seed" in found else _EMPTY[channel]
-        writes = [codec.whole_value(value) for _, _, value in found["writes"]]
+        seed = codec.unwrap_value(found["seed"]) if "seed" in found else _EMPTY[channel]
+        writes = [codec.unwrap_value(value) for _, _, value in found["writes"]]
         values[channel] = codec.snapshot(_REDUCERS[channel](seed, writes))
     about = json.loads(metadata or b"{}")
     about.pop(_COUNTERS, None)
@@ -322,14 +322,14 @@ UNION SELECT thread_id, call_id, attempt FROM shells WHERE ended_at IS NULL
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class GarbageResult:
     """What went."""
 
     files: int = 0
     bytes: int = 0
 
 
-def referenced(connection: sqlite3.Connection, blobs: FileBlobs) -> set[str]:
+def referenced_blobs(connection: sqlite3.Connection, blobs: FileBlobs) -> set[str]:
     """Digests of all blobs that a row names, itself or through an outcome that is a blob."""
     found: set[str] = set()
     for table, column in _COLUMNS:
@@ -349,22 +349,22 @@ def referenced(connection: sqlite3.Connection, blobs: FileBlobs) -> set[str]:
     return found
 
 
-def collectable(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> list[Path]:
+def find_garbage(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> list[Path]:
     """What nothing names and nobody has just written."""
     until = _until(now)
-    kept = referenced(connection, blobs)
+    kept = referenced_blobs(connection, blobs)
     running = {blobs.spool_name(*row) for row in connection.execute(_UNSETTLED)}
     return [path for path, is_kept in _files(blobs.folder, kept, running) if not is_kept and _is_old(path, until)]
 
 
-def collect(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> Collected:
+def collect_garbage(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> GarbageResult:
     """Remove it."""
     removed = [
         size
-        for path in collectable(connection, blobs, now)
+        for path in find_garbage(connection, blobs, now)
         if (size := blobs.remove(path, _until(now))) is not None
     ]
-    return Collected(len(removed), sum(removed))
+    return GarbageResult(len(removed), sum(removed))
 
 
 def _until(now: float | None) -> float:

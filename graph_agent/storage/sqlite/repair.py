@@ -28,10 +28,10 @@ from graph_agent.storage.sqlite.deltas import count_turns
 from graph_agent.storage.sqlite.errors import UNREADABLE
 from graph_agent.storage.sqlite.migrations import MIGRATIONS
 from graph_agent.storage.sqlite.projections import Projections
-from graph_agent.storage.sqlite.schema import lay_out, table_names
-from graph_agent.storage.sqlite.thread_lock import alone_with
+from graph_agent.storage.sqlite.schema import create_tables, table_names
+from graph_agent.storage.sqlite.thread_lock import exclusive_access
 
-__all__ = ["ReadableRows", "Salvaged", "rebuild_thread", "salvage"]
+__all__ = ["ReadableRows", "SalvageResult", "rebuild_thread", "salvage"]
 
 _HIGHEST = 2**62
 """Beyond any number a row has."""
@@ -135,7 +135,7 @@ _DERIVED = {"searched", "unsearched"}
 
 
 @dataclass(frozen=True, slots=True)
-class Salvaged:
+class SalvageResult:
     """What became of a damaged database."""
 
     original: Path
@@ -146,7 +146,7 @@ class Salvaged:
     """Rows that could not be, by table; None where it cannot be told how many."""
 
 
-def salvage(path: Path) -> Salvaged:
+def salvage(path: Path) -> SalvageResult:
     """Put a sound file with all that can be read in the place of a damaged one.
 
     Raises:
@@ -156,7 +156,7 @@ def salvage(path: Path) -> Salvaged:
     """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     draft, original = (path.with_name(f"{path.name}.{end}") for end in (f"{stamp}.draft", f"damaged-{stamp}"))
-    with alone_with(path):
+    with exclusive_access(path):
         for left in path.parent.glob(f"{path.name}.*.draft*"):
             left.unlink()  # Of a process that was killed over it.
         try:
@@ -168,7 +168,7 @@ def salvage(path: Path) -> Salvaged:
         finally:
             for end in ("", "-journal", *_BESIDE):
                 draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
-    return Salvaged(original, rows, lost)
+    return SalvageResult(original, rows, lost)
 
 
 def _keep(path: Path, original: Path) -> None:
@@ -199,7 +199,7 @@ def _copy(path: Path, target: Path) -> tuple[int, dict[str, int | None]]:
         version, tables = _outline(path, source)
         copy.execute("PRAGMA auto_vacuum=INCREMENTAL")
         copy.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        lay_out(copy, version)
+        create_tables(copy, version)
         wanted = sorted(table_names(copy) - _DERIVED)
         copy.execute("BEGIN")
         taken = {table: _take(source, copy, table) for table in wanted if table in tables}

@@ -25,18 +25,25 @@ from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError
 from graph_agent.storage.private_files import (
     APPLICATION_ID,
     create_private_file,
-    exclusive,
-    is_ours,
+    draft_file,
+    exclusive_lock,
+    is_own_database,
     make_private_folder,
-    written_whole,
 )
 from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, UNREADABLE
 from graph_agent.storage.sqlite.migrations import MIGRATIONS, Migration
 
-__all__ = ["lay_out", "open_connection", "require_no_log", "require_own_log", "table_names", "tables_of_version"]
+__all__ = [
+    "create_tables",
+    "open_connection",
+    "refuse_foreign_log",
+    "refuse_orphaned_log",
+    "table_names",
+    "tables_of_version",
+]
 
 
-def require_no_log(path: Path) -> None:
+def refuse_orphaned_log(path: Path) -> None:
     """Of a database that is not there.
 
     Raises:
@@ -49,14 +56,14 @@ def require_no_log(path: Path) -> None:
         )
 
 
-def require_own_log(path: Path) -> None:
+def refuse_foreign_log(path: Path) -> None:
     """Of a database of ours.
 
     Raises:
         DamagedDatabase: read with the log beside it, it is another one's.
     """
     log = _log_of(path)
-    if log is None or not is_ours(path):
+    if log is None or not is_own_database(path):
         return
     # Opened for reading only, nothing of the log is written into the file.
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
@@ -92,14 +99,14 @@ def open_connection(path: Path, migrations: Sequence[Migration]) -> sqlite3.Conn
     make_private_folder(path.parent)
     header = _read_header(path)
     _require_ours(path, header)
-    require_own_log(path)
+    refuse_foreign_log(path)
     if header is not None and header.application_id == APPLICATION_ID:
         connection = _connect(path)
         with _closed_unless_used(connection) as used:
             if _is_current(path, connection, len(migrations)):
                 return used()
     make_private_folder(lock_dir(path))
-    with exclusive(lock_dir(path) / "open.lock"):
+    with exclusive_lock(lock_dir(path) / "open.lock"):
         create_private_file(path)
         connection = _connect(path)
         with _closed_unless_used(connection) as used:
@@ -122,7 +129,7 @@ def _closed_unless_used(connection: sqlite3.Connection) -> Iterator[Callable[[],
 def _read_header(path: Path) -> _Header | None:
     """What the first 100 bytes say; None where there is no file yet, or an empty one."""
     if not path.exists():
-        require_no_log(path)
+        refuse_orphaned_log(path)
         return None
     if kind := special_file_kind(path):
         raise StorageError(f"{str(path)!r} is {kind}, not a file; name the database file with --db")
@@ -255,7 +262,7 @@ def _back_up(path: Path, connection: sqlite3.Connection, version: int) -> None:
     for left in path.parent.glob(f"{path.name}.v*.backup.*.draft*"):
         left.unlink()  # Of a process that was killed over it; this one has the lock.
     target = path.with_name(f"{path.name}.v{version}-{stamp}.backup")
-    with written_whole(target) as draft, closing(sqlite3.connect(draft)) as copy:
+    with draft_file(target) as draft, closing(sqlite3.connect(draft)) as copy:
         connection.backup(copy)
 
 
@@ -279,11 +286,11 @@ def table_names(connection: sqlite3.Connection) -> frozenset[str]:
 def tables_of_version(version: int) -> frozenset[str]:
     """The tables that a database of this schema version has."""
     with closing(sqlite3.connect(":memory:")) as model:
-        lay_out(model, version)
+        create_tables(model, version)
         return table_names(model)
 
 
-def lay_out(connection: sqlite3.Connection, version: int) -> None:
+def create_tables(connection: sqlite3.Connection, version: int) -> None:
     """Give an empty database the tables of a version, without any row."""
     for migration in MIGRATIONS[:version]:
         connection.executescript(migration.sql)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from graph_agent.ports.storage import index_text
 
-__all__ = ["has_word_index", "index_words"]
+__all__ = ["has_search_index", "update_search_index"]
 
 _CREATE = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words
@@ -30,14 +30,14 @@ AND t.seq > (SELECT coalesce(max(s.seq), 0) FROM searched s WHERE s.thread_id = 
 """
 
 
-def has_word_index(connection: sqlite3.Connection) -> bool:
+def has_search_index(connection: sqlite3.Connection) -> bool:
     """Whether this build of SQLite can hold an index of words."""
     return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None
 
 
-def index_words(connection: sqlite3.Connection, thread_id: str | None = None) -> None:
+def update_search_index(connection: sqlite3.Connection, thread_id: str | None = None) -> None:
     """Take out what is gone, put in what is new of a thread, or of all, within the transaction of the caller."""
-    if not has_word_index(connection):
+    if not has_search_index(connection):
         return
     connection.execute(_CREATE)
     # First of all: the number of a row that is gone may be given again.

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from graph_agent.storage.sqlite.projections import forget
-from graph_agent.storage.sqlite.search_index import index_words
+from graph_agent.storage.sqlite.search_index import update_search_index
 
 __all__ = ["delete_threads"]
 
@@ -15,4 +15,4 @@ def delete_threads(connection: sqlite3.Connection, thread_ids: Iterable[str]) ->
         forget(connection, thread_id)
         connection.execute("DELETE FROM grants WHERE scope = 'thread' AND thread_id = ?", (thread_id,))
         connection.execute("DELETE FROM leases WHERE thread_id = ?", (thread_id,))
-        index_words(connection, thread_id)
+        update_search_index(connection, thread_id)

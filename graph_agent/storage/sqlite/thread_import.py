@@ -18,14 +18,14 @@ from graph_agent.calls import STATUSES
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
 from graph_agent.ports.clock import moved_child
-from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, Seal, Unfit, wrote
+from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, InvalidValue, Seal, wrote
 from graph_agent.storage.json_text import json_text
 from graph_agent.storage.sqlite.deltas import Loads
 from graph_agent.storage.sqlite.projections import usage
 from graph_agent.storage.sqlite.rewinds import read_rewind
-from graph_agent.storage.sqlite.search_index import index_words
+from graph_agent.storage.sqlite.search_index import update_search_index
 
-__all__ = ["Content", "Row", "Top", "import_rows", "read_parts", "require_free", "unfit"]
+__all__ = ["Content", "FileHeader", "Row", "import_rows", "invalid_file", "read_parts", "require_free"]
 
 _PIECE = 1 << 16
 _LONGEST = 1 << 30
@@ -34,7 +34,7 @@ _BLANK = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Top:
+class FileHeader:
     """What stands first."""
 
     thread_id: str
@@ -59,12 +59,12 @@ class Content:
     """In Base64; None where it was gone already when the file was written."""
 
 
-def unfit(what: str) -> UsageError:
+def invalid_file(what: str) -> UsageError:
     """The refusal of a file; nothing of it has been taken in."""
     return UsageError(f"this is no thread that can be imported: {what}. Nothing was changed.")
 
 
-def read_parts(file: TextIO) -> Iterator[Top | Row | Content]:
+def read_parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
     """The parts in order. Only who has taken the last one knows that the file is whole: its seal comes at the end.
 
     Raises:
@@ -75,7 +75,7 @@ def read_parts(file: TextIO) -> Iterator[Top | Row | Content]:
     end: Any = None
     for key, value in _members(_Text(file)):
         if end is not None:
-            raise unfit("something follows its end")
+            raise invalid_file("something follows its end")
         if key in counts:
             if not counts["rows"] + counts["blobs"]:
                 yield _top(top)
@@ -90,42 +90,42 @@ def read_parts(file: TextIO) -> Iterator[Top | Row | Content]:
     if not counts["rows"]:
         _top(top)
     if end != {**counts, "sha256": seal.text()}:
-        raise unfit("it was cut or changed after it was written")
+        raise invalid_file("it was cut or changed after it was written")
 
 
-def _top(value: dict[str, Any]) -> Top:
+def _top(value: dict[str, Any]) -> FileHeader:
     if value.get("format") != FORMAT:
-        raise unfit(f"its format is {value.get('format')!r} and not {FORMAT!r}")
+        raise invalid_file(f"its format is {value.get('format')!r} and not {FORMAT!r}")
     version = value.get("version")
     if type(version) is int and version > VERSION:
-        raise unfit(f"it has version {version}, and this program knows {VERSION}; update graph-agent")
+        raise invalid_file(f"it has version {version}, and this program knows {VERSION}; update graph-agent")
     thread_id = value.get("thread_id")
     if version not in (ALONE, VERSION) or not isinstance(thread_id, str) or not thread_id.strip():
-        raise unfit("it does not say which version or which thread it is")
-    return Top(thread_id)
+        raise invalid_file("it does not say which version or which thread it is")
+    return FileHeader(thread_id)
 
 
 def _row(value: Any) -> Row:
     table = value.get("table") if isinstance(value, dict) else None
     columns = TABLES.get(table) if isinstance(table, str) else None
     if table is None or columns is None:
-        raise unfit(f"there is no table {table!r}")
+        raise invalid_file(f"there is no table {table!r}")
     sub_agent = value.get(SUB_AGENT, "")
     names = value.keys() - {SUB_AGENT}
     if names != {"table", *(column.name for column in columns)} or not isinstance(sub_agent, str):
-        raise unfit(f"a row of {table} has other values than such a row has")
+        raise invalid_file(f"a row of {table} has other values than such a row has")
     try:
         return Row(table, {column.name: wrote(column, value[column.name]) for column in columns}, sub_agent)
-    except (Unfit, RecursionError) as error:
-        raise unfit(f"in a row of {table}, {error}") from error
+    except (InvalidValue, RecursionError) as error:
+        raise invalid_file(f"in a row of {table}, {error}") from error
 
 
 def _content(value: Any) -> Content:
     if not isinstance(value, dict) or value.keys() != {"blob", "data"}:
-        raise unfit("a content has other values than its name and its data")
+        raise invalid_file("a content has other values than its name and its data")
     reference, data = value["blob"], value["data"]
     if not isinstance(reference, str) or not isinstance(data, str | None):
-        raise unfit("a content is no text")
+        raise invalid_file("a content is no text")
     return Content(reference, data)
 
 
@@ -154,7 +154,7 @@ class _Text:
         sign = self.next_sign()
         if not sign or sign not in signs:
             where = f"{sign!r} stands where" if sign else "it ends where"
-            raise unfit(f"it is not JSON of the form it should have: {where} one of {signs!r} was expected")
+            raise invalid_file(f"it is not JSON of the form it should have: {where} one of {signs!r} was expected")
         self._at += 1
         return sign
 
@@ -166,7 +166,7 @@ class _Text:
                 value, end = self._decoder.raw_decode(self._held, self._at)
             except (ValueError, RecursionError) as error:
                 if not self._more():
-                    raise unfit(f"it is not JSON, or was cut ({error})") from error
+                    raise invalid_file(f"it is not JSON, or was cut ({error})") from error
                 continue
             # A number may go on in what is not read yet.
             if end < len(self._held) or not self._more():
@@ -179,11 +179,11 @@ class _Text:
             return False
         kept = self._held[self._at :]
         if len(kept) > _LONGEST:
-            raise unfit(f"one value in it has more than {_LONGEST} characters")
+            raise invalid_file(f"one value in it has more than {_LONGEST} characters")
         try:
             piece = self._file.read(max(_PIECE, len(kept)))
         except ValueError as error:
-            raise unfit(f"it is not text ({error})") from error
+            raise invalid_file(f"it is not text ({error})") from error
         self._held, self._at, self._is_all = kept + piece, 0, not piece
         return bool(piece)
 
@@ -194,7 +194,7 @@ def _members(text: _Text) -> Iterator[tuple[str, Any]]:
     while True:
         name = text.value()
         if not isinstance(name, str):
-            raise unfit(f"{name!r} is no name of a part")
+            raise invalid_file(f"{name!r} is no name of a part")
         text.take(":")
         if text.next_sign() == "[":
             yield from ((name, element) for element in _elements(text))
@@ -203,7 +203,7 @@ def _members(text: _Text) -> Iterator[tuple[str, Any]]:
         if text.take(",}") == "}":
             break
     if text.next_sign():
-        raise unfit("something follows its end")
+        raise invalid_file("something follows its end")
 
 
 def _elements(text: _Text) -> Iterator[Any]:
@@ -290,7 +290,7 @@ def import_rows(
         try:
             _insert(connection, family.here[row.sub_agent or exported_as], member, numbers)
         except sqlite3.IntegrityError as error:
-            raise unfit(f"two rows of {row.table} exclude each other ({error})") from error
+            raise invalid_file(f"two rows of {row.table} exclude each other ({error})") from error
     for member_id in family.here.values():
         _complete(connection, member_id, loads)
     family.rename_in_rewinds(connection, thread_id)
@@ -316,13 +316,13 @@ class _Family(NamedTuple):
             return row
         there, call_id = row.values.get("parent_thread"), row.values.get("parent_call")
         if row.sub_agent in self.here or there not in self.here or not isinstance(call_id, str):
-            raise unfit("a row is of a sub-agent that is none of this thread")
+            raise invalid_file("a row is of a sub-agent that is none of this thread")
         parent = self.here[there]
         newest = "SELECT coalesce(max(attempt), 0) FROM journal WHERE thread_id = ? AND call_id = ?"
         attempts = min(connection.execute(newest, (parent, call_id)).fetchone()[0], _MOST_ATTEMPTS)
         moved = moved_child(row.sub_agent, call_id, attempts, (there, parent))
         if moved is None:
-            raise unfit(f"a sub-agent in it is none of call {call_id!r}")
+            raise invalid_file(f"a sub-agent in it is none of call {call_id!r}")
         require_free(connection, moved)
         self.here[row.sub_agent] = moved
         return replace(row, values={**row.values, "parent_thread": parent})
@@ -338,7 +338,7 @@ class _Family(NamedTuple):
             plan = json.loads(text)
             along = plan.get("sub_agents", [])
             if any(child not in self.here for child, *_ in along):
-                raise unfit("a rewind in it is about a thread that is not in it")
+                raise invalid_file("a rewind in it is about a thread that is not in it")
             if along:
                 plan["sub_agents"] = [[self.here[child], *rest] for child, *rest in along]
                 connection.execute("UPDATE rewinds SET plan = ? WHERE id = ?", (json_text(plan), number))
@@ -348,14 +348,14 @@ def _complete(connection: sqlite3.Connection, thread_id: str, loads: Loads) -> N
     """What follows from the rows of a thread, once all are there."""
     threads, checkpoints, has_head = connection.execute(_HEAD, {"id": thread_id}).fetchone()
     if threads != 1 or bool(checkpoints) != bool(has_head):
-        raise unfit("its newest checkpoint is not in it")
+        raise invalid_file("its newest checkpoint is not in it")
     connection.execute(_NOTE, (thread_id,))
     for kind, content in connection.execute(_HEAD_STATE, (thread_id,)).fetchall():
         used = usage(loads((kind, content)))
         connection.execute("UPDATE threads SET usage = ? WHERE thread_id = ?", (used, thread_id))
     # Left over from a thread that once had this id: it was not this one that anything was allowed to.
     connection.execute("DELETE FROM grants WHERE scope = 'thread' AND thread_id = ?", (thread_id,))
-    index_words(connection, thread_id)
+    update_search_index(connection, thread_id)
 
 
 def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, numbers: dict[int, int]) -> None:
@@ -378,14 +378,14 @@ def _require_sound(row: Row, blobs: Blobs, loads: Loads) -> None:
     for name, value in row.values.items():
         allowed = _ONE_OF.get((row.table, name))
         if allowed is not None and value not in allowed:
-            raise unfit(f"a row of {row.table} has the {name} {value!r}, which cannot be imported")
+            raise invalid_file(f"a row of {row.table} has the {name} {value!r}, which cannot be imported")
     look = _LOOKS.get(row.table)
     try:
         sound = look is None or look(row.values, blobs, loads)
     except (AgentError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise unfit(f"a row of {row.table} cannot be read: {error}") from error
+        raise invalid_file(f"a row of {row.table} cannot be read: {error}") from error
     if not sound:
-        raise unfit(f"a row of {row.table} is none that this program writes")
+        raise invalid_file(f"a row of {row.table} is none that this program writes")
 
 
 _Values = Mapping[str, Any]

@@ -23,10 +23,10 @@ from graph_agent.errors import InternalError, StorageError, ThreadHeld
 from graph_agent.ports import Clock, Holder
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.json_text import storable
-from graph_agent.storage.private_files import exclusive, make_private_folder, open_private_file
+from graph_agent.storage.private_files import exclusive_lock, make_private_folder, open_private_file
 from graph_agent.storage.sqlite.database import Database
 
-__all__ = ["FlockThreadLock", "alone_with", "end_lease", "holder", "lock_file", "write_lease"]
+__all__ = ["FlockThreadLock", "end_lease", "exclusive_access", "holder", "lock_file", "write_lease"]
 
 _WRITE = """
 INSERT INTO leases (thread_id, life, pid, process_started, boot_id, host, since, ended_at)
@@ -166,7 +166,7 @@ _THREADS = "[0-9a-f]*.lock"
 
 
 @contextmanager
-def alone_with(path: Path) -> Iterator[None]:
+def exclusive_access(path: Path) -> Iterator[None]:
     """Hold the locks of every thread, and that of first openings.
 
     Raises:
@@ -175,7 +175,7 @@ def alone_with(path: Path) -> Iterator[None]:
     folder = lock_dir(path)
     make_private_folder(folder)
     with ExitStack() as held:
-        held.enter_context(exclusive(folder / "open.lock"))
+        held.enter_context(exclusive_lock(folder / "open.lock"))
         for lock in sorted(folder.glob(_THREADS)):
             descriptor = open_private_file(lock)
             held.callback(os.close, descriptor)

@@ -105,7 +105,7 @@ class ThreadTable:
         """How many threads it is a sub-agent under."""
         return int(await self._database.run(lambda c: c.execute(_DEPTH, (thread_id,)).fetchone()[0]))
 
-    async def may_have_begun_elsewhere(self, thread_id: str, call_id: str) -> bool:
+    async def may_have_started_elsewhere(self, thread_id: str, call_id: str) -> bool:
         """Whether a call may have begun in the thread this one was forked from, or before it came out of a file."""
         named = {"id": thread_id, "call": call_id}
         return await self._database.run(lambda c: c.execute(_BEGAN_ELSEWHERE, named).fetchone() is not None)
@@ -139,7 +139,7 @@ class ThreadTable:
         """Note which model answers from now on."""
         await self._set("UPDATE threads SET model = ? WHERE thread_id = ?", label, thread_id)
 
-    async def set_choice(self, thread_id: str, choice: Mapping[str, str]) -> None:
+    async def set_model_choice(self, thread_id: str, choice: Mapping[str, str]) -> None:
         """Note that the thread goes on with a model that was chosen for it."""
         await self._set("UPDATE threads SET asks = ? WHERE thread_id = ?", json_text(dict(choice)), thread_id)
 
@@ -250,11 +250,11 @@ class SqliteFileStates:
         """Digest of the content that the thread last read or wrote there; None when it never did."""
         statement = "SELECT sha256 FROM file_states WHERE thread_id = ? AND path = ?"
         key = (thread_id, storable(path))
-        row = await self._database.glance(lambda connection: connection.execute(statement, key).fetchone())
+        row = await self._database.quick_read(lambda connection: connection.execute(statement, key).fetchone())
         return None if row is None else str(row[0])
 
     async def set(self, thread_id: str, path: str, sha256: str) -> None:
         """Note what the thread has just read or written; a power failure may forget it, then it is read again."""
         statement = "INSERT OR REPLACE INTO file_states (thread_id, path, sha256, at) VALUES (?, ?, ?, ?)"
         row = (thread_id, storable(path), sha256, self._clock.now())
-        await self._database.jot(lambda connection: connection.execute(statement, row))
+        await self._database.quick_write(lambda connection: connection.execute(statement, row))

@@ -10,7 +10,7 @@ from graph_agent.errors import AnswerRefused, NothingYet, UnknownId
 from graph_agent.inspect import Reader
 from graph_agent.ports import Answer, Question
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import Rows, record_of
 
 _NOW = "2026-11-28T12:00:00.000Z"

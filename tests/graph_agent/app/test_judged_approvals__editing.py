@@ -9,7 +9,7 @@ from graph_agent.app.judged_approvals import edit_approval
 from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.ports import Answer, Question
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import Rows, record_of
 
 _SHOUT = """

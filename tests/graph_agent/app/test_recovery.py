@@ -15,7 +15,7 @@ from graph_agent.ports import Answer, Question
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.waiting import is_running
 

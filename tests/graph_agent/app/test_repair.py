@@ -14,7 +14,7 @@ from graph_agent.inspect import Reader
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.health import database_health
+from graph_agent.storage.sqlite.health import check_database
 from graph_agent.storage.sqlite.migrations import MIGRATIONS
 from graph_agent.storage.sqlite.schema import open_connection
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
@@ -111,7 +111,7 @@ async def test_a_damaged_file_is_salvaged_kept_and_its_threads_go_on(path: Path)
 
     assert _steps(said) == [("database", "will"), ("database", "done")]
     assert [kept.read_bytes() for kept in path.parent.glob("a.db.damaged-*")] == [damaged]
-    assert (_content(path), database_health(path) is not None, await _repaired(path)) == (before, True, [])
+    assert (_content(path), check_database(path) is not None, await _repaired(path)) == (before, True, [])
 
 
 _NEWEST = "rowid = (SELECT max(rowid) FROM {} WHERE thread_id = '{}' AND {})"
@@ -181,7 +181,7 @@ async def test_a_schema_that_is_no_text_is_damage_like_any_other(path: Path) -> 
     said = await _repaired(path)
 
     assert _steps(said)[:2] == [("database", "will"), ("database", "done")]
-    assert (database_health(path) is not None, await _repaired(path)) == (True, [])
+    assert (check_database(path) is not None, await _repaired(path)) == (True, [])
 
 
 async def test_a_file_that_is_no_database_is_left_as_it_is_and_the_rest_is_not_tried(path: Path) -> None:

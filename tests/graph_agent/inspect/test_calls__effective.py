@@ -89,21 +89,21 @@ def test_interrupted_calls_come_before_approvals_and_both_before_the_living_proc
     answered = CallView("t1", record_of("awaiting_approval"), _ANSWER)
 
     statuses = [
-        thread_status([waiting, broken], is_at_rest=False, is_held=True),
-        thread_status([waiting], is_at_rest=False, is_held=True),
-        thread_status([answered], is_at_rest=False, is_held=True),
-        thread_status([answered], is_at_rest=False, is_held=False),
-        thread_status([CallView("t1", record_of("interrupted"), _ANSWER)], is_at_rest=False, is_held=False),
-        thread_status([CallView("t1", record_of("pending"))], is_at_rest=False, is_held=False),
-        thread_status([broken], is_at_rest=True, is_held=False),
+        thread_status([waiting, broken], is_idle=False, is_held=True),
+        thread_status([waiting], is_idle=False, is_held=True),
+        thread_status([answered], is_idle=False, is_held=True),
+        thread_status([answered], is_idle=False, is_held=False),
+        thread_status([CallView("t1", record_of("interrupted"), _ANSWER)], is_idle=False, is_held=False),
+        thread_status([CallView("t1", record_of("pending"))], is_idle=False, is_held=False),
+        thread_status([broken], is_idle=True, is_held=False),
     ]
 
     assert statuses == [
         "interrupted",
-        "awaiting_approval",
+        "waiting",
         "running",
-        "awaiting_approval",
+        "waiting",
         "interrupted",
-        "broken_off",
-        "at_rest",
+        "resumable",
+        "idle",
     ]

@@ -157,7 +157,7 @@ def test_what_is_read_in_one_moment_fits_together(rows: Rows) -> None:
     rows.thread()
     database = ReadOnlyDatabase.open(rows.path)
 
-    with database.one_moment():
+    with database.snapshot():
         before = database.rows("SELECT thread_id FROM threads")
         rows.thread("t2")
         meanwhile = database.rows("SELECT thread_id FROM threads")

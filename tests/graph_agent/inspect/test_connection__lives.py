@@ -1,6 +1,6 @@
 from graph_agent.inspect import Reader
 from graph_agent.inspect.calls import read_calls
-from graph_agent.inspect.connection import ReadOnlyDatabase, read_lives
+from graph_agent.inspect.connection import ReadOnlyDatabase, read_leases
 from tests.fakes.database_rows import START, Rows, record_of
 
 
@@ -10,11 +10,11 @@ def test_every_lease_is_known_and_whose_process_lives(rows: Rows) -> None:
     rows.lease("ended", ended_at=START)
     database = ReadOnlyDatabase.open(rows.path)
 
-    lives = read_lives(database)
+    leases = read_leases(database)
 
     database.close()
-    assert set(lives.leases) == {"living", "dead", "ended"}
-    assert lives.held == {"living"}
+    assert set(leases.leases) == {"living", "dead", "ended"}
+    assert leases.held == {"living"}
 
 
 def test_a_call_that_ended_together_with_its_process_while_we_read_is_not_taken_for_broken_off(rows: Rows) -> None:
@@ -22,13 +22,13 @@ def test_a_call_that_ended_together_with_its_process_while_we_read_is_not_taken_
     rows.call(record_of("executing"))
     rows.lease(process_started="0")
     database = ReadOnlyDatabase.open(rows.path)
-    lives = read_lives(database)
+    leases = read_leases(database)
 
     rows.execute("UPDATE ledger SET status = 'success', record = json_set(record, '$.status', 'success')")
     rows.execute("UPDATE threads SET next_nodes = '[]'")
-    [call] = read_calls(database, lives)
+    [call] = read_calls(database, leases)
 
     database.close()
     assert call.record["status"] == "success"
     with Reader.open(rows.path) as reader:
-        assert reader.thread("t1").status == "at_rest"
+        assert reader.thread("t1").status == "idle"

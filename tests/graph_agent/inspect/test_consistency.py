@@ -28,7 +28,9 @@ async def stage(tmp_path: Path) -> Stage:
 
 def _found(stage: Stage) -> list[str]:
     with Reader.open(stage.database) as reader:
-        return [phrase for thread_id in reader.stored_threads() for phrase in reader.disagreements(thread_id)]
+        return [
+            phrase for thread_id in reader.checkpointed_threads() for phrase in reader.inconsistencies(thread_id)
+        ]
 
 
 def _harm(stage: Stage, *statements: str) -> None:
@@ -124,7 +126,7 @@ async def test_a_pruned_thread_agrees_and_rebuilding_keeps_what_its_checkpoints_
 
     async with await Database.open(stage.database) as database:
         saver = CheckpointSaver(database)
-        await saver.cut(THREAD, 2)
+        await saver.prune_thread(THREAD, 2)
         whole = content()
         agreed = _found(stage)
         _harm(stage, "DELETE FROM transcript WHERE seq > 20", "UPDATE threads SET turns = 0, checkpoint_id = NULL")

@@ -53,7 +53,7 @@ def test_a_call_open_at_an_older_checkpoint_and_finished_since_has_its_recorded_
 
     [call] = older.calls
     assert (call.record["status"], call.record["result"]) == ("success", "built")
-    assert (older.status, older.state.next, older.state.is_head) == ("broken_off", ("human_approval",), False)
+    assert (older.status, older.state.next, older.state.is_head) == ("resumable", ("human_approval",), False)
 
 
 def test_a_thread_without_a_checkpoint_has_no_state_to_show(rows: Rows) -> None:

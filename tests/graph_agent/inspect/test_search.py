@@ -131,7 +131,7 @@ def test_a_pruned_hit_names_the_next_checkpoint_that_stands(tmp_path: Path) -> N
 
     async def prune() -> None:
         async with await Database.open(path) as database:
-            await CheckpointSaver(database).cut("thread-1", 1)
+            await CheckpointSaver(database).prune_thread("thread-1", 1)
 
     asyncio.run(prune())
 

@@ -112,7 +112,7 @@ async def test_every_checkpoint_reads_as_the_engine_itself_tells_it(tmp_path: Pa
         assert [task.node for task in state.tasks] == [task.name for task in snapshot.tasks]
         assert [item["id"] for item in state.interrupts] == [item.id for item in snapshot.interrupts]
         assert state.next == snapshot.next
-        assert state.is_at_rest is (snapshot.tasks == ())
+        assert state.is_idle is (snapshot.tasks == ())
 
 
 async def _state_after(path: Path, *inputs: Any) -> tuple[CheckpointState, Any]:
@@ -152,7 +152,7 @@ async def test_a_batch_broken_off_shows_which_task_finished_and_which_failed(tmp
     assert "the machine burns" in str(tasks["c2"].error)
     assert found.state.next == told.next == ("tool_execution",)
     assert [call.record["status"] for call in found.calls] == ["pending", "pending"]
-    assert found.status == "broken_off"
+    assert found.status == "resumable"
 
 
 async def test_a_checkpoint_of_another_thread_is_unknown(tmp_path: Path) -> None:
@@ -214,8 +214,8 @@ async def test_what_was_sent_is_shown_before_any_step_has_taken_it_in(tmp_path: 
             *reader.recent("t1", 9).entries,
             *reader.recent("t1", 9, turns=1).entries,
         ]
-        disagreements = reader.disagreements("t1")
+        inconsistencies = reader.inconsistencies("t1")
 
     assert (task.node, task.status, task.input["messages"][0]["content"]) == ("__start__", "waiting", "go")
     assert [(entry.seq, entry.message_id, entry.body["content"]) for entry in shown] == [(1, "h1", "go")] * 3
-    assert disagreements == []
+    assert inconsistencies == []

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph_agent.inspect.state import Change, differences
+from graph_agent.inspect.state import Change, diff_values
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -25,24 +25,24 @@ _JSON = st.recursive(
     ],
 )
 def test_each_place_that_differs_is_named(old: Any, new: Any, changes: list[Change]) -> None:
-    assert differences(old, new) == changes
+    assert diff_values(old, new) == changes
 
 
 def test_messages_are_compared_by_id_wherever_they_stand() -> None:
     one, two, edited = {"id": "m1", "content": "a"}, {"id": "m2", "content": "b"}, {"id": "m1", "content": "c"}
 
-    assert differences({"messages": [one, two]}, {"messages": [two, edited]}) == [
+    assert diff_values({"messages": [one, two]}, {"messages": [two, edited]}) == [
         Change("messages.m1.content", "changed", "a", "c")
     ]
 
 
 @given(_JSON)
 def test_nothing_differs_from_itself(value: Any) -> None:
-    assert differences(value, value) == []
+    assert diff_values(value, value) == []
 
 
 @given(_JSON, _JSON)
 def test_two_values_that_differ_differ_somewhere(old: Any, new: Any) -> None:
     same = json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
-    assert (differences(old, new) == []) == same
+    assert (diff_values(old, new) == []) == same

@@ -2,7 +2,7 @@ import socket
 import sqlite3
 
 from graph_agent.inspect import Reader, threads
-from graph_agent.inspect.connection import Lease, ReadOnlyDatabase, read_lives
+from graph_agent.inspect.connection import Lease, ReadOnlyDatabase, read_leases
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.ports.background import boot_id
 from tests.fakes.database_rows import START, Rows, record_of
@@ -39,7 +39,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
         parent_thread="t0",
         parent_call=None,
         queued_messages=1,
-        status="at_rest",
+        status="idle",
         pending_approvals=0,
         interrupted_calls=0,
         answered_calls=0,
@@ -71,12 +71,12 @@ def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows
         found = [(t.thread_id, t.status, t.pending_approvals, t.interrupted_calls) for t in reader.threads()]
 
     assert found == [
-        ("resting", "at_rest", 0, 0),
-        ("asking", "awaiting_approval", 2, 0),
-        ("answered", "awaiting_approval", 0, 0),
+        ("resting", "idle", 0, 0),
+        ("asking", "waiting", 2, 0),
+        ("answered", "waiting", 0, 0),
         ("running", "running", 0, 0),
         ("killed", "interrupted", 1, 1),
-        ("thinking", "broken_off", 0, 0),
+        ("thinking", "resumable", 0, 0),
     ]
 
 
@@ -88,7 +88,7 @@ def test_a_call_that_finished_before_its_process_died_is_not_counted_as_interrup
     with Reader.open(rows.path) as reader:
         [thread] = reader.threads()
 
-    assert (thread.status, thread.interrupted_calls) == ("broken_off", 0)
+    assert (thread.status, thread.interrupted_calls) == ("resumable", 0)
 
 
 def test_a_thousand_threads_take_two_statements(rows: Rows) -> None:
@@ -102,10 +102,10 @@ def test_a_thousand_threads_take_two_statements(rows: Rows) -> None:
     connection.set_trace_callback(statements.append)
     database = ReadOnlyDatabase(rows.path, connection)
 
-    found = read_threads(database, read_lives(database))
+    found = read_threads(database, read_leases(database))
 
     database.close()
-    assert len([thread for thread in found if thread.status == "awaiting_approval"]) == 1000
+    assert len([thread for thread in found if thread.status == "waiting"]) == 1000
     assert len([text for text in statements if not text.startswith("--")]) == 2
 
 
@@ -130,4 +130,4 @@ def test_what_a_sub_agent_waits_for_counts_for_its_parent_as_long_as_that_is_at_
     with Reader.open(rows.path) as reader:
         found = {t.thread_id: (t.status, t.pending_approvals) for t in reader.threads()}
 
-    assert (found["working"], found["resting"]) == (("awaiting_approval", 1), ("at_rest", 0))
+    assert (found["working"], found["resting"]) == (("waiting", 1), ("idle", 0))

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.ports.thread_file import TABLES, Column, Seal, Unfit, written, wrote
+from graph_agent.ports.thread_file import TABLES, Column, InvalidValue, Seal, written, wrote
 from graph_agent.storage.sqlite.migrations import MIGRATIONS
 
 _LEFT_OUT = {
@@ -45,12 +45,12 @@ def test_what_is_written_is_stored_again_as_it_was(column: Column, stored: Any, 
     ],
 )
 def test_a_value_of_another_kind_is_refused_with_the_name_of_its_column(column: Column, value: Any) -> None:
-    with pytest.raises(Unfit, match=r"a (is|holds)"):
+    with pytest.raises(InvalidValue, match=r"a (is|holds)"):
         wrote(column, value)
 
 
 def test_stored_text_that_is_no_json_is_refused() -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(InvalidValue):
         written(Column("a", "json"), "{")
 
 

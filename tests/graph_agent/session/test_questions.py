@@ -11,8 +11,8 @@ from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.questions import Desk
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import SqliteJournal
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
 from tests.fakes.database_rows import record_of
 
 

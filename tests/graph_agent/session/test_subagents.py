@@ -169,8 +169,8 @@ async def test_what_a_sub_agent_waits_for_stands_in_its_parents_line_and_goes_wi
     deleted = await delete(family.database, [PARENT], lambda _: True)
 
     child = family.child("c1")
-    assert listed == {PARENT: (None, "awaiting_approval", 1), child: ("c1", "awaiting_approval", 1)}
-    assert inspected == "awaiting_approval"
+    assert listed == {PARENT: (None, "waiting", 1), child: ("c1", "waiting", 1)}
+    assert inspected == "waiting"
     assert {thread.thread_id for thread in deleted.threads} == {PARENT, child}
 
 

@@ -171,7 +171,7 @@ async def test_what_a_sub_agent_asked_that_a_rewind_or_another_branch_left_behin
         with Reader.open(family.database) as reader:
             elsewhere = reader.approvals()
 
-    assert (len(waiting), rewound, elsewhere) == (1, ([], {"at_rest"}), [])
+    assert (len(waiting), rewound, elsewhere) == (1, ([], {"idle"}), [])
     assert [view.record["call_id"] for view in again] == [view.record["call_id"] for view in waiting]
 
 

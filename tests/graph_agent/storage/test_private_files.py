@@ -4,7 +4,7 @@ from pathlib import Path
 
 from graph_agent.storage.private_files import (
     create_private_file,
-    exclusive,
+    exclusive_lock,
     make_private_folder,
     open_private_file,
     sync_folder,
@@ -42,10 +42,10 @@ def test_a_second_taker_waits_for_the_first(tmp_path: Path) -> None:
 
     def take() -> None:
         taken.set()
-        with exclusive(path):
+        with exclusive_lock(path):
             order.append("second")
 
-    with exclusive(path):
+    with exclusive_lock(path):
         other = threading.Thread(target=take)
         other.start()
         taken.wait(10)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.storage.private_files import written_whole
+from graph_agent.storage.private_files import draft_file
 
 
 def test_a_copy_that_fails_halfway_leaves_nothing_and_what_stood_there_stays(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_a_copy_that_fails_halfway_leaves_nothing_and_what_stood_there_stays(tmp
         draft.with_name(f"{draft.name}-journal").touch()
         raise OSError("full")
 
-    with pytest.raises(OSError, match="full"), written_whole(target) as draft:
+    with pytest.raises(OSError, match="full"), draft_file(target) as draft:
         fill_up(draft)
 
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("copy", "the one before")]

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from graph_agent.storage.private_files import exposed_files, strangers_files, tighten
+from graph_agent.storage.private_files import exposed_files, files_of_other_users, restrict_permissions
 from graph_agent.storage.sqlite.database import Database
 
 
@@ -18,7 +18,7 @@ async def test_what_others_may_read_is_named_with_all_that_lies_beside_and_close
         one.chmod(0o755)
 
     named = exposed_files(database_path, [logs])
-    left = tighten(named)
+    left = restrict_permissions(named)
 
     assert (fresh, set(named), left, exposed_files(database_path, [logs])) == ([], set(opened), [], [])
     assert database_path.stat().st_mode & 0o777 == 0o700
@@ -30,7 +30,7 @@ async def test_where_a_link_leads_to_is_left_alone(database_path: Path, tmp_path
     database_path.with_name("agent.db.blobs").mkdir(mode=0o700)
     (database_path.with_name("agent.db.blobs") / "link").symlink_to(tmp_path / "theirs")
 
-    assert (exposed_files(database_path), strangers_files(database_path)) == ([], [])
+    assert (exposed_files(database_path), files_of_other_users(database_path)) == ([], [])
 
 
 def test_what_is_not_there_is_private(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Overwrite, Send
 
 from graph_agent.errors import DamagedDatabase, InternalError
-from graph_agent.storage.serializer import StrictSerializer, whole_value
+from graph_agent.storage.serializer import StrictSerializer, unwrap_value
 
 _REPLY = AIMessage("text", id="m1", tool_calls=[{"id": "c1", "name": "bash", "args": {"command": "ls"}}])
 _VALUES: list[Any] = [
@@ -107,7 +107,7 @@ def test_a_graphs_schema_never_widens_what_is_read() -> None:
 def test_snapshots_and_overwrites_are_taken_out_of_their_wrapping_and_other_values_stay() -> None:
     stored = [_DeltaSnapshot([1]), Overwrite([2]), [3], None]
 
-    assert [whole_value(value) for value in stored] == [[1], [2], [3], None]
+    assert [unwrap_value(value) for value in stored] == [[1], [2], [3], None]
 
 
 def test_the_same_stored_message_is_the_same_object_each_time_and_a_changed_one_is_another() -> None:

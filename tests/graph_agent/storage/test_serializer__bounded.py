@@ -1,8 +1,8 @@
-from graph_agent.storage.serializer import Bounded
+from graph_agent.storage.serializer import BoundedCache
 
 
 def test_what_was_not_asked_for_longest_goes_first() -> None:
-    kept: Bounded[str, int] = Bounded(10)
+    kept: BoundedCache[str, int] = BoundedCache(10)
     kept.put("a", 1, 4)
     kept.put("b", 2, 4)
 
@@ -13,7 +13,7 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
 
 
 def test_a_value_that_is_put_again_is_weighed_once_and_one_that_is_too_heavy_is_not_kept() -> None:
-    kept: Bounded[str, int] = Bounded(10)
+    kept: BoundedCache[str, int] = BoundedCache(10)
 
     values = [kept.put("a", number, 8) for number in range(3)]
     heavy = kept.put("b", 9, 11)

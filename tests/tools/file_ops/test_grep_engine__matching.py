@@ -1,7 +1,7 @@
 import pytest
 
 from tools.file_ops import grep_engine
-from tools.file_ops.grep_engine import Certain, Hit, LineSearch, split_lines
+from tools.file_ops.grep_engine import Certain, LineSearch, SearchHit, split_lines
 from tools.patterns import BadPattern, compile_pattern
 
 
@@ -9,10 +9,10 @@ def test_a_line_matches_once_and_a_spanning_match_knows_its_lines() -> None:
     lines = ["aa b", "b", "", "a"]
 
     assert LineSearch(compile_pattern("a"), Certain(("a",)), is_multiline=False).hits(lines) == [
-        Hit(0, 0, 0),
-        Hit(3, 3, 0),
+        SearchHit(0, 0, 0),
+        SearchHit(3, 3, 0),
     ]
-    assert LineSearch(compile_pattern("b\nb"), Certain(), is_multiline=True).hits(lines) == [Hit(0, 1, 3)]
+    assert LineSearch(compile_pattern("b\nb"), Certain(), is_multiline=True).hits(lines) == [SearchHit(0, 1, 3)]
 
 
 def test_a_pattern_that_runs_away_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

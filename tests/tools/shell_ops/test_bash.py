@@ -201,13 +201,13 @@ class _Unable(MemoryProcesses):
 
 
 async def test_a_command_whose_group_cannot_be_recorded_never_runs(around: ToolSurroundings) -> None:
-    ledger = _Unable()
+    call_log = _Unable()
 
     with pytest.raises(OSError, match="disk full"):
-        await _bash(around, "touch witness", processes=ledger)
+        await _bash(around, "touch witness", processes=call_log)
 
     assert not (around.workspace / "witness").exists()
-    assert not is_running(ledger.recorded[0][2])
+    assert not is_running(call_log.recorded[0][2])
 
 
 async def test_output_arrives_while_the_command_runs(around: ToolSurroundings) -> None:

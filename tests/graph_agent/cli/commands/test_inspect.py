@@ -71,7 +71,7 @@ def test_the_state_has_the_documented_shape(path: Path) -> None:
         "usage",
         "values",
     ]
-    assert (whole["thread_id"], whole["status"], whole["next"]) == ("t1", "awaiting_approval", ["human_approval"])
+    assert (whole["thread_id"], whole["status"], whole["next"]) == ("t1", "waiting", ["human_approval"])
     assert (task["name"], task["status"]) == ("human_approval", "interrupted")
     assert asked["value"] == {"approve": [{"call_id": "call_a"}], "recover": []}
     assert [write["channel"] for write in whole["pending_writes"]] == ["__interrupt__"]
@@ -89,7 +89,7 @@ def test_an_older_checkpoint_is_shown_as_it_was(path: Path) -> None:
 
     older = json.loads(_run(path, head["parent_id"], "--json"))
 
-    assert (older["next"], older["status"], older["is_head"]) == (["reasoning"], "broken_off", False)
+    assert (older["next"], older["status"], older["is_head"]) == (["reasoning"], "resumable", False)
     assert [message["content"] for message in older["values"]["messages"]] == ["go"]
 
 

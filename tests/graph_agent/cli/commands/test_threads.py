@@ -18,7 +18,7 @@ def test_threads_list_has_the_documented_shape(rows: Rows) -> None:
                 "thread_id": "t1",
                 "title": "Build it",
                 "workspace": "",
-                "status": "awaiting_approval",
+                "status": "waiting",
                 "updated_at": START,
                 "checkpoint_id": "c1",
                 "turns": 0,

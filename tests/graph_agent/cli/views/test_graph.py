@@ -37,7 +37,7 @@ def test_it_fits_a_terminal_of_eighty_columns_even_with_counts(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert [
-        words in "\n".join(lines) for words in ("reasoning ×22", "marked ×11", "● END", "status      at_rest")
+        words in "\n".join(lines) for words in ("reasoning ×22", "marked ×11", "● END", "status      idle")
     ] == [True] * 4
 
 

@@ -65,9 +65,9 @@ def test_each_change_is_a_line_nothing_stays_locked_another_file_may_come_and_ct
     told = process.communicate(timeout=60)
 
     assert [(state["status"], len(state["interrupts"])) for state in (first, second, third)] == [
-        ("awaiting_approval", 1),
-        ("awaiting_approval", 0),
-        ("at_rest", 0),
+        ("waiting", 1),
+        ("waiting", 0),
+        ("idle", 0),
     ]
     assert taken_in[0] == 0
     assert (told, process.returncode) == (("", ""), 130)
@@ -91,9 +91,9 @@ def _lines(_found: Inspection, _shared: frozenset[str]) -> Iterator[str]:
 
 
 def test_it_ends_with_the_status_asked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    watch(Watch(path, "", None, "awaiting_approval", lambda found: found.status, _lines))
+    watch(Watch(path, "", None, "waiting", lambda found: found.status, _lines))
 
-    assert capsys.readouterr().out == '"awaiting_approval"\n'
+    assert capsys.readouterr().out == '"waiting"\n'
 
 
 def test_it_ends_when_the_thread_was_deleted_whatever_it_waits_for(
@@ -106,7 +106,7 @@ def test_it_ends_when_the_thread_was_deleted_whatever_it_waits_for(
     monkeypatch.setattr(time, "sleep", deleted)
 
     with pytest.raises(UnknownId, match="was deleted meanwhile"):
-        watch(Watch(path, "", None, "at_rest", lambda found: found.status, _lines))
+        watch(Watch(path, "", None, "idle", lambda found: found.status, _lines))
 
 
 def test_a_terminal_shows_one_picture_that_fits(
@@ -115,7 +115,7 @@ def test_a_terminal_shows_one_picture_that_fits(
     monkeypatch.setattr(inspection, "supports_cursor", lambda: True)
     monkeypatch.setenv("LINES", "10")
 
-    watch(Watch(path, "", None, "awaiting_approval", None, _lines))
+    watch(Watch(path, "", None, "waiting", None, _lines))
 
     shown = capsys.readouterr().out
     assert shown.startswith("\x1b[?7l\x1b[H\x1b[2J")
@@ -143,7 +143,7 @@ def test_a_file_that_cannot_be_read_for_a_while_is_told_once_and_waited_for(
         watch(Watch(path, "", None, None, lambda found: found.status, _lines))
 
     told = capsys.readouterr()
-    assert told.out == '"awaiting_approval"\n' * 2
+    assert told.out == '"waiting"\n' * 2
     assert told.err.count("is not a database") == 1
 
 
@@ -168,6 +168,6 @@ def test_the_death_of_whoever_holds_the_thread_is_a_change(
 
     monkeypatch.setattr(time, "sleep", pass_time)
 
-    watch(Watch(path, "", None, "broken_off", lambda found: found.status, _lines))
+    watch(Watch(path, "", None, "resumable", lambda found: found.status, _lines))
 
-    assert capsys.readouterr().out == '"running"\n"broken_off"\n'
+    assert capsys.readouterr().out == '"running"\n"resumable"\n'

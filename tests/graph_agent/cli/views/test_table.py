@@ -27,17 +27,17 @@ def test_only_a_long_id_is_shortened_and_only_while_it_stays_the_only_one() -> N
 def test_on_a_narrow_screen_the_columns_before_the_last_go_until_that_has_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows = [("t1", "at_rest", "1 s ago", "1", "a title that is long")]
+    rows = [("t1", "running", "1 s ago", "1", "a title that is long")]
     shown = []
     for columns in (60, 30, 22, 12):
         monkeypatch.setenv("COLUMNS", str(columns))
         shown.append(list(format_table(("THREAD", "STATUS", "UPDATED", "TURNS", "TITLE"), rows))[1])
 
     assert shown == [
-        "t1      at_rest  1 s ago  1      a title that is long",
-        "t1      at_rest  a title that…",
-        "t1      at_rest  a ti…",
-        "t1      at_rest  …",
+        "t1      running  1 s ago  1      a title that is long",
+        "t1      running  a title that…",
+        "t1      running  a ti…",
+        "t1      running  …",
     ]
 
 

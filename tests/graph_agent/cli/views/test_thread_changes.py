@@ -79,7 +79,7 @@ def test_an_import_tells_what_the_thread_is_called_and_how_to_go_on(database: Pa
     as_json = run(database, "import", str(file), "--as", "other", "--json")
 
     assert (taken.exit_code, "already" in str(taken.exception)) == (1, True)
-    assert as_text.stdout.splitlines()[0] == "imported: mine (it was thread-1)  1 turn, at_rest  hello"
+    assert as_text.stdout.splitlines()[0] == "imported: mine (it was thread-1)  1 turn, idle  hello"
     assert as_text.stdout.splitlines()[-1] == "go on with: graph-agent resume mine"
     told = json.loads(as_json.stdout)
     assert (told["thread_id"], told["exported_as"], told["missing_contents"]) == ("other", "thread-1", 0)

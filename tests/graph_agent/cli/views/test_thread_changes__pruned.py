@@ -5,7 +5,7 @@ import pytest
 from graph_agent.app.threads import Pruned, PrunedThread
 from graph_agent.cli.views.thread_changes import parse_age, parse_size, print_pruned
 from graph_agent.errors import UsageError
-from graph_agent.storage.sqlite.pruning import Collected
+from graph_agent.storage.sqlite.pruning import GarbageResult
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_anything_else_is_refused_with_an_example(text: str) -> None:
 def test_what_went_what_was_left_and_the_sizes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     threads = (PrunedThread("a", 12, 1), PrunedThread("b"), PrunedThread("c", held_by="thread 'c' is held"))
 
-    print_pruned(Pruned(3_000_000, 1_000_000, threads, Collected(2, 500_000)), as_json=False)
+    print_pruned(Pruned(3_000_000, 1_000_000, threads, GarbageResult(2, 500_000)), as_json=False)
 
     assert capsys.readouterr().out.splitlines() == [
         "a: 12 checkpoints and 1 snapshots went",

@@ -17,9 +17,9 @@ def test_the_table_is_aligned_also_with_wide_characters_and_cut_at_the_width_ask
     lines = text_of(rows, "threads", "list", COLUMNS="60").splitlines()
 
     assert lines == [
-        "THREAD  STATUS   UPDATED  TURNS  OPEN  TITLE",
-        "日本語  at_rest  2        0      -     修复 the build, whic…",
-        "abc     at_rest  1        0      -     short",
+        "THREAD  STATUS  UPDATED  TURNS  OPEN  TITLE",
+        "日本語  idle    2        0      -     修复 the build, which…",
+        "abc     idle    1        0      -     short",
     ]
 
 

@@ -20,8 +20,8 @@ from graph_agent.ports import Answer, Outcome, Question, SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
 from tests.graph_agent.storage.sqlite.looking import content_of
 from tests.graph_agent.storage.sqlite.small_graph import config_of
 

@@ -103,10 +103,10 @@ def _where_and_how(connection: sqlite3.Connection) -> tuple[bool, list[int]]:
 async def test_a_few_rows_are_read_and_written_where_they_are_asked_for_and_wait_for_nothing(
     database: Database,
 ) -> None:
-    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
-    assert await database.jot(_where_and_how) == (True, [1, 0, 0])
+    assert await database.quick_read(_where_and_how) == (True, [2, 0, 0])
+    assert await database.quick_write(_where_and_how) == (True, [1, 0, 0])
     assert await database.write(_where_and_how) == (False, [2, 30_000, 1000])
-    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
+    assert await database.quick_read(_where_and_how) == (True, [2, 0, 0])
 
 
 async def test_a_few_rows_wait_behind_what_was_asked_for_before_them(database: Database) -> None:
@@ -116,7 +116,7 @@ async def test_a_few_rows_wait_behind_what_was_asked_for_before_them(database: D
     )
     await asyncio.sleep(0)
     after = asyncio.create_task(
-        database.jot(lambda connection: connection.execute("SELECT text FROM inbox").fetchall())
+        database.quick_write(lambda connection: connection.execute("SELECT text FROM inbox").fetchall())
     )
     await asyncio.sleep(0)
     go_on.set()
@@ -132,7 +132,7 @@ async def test_a_few_rows_for_which_another_process_is_in_the_way_are_written_la
     other.execute("BEGIN IMMEDIATE")
 
     jotting = asyncio.create_task(
-        database.jot(lambda connection: connection.execute(_INSERT, ("late",)).rowcount + 0)
+        database.quick_write(lambda connection: connection.execute(_INSERT, ("late",)).rowcount + 0)
     )
     await asyncio.sleep(0.05)
     had_waited = not jotting.done()
@@ -150,9 +150,9 @@ async def test_a_few_rows_that_cannot_be_written_leave_nothing_and_name_the_faul
         connection.execute("SELECT * FROM nowhere")
 
     with pytest.raises(StorageError, match="no such table: nowhere"):
-        await database.jot(fail)
+        await database.quick_write(fail)
 
-    assert await database.glance(_where_and_how) == (True, [2, 0, 0])
+    assert await database.quick_read(_where_and_how) == (True, [2, 0, 0])
     assert await rows(database, "SELECT text FROM inbox") == []
 
 
@@ -292,4 +292,4 @@ async def test_a_file_that_is_no_longer_the_one_that_was_opened_takes_no_more_wo
         with pytest.raises(StorageError, match="was removed or replaced"):
             await database.run(lambda connection: connection.execute("SELECT 1"))
         with pytest.raises(StorageError, match="was removed or replaced"):
-            await database.glance(lambda connection: connection.execute("SELECT 1"))
+            await database.quick_read(lambda connection: connection.execute("SELECT 1"))

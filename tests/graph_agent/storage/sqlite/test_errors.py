@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.errors import DamagedDatabase, InternalError, StorageError
-from graph_agent.storage.sqlite.errors import storage_fault
+from graph_agent.storage.sqlite.errors import translate_error
 
 _PATH = Path("/data/agent.db")
 
@@ -30,7 +30,7 @@ def _error(code: int, kind: type[sqlite3.Error] = sqlite3.OperationalError) -> s
     ],
 )
 def test_each_code_of_sqlite_has_its_kind_and_advice(code: int, kind: type[StorageError], advice: str) -> None:
-    fault = storage_fault(_PATH, _error(code))
+    fault = translate_error(_PATH, _error(code))
 
     assert type(fault) is kind
     assert str(fault).startswith("cannot use the database '/data/agent.db' (words of the library): ")
@@ -39,7 +39,7 @@ def test_each_code_of_sqlite_has_its_kind_and_advice(code: int, kind: type[Stora
 
 @pytest.mark.parametrize("kind", [sqlite3.IntegrityError, sqlite3.ProgrammingError])
 def test_a_statement_of_ours_that_is_wrong_is_a_bug(kind: type[sqlite3.Error]) -> None:
-    assert type(storage_fault(_PATH, _error(sqlite3.SQLITE_CONSTRAINT, kind))) is InternalError
+    assert type(translate_error(_PATH, _error(sqlite3.SQLITE_CONSTRAINT, kind))) is InternalError
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_statement_of_ours_that_is_wrong_is_a_bug(kind: type[sqlite3.Error]) -
     [(errno.ENOSPC, "free some space"), (errno.EROFS, "check the owner"), (errno.ENOTDIR, "check the path")],
 )
 def test_each_error_of_the_kernel_names_the_file_and_what_to_do(number: int, advice: str) -> None:
-    fault = storage_fault(_PATH, OSError(number, "words of the kernel", "/data/x"))
+    fault = translate_error(_PATH, OSError(number, "words of the kernel", "/data/x"))
 
     assert str(fault).startswith("cannot use '/data/x' (words of the kernel): ")
     assert advice in str(fault)

@@ -8,7 +8,7 @@ import pytest
 
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.health import Health, back_up, database_health
+from graph_agent.storage.sqlite.health import Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 
 
@@ -20,10 +20,10 @@ async def path(tmp_path: Path) -> Path:
 
 
 def test_a_sound_database_is_told_with_its_version_and_size(path: Path, tmp_path: Path) -> None:
-    told = database_health(path)
+    told = check_database(path)
 
-    assert told == Health(SCHEMA_VERSION, 0, (), has_word_index=True)
-    assert database_health(tmp_path / "none.db") is None
+    assert told == Health(SCHEMA_VERSION, 0, (), has_search_index=True)
+    assert check_database(tmp_path / "none.db") is None
 
 
 async def test_a_database_that_was_pruned_is_sound(path: Path, tmp_path: Path) -> None:
@@ -32,18 +32,18 @@ async def test_a_database_that_was_pruned_is_sound(path: Path, tmp_path: Path) -
 
     back_up(path, tmp_path / "copy.db")
 
-    assert database_health(path) == Health(SCHEMA_VERSION, 0, (), has_word_index=True)
+    assert check_database(path) == Health(SCHEMA_VERSION, 0, (), has_search_index=True)
 
 
 def test_tables_of_another_program_are_named_and_tables_of_ours_that_are_gone_are_damage(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE theirs (a)")
-        told = database_health(path)
+        told = check_database(path)
         database.execute("DROP TABLE ledger")
 
-    assert told == Health(SCHEMA_VERSION, 0, ("theirs",), has_word_index=True)
+    assert told == Health(SCHEMA_VERSION, 0, ("theirs",), has_search_index=True)
     with pytest.raises(DamagedDatabase, match="lacks the tables ledger"):
-        database_health(path)
+        check_database(path)
 
 
 def test_what_is_no_file_is_told_and_never_waited_for(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_what_is_no_file_is_told_and_never_waited_for(tmp_path: Path) -> None:
 
     for name, kind in (("pipe", "a pipe"), (".", "a folder")):
         with pytest.raises(StorageError, match=f"is {kind}, not a file"):
-            database_health(tmp_path / name)
+            check_database(tmp_path / name)
     with pytest.raises(UsageError, match="is a pipe"):
         back_up(tmp_path / "pipe", tmp_path / "copy")
 
@@ -61,7 +61,7 @@ def test_a_database_cut_short_is_damaged_and_left_as_it_is(path: Path) -> None:
     path.write_bytes(data)
 
     with pytest.raises(DamagedDatabase, match=r"a\.db"):
-        database_health(path)
+        check_database(path)
     assert path.read_bytes() == data
 
 
@@ -75,11 +75,11 @@ def test_what_is_foreign_or_newer_is_named_as_such(path: Path, tmp_path: Path) -
     newer.close()
 
     with pytest.raises(DamagedDatabase, match="no database of this program"):
-        database_health(foreign)
+        check_database(foreign)
     with pytest.raises(DamagedDatabase, match="cannot be read"):
-        database_health(tmp_path / "text.db")
+        check_database(tmp_path / "text.db")
     with pytest.raises(NewerSchema, match=f"schema {SCHEMA_VERSION + 1}"):
-        database_health(path)
+        check_database(path)
 
 
 async def test_a_copy_is_private_whole_and_one_file_also_while_others_write(path: Path, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ async def test_a_copy_is_private_whole_and_one_file_also_while_others_write(path
 
     assert (size, stat.S_IMODE(target.stat().st_mode)) == (target.stat().st_size, 0o600)
     assert sorted(file.name for file in tmp_path.glob("copy.db*")) == ["copy.db"]
-    assert database_health(target) == Health(SCHEMA_VERSION, 0, (), has_word_index=True)
+    assert check_database(target) == Health(SCHEMA_VERSION, 0, (), has_search_index=True)
 
 
 def test_a_copy_never_replaces_anything_and_needs_something_to_copy(path: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.integrity import drop_what_is_not_whole
+from graph_agent.storage.sqlite.integrity import drop_incomplete_checkpoints
 from tests.fakes.scripted_model import ScriptedModel
 from tests.graph_agent.storage.sqlite.looking import content_of, rows
 from tests.scenarios.stage import THREAD, Stage
@@ -26,13 +26,13 @@ async def _dropped(stage: Stage, harm: str = "") -> dict[str, int]:
     async with await Database.open(stage.database) as database:
         if harm:
             assert await database.write(lambda connection: connection.execute(harm).rowcount) == 1
-        return await database.write(drop_what_is_not_whole)
+        return await database.write(drop_incomplete_checkpoints)
 
 
 async def test_of_a_sound_database_nothing_goes_also_where_threads_were_pruned(stage: Stage) -> None:
     sound = await _dropped(stage)
     async with await Database.open(stage.database) as database:
-        await CheckpointSaver(database).cut(THREAD, 1)
+        await CheckpointSaver(database).prune_thread(THREAD, 1)
 
     assert (sound, await _dropped(stage)) == ({}, {})
 
@@ -77,7 +77,7 @@ async def test_a_call_that_ran_stays_in_the_ledger_when_the_checkpoints_that_tol
         )
         await database.write(lambda one: one.execute("DELETE FROM checkpoints WHERE rowid > 1"))
         saver = CheckpointSaver(database)
-        await database.write(drop_what_is_not_whole)
+        await database.write(drop_incomplete_checkpoints)
         await saver.rebuild_projections(THREAD)
 
         assert await rows(database, "SELECT call_id, status FROM ledger ORDER BY 1") == before

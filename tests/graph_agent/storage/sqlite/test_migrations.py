@@ -14,7 +14,7 @@ from graph_agent.inspect import Reader
 from graph_agent.inspect.calls import CallView
 from graph_agent.storage.sqlite import schema
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.health import database_health
+from graph_agent.storage.sqlite.health import check_database
 from graph_agent.storage.sqlite.migrations import MIGRATIONS, SCHEMA_VERSION
 from tests.graph_agent.storage.sqlite.life import start
 
@@ -54,7 +54,7 @@ def _shown(path: Path) -> dict[str, object]:
                 for entry in reader.transcript("at-rest")
                 if entry.role in ("user", "assistant")
             ],
-            "amiss": [phrase for name in reader.stored_threads() for phrase in reader.disagreements(name)],
+            "amiss": [phrase for name in reader.checkpointed_threads() for phrase in reader.inconsistencies(name)],
         }
 
 
@@ -63,7 +63,7 @@ def _interrupted(reader: Reader) -> list[CallView]:
 
 
 _EXPECTED = {
-    "threads": {"at-rest": ("at_rest", 2), "asks": ("awaiting_approval", 1), "broken": ("interrupted", 1)},
+    "threads": {"at-rest": ("idle", 2), "asks": ("waiting", 1), "broken": ("interrupted", 1)},
     "asks": [("asks-1", True)],
     "broken off": [("broken-1", "outcome_unknown")],
     "said": ["do it once", "", "It is done.", "once more", "And again."],
@@ -88,7 +88,7 @@ async def test_it_is_migrated_after_a_copy_and_everything_in_it_is_as_it_was(old
     await (await Database.open(old)).close()
 
     [copy] = old.parent.glob("*.backup")
-    health = database_health(old)
+    health = check_database(old)
     assert health is not None
     assert (health.version, health.foreign_tables) == (SCHEMA_VERSION, ())
     assert (_content(old), _shown(old)) == (facts, _EXPECTED)

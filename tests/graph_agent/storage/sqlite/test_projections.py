@@ -16,10 +16,10 @@ async def test_a_thread_that_waits_is_listed_with_its_question_and_its_calls(dat
     await play_turn(compile_graph(CheckpointSaver(database)), "t", "please look", answer=False)
 
     threads = await rows(database, "SELECT title, next_nodes, turns, outcome FROM threads")
-    ledger = await rows(database, "SELECT seq, call_id, tool_name, status, risk FROM ledger ORDER BY seq")
+    call_log = await rows(database, "SELECT seq, call_id, tool_name, status, risk FROM ledger ORDER BY seq")
     transcript = await rows(database, "SELECT seq, role, message_id FROM transcript ORDER BY seq")
     assert threads == [("please look", '["ask_person"]', 1, "")]
-    assert ledger == [
+    assert call_log == [
         (n, f"call-1-{name}", "read_file", "awaiting_approval", "low") for n, name in enumerate("zyx", 1)
     ]
     assert transcript == [(1, "user", "message please look"), (2, "assistant", "reply-1")]
@@ -31,12 +31,12 @@ async def test_a_thread_at_rest_is_listed_with_its_outcome_and_finished_calls(da
     await play_turn(graph, "t", "two")
 
     threads = await rows(database, "SELECT title, next_nodes, turns, outcome FROM threads")
-    ledger = await rows(
+    call_log = await rows(
         database, "SELECT call_id, status, json_extract(record, '$.result') FROM ledger ORDER BY seq"
     )
     roles = await rows(database, "SELECT role FROM transcript ORDER BY seq")
     assert threads == [("one", "[]", 2, "done")]
-    assert ledger == [(f"call-{turn}-{name}", "success", "read") for turn in (1, 2) for name in "zyx"]
+    assert call_log == [(f"call-{turn}-{name}", "success", "read") for turn in (1, 2) for name in "zyx"]
     assert [role for (role,) in roles] == ["user", "assistant", "tool", "tool", "tool"] * 2
 
 
@@ -163,8 +163,8 @@ async def test_odd_values_in_the_channels_do_not_hinder_the_checkpoint(database:
 
     await saver.aput(parent, second, {"source": "loop"}, {})
 
-    ledger = await rows(database, "SELECT call_id, tool_name, status FROM ledger ORDER BY seq")
-    assert ledger == [("c1", "None", "['x']"), ("c?", "?", "pending")]
+    call_log = await rows(database, "SELECT call_id, tool_name, status FROM ledger ORDER BY seq")
+    assert call_log == [("c1", "None", "['x']"), ("c?", "?", "pending")]
     assert await rows(database, "SELECT checkpoint_id, next_nodes FROM threads") == [("2", '["__start__","x"]')]
 
 

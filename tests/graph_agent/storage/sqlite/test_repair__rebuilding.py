@@ -30,7 +30,7 @@ async def test_a_thread_with_branches_that_was_cut_is_rebuilt_as_it_was(
     await _branch(database, graph, place)
     await play_turn(graph, "t", "on the branch")
     await play_turn(graph, "t", "and on")
-    await saver.cut("t", keep_turns)
+    await saver.prune_thread("t", keep_turns)
     await play_turn(graph, "t", "after the cut")
     before = await content_of(database)
 
@@ -47,7 +47,7 @@ async def test_what_the_checkpoints_that_stand_tell_comes_back_and_what_the_user
     for number in range(4):
         await play_turn(graph, "t", f"turn {number}")
     await database.write(lambda connection: connection.execute("UPDATE threads SET title = 'mine', mode = 'plan'"))
-    await saver.cut("t", 2)
+    await saver.prune_thread("t", 2)
     before = await content_of(database)
     await database.write(lambda connection: connection.execute("DELETE FROM transcript"))
 

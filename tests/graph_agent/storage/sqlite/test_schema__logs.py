@@ -6,8 +6,8 @@ import pytest
 
 from graph_agent.errors import DamagedDatabase
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.health import database_health
-from graph_agent.storage.sqlite.schema import require_no_log, require_own_log
+from graph_agent.storage.sqlite.health import check_database
+from graph_agent.storage.sqlite.schema import refuse_foreign_log, refuse_orphaned_log
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ async def test_the_log_of_another_database_is_never_written_into_the_file(path: 
     with pytest.raises(DamagedDatabase, match=r"the log of another database beside it: move .*agent\.db-wal"):
         await Database.open(path)
     with pytest.raises(DamagedDatabase, match="the log of another database"):
-        database_health(path)
+        check_database(path)
 
     assert path.read_bytes() == before
     for end in ("-wal", "-shm"):
         path.with_name(f"{path.name}{end}").unlink()
-    assert database_health(path) is not None
+    assert check_database(path) is not None
 
 
 async def test_a_log_that_has_lost_its_database_is_kept_for_when_it_is_put_back(path: Path) -> None:
@@ -52,7 +52,7 @@ async def test_a_log_that_has_lost_its_database_is_kept_for_when_it_is_put_back(
     with pytest.raises(DamagedDatabase, match="is gone, though its log"):
         await Database.open(path)
     with pytest.raises(DamagedDatabase, match="is gone, though its log"):
-        database_health(path)
+        check_database(path)
     assert (log.read_bytes(), path.exists()) == (written, False)
     path.write_bytes(kept)
 
@@ -63,12 +63,12 @@ async def test_a_log_that_has_lost_its_database_is_kept_for_when_it_is_put_back(
 def test_without_a_log_or_with_its_own_nothing_is_said(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("INSERT INTO inbox VALUES (1, 't', 'x', 'me', 'now', NULL)")
-        require_own_log(path)
-    require_own_log(path)
-    require_no_log(path.with_name("none.db"))
+        refuse_foreign_log(path)
+    refuse_foreign_log(path)
+    refuse_orphaned_log(path.with_name("none.db"))
 
 
 def test_an_empty_log_without_a_database_keeps_nobody_from_beginning(tmp_path: Path) -> None:
     (tmp_path / "a.db-wal").touch()
 
-    require_no_log(tmp_path / "a.db")
+    refuse_orphaned_log(tmp_path / "a.db")

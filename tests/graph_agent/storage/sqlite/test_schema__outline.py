@@ -3,8 +3,8 @@ from contextlib import closing
 from itertools import pairwise
 
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
-from graph_agent.storage.sqlite.schema import lay_out, table_names, tables_of_version
-from graph_agent.storage.sqlite.search_index import index_words
+from graph_agent.storage.sqlite.schema import create_tables, table_names, tables_of_version
+from graph_agent.storage.sqlite.search_index import update_search_index
 
 
 def test_a_later_version_has_what_an_earlier_one_has_and_more() -> None:
@@ -16,7 +16,7 @@ def test_a_later_version_has_what_an_earlier_one_has_and_more() -> None:
 
 def test_the_index_of_words_is_no_table_of_anybody() -> None:
     with closing(sqlite3.connect(":memory:")) as database:
-        lay_out(database, SCHEMA_VERSION)
-        index_words(database)
+        create_tables(database, SCHEMA_VERSION)
+        update_search_index(database)
 
         assert table_names(database) == tables_of_version(SCHEMA_VERSION)

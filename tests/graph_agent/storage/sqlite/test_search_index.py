@@ -10,7 +10,7 @@ from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.migrations import MIGRATIONS
 from graph_agent.storage.sqlite.projections import fold_messages
-from graph_agent.storage.sqlite.search_index import index_words
+from graph_agent.storage.sqlite.search_index import update_search_index
 from tests.graph_agent.storage.sqlite.looking import rows
 
 _PLACE = ("t", "c", "2026-11-28T10:00:00.000Z")
@@ -35,7 +35,7 @@ async def test_what_was_said_is_in_the_index_once_its_thread_has_come_to_rest(th
     await say(thread, HumanMessage("hello brave world", id="m"))
     before = await found(thread, "brave")
 
-    await CheckpointSaver(thread).tidy("t", 50)
+    await CheckpointSaver(thread).prune_if_grown("t", 50)
 
     assert (before, await found(thread, "brave"), await rows(thread, "SELECT * FROM searched")) == (
         [],
@@ -46,11 +46,11 @@ async def test_what_was_said_is_in_the_index_once_its_thread_has_come_to_rest(th
 
 async def test_a_message_that_is_replaced_is_found_by_its_new_words_only(thread: Database) -> None:
     await say(thread, HumanMessage("hello old", id="m"))
-    await thread.write(index_words)
+    await thread.write(update_search_index)
     await say(thread, HumanMessage("hello new", id="m"))
     pending = await rows(thread, "SELECT count(*) FROM unsearched")
 
-    await thread.write(index_words)
+    await thread.write(update_search_index)
 
     assert (pending, await found(thread, "old"), await found(thread, "new")) == ([(1,)], [], [1])
     assert await rows(thread, "SELECT count(*) FROM unsearched") == [(0,)]
@@ -58,11 +58,11 @@ async def test_a_message_that_is_replaced_is_found_by_its_new_words_only(thread:
 
 async def test_the_words_of_rows_that_went_leave_the_index_sound(thread: Database) -> None:
     await say(thread, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
-    await thread.write(index_words)
+    await thread.write(update_search_index)
     await thread.write(lambda connection: connection.execute("DELETE FROM transcript WHERE seq = 2"))
     await say(thread, HumanMessage("three", id="3"))
 
-    await thread.write(index_words)
+    await thread.write(update_search_index)
 
     assert [await found(thread, word) for word in ("one", "two", "three")] == [[1], [], [2]]
     await thread.write(
@@ -72,11 +72,11 @@ async def test_the_words_of_rows_that_went_leave_the_index_sound(thread: Databas
 
 async def test_an_index_that_does_not_hold_what_it_should_is_begun_anew(thread: Database) -> None:
     await say(thread, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
-    await thread.write(index_words)
+    await thread.write(update_search_index)
     await thread.write(lambda connection: connection.execute("INSERT INTO words (words) VALUES ('delete-all')"))
     await thread.write(lambda connection: connection.execute("DELETE FROM transcript WHERE seq = 1"))
 
-    await thread.write(index_words)
+    await thread.write(update_search_index)
 
     assert [await found(thread, word) for word in ("one", "two")] == [[], [1]]
 
@@ -103,7 +103,7 @@ def test_a_build_without_an_index_is_left_alone() -> None:
 
     connection = sqlite3.connect(":memory:", factory=Without)
 
-    index_words(connection)
+    update_search_index(connection)
 
     assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
     connection.close()
@@ -119,7 +119,7 @@ def _work(connection: sqlite3.Connection) -> int:
 
     connection.set_progress_handler(count, 1)
     fold_messages(connection, _PLACE, [HumanMessage("one more")])
-    index_words(connection, "t")
+    update_search_index(connection, "t")
     connection.set_progress_handler(None, 0)
     return len(counted)
 
@@ -128,7 +128,7 @@ async def test_one_more_message_is_as_much_work_after_a_thousand_as_after_fifty(
     counts = []
     for start, end in ((0, 50), (50, 1000)):
         await say(thread, *(HumanMessage("some words", id=f"m{number}") for number in range(start, end)))
-        await thread.write(partial(index_words, thread_id="t"))
+        await thread.write(partial(update_search_index, thread_id="t"))
         counts.append(await thread.write(_work))
 
     assert counts[1] <= 1.1 * counts[0]

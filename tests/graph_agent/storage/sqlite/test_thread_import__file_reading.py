@@ -6,7 +6,7 @@ import pytest
 
 from graph_agent.errors import UsageError
 from graph_agent.ports.thread_file import FORMAT, Seal
-from graph_agent.storage.sqlite.thread_import import Content, Row, Top, read_parts
+from graph_agent.storage.sqlite.thread_import import Content, FileHeader, Row, read_parts
 
 _CUT = {"table": "cuts", "checkpoint_id": "c", "branch": 0, "seq": 7}
 _GONE = {"blob": "blob:sha256:" + "0" * 64, "data": None}
@@ -25,14 +25,14 @@ def whole(rows: tuple[Any, ...] = (_CUT,), blobs: tuple[Any, ...] = (_GONE,), **
     }
 
 
-def read(text: str) -> list[Top | Row | Content]:
+def read(text: str) -> list[FileHeader | Row | Content]:
     return list(read_parts(io.StringIO(text)))
 
 
 @pytest.mark.parametrize("indent", [None, 0, 4])
 def test_a_file_is_read_part_by_part_in_any_layout(indent: int | None) -> None:
     assert read(json.dumps(whole(), indent=indent) + "\n \n") == [
-        Top("t"),
+        FileHeader("t"),
         Row("cuts", {"checkpoint_id": "c", "branch": 0, "seq": 7}),
         Content(_GONE["blob"] or "", None),
     ]

@@ -133,5 +133,5 @@ async def test_a_call_of_a_fork_began_elsewhere_only_where_its_newest_attempt_ca
     await database.write(lambda one: one.execute("UPDATE threads SET parent_thread = 'source' WHERE rowid = 2"))
     await database.write(lambda one: one.execute(change))
 
-    found = [await threads.may_have_begun_elsewhere("fork", call_id) for call_id in ("came along", "its own")]
+    found = [await threads.may_have_started_elsewhere("fork", call_id) for call_id in ("came along", "its own")]
     assert found == expected

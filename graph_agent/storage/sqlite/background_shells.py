@@ -73,7 +73,7 @@ class SqliteShells:
         def find(connection: sqlite3.Connection) -> list[ShellRecord]:
             return [_record(row) for row in connection.execute(query, (key,))]
 
-        return await self._database.glance(find)
+        return await self._database.quick_read(find)
 
 
 def _record(row: Sequence[Any]) -> ShellRecord:

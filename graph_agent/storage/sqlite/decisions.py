@@ -1,156 +1,18 @@
-"""The ledger: the newest record of every call a thread ever made, over all model messages and branches.
+"""Answers to questions and saved permissions, in SQLite.
 
-A call that is open on a branch which the thread came away from is marked: nobody asks about it any more.
-
-Answers to questions in SQLite. Inserting never runs anything: the thread's holder polls, the next life reads.
-
-What was allowed "always", in SQLite. A grant is inserted with the answer it came with, by `store.decisions`.
+Inserting an answer never runs anything: the process that holds the thread polls, or the next run reads it.
 """
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from graph_agent.calls import NEW_MESSAGE, merge_calls
 from graph_agent.ports import Answer, Grant, Question
 from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
-__all__ = [
-    "SqliteDecisions",
-    "SqliteGrants",
-    "fold_calls",
-    "hold_against",
-    "insert_grant",
-    "leave_behind",
-    "start_again",
-]
-
-_INSERT = """
-INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
-SELECT :thread_id, :call_id, coalesce(max(seq), 0) + 1, :tool_name, :status, :risk, :record, :checkpoint_id, :at
-FROM ledger WHERE thread_id = :thread_id
-"""
-_UPDATE = """
-UPDATE ledger SET tool_name = :tool_name, status = :status, risk = :risk, record = :record,
-    checkpoint_id = :checkpoint_id, updated_at = :at, left_behind = 0
-WHERE thread_id = :thread_id AND call_id = :call_id
-"""
-_IN_JOURNAL = """
-SELECT 1 FROM journal WHERE thread_id = ? AND call_id = ? AND outcome IS NOT NULL
-    AND json_extract(outcome, '$.output') = ?
-"""
-_LONG = 256
-_LEAVE = """
-UPDATE ledger SET left_behind = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
-"""
-
-_TOLD = """
-SELECT status, coalesce(json_extract(record, '$.attempt'), 1) FROM ledger WHERE thread_id = ? AND call_id = ?
-"""
-_WAITS = "UPDATE ledger SET left_behind = 0 WHERE thread_id = ? AND call_id = ?"
-
-
-def fold_calls(connection: sqlite3.Connection, place: tuple[str, str, str], write: Mapping[Any, Any]) -> None:
-    """Lay each change of the write over the stored record.
-
-    Unlike the state's reducer this keeps the records of earlier messages and takes any status, because a branch may
-    start again from an older one; only a lower attempt is passed over, and a partial record of an unknown call.
-    The records of a new message are whole: nothing of a call that had the same id on another branch stays.
-    """
-    for call_id, change in _changes(write):
-        _fold_one(connection, place, (call_id, change), is_whole=NEW_MESSAGE in write)
-
-
-def start_again(connection: sqlite3.Connection, place: tuple[str, str, str], writes: Iterable[Any]) -> None:
-    """Make the ledger that of a checkpoint which was taken up again, given all writes that its calls rest on.
-
-    Each call of that state gets the record that it has there; what is open elsewhere is left behind.
-    """
-    leave_behind(connection, place[0])
-    sound = [_sound(write) for write in writes if isinstance(write, Mapping)]
-    for call_id, record in merge_calls({}, sound).items():
-        _fold_one(connection, place, (call_id, record), is_whole=True)
-
-
-def leave_behind(connection: sqlite3.Connection, thread_id: str) -> None:
-    """Mark what is open: the thread goes elsewhere."""
-    connection.execute(_LEAVE, (thread_id,))
-
-
-def hold_against(connection: sqlite3.Connection, place: tuple[str, str, str], calls: Mapping[Any, Any]) -> None:
-    """Correct what the ledger tells otherwise than the calls of a state; what it tells alike stays as it is."""
-    for call_id, record in _changes(calls):
-        row = connection.execute(_TOLD, (place[0], call_id)).fetchone()
-        if row == (record.get("status"), _attempt(record)):
-            connection.execute(_WAITS, (place[0], call_id))
-        else:
-            _fold_one(connection, place, (call_id, record), is_whole=True)
-
-
-def _sound(write: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
-    """What the reducer takes without a complaint."""
-    changes = {
-        call_id: change
-        for call_id, change in _changes(write)
-        if isinstance(change.get("status", ""), str) and isinstance(change.get("attempt", 1), int)
-    }
-    return {NEW_MESSAGE: {}, **changes} if NEW_MESSAGE in write else changes
-
-
-def _changes(write: Mapping[Any, Any]) -> list[tuple[str, Mapping[Any, Any]]]:
-    return [
-        (storable(call_id), change)
-        for call_id, change in write.items()
-        if call_id != NEW_MESSAGE and isinstance(call_id, str) and isinstance(change, Mapping)
-    ]
-
-
-def _fold_one(
-    connection: sqlite3.Connection,
-    place: tuple[str, str, str],
-    written: tuple[str, Mapping[Any, Any]],
-    *,
-    is_whole: bool,
-) -> None:
-    call_id, change = written
-    thread_id, checkpoint_id, at = place
-    row = connection.execute(
-        "SELECT record FROM ledger WHERE thread_id = ? AND call_id = ?", (thread_id, call_id)
-    ).fetchone()
-    old: dict[str, Any] = json.loads(row[0]) if row and not is_whole else {}
-    record = {**old, **change}
-    if not {"tool_name", "status"} <= record.keys() or _attempt(record) < _attempt(old):
-        return
-    values = {
-        "thread_id": thread_id,
-        "call_id": call_id,
-        "tool_name": storable(str(record["tool_name"])),
-        "status": storable(str(record["status"])),
-        "risk": storable(str(record.get("risk") or "")),
-        "record": json_text(_without_copy(connection, thread_id, record)),
-        "checkpoint_id": checkpoint_id,
-        "at": at,
-    }
-    connection.execute(_UPDATE if row else _INSERT, values)
-
-
-def _without_copy(connection: sqlite3.Connection, thread_id: str, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record without a long result that the journal holds word for word; readers take it from there."""
-    result = record.get("result")
-    if not isinstance(result, str) or len(result) < _LONG:
-        return record
-    key = (thread_id, storable(str(record.get("call_id"))), storable(result))
-    if connection.execute(_IN_JOURNAL, key).fetchone() is None:
-        return record
-    return {name: value for name, value in record.items() if name != "result"}
-
-
-def _attempt(record: Mapping[str, Any]) -> int:
-    attempt = record.get("attempt", 1 if record else 0)
-    return attempt if isinstance(attempt, int) else 0
-
+__all__ = ["SqliteDecisions", "SqliteGrants"]
 
 _COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, place, id"
 _INSERT_GRANTS = """
@@ -181,7 +43,7 @@ class SqliteGrants:
     async def holding(self, thread_id: str, workspace: str) -> list[Grant]:
         """See `Grants.holding`."""
         where = {"thread_id": thread_id, "workspace": storable(workspace)}
-        rows = await self._database.glance(lambda connection: connection.execute(_HOLDING, where).fetchall())
+        rows = await self._database.quick_read(lambda connection: connection.execute(_HOLDING, where).fetchall())
         return [_grant(row) for row in rows]
 
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:

@@ -2,7 +2,7 @@ import pytest
 
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.thread_deletion import delete_threads

@@ -5,7 +5,7 @@ import pytest
 
 from graph_agent.ports import Answer, Grant, Grants, Question
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.ledger import SqliteDecisions, SqliteGrants
+from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from tests.graph_agent.storage.sqlite.looking import rows
 
 _AT = "2026-01-01T00:00:00.000Z"

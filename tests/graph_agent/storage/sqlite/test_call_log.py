@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph_agent.calls import NEW_MESSAGE
+from graph_agent.storage.sqlite.call_log import fold_calls, start_again
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.ledger import fold_calls, start_again
 from graph_agent.storage.sqlite.migrations import MIGRATIONS
 from tests.graph_agent.storage.sqlite.looking import rows
 

@@ -5,8 +5,8 @@ from graph_agent.ports import Outcome
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.forking import Fork
 from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.thread_fork import Fork
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.looking import rows

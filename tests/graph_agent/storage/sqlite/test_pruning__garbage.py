@@ -7,10 +7,10 @@ import pytest
 from graph_agent.ports import Intent, Outcome
 from graph_agent.ports.background import NewShell, ShellEnding
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background import SqliteShells
+from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
-from graph_agent.storage.sqlite.pruning import Collected, collect
+from graph_agent.storage.sqlite.pruning import GarbageResult, collect_garbage
 from tests.fakes.stepping_clock import SteppingClock
 
 _LATER_S = 2 * 3600
@@ -41,7 +41,7 @@ async def test_what_a_row_names_stays_even_through_an_outcome_that_is_a_blob(
     gone = blobs.put(b"nobody names this")
     age(blobs)
 
-    collected = await database.run(lambda connection: collect(connection, blobs))
+    collected = await database.run(lambda connection: collect_garbage(connection, blobs))
 
     assert collected.files == 1
     assert (blobs.get(before), blobs.get(inner)) == (b"before", b"whole output")
@@ -55,7 +55,7 @@ async def test_what_was_just_put_stays_and_so_does_what_was_put_again(database: 
     blobs.put(b"old")
     new = blobs.put(b"new")
 
-    assert await database.run(lambda connection: collect(connection, blobs)) == Collected()
+    assert await database.run(lambda connection: collect_garbage(connection, blobs)) == GarbageResult()
     assert (blobs.get(again), blobs.get(new)) == (b"old", b"new")
 
 
@@ -68,7 +68,9 @@ async def test_the_spool_of_a_call_that_may_still_run_stays_and_that_of_a_finish
     await journal.finish("t", "ended", 1, "life", Outcome("success", "output"))
     age(blobs)
 
-    assert await database.run(lambda connection: collect(connection, blobs)) == Collected(1, len(b"output"))
+    assert await database.run(lambda connection: collect_garbage(connection, blobs)) == GarbageResult(
+        1, len(b"output")
+    )
     assert blobs.spool("t", "runs", 1).exists()
 
 
@@ -86,6 +88,6 @@ async def test_what_a_running_background_shell_writes_stays_and_goes_when_it_has
         file.write_bytes(b"0")
     age(blobs)
 
-    await database.run(lambda connection: collect(connection, blobs))
+    await database.run(lambda connection: collect_garbage(connection, blobs))
 
     assert [file.exists() for file in files] == [True, True, False, False]

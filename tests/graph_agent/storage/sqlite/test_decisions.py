@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.ports import Answer, Decisions, Question
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.ledger import SqliteDecisions
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.graph_agent.storage.sqlite.looking import rows
 
 _ASKED = Question("approval", "c", 1, "digest")
