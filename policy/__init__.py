@@ -1,13 +1,22 @@
 """Who may do what: facts about a call in, a decision out. Pure: no tools, graphs, models, terminals, databases."""
 
-from policy.chain import CHAIN_STEPS, is_reserved, judge, reach_of
+from policy.chain import CHAIN_STEPS, evaluate, host_access, is_reserved
 from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
-from policy.matching import covers, filters_files, hidden_tools, may_read, named_folders, named_paths
+from policy.matching import exact_rule_paths, filters_files, hidden_tools, may_read, rule_covers, rule_folders
 from policy.proposals import Proposal, propose
-from policy.protected import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
+from policy.protected import PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_IN_PROJECTS, is_protected
 from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
-from policy.rules import ARGUMENT_ALIASES, BadRule, Grant, Rule, Rules, parse_rule, parse_rules, tool_named
-from policy.shell.effects import Parser, ShellText, SimpleCommand, Unparsable, read_shell, unread
+from policy.rules import (
+    ARGUMENT_ALIASES,
+    Grant,
+    InvalidRule,
+    Rule,
+    Rules,
+    canonical_tool_name,
+    parse_rule,
+    parse_rules,
+)
+from policy.shell.shell_text import Parser, ShellText, SimpleCommand, Unparsable, parse_shell, unparsed_shell
 
 __all__ = [
     "ARGUMENT_ALIASES",
@@ -15,13 +24,13 @@ __all__ = [
     "DEFAULT_TOOL_RISK",
     "DEFAULT_UNKNOWN_RISK",
     "MODES",
-    "PLACED_IN_PROJECTS",
     "PROTECTED_FILES",
     "PROTECTED_FOLDERS",
-    "BadRule",
+    "PROTECTED_IN_PROJECTS",
     "CallFacts",
     "Decision",
     "Grant",
+    "InvalidRule",
     "Mode",
     "Parser",
     "PathFact",
@@ -34,21 +43,21 @@ __all__ = [
     "SimpleCommand",
     "Unparsable",
     "Verdict",
-    "covers",
+    "canonical_tool_name",
+    "evaluate",
+    "exact_rule_paths",
     "filters_files",
     "hidden_tools",
+    "host_access",
     "is_protected",
     "is_reserved",
-    "judge",
     "may_read",
-    "named_folders",
-    "named_paths",
     "parse_rule",
     "parse_rules",
+    "parse_shell",
     "propose",
-    "reach_of",
-    "read_shell",
     "risk_of",
-    "tool_named",
-    "unread",
+    "rule_covers",
+    "rule_folders",
+    "unparsed_shell",
 ]

@@ -11,30 +11,38 @@ from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from policy.facts import CallFacts, Decision, PathFact, PolicySettings
-from policy.matching import allows, covers_tool, names_path, touches
+from policy.matching import covers_any_part, find_allow_rule, matches_tool, names_path
 from policy.protected import is_protected
-from policy.rules import Grant, Rule, fewest, holds_in
-from policy.shell.destroyers import destroys
-from policy.shell.effects import ShellText, unread
+from policy.rules import Grant, Rule, grant_applies, minimal_grants
+from policy.shell.destructive import destructive_reason
+from policy.shell.shell_text import ShellText, unparsed_shell
 
-__all__ = ["CHAIN_STEPS", "Reach", "Speaker", "is_reserved", "judge", "names_reserved", "reach_of"]
+__all__ = [
+    "CHAIN_STEPS",
+    "HostAccess",
+    "StepSource",
+    "evaluate",
+    "host_access",
+    "is_reserved",
+    "mentioned_reserved_path",
+]
 
 
 def is_reserved(
-    path: PurePath, workspace: PurePath, reserved: Iterable[PurePath], open_files: Iterable[PurePath] = ()
+    path: PurePath, workspace: PurePath, reserved: Iterable[PurePath], exempt_files: Iterable[PurePath] = ()
 ) -> bool:
     """Whether a resolved path is, or lies in, one of the agent's own places.
 
     A workspace that lies in such a place is the user's choice: what is in the workspace is then not reserved.
     """
-    if path in open_files:
+    if path in exempt_files:
         return False
     return any(
         _holds(root, path) and not (_lies_in(workspace, root) and _holds(workspace, path)) for root in reserved
     )
 
 
-def names_reserved(command: str, workspace: PurePath, reserved: Iterable[PurePath]) -> str:
+def mentioned_reserved_path(command: str, workspace: PurePath, reserved: Iterable[PurePath]) -> str:
     """The reserved place a command's text names, in full or by its last two parts; empty when it names none."""
     for root in reserved:
         if _holds(root, workspace):
@@ -58,7 +66,7 @@ def _lies_in(workspace: PurePath, root: PurePath) -> bool:
     return workspace.is_relative_to(root)
 
 
-Speaker = Literal["built in", "allow", "ask", "deny", "granted"]
+StepSource = Literal["built in", "allow", "ask", "deny", "granted"]
 """Who speaks at a step: the program, one of the three lists of rules, or what was allowed always."""
 
 
@@ -71,11 +79,11 @@ class _Case(NamedTuple):
     """None where the call is no command."""
 
 
-def judge(facts: CallFacts, settings: PolicySettings) -> Decision:
+def evaluate(facts: CallFacts, settings: PolicySettings) -> Decision:
     """What policy says to a call. Pure: the same facts and settings give the same decision."""
     text = facts.shell
     if text is None and facts.command is not None:
-        text = unread(facts.command)
+        text = unparsed_shell(facts.command)
     decision = _first(_Case(facts, settings, text))
     if decision.verdict == "ask" and facts.mode == "dontAsk":
         return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} In this mode nobody is asked.")
@@ -84,7 +92,7 @@ def judge(facts: CallFacts, settings: PolicySettings) -> Decision:
 
 def _first(case: _Case) -> Decision:
     for step in _CHAIN:
-        decision = step.judge(case)
+        decision = step.evaluate(case)
         if decision is not None:
             return decision
     return Decision("ask", "silence", "No rule speaks about this call.")
@@ -99,9 +107,9 @@ def _hard_refusals(case: _Case) -> Decision | None:
             )
     if case.text is None or facts.command is None:
         return None
-    if why := destroys(facts.command, case.text):
+    if why := destructive_reason(facts.command, case.text):
         return Decision("deny", "destroyer", f"This command is refused in every mode: {why}.")
-    if named := names_reserved(facts.command, facts.workspace, case.settings.reserved):
+    if named := mentioned_reserved_path(facts.command, facts.workspace, case.settings.reserved):
         return Decision(
             "deny", "agent's own files", f"The command names {named}, which belongs to the agent itself."
         )
@@ -130,8 +138,8 @@ def _questions(case: _Case) -> Decision | None:
 def _bypass(case: _Case) -> Decision | None:
     if case.facts.mode != "bypassPermissions":
         return None
-    if case.text is not None and not case.text.is_read and _has_patterns(case):
-        return Decision("ask", "unreadable", f"Deny rules cannot be checked on it: {case.text.not_plain}.")
+    if case.text is not None and not case.text.is_parsed and _has_patterns(case):
+        return Decision("ask", "unreadable", f"Deny rules cannot be checked on it: {case.text.unclear_reason}.")
     return Decision("allow", "bypassPermissions", "Everything not denied is allowed in this mode.")
 
 
@@ -160,7 +168,7 @@ def _denied_paths(case: _Case) -> Decision | None:
 
 
 def _allow_rules(case: _Case) -> Decision | None:
-    rule = allows(case.settings.rules.allow, case.facts, case.settings, case.text)
+    rule = find_allow_rule(case.settings.rules.allow, case.facts, case.settings, case.text)
     return Decision("allow", f"allow {rule.text}", f"The rule {rule.text!r} allows it.") if rule else None
 
 
@@ -173,13 +181,13 @@ def _grants(case: _Case) -> Decision | None:
 
     def suffice(grants: Sequence[Grant]) -> bool:
         rules = [*settings.rules.allow, *(rule for grant in grants for rule in grant.rules)]
-        return allows(rules, facts, settings, case.text) is not None
+        return find_allow_rule(rules, facts, settings, case.text) is not None
 
     here = [grant for grant in settings.grants if case.text is None or grant.place == facts.place]
-    holding = [grant for grant in here if holds_in(grant, facts.mode)]
+    holding = [grant for grant in here if grant_applies(grant, facts.mode)]
     if not holding or not suffice(holding):
         return None
-    needed = fewest(holding, suffice)
+    needed = minimal_grants(holding, suffice)
     name = ", ".join(grant.name for grant in needed)
     rules = ", ".join(repr(rule.text) for grant in needed for rule in grant.rules)
     return Decision("allow", name, f"Allowed always by {name}: {rules}.")
@@ -204,17 +212,21 @@ def _by_risk(case: _Case) -> Decision:
             return Decision("ask", "outside the workspace", f"{where}, outside the workspace {facts.workspace}.")
     if facts.risk == "low":
         return Decision("allow", "risk low", f"{facts.tool} has low risk.")
-    why = f" It cannot be allowed by a rule: {case.text.not_plain}." if case.text and case.text.not_plain else ""
+    why = (
+        f" It cannot be allowed by a rule: {case.text.unclear_reason}."
+        if case.text and case.text.unclear_reason
+        else ""
+    )
     return Decision("ask", f"risk {facts.risk}", f"{facts.tool} has {facts.risk} risk.{why}")
 
 
 def _has_patterns(case: _Case) -> bool:
     rules = case.settings.rules.deny
-    return any(rule.pattern is not None and covers_tool(rule, case.facts.tool) for rule in rules)
+    return any(rule.pattern is not None and matches_tool(rule, case.facts.tool) for rule in rules)
 
 
 def _touching(rules: tuple[Rule, ...], case: _Case) -> Rule | None:
-    return next((rule for rule in rules if touches(rule, case.facts, case.settings, case.text)), None)
+    return next((rule for rule in rules if covers_any_part(rule, case.facts, case.settings, case.text)), None)
 
 
 def _below(path: PathFact, workspace: PurePath) -> PurePath:
@@ -228,8 +240,8 @@ class _Step(NamedTuple):
     """One step of judgement, in words for who asks what judges."""
 
     words: str
-    speaker: Speaker
-    judge: Callable[[_Case], Decision | None]
+    speaker: StepSource
+    evaluate: Callable[[_Case], Decision | None]
 
 
 _CHAIN = (
@@ -247,7 +259,7 @@ _CHAIN = (
     _Step("risk: LOW allows, reads outside the workspace ask, MEDIUM and HIGH ask", "built in", _by_risk),
 )
 
-CHAIN_STEPS: tuple[tuple[str, Speaker], ...] = (
+CHAIN_STEPS: tuple[tuple[str, StepSource], ...] = (
     *((step.words, step.speaker) for step in _CHAIN),
     ("auto: a model's stored verdict may allow a MEDIUM call that nothing but its risk asks about", "built in"),
     ("dontAsk turns ask into deny", "built in"),
@@ -255,7 +267,7 @@ CHAIN_STEPS: tuple[tuple[str, Speaker], ...] = (
 """The order of judgement in words, each with who speaks there; the last two turn what came of the others."""
 
 
-class Reach(NamedTuple):
+class HostAccess(NamedTuple):
     """How far a host may be reached."""
 
     is_denied: bool
@@ -265,9 +277,9 @@ class Reach(NamedTuple):
     """By an allow rule that names it, or a domain it is in: then it may also lie in a private network."""
 
 
-def reach_of(facts: CallFacts, settings: PolicySettings) -> Reach:
+def host_access(facts: CallFacts, settings: PolicySettings) -> HostAccess:
     """Judge a call by its host; the facts name one."""
-    decision = judge(facts, settings)
+    decision = evaluate(facts, settings)
     naming = [rule for rule in settings.rules.allow if (rule.pattern or "").partition(":")[0].strip("*. ")]
-    is_named = allows(naming, facts, settings, None) is not None
-    return Reach(decision.verdict == "deny", decision.verdict == "allow", is_named)
+    is_named = find_allow_rule(naming, facts, settings, None) is not None
+    return HostAccess(decision.verdict == "deny", decision.verdict == "allow", is_named)

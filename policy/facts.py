@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from policy.risk import Risk
 from policy.rules import Grant, Rules
-from policy.shell.effects import ShellText
+from policy.shell.shell_text import ShellText
 
 __all__ = ["MODES", "CallFacts", "Decision", "Mode", "PathFact", "PolicySettings", "Verdict"]
 
@@ -85,7 +85,7 @@ class PolicySettings:
     """Tool name to low, medium or high: goes before everything else known about a tool's risk."""
     reserved: tuple[PurePath, ...] = ()
     """Folders and files of the agent itself, absolute and resolved."""
-    open_files: tuple[PurePath, ...] = ()
+    exempt_files: tuple[PurePath, ...] = ()
     """Exceptions from `reserved`: the memory file."""
     home: PurePath | None = None
     """What `~` in a path rule stands for."""

@@ -12,22 +12,22 @@ from pathlib import PurePath
 from posixpath import join, normpath
 
 from policy.facts import CallFacts, PathFact, PolicySettings
-from policy.rules import Rule, Rules, covers_host, may_meet
-from policy.shell.commands import assignments_skipped, inner_commands
-from policy.shell.effects import ShellText, SimpleCommand
-from policy.shell.options import dangerous_options
+from policy.rules import Rule, Rules, globs_overlap, matches_host
+from policy.shell.commands import without_assignments, wrapped_commands
+from policy.shell.programs import dangerous_options
+from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = [
-    "allows",
-    "covers",
-    "covers_tool",
+    "covers_any_part",
+    "exact_rule_paths",
     "filters_files",
+    "find_allow_rule",
     "hidden_tools",
+    "matches_tool",
     "may_read",
-    "named_folders",
-    "named_paths",
     "names_path",
-    "touches",
+    "rule_covers",
+    "rule_folders",
 ]
 
 _ABOUT_FILES = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
@@ -40,33 +40,33 @@ _SHOWS_DOTS = re.compile("dotglob|GLOBIGNORE")
 """What lets a star of the shell stand for names that begin with a dot."""
 
 
-def covers_tool(rule: Rule, tool: str) -> bool:
+def matches_tool(rule: Rule, tool: str) -> bool:
     """Whether the rule speaks about this tool at all."""
     return _text_pattern(rule.tool, is_literal=False).fullmatch(tool.casefold()) is not None
 
 
 def _covers(rule: Rule, facts: CallFacts) -> bool:
     """Whether the rule speaks about the call's tool, by any of its names."""
-    return covers_tool(rule, facts.tool) or (bool(facts.original_tool) and covers_tool(rule, facts.original_tool))
+    return matches_tool(rule, facts.tool) or (bool(facts.original_tool) and matches_tool(rule, facts.original_tool))
 
 
 def hidden_tools(rules: Iterable[Rule], tools: Iterable[str]) -> frozenset[str]:
     """The tools that bare deny rules take away as a whole."""
     bare = [rule for rule in rules if rule.pattern is None]
-    return frozenset(tool for tool in tools if any(covers_tool(rule, tool) for rule in bare))
+    return frozenset(tool for tool in tools if any(matches_tool(rule, tool) for rule in bare))
 
 
-def covers(rule: Rule, facts: CallFacts, settings: PolicySettings, *, is_strict: bool) -> bool:
+def rule_covers(rule: Rule, facts: CallFacts, settings: PolicySettings, *, is_strict: bool) -> bool:
     """Whether the rule covers the call, in the reading of deny and ask rules, or of allow rules."""
     if is_strict:
-        return touches(rule, facts, settings, facts.shell)
-    return allows([rule], facts, settings, facts.shell) is not None
+        return covers_any_part(rule, facts, settings, facts.shell)
+    return find_allow_rule([rule], facts, settings, facts.shell) is not None
 
 
-def touches(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText | None) -> bool:
+def covers_any_part(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText | None) -> bool:
     """Whether any part of the call is covered: the reading of deny and ask rules."""
     if not _covers(rule, facts):
-        is_reading = rule.pattern is not None and facts.tool in _ALSO_READ and covers_tool(rule, "read_file")
+        is_reading = rule.pattern is not None and facts.tool in _ALSO_READ and matches_tool(rule, "read_file")
         return is_reading and any(_covers_path(rule, path, facts, settings, is_strict=True) for path in facts.paths)
     if rule.pattern is None:
         return True
@@ -78,7 +78,7 @@ def touches(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellT
     return _covers_signature(rule, facts, is_strict=True)
 
 
-def allows(
+def find_allow_rule(
     rules: Iterable[Rule], facts: CallFacts, settings: PolicySettings, text: ShellText | None
 ) -> Rule | None:
     """The rule (one of them) by which every part of the call is covered: the reading of allow rules."""
@@ -97,13 +97,13 @@ def allows(
     return None if None in covering else covering[0]
 
 
-def named_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
+def exact_rule_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
     """The paths that rules name exactly, absolute."""
     places = _named_places(rules, workspace, home)
     return tuple(base / rest for base, rest in places if rest and not _WILD.search(rest))
 
 
-def named_folders(
+def rule_folders(
     rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
 ) -> tuple[tuple[PurePath, tuple[str, ...]], ...]:
     """The folders below which rules name paths, absolute: as deep as their names hold no wild sign; with the names
@@ -127,9 +127,9 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
     """Whether a command names a path that a rule about files covers: by a word, a pattern, a redirection."""
     pattern = _path_pattern(rule, facts, settings)
     written = any(_covers_path(rule, path, facts, settings, is_strict=True) for path in facts.redirects)
-    if written and any(covers_tool(rule, tool) for tool in ("write_file", "edit_file", "read_file")):
+    if written and any(matches_tool(rule, tool) for tool in ("write_file", "edit_file", "read_file")):
         return True
-    if not covers_tool(rule, "read_file"):
+    if not matches_tool(rule, "read_file"):
         return False
     if any(pattern.fullmatch(str(path)) for path in facts.mentions):
         return True
@@ -149,11 +149,11 @@ def _may_name(rule: Rule, facts: CallFacts, settings: PolicySettings, text: Shel
     names = {*(_absolute(word, facts, settings) for word in words), *map(str, facts.patterns)}
     base, rest = _placed(rule.pattern or "", facts.workspace, settings.home)
     hides_dots = not _SHOWS_DOTS.search(facts.command or "")
-    return any(may_meet(name, str(base / rest), hides_dots=hides_dots) for name in names)
+    return any(globs_overlap(name, str(base / rest), hides_dots=hides_dots) for name in names)
 
 
 def _allows_commands(rules: list[Rule], facts: CallFacts, text: ShellText) -> Rule | None:
-    if text.not_plain or not text.commands or not all(path.inside for path in facts.redirects):
+    if text.unclear_reason or not text.commands or not all(path.inside for path in facts.redirects):
         return None
     covering = [_covers_command(rules, command) for command in text.commands]
     return None if None in covering else covering[0]
@@ -162,10 +162,10 @@ def _allows_commands(rules: list[Rule], facts: CallFacts, text: ShellText) -> Ru
 def _covers_command(rules: list[Rule], command: SimpleCommand, depth: int = 0) -> Rule | None:
     """The rule that covers a command; what a wrapper runs must be covered as well."""
     rule = next((rule for rule in rules if _allows_words(rule, command)), None)
-    own = assignments_skipped(command.words)
+    own = without_assignments(command.words)
     if rule is None or not own or _is_boundless(rule):
         return rule
-    inner = inner_commands(own) if depth < _MAX_DEPTH else None
+    inner = wrapped_commands(own) if depth < _MAX_DEPTH else None
     if inner is None:
         return next(filter(_is_boundless, rules), None)
     return rule if all(_covers_command(rules, SimpleCommand(words), depth + 1) for words in inner) else None
@@ -179,7 +179,7 @@ def _allows_words(rule: Rule, command: SimpleCommand) -> bool:
         return True
     if not _covers_text(rule, command.text):
         return False
-    own = assignments_skipped(command.words)
+    own = without_assignments(command.words)
     said = (rule.pattern or "").replace("*", " ").split()
     return not own or all(_is_said(option, said) for option in dangerous_options(own[0], own[1:]))
 
@@ -209,7 +209,7 @@ def _covers_text(rule: Rule, text: str) -> bool:
 
 def _covers_signature(rule: Rule, facts: CallFacts, *, is_strict: bool) -> bool:
     if facts.hosts:
-        covered = [covers_host(rule.pattern or "", host, is_strict=is_strict) for host in facts.hosts]
+        covered = [matches_host(rule.pattern or "", host, is_strict=is_strict) for host in facts.hosts]
         return any(covered) if is_strict else all(covered)
     return _covers_text(rule, facts.signature)
 
@@ -282,7 +282,7 @@ def _starred(pattern: str) -> str:
 
 def filters_files(rules: Rules) -> bool:
     """Whether any rule could hide a file; where none does, nobody need ask about each."""
-    return any(rule.pattern is not None and covers_tool(rule, "read_file") for rule in rules.deny)
+    return any(rule.pattern is not None and matches_tool(rule, "read_file") for rule in rules.deny)
 
 
 def may_read(path: PurePath, *, workspace: PurePath, rules: Rules, home: PurePath | None = None) -> bool:
@@ -299,4 +299,4 @@ def may_read(path: PurePath, *, workspace: PurePath, rules: Rules, home: PurePat
         paths=(PathFact(str(path), path, "read", inside=True),),
     )
     settings = PolicySettings(rules=rules, home=home)
-    return not any(rule.pattern is not None and touches(rule, facts, settings, None) for rule in rules.deny)
+    return not any(rule.pattern is not None and covers_any_part(rule, facts, settings, None) for rule in rules.deny)

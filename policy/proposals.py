@@ -9,11 +9,11 @@ from dataclasses import replace
 from posixpath import basename
 from typing import NamedTuple
 
-from policy.chain import judge
+from policy.chain import evaluate
 from policy.facts import CallFacts, PolicySettings
-from policy.rules import BadRule, Grant, parse_rule
-from policy.shell.commands import assignments_skipped
-from policy.shell.effects import ShellText
+from policy.rules import Grant, InvalidRule, parse_rule
+from policy.shell.commands import without_assignments
+from policy.shell.shell_text import ShellText
 
 __all__ = ["Proposal", "propose"]
 
@@ -56,24 +56,26 @@ def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Prop
         return found
     try:
         rules = tuple(parse_rule(text, is_literal=True) for text in found.rules)
-    except BadRule as error:
+    except InvalidRule as error:
         return Proposal(objection=f"No rule can be made of it: {error}.")
     grant = Grant("the answer", facts.mode, rules, facts.place)
-    decision = judge(facts, replace(settings, grants=(*settings.grants, grant)))
+    decision = evaluate(facts, replace(settings, grants=(*settings.grants, grant)))
     if decision.verdict != "allow":
         return Proposal(objection=f"It would be asked about all the same. {decision.reason}")
     return found
 
 
 def _of_command(tool: str, text: ShellText) -> Proposal:
-    if text.not_plain or not text.commands:
-        return Proposal(objection=f"No rule can allow this command: {text.not_plain or 'there is none in it'}.")
+    if text.unclear_reason or not text.commands:
+        return Proposal(
+            objection=f"No rule can allow this command: {text.unclear_reason or 'there is none in it'}."
+        )
     if text.written:
         return Proposal(objection="A rule for a command that writes a file would also let it write any other.")
     if any(simple.patterns for simple in text.commands):
         return Proposal(objection="What a pattern of file names stands for changes with the files there are.")
     for simple in text.commands:
-        words = assignments_skipped(simple.words)
+        words = without_assignments(simple.words)
         if words and _RUNS_OTHERS.fullmatch(basename(words[0])):
             return Proposal(
                 objection=f"{words[0]} runs what it is told to: a rule would allow more than was shown."

@@ -2,7 +2,7 @@
 
 from pathlib import PurePath
 
-__all__ = ["PLACED_IN_PROJECTS", "PROTECTED_FILES", "PROTECTED_FOLDERS", "is_protected"]
+__all__ = ["PROTECTED_FILES", "PROTECTED_FOLDERS", "PROTECTED_IN_PROJECTS", "is_protected"]
 
 PROTECTED_FOLDERS = frozenset(
     [
@@ -38,7 +38,7 @@ PROTECTED_FILES = frozenset(
     ]
 )  # fmt: skip
 _OTHERS = (".config/fish/", ".config/git/", ".config/nvim/")
-PLACED_IN_PROJECTS = frozenset(
+PROTECTED_IN_PROJECTS = frozenset(
     [
         ".git", ".hg", ".svn", ".jj",
         ".graph-agent", ".agents", ".claude", ".codex", ".cursor", ".devcontainer", ".gemini", ".husky", ".idea",

@@ -15,17 +15,17 @@ from functools import cache
 __all__ = [
     "ARGUMENT_ALIASES",
     "TOOL_ALIASES",
-    "BadRule",
     "Grant",
+    "InvalidRule",
     "Rule",
     "Rules",
-    "covers_host",
-    "fewest",
-    "holds_in",
-    "may_meet",
+    "canonical_tool_name",
+    "globs_overlap",
+    "grant_applies",
+    "matches_host",
+    "minimal_grants",
     "parse_rule",
     "parse_rules",
-    "tool_named",
 ]
 
 TOOL_ALIASES = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
@@ -37,7 +37,7 @@ _SHAPE = re.compile(r"\s*(?P<tool>[\w.*-]+|(?i:mcp__)[^()\n]*?)\s*(?:\((?P<patte
 _SERVER = re.compile(r"mcp__(?:(?!__)[^*])+")
 
 
-class BadRule(ValueError):
+class InvalidRule(ValueError):
     """A text is no rule; the message says which and what a rule looks like."""
 
 
@@ -63,7 +63,7 @@ class Rules:
     deny: tuple[Rule, ...] = ()
 
 
-def tool_named(name: str) -> str:
+def canonical_tool_name(name: str) -> str:
     """A tool's name as rules know it: lower case, alias resolved."""
     lower = name.strip().casefold()
     return TOOL_ALIASES.get(lower, lower)
@@ -77,8 +77,10 @@ def parse_rule(text: str, *, is_literal: bool = False) -> Rule:
     """
     match = _SHAPE.match(text)
     if match is None:
-        raise BadRule(f"{text!r} is no rule; write a tool name, or a tool name and a pattern: bash(git status*)")
-    return Rule(tool_named(match["tool"]), match["pattern"], text.strip(), is_literal)
+        raise InvalidRule(
+            f"{text!r} is no rule; write a tool name, or a tool name and a pattern: bash(git status*)"
+        )
+    return Rule(canonical_tool_name(match["tool"]), match["pattern"], text.strip(), is_literal)
 
 
 def parse_rules(*, allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()) -> Rules:
@@ -122,12 +124,12 @@ class Grant:
     """Where its commands start, as `CallFacts.place` says it; they mean something else elsewhere."""
 
 
-def holds_in(grant: Grant, mode: str) -> bool:
+def grant_applies(grant: Grant, mode: str) -> bool:
     """Whether the grant speaks in this mode."""
     return mode in _HOLDS_IN.get(grant.mode, frozenset())
 
 
-def fewest(grants: Sequence[Grant], suffice: Callable[[Sequence[Grant]], bool]) -> Sequence[Grant]:
+def minimal_grants(grants: Sequence[Grant], suffice: Callable[[Sequence[Grant]], bool]) -> Sequence[Grant]:
     """Those of the grants, which suffice together, that cannot be left out: the ones a reason names."""
     kept = list(grants)
     for grant in grants:
@@ -137,7 +139,7 @@ def fewest(grants: Sequence[Grant], suffice: Callable[[Sequence[Grant]], bool]) 
     return kept
 
 
-def covers_host(pattern: str, target: str, *, is_strict: bool) -> bool:
+def matches_host(pattern: str, target: str, *, is_strict: bool) -> bool:
     """Compare `HOST` or `HOST:PORT` with a target of the same form, whose port is left out where it is usual.
 
     Without a port a rule that forbids (`is_strict`) holds for every port, one that allows for the usual one.
@@ -181,7 +183,7 @@ _MAX_CHARS = 600
 """Of both; what is longer is taken to meet."""
 
 
-def may_meet(one: str, other: str, *, hides_dots: bool = False) -> bool:
+def globs_overlap(one: str, other: str, *, hides_dots: bool = False) -> bool:
     """Whether some path matches both; `**` crosses folders, a bracket stands for any one character.
 
     With `hides_dots` the wild signs that begin a name of `one` stand for no dot, as in a shell.

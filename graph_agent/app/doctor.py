@@ -40,7 +40,7 @@ from graph_agent.toolbox.shell_facts import find_shfmt, parse_bash
 from policy import Unparsable
 from tools.file_ops.grep_engine import find_ripgrep
 from tools.paths import find_program
-from tools.sandbox import probed
+from tools.sandbox import detect_backend
 from tools.web_ops.search_services import SearchProvider
 
 __all__ = [
@@ -477,7 +477,7 @@ def _sandbox(environment: Mapping[str, str]) -> Check:
         return Check("sandbox", ok=False, detail="not known while the settings cannot be read", hint="correct them")
     walls = walls_of(sandbox_of(settings, Path.cwd()))
     if walls.stands:
-        why = f", as {probed().why}" if probed().why else ""
+        why = f", as {detect_backend().why}" if detect_backend().why else ""
         hint = f"with bubblewrap {_MORE}" if walls.name == "Landlock" else ""
         return Check("sandbox", ok=True, detail=f"{walls.name}{why}: {walls.told}", hint=hint)
     hint = "read commands before you say yes"

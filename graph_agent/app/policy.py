@@ -24,7 +24,17 @@ from graph_agent.ports import Grant
 from graph_agent.toolbox.judging import Checked, check_call
 from graph_agent.toolbox.path_facts import Setting
 from graph_agent.toolbox.tool_context import granted
-from policy import CHAIN_STEPS, MODES, BadRule, CallFacts, Decision, PathFact, PolicySettings, judge, parse_rules
+from policy import (
+    CHAIN_STEPS,
+    MODES,
+    CallFacts,
+    Decision,
+    InvalidRule,
+    PathFact,
+    PolicySettings,
+    evaluate,
+    parse_rules,
+)
 from tools.registry import ToolRegistry
 from tools.schema import InvalidArguments
 from tools.third_party import ToolQueryFailed, query_tool
@@ -90,7 +100,7 @@ def _allowed_in(checked: Checked, policy: PolicySettings, grants: Sequence[Grant
         return
     for thread_id in dict.fromkeys(grant.thread_id for grant in grants if grant.scope == "thread"):
         holding = [grant for grant in grants if grant.scope != "thread" or grant.thread_id == thread_id]
-        if judge(checked.facts, granted(policy, holding)).verdict == "allow":
+        if evaluate(checked.facts, granted(policy, holding)).verdict == "allow":
             yield thread_id
 
 
@@ -138,8 +148,8 @@ def _parsed(facts: CallFacts) -> Mapping[str, Any]:
             "commands": [command.text for command in text.commands],
             "also_runs": [one.text for one in text.runs if one not in text.commands],
             "writes": list(map(_path, facts.redirects)),
-            "is_plain": not text.not_plain,
-            "not_plain_because": text.not_plain,
+            "is_plain": not text.unclear_reason,
+            "not_plain_because": text.unclear_reason,
         }
     if facts.paths:
         parsed["paths"] = list(map(_path, facts.paths))
@@ -283,9 +293,9 @@ def _decide(case: _Case, line: int, root: Path) -> Scored:
     try:
         rules = parse_rules(allow=case.rules.allow, ask=case.rules.ask, deny=case.rules.deny)
         own = agent_paths(env, database_path(env))
-        policy = PolicySettings(rules=rules, reserved=own, open_files=(memory_file(env),), home=home)
+        policy = PolicySettings(rules=rules, reserved=own, exempt_files=(memory_file(env),), home=home)
         decision = _judged(case, default_registry(workspace, env=env), Setting(workspace, policy))
-    except BadRule as error:
+    except InvalidRule as error:
         raise UsageError(f"case {case.id!r}, line {line}: {error}") from error
     return Scored(case.id, case.expected, decision.verdict, decision.rule, decision.reason)
 

@@ -43,10 +43,10 @@ from graph_agent.toolbox.tool_context import Told
 from graph_agent.toolbox.toolbox import add_tool_search
 from policy import (
     DEFAULT_TOOL_RISK,
-    PLACED_IN_PROJECTS,
     PROTECTED_FILES,
     PROTECTED_FOLDERS,
-    BadRule,
+    PROTECTED_IN_PROJECTS,
+    InvalidRule,
     PolicySettings,
     Rules,
     is_protected,
@@ -64,8 +64,8 @@ from tools.plugins import (
     sources_from_entry_points,
 )
 from tools.registry import SYSTEM_TOOLS, Factory, ToolRegistry
-from tools.sandbox import Names, Sandbox, Terms
-from tools.sandbox.mounts import is_there
+from tools.sandbox import ProtectedNames, Sandbox, SandboxRules
+from tools.sandbox.mounts import path_exists
 from tools.sandbox.protected_paths import key_stores
 from tools.shell_ops.background import BackgroundShells
 from tools.shell_ops.bash import BashTool
@@ -172,36 +172,36 @@ def sandbox_of(settings: Settings, workspace: Path, more_roots: Sequence[Path] =
         return None
     home = Path.home()
     own = tuple(Path(name).expanduser().resolve() for name in settings.sandbox_write)
-    terms = Terms(
+    rules = SandboxRules(
         writable=tuple(dict.fromkeys((workspace.resolve(), *more_roots, *own))),
         network=settings.sandbox_network,
         hidden=(*key_stores(home, os.environ), *agent_paths(os.environ, settings.database)),
         names=_names(at_home=workspace.resolve() == home.resolve()),
         visible=(home.resolve(), *_programs()),
     )
-    return Sandbox(terms, is_required=settings.sandbox == "required")
+    return Sandbox(rules, is_required=settings.sandbox == "required")
 
 
 def walls_of(sandbox: Sandbox | None) -> Walls:
     """What there is to say of it here and now. The first look in a process takes some milliseconds."""
     if sandbox is None:
         return Walls("off", "the setting sandbox is off: commands run with all your rights")
-    means = sandbox.means
-    if means.kind != "none":
-        return Walls(_NAMES[means.kind], sandbox.limits, stands=True)
+    backend = sandbox.backend
+    if backend.kind != "none":
+        return Walls(_NAMES[backend.kind], sandbox.restrictions, stands=True)
     then = "no command is run" if sandbox.is_required else "commands run with all your rights"
-    return Walls("none", f"{means.why}; {then}")
+    return Walls("none", f"{backend.why}; {then}")
 
 
-def _names(*, at_home: bool) -> Names:
+def _names(*, at_home: bool) -> ProtectedNames:
     """In a project only what is looked for there gets a placeholder: in a listing each one is in the way.
 
     What a `*` meets gets none anywhere: `grep x *` and `cat *` would fail at it.
     """
     every = PROTECTED_FOLDERS | PROTECTED_FILES
-    placed = {name for name in every if name.startswith(".")} if at_home else PLACED_IN_PROJECTS
+    placed = {name for name in every if name.startswith(".")} if at_home else PROTECTED_IN_PROJECTS
     folders, files = PROTECTED_FOLDERS & placed, PROTECTED_FILES & placed
-    return Names(is_protected, *(tuple(sorted(names)) for names in (folders, files, every - placed)))
+    return ProtectedNames(is_protected, *(tuple(sorted(names)) for names in (folders, files, every - placed)))
 
 
 def _programs() -> Iterator[Path]:
@@ -209,7 +209,7 @@ def _programs() -> Iterator[Path]:
     for name in os.environ.get("PATH", "").split(os.pathsep):
         folder = Path(name)
         if folder.is_absolute():
-            yield (folder.parent if is_there(folder.parent / "pyvenv.cfg") else folder).resolve()
+            yield (folder.parent if path_exists(folder.parent / "pyvenv.cfg") else folder).resolve()
 
 
 _LISTS: tuple[Literal["allow", "ask", "deny"], ...] = ("allow", "ask", "deny")
@@ -346,7 +346,7 @@ def policy_of(settings: Settings) -> PolicySettings:
         rules=rules_of(settings),
         risk=_risk_of_others(settings),
         reserved=agent_paths(os.environ, settings.database),
-        open_files=(memory_file(os.environ).resolve(),),
+        exempt_files=(memory_file(os.environ).resolve(),),
         home=Path.home(),
     )
 
@@ -371,7 +371,7 @@ def rules_of(settings: Settings) -> Rules:
         _hold_examples(settings)
         texts = {kind: [entry.rule for entry in settings.policy.rules(kind)] for kind in _LISTS}
         return parse_rules(allow=texts["allow"], ask=texts["ask"], deny=texts["deny"])
-    except BadRule as error:
+    except InvalidRule as error:
         raise ConfigError(f"{_place_of_bad_rule(settings)}, table [policy]: {error}") from error
 
 
@@ -382,7 +382,7 @@ def _place_of_bad_rule(settings: Settings) -> str:
             place = settings.origins.get(item_key(key, entry.rule), settings.origins.get(key, ""))
             try:
                 parse_rules(**{kind: [entry.rule]})
-            except BadRule:
+            except InvalidRule:
                 return place
     return str(config_dir(os.environ) / "config.toml")
 

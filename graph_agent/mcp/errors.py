@@ -75,10 +75,10 @@ def way_out(error: BaseException, name: str, server: McpServer, sandbox: Sandbox
     """What to change where the sandbox may be why a program failed; empty where it cannot be."""
     if isinstance(error, ServerUnreachable) or server.command is None or not server.sandbox:
         return ""
-    if sandbox is None or not sandbox.stands:
+    if sandbox is None or not sandbox.is_available:
         return ""
     key = f"mcp_servers.{name}"
-    if sandbox.terms.network or server.network:
+    if sandbox.rules.network or server.network:
         return f". It runs in the sandbox; {key}.sandbox = false does without"
     wants = _wants_network(server, log)
     if wants:

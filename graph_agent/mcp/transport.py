@@ -45,8 +45,8 @@ from graph_agent.config.settings import McpServer
 from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable, server_environment, server_headers, server_program
 from tools.paths import find_program
-from tools.sandbox import Confined, NoSandbox, Sandbox
-from tools.sandbox.mounts import is_there
+from tools.sandbox import Sandbox, SandboxLaunch, SandboxUnavailable
+from tools.sandbox.mounts import path_exists
 
 __all__ = ["Launch", "Streams", "message_of", "opened", "reached", "refusal_of", "served"]
 
@@ -360,18 +360,18 @@ async def opened(
 
 
 @contextmanager
-def _confined(server: McpServer, sandbox: Sandbox | None) -> Iterator[Confined | None]:
+def _confined(server: McpServer, sandbox: Sandbox | None) -> Iterator[SandboxLaunch | None]:
     if sandbox is None or not server.sandbox:
         yield None
         return
-    terms = sandbox.terms
-    own = replace(terms, network=terms.network or server.network, visible=(*terms.visible, *_named_paths(server)))
+    rules = sandbox.rules
+    own = replace(rules, network=rules.network or server.network, visible=(*rules.visible, *_named_paths(server)))
     try:
-        with sandbox.with_terms(own).confined(
+        with sandbox.with_rules(own).launch(
             " ".join((server.command or "", *server.args)), is_lasting=True
         ) as found:
             yield found
-    except NoSandbox as refusal:
+    except SandboxUnavailable as refusal:
         raise ServerUnreachable(f"it was not started, for want of a sandbox: {refusal}") from refusal
 
 
@@ -380,10 +380,10 @@ def _named_paths(server: McpServer) -> Iterator[Path]:
     for word in (server.command or "", *server.args):
         path = Path(word)
         if path.is_absolute():
-            yield path.parent.parent if is_there(path.parent.parent / "pyvenv.cfg") else path
+            yield path.parent.parent if path_exists(path.parent.parent / "pyvenv.cfg") else path
 
 
-def _launch(server: McpServer, folder: Path, confined: Confined | None) -> Launch:
+def _launch(server: McpServer, folder: Path, confined: SandboxLaunch | None) -> Launch:
     environment = server_environment(server)
     program = server_program(server, environment)
     walls = confined.prefix if confined else ()

@@ -17,7 +17,7 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Blobs, JournalRow, Question, Scope, Toolbox
 from graph_agent.ports.background import boot_id
 from graph_agent.session.types import OpenQuestion
-from graph_agent.toolbox.tool_context import Process, Traces, belonging, recorded_traces, send
+from graph_agent.toolbox.tool_context import Process, ProcessTraces, find_processes, recorded_traces, send_signal
 
 __all__ = ["end", "gather", "goes_on", "living", "still_running", "traces_of"]
 
@@ -26,18 +26,18 @@ _KILL_GRACE_S = 2.0
 _PAUSE_S = 0.02
 
 
-def traces_of(rows: Sequence[JournalRow], thread_id: str, blobs: Blobs) -> tuple[Traces, ...]:
+def traces_of(rows: Sequence[JournalRow], thread_id: str, blobs: Blobs) -> tuple[ProcessTraces, ...]:
     """What the processes of all attempts of a call are known by, as far as they can still live."""
     here = [row for row in rows if row.extra.get("boot_id") == boot_id()]
     return tuple(traces for row in here if (traces := recorded_traces(row, thread_id, blobs)) is not None)
 
 
-def living(left: Sequence[Traces]) -> tuple[int, ...]:
+def living(left: Sequence[ProcessTraces]) -> tuple[int, ...]:
     """The living ones, by pid."""
     return tuple(process.pid for process in _living(left))
 
 
-async def end(left: Sequence[Traces]) -> tuple[int, ...]:
+async def end(left: Sequence[ProcessTraces]) -> tuple[int, ...]:
     """Ask them to end, kill what has not ended after a short grace; returns what lives all the same."""
     await _signal(left, signal.SIGTERM, _TERM_GRACE_S)
     await _signal(left, signal.SIGKILL, _KILL_GRACE_S)
@@ -59,16 +59,16 @@ def goes_on(call_id: str, pids: Sequence[int]) -> str:
     return f"what call {call_id} started still runs (pid {', '.join(map(str, pids))}); end it with: kill {named}"
 
 
-async def _signal(left: Sequence[Traces], number: signal.Signals, grace_s: float) -> None:
+async def _signal(left: Sequence[ProcessTraces], number: signal.Signals, grace_s: float) -> None:
     for process in _living(left):
-        send(process, number)
+        send_signal(process, number)
     deadline = time.monotonic() + grace_s
     while _living(left) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
         await asyncio.sleep(_PAUSE_S)
 
 
-def _living(left: Sequence[Traces]) -> list[Process]:
-    return sorted({process for traces in left for process in belonging(traces)})
+def _living(left: Sequence[ProcessTraces]) -> list[Process]:
+    return sorted({process for traces in left for process in find_processes(traces)})
 
 
 async def gather(

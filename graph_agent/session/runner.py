@@ -23,7 +23,7 @@ from graph_agent.session.recovery import gather, traces_of
 from graph_agent.session.subagents import used_with_those_below
 from graph_agent.session.time_travel import Earlier
 from graph_agent.session.types import OpenQuestion, Rest, RestStatus
-from graph_agent.toolbox.tool_context import Traces
+from graph_agent.toolbox.tool_context import ProcessTraces
 
 __all__ = ["Drive", "Work", "ended_or_broken_off", "outcome_of", "rest_of"]
 
@@ -270,7 +270,7 @@ class Drive:
         """What the journal holds of a call."""
         return await self._parts.journal.rows(self._thread.thread_id, call_id)
 
-    async def left_running(self, call_id: str) -> tuple[Traces, ...]:
+    async def left_running(self, call_id: str) -> tuple[ProcessTraces, ...]:
         """What is known of the processes of a call, for `orphans` to look for."""
         return traces_of(await self.rows(call_id), self._thread.thread_id, self._parts.blobs)
 

@@ -20,12 +20,21 @@ from graph_agent.errors import AgentError
 from graph_agent.events import Event, ShellEnded, ShellKept
 from graph_agent.ports import Blobs
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, ShellRecords, boot_id
-from graph_agent.toolbox.tool_context import Traces, belonging, recorded_traces
+from graph_agent.toolbox.tool_context import ProcessTraces, find_processes, recorded_traces
 from tools.context import Limits, ToolContext
 from tools.running import run_in_thread
-from tools.shell_ops.background import Adopted, Ended, GoingOn, NoRoom, Output, ShellView, Why, begun
-from tools.shell_ops.output import clean, code_in_words, complete_end, told_code
-from tools.shell_ops.start import Run
+from tools.shell_ops.background import (
+    BackgroundCommand,
+    NewOutput,
+    ReattachedProcesses,
+    ShellEndReason,
+    ShellExit,
+    ShellView,
+    TooManyShells,
+    start_background_command,
+)
+from tools.shell_ops.output import clean_output, format_exit_code, last_complete_byte, read_exit_code
+from tools.shell_ops.start import ShellCommand
 
 __all__ = ["Shells", "ending_in_words", "lasting", "readable_end"]
 
@@ -42,7 +51,7 @@ def ending_in_words(ending: ShellEnding, command: str) -> str:
     """What a person and the model are told of it."""
     if ending.why in _REASONS:
         return _REASONS[ending.why]
-    code = "" if ending.code is None else code_in_words(ending.code, command)
+    code = "" if ending.code is None else format_exit_code(ending.code, command)
     if ending.why == "unseen":
         return (
             f"ended while nobody watched, {code}"
@@ -84,16 +93,16 @@ class Shells:
         self._tell = tell
         self._keeps = keeps
         self._limits = limits or Limits()
-        self._going: dict[int, GoingOn] = {}
+        self._going: dict[int, BackgroundCommand] = {}
         self._seen: set[int] = set()
         """Those that calls of this life have told the model the end of."""
 
-    async def start(self, run: Run) -> ShellView:
+    async def start(self, run: ShellCommand) -> ShellView:
         """See `BackgroundShells.start`."""
         context = run.context
         await self._require_room(context.thread_id)
         path = self._blobs.spool(context.thread_id, context.call_id, context.attempt)
-        shell, child = await begun(run, path, outlives=self._keeps)
+        shell, child = await start_background_command(run, path, outlives=self._keeps)
         try:
             if context.processes is not None:
                 await context.processes.record(context, shell.traces.group, shell.traces.started)
@@ -107,7 +116,7 @@ class Shells:
         await shell.settle(_AT_ONCE_S)
         return self._told(await self._view(await self._record(number)))
 
-    async def read(self, context: ToolContext, shell_id: str) -> Output | None:
+    async def read(self, context: ToolContext, shell_id: str) -> NewOutput | None:
         """See `BackgroundShells.read`."""
         record = await self._of_thread(context, shell_id)
         if record is None:
@@ -115,9 +124,13 @@ class Shells:
         view = self._told(await self._view(record))
         start = record.read_from if record.read_by == context.call_id else record.read_until
         path = self._spool(record)
-        end = await run_in_thread(complete_end, path, start) if view.is_running else max(start, view.output_bytes)
+        end = (
+            await run_in_thread(last_complete_byte, path, start)
+            if view.is_running
+            else max(start, view.output_bytes)
+        )
         await self._records.read(record.number, context.call_id, start, end)
-        return Output(view, path, start, end)
+        return NewOutput(view, path, start, end)
 
     async def all(self, context: ToolContext) -> list[ShellView]:
         """See `BackgroundShells.all`."""
@@ -166,7 +179,9 @@ class Shells:
                 continue
             traces = _traces(record, self._blobs)
             if traces is None or not await run_in_thread(_lives, traces):
-                await self._take_in(record, Ended("unseen", await run_in_thread(told_code, self._spool(record))))
+                await self._take_in(
+                    record, ShellExit("unseen", await run_in_thread(read_exit_code, self._spool(record)))
+                )
                 continue
             self._watch(record.number, record.shell, self._adopted(record, traces))
             if self._keeps:
@@ -181,7 +196,7 @@ class Shells:
             await asyncio.gather(*(shell.end("session") for shell in going.values()))
             return
         for number, shell in going.items():
-            await shell.let_be()
+            await shell.detach()
             if (record := await self._records.get(number)) is not None and record.ending is None:
                 self._tell(ShellKept(_id(number), record.shell.command))
 
@@ -190,17 +205,19 @@ class Shells:
         if len(running) < self._limits.shells:
             return
         named = ", ".join(_id(one.number) for one in running)
-        raise NoRoom(f"{len(running)} background shells run already ({named}); end one with bash_kill first.")
+        raise TooManyShells(
+            f"{len(running)} background shells run already ({named}); end one with bash_kill first."
+        )
 
-    def _watch(self, number: int, new: NewShell, shell: GoingOn) -> None:
-        async def ended(outcome: Ended) -> None:
+    def _watch(self, number: int, new: NewShell, shell: BackgroundCommand) -> None:
+        async def ended(outcome: ShellExit) -> None:
             self._going.pop(number, None)
             await self._note(number, new, outcome)
 
         self._going[number] = shell
         shell.watch(ended)
 
-    async def _note(self, number: int, new: NewShell, outcome: Ended) -> None:
+    async def _note(self, number: int, new: NewShell, outcome: ShellExit) -> None:
         ending = ShellEnding(outcome.why, outcome.code, outcome.trouble)
         try:
             is_first = await self._records.end(number, ending)
@@ -212,16 +229,18 @@ class Shells:
             told = ending_in_words(ending, new.command)
             self._tell(ShellEnded(_id(number), new.command, told, outcome.why))
 
-    async def _take_in(self, record: ShellRecord, outcome: Ended) -> None:
+    async def _take_in(self, record: ShellRecord, outcome: ShellExit) -> None:
         await self._note(record.number, record.shell, outcome)
 
-    def _adopted(self, record: ShellRecord, traces: Traces) -> GoingOn:
+    def _adopted(self, record: ShellRecord, traces: ProcessTraces) -> BackgroundCommand:
         path = self._spool(record)
 
-        def ending(why: Why) -> Ended:
-            return Ended(why, told_code(path))
+        def ending(why: ShellEndReason) -> ShellExit:
+            return ShellExit(why, read_exit_code(path))
 
-        return GoingOn(Adopted(traces), lambda: _size(path), self._limits.spool_bytes, ending, AsyncExitStack())
+        return BackgroundCommand(
+            ReattachedProcesses(traces), lambda: _size(path), self._limits.spool_bytes, ending, AsyncExitStack()
+        )
 
     async def _record(self, number: int) -> ShellRecord:
         found = await self._records.get(number)
@@ -240,7 +259,7 @@ class Shells:
             record = await self._settled(record)
         path, ending = self._spool(record), record.ending
         size = await run_in_thread(_size, path)
-        readable = size if ending else await run_in_thread(complete_end, path, record.read_until)
+        readable = size if ending else await run_in_thread(last_complete_byte, path, record.read_until)
         state = (
             f"running for {lasting(_seconds_since(record.started_at))}"
             if ending is None
@@ -261,14 +280,14 @@ class Shells:
         traces = _traces(record, self._blobs)
         if traces is not None and await run_in_thread(_lives, traces):
             return record
-        await self._take_in(record, Ended("unseen", await run_in_thread(told_code, self._spool(record))))
+        await self._take_in(record, ShellExit("unseen", await run_in_thread(read_exit_code, self._spool(record))))
         return await self._record(record.number)
 
     def _spool(self, record: ShellRecord) -> Path:
         return self._blobs.spool(record.shell.thread_id, record.shell.call_id, record.shell.attempt)
 
 
-def _traces(record: ShellRecord, blobs: Blobs) -> Traces | None:
+def _traces(record: ShellRecord, blobs: Blobs) -> ProcessTraces | None:
     """What its processes are known by; None where none of them can live any more."""
     row = record.journal
     if row is None or row.extra.get("boot_id") != boot_id():
@@ -276,8 +295,8 @@ def _traces(record: ShellRecord, blobs: Blobs) -> Traces | None:
     return recorded_traces(row, record.shell.thread_id, blobs)
 
 
-def _lives(traces: Traces) -> bool:
-    return bool(belonging(traces))
+def _lives(traces: ProcessTraces) -> bool:
+    return bool(find_processes(traces))
 
 
 def _id(number: int) -> str:
@@ -317,4 +336,4 @@ def readable_end(spool: Path) -> str:
         return ""
     if size > _BYTES:
         raw = raw[next((at for at, byte in enumerate(raw[:4]) if byte not in _CONTINUES), 0) :]
-    return clean(raw).strip("\n")
+    return clean_output(raw).strip("\n")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from graph_agent.ports import Finding, Outcome, Scope
 from graph_agent.toolbox.path_facts import Setting, path_fact
 from graph_agent.toolbox.shell_facts import command_facts
-from policy import CallFacts, PolicySettings, Risk, reach_of, risk_of
+from policy import CallFacts, PolicySettings, Risk, host_access, risk_of
 from tools.base import (
     BaseTool,
     BlobStore,
@@ -124,7 +124,7 @@ def host_permission(host: str, scope: Scope, setting: Setting) -> HostPermission
         plans=True,
         hosts=(host,),
     )
-    reach = reach_of(facts, setting.policy)
+    reach = host_access(facts, setting.policy)
     return HostPermission(is_denied=reach.is_denied, may_follow=reach.is_allowed, may_be_private=reach.is_named)
 
 

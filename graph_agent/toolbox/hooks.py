@@ -15,7 +15,7 @@ from graph_agent.config.redaction import Redactor
 from graph_agent.config.settings import Hook, HookSettings
 from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
-from tools.shell_ops.user_command import Fed, run_fed
+from tools.shell_ops.user_command import UserCommandResult, run_user_command
 
 __all__ = ["CommandHooks"]
 
@@ -50,7 +50,7 @@ class CommandHooks:
             told = {"thread_id": thread_id, "source": source, "mode": mode}
             ended = await self._run("session_start", hook, told)
             said += _speech(hook, ended)
-            if ended.code != 0:
+            if ended.exit_code != 0:
                 self.warn(f"hook session_start {_named(hook)} failed: {_failure(ended, hook)}")
         return "\n".join(said)
 
@@ -59,11 +59,11 @@ class CommandHooks:
         said: list[str] = []
         for hook in self.settings.user_prompt:
             ended = await self._run("user_prompt", hook, {"thread_id": thread_id, "prompt": text, "mode": mode})
-            if ended.code == _BLOCKS:
-                why = ended.said or "it gave no reason"
+            if ended.exit_code == _BLOCKS:
+                why = ended.stderr or "it gave no reason"
                 raise MessageBlocked(f"the message is not sent, blocked by the hook {_named(hook)}: {why}")
             said += _speech(hook, ended)
-            if ended.code == 0:
+            if ended.exit_code == 0:
                 continue
             why = _failure(ended, hook)
             if hook.on_failure == "block":
@@ -75,9 +75,9 @@ class CommandHooks:
         """See the port: the first hook that blocks has spoken."""
         for hook in _matching(self.settings.before_tool, call["tool_name"]):
             ended = await self._run("before_tool", hook, _told(call, scope))
-            if ended.code == _BLOCKS:
-                return f"blocked by the hook {_named(hook)}: {ended.said or 'it gave no reason'}"
-            if ended.code == 0:
+            if ended.exit_code == _BLOCKS:
+                return f"blocked by the hook {_named(hook)}: {ended.stderr or 'it gave no reason'}"
+            if ended.exit_code == 0:
                 continue
             if hook.on_failure == "block":
                 return f"blocked, because the hook {_named(hook)} failed: {_failure(ended, hook)}"
@@ -90,9 +90,9 @@ class CommandHooks:
         response = {"status": outcome.status, "output": outcome.output, "error": outcome.error}
         for hook in _matching(self.settings.after_tool, call["tool_name"]):
             ended = await self._run("after_tool", hook, {**_told(call, scope), "tool_response": response})
-            if ended.code == _BLOCKS:
-                said.append(f"[The hook {_named(hook)} says: {ended.said or 'it objects, and gave no reason'}]")
-            elif ended.code != 0:
+            if ended.exit_code == _BLOCKS:
+                said.append(f"[The hook {_named(hook)} says: {ended.stderr or 'it objects, and gave no reason'}]")
+            elif ended.exit_code != 0:
                 self.warn(f"hook after_tool {_named(hook)} failed, the result stands: {_failure(ended, hook)}")
         return "\n".join(said)
 
@@ -100,21 +100,23 @@ class CommandHooks:
         """See the port."""
         for hook in self.settings.turn_end:
             ended = await self._run("turn_end", hook, {"thread_id": thread_id, "status": status, "answer": answer})
-            if ended.code != 0:
+            if ended.exit_code != 0:
                 self.warn(f"hook turn_end {_named(hook)} failed: {_failure(ended, hook)}")
 
-    async def _run(self, when: _When, hook: Hook, told: Mapping[str, Any]) -> Fed:
+    async def _run(self, when: _When, hook: Hook, told: Mapping[str, Any]) -> UserCommandResult:
         known = {"hook_event_name": when, "workspace": str(self.workspace), "cwd": str(self.workspace)}
         text = json.dumps({**known, **told}, ensure_ascii=False)
         try:
-            ended = await run_fed(hook.command, text, self.workspace, hook.timeout, is_heard=when in _SPEAKING)
+            ended = await run_user_command(
+                hook.command, text, self.workspace, hook.timeout, capture_stdout=when in _SPEAKING
+            )
         except OSError as error:
-            ended = Fed(None, f"it could not be started ({error})")
-        return replace(ended, said=self.scrub(ended.said), written=self.scrub(ended.written))
+            ended = UserCommandResult(None, f"it could not be started ({error})")
+        return replace(ended, stderr=self.scrub(ended.stderr), stdout=self.scrub(ended.stdout))
 
 
-def _speech(hook: Hook, ended: Fed) -> list[str]:
-    return [f"[The hook {_named(hook)} says: {ended.written}]"] if ended.code == 0 and ended.written else []
+def _speech(hook: Hook, ended: UserCommandResult) -> list[str]:
+    return [f"[The hook {_named(hook)} says: {ended.stdout}]"] if ended.exit_code == 0 and ended.stdout else []
 
 
 def _matching(hooks: Sequence[Hook], name: str) -> list[Hook]:
@@ -144,13 +146,13 @@ def _named(hook: Hook) -> str:
     return repr(first[:_SHOWN_CHARS] + ("…" if more or len(first) > _SHOWN_CHARS else ""))
 
 
-def _failure(ended: Fed, hook: Hook) -> str:
+def _failure(ended: UserCommandResult, hook: Hook) -> str:
     match ended.stopped:
         case "timeout":
             why = f"it did not end within {hook.timeout:g} s"
-        case "flood":
+        case "output_limit":
             why = "it wrote without end"
         case _:
-            why = f"exit code {ended.code}" if ended.code is not None else ""
-    first = ended.said.split("\n")[0]
+            why = f"exit code {ended.exit_code}" if ended.exit_code is not None else ""
+    first = ended.stderr.split("\n")[0]
     return ": ".join(part for part in (why, first) if part)

@@ -21,17 +21,17 @@ from graph_agent.toolbox.shell_facts import command_in_words
 from graph_agent.toolbox.tool_context import Surroundings, admitted_paths, with_grants
 from policy import (
     ARGUMENT_ALIASES,
-    BadRule,
     CallFacts,
     Decision,
+    InvalidRule,
     PolicySettings,
     Rule,
-    covers,
-    judge,
+    canonical_tool_name,
+    evaluate,
     parse_rule,
     propose,
     risk_of,
-    tool_named,
+    rule_covers,
 )
 from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget, Preview, ToolContext, ToolErrorType, failure
 from tools.paths import PathRefused
@@ -91,7 +91,7 @@ class Judging:
             if objection := about.told.validate(about.arguments):
                 return Plan(tool.name, about.arguments, "unusable", objection)
             facts = await self._facts(about, scope)
-            decision = judge(facts, await self._policy(scope))
+            decision = evaluate(facts, await self._policy(scope))
             shown = None if decision.verdict == "deny" else await self._preview(about, scope, facts)
         except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
             kind = tool.kind.value if is_third_party(origin) else kind_of(tool, arguments)
@@ -213,7 +213,7 @@ def check_call(
     Raises:
         BadArguments: the arguments are not what the tool takes.
     """
-    name = tool_named(tool_name)
+    name = canonical_tool_name(tool_name)
     tool = _tool_named(name, registry)
     scope = Scope("", mode)
     try:
@@ -225,7 +225,7 @@ def check_call(
             facts = call_facts(tool, usable, scope, setting, origin)
     except PathRefused as error:
         return Checked(Decision("deny", "unusable path", str(error)), None)
-    return Checked(judge(facts, setting.policy), facts)
+    return Checked(evaluate(facts, setting.policy), facts)
 
 
 def _tool_named(name: str, registry: ToolRegistry) -> BaseTool | None:
@@ -295,25 +295,27 @@ def hold_examples(kind: Literal["allow", "ask", "deny"], examples: Examples) -> 
     rule = parse_rule(examples.rule)
     for text in examples.match:
         if not _covers(kind, rule, text):
-            raise BadRule(f"the {kind} rule {rule.text!r} does not cover {text!r}, which its examples say it must")
+            raise InvalidRule(
+                f"the {kind} rule {rule.text!r} does not cover {text!r}, which its examples say it must"
+            )
     for text in examples.not_match:
         if _covers(kind, rule, text):
-            raise BadRule(f"the {kind} rule {rule.text!r} covers {text!r}, which its examples say it must not")
+            raise InvalidRule(f"the {kind} rule {rule.text!r} covers {text!r}, which its examples say it must not")
 
 
 def _covers(kind: str, rule: Rule, example: str) -> bool:
     setting = Setting(_NOWHERE, PolicySettings(home=Path.home()))
     try:
         facts = _facts(rule, example, setting)
-    except BadRule:
+    except InvalidRule:
         raise
     except (PathRefused, ValueError) as error:
-        raise BadRule(f"the example {example!r} of {rule.text!r} cannot be used: {error}") from error
-    return covers(rule, facts, setting.policy, is_strict=kind != "allow")
+        raise InvalidRule(f"the example {example!r} of {rule.text!r} cannot be used: {error}") from error
+    return rule_covers(rule, facts, setting.policy, is_strict=kind != "allow")
 
 
 def _facts(rule: Rule, example: str, setting: Setting) -> CallFacts:
-    tool = tool_named(example) if rule.pattern is None else rule.tool
+    tool = canonical_tool_name(example) if rule.pattern is None else rule.tool
     facts = CallFacts(tool, "default", "medium", "execute", _NOWHERE)
     if rule.pattern is None:
         return facts
@@ -327,6 +329,6 @@ def _facts(rule: Rule, example: str, setting: Setting) -> CallFacts:
             target.text for target in WebFetchTool().targets({"url": address}) if isinstance(target, HostTarget)
         ]
         return replace(facts, hosts=tuple(hosts))
-    raise BadRule(
+    raise InvalidRule(
         f"{rule.text!r} cannot carry examples: only rules about bash, files, web_fetch or whole tools can"
     )

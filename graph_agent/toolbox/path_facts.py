@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from policy import PathFact, PolicySettings, is_reserved, named_folders, named_paths
+from policy import PathFact, PolicySettings, exact_rule_paths, is_reserved, rule_folders
 from tools.base import PathTarget
 from tools.paths import resolve
 
@@ -92,8 +92,8 @@ def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) ->
         others=other_names(found.path, names_in_rules(setting)),
         access=target.access,
         inside=found.inside,
-        reserved=is_reserved(found.path, setting.workspace, policy.reserved, policy.open_files),
-        is_memory=found.path in policy.open_files,
+        reserved=is_reserved(found.path, setting.workspace, policy.reserved, policy.exempt_files),
+        is_memory=found.path in policy.exempt_files,
         exposes_process=found.exposes_process,
     )
 
@@ -102,11 +102,11 @@ def names_in_rules(setting: Setting) -> RuleNames:
     """As the file system is now."""
     policy = setting.policy
     rules = (*policy.rules.deny, *policy.rules.ask)
-    folders = named_folders(rules, setting.workspace, policy.home)
+    folders = rule_folders(rules, setting.workspace, policy.home)
     called = dict.fromkeys(name for folder, rest in folders for name in (folder, *links_meant(folder, rest)))
     places = ((PurePath(os.path.realpath(name)), name) for name in called)
     return RuleNames(
-        named_paths(rules, setting.workspace, policy.home),
+        exact_rule_paths(rules, setting.workspace, policy.home),
         tuple((place, name) for place, name in places if place != name),
     )
 

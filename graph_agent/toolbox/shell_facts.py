@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from graph_agent.toolbox.path_facts import Setting, names_in_rules, other_names, path_fact
-from policy import CallFacts, PathFact, ShellText, Unparsable, read_shell, unread
+from policy import CallFacts, PathFact, ShellText, Unparsable, parse_shell, unparsed_shell
 from tools.base import CommandTarget, PathTarget
 from tools.paths import PathRefused, find_program, resolve, resolve_target
 
@@ -99,7 +99,7 @@ def command_facts(target: CommandTarget, cwd: Path, setting: Setting) -> Command
         PathRefused: its folder cannot be resolved.
     """
     start = resolve_target(target.working_directory, str(setting.workspace)) if target.working_directory else cwd
-    text = _read(target.text) if target.is_bash else unread(target.text, _NO_BASH)
+    text = _read(target.text) if target.is_bash else unparsed_shell(target.text, _NO_BASH)
     redirects = tuple(_redirect(path, start, setting) for path in text.written)
     words = dict.fromkeys(word for command in text.runs for word in command.words)
     patterns = dict.fromkeys(command.words[at] for command in text.commands for at in command.patterns)
@@ -129,8 +129,8 @@ class _NotUnderstood(Exception):
 
 @lru_cache(maxsize=256)
 def _known(text: str) -> ShellText:
-    read = read_shell(text, parse_bash)
-    if not read.is_read:
+    read = parse_shell(text, parse_bash)
+    if not read.is_parsed:
         raise _NotUnderstood(read)
     return read
 
@@ -187,6 +187,6 @@ def _lines(facts: CallFacts, text: ShellText) -> Iterator[str]:
         yield from (f"runs    {command.text}" for command in text.commands)
     for path in facts.redirects:
         yield f"writes  {path.resolved}{'' if path.inside else '  (not in the workspace)'}"
-    if text.not_plain:
-        yield f"unclear {text.not_plain}"
+    if text.unclear_reason:
+        yield f"unclear {text.unclear_reason}"
     yield f"in      {facts.cwd or facts.workspace}"

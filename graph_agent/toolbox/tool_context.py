@@ -27,31 +27,31 @@ from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, JournalRow, Scope
 from graph_agent.toolbox.facts import host_permission
 from graph_agent.toolbox.path_facts import RuleNames, Setting, names_in_rules, other_names
-from policy import BadRule, CallFacts, PathFact, PolicySettings, filters_files, judge, may_read, parse_rule
+from policy import CallFacts, InvalidRule, PathFact, PolicySettings, evaluate, filters_files, may_read, parse_rule
 from policy import Grant as GrantedRules
 from tools.base import BytesFetched, FilesSearched, McpProgress, ShellOutput, SubAgentStep
 from tools.context import Limits, Progress, ToolContext, allow_any_path
 from tools.paths import PathRefused
 from tools.result import ToolErrorType
 from tools.sandbox import Sandbox
-from tools.shell_ops.process import Process, Traces, belonging, send
+from tools.shell_ops.process import Process, ProcessTraces, find_processes, send_signal
 
 __all__ = [
     "NoGrants",
     "Process",
+    "ProcessTraces",
     "RecordProcess",
     "RecordedProcesses",
     "StoredBlobs",
     "Surroundings",
     "Told",
     "ToolboxPorts",
-    "Traces",
     "admitted_paths",
-    "belonging",
+    "find_processes",
     "granted",
     "progress_in_words",
     "recorded_traces",
-    "send",
+    "send_signal",
     "with_grants",
 ]
 
@@ -155,7 +155,7 @@ def granted(policy: PolicySettings, holding: Iterable[Grant]) -> PolicySettings:
 def _read(grant: Grant) -> GrantedRules | None:
     try:
         rules = tuple(parse_rule(text, is_literal=True) for text in grant.rules)
-    except BadRule as error:
+    except InvalidRule as error:
         _log.warning("grant %s is not used: %s", grant.id, error)
         return None
     return GrantedRules(f"grant {grant.id} ({_WHERE[grant.scope]})", grant.mode, rules, grant.place)
@@ -264,7 +264,7 @@ def admitted_paths(facts: CallFacts, judged: Sequence[str] | None, policy: Polic
         PathRefused: somebody made them lead elsewhere, to where the call may not go unasked.
     """
     moved = [] if judged is None else [path for path in facts.paths if str(path.resolved) not in judged]
-    if moved and judge(facts, policy).verdict != "allow":
+    if moved and evaluate(facts, policy).verdict != "allow":
         raise _refused(moved[0])
     return frozenset(Path(path.resolved) for path in facts.paths)
 
@@ -277,10 +277,10 @@ def _refused(path: PathFact) -> PathRefused:
     )
 
 
-def recorded_traces(row: JournalRow, thread_id: str, blobs: Blobs) -> Traces | None:
+def recorded_traces(row: JournalRow, thread_id: str, blobs: Blobs) -> ProcessTraces | None:
     """What the processes of this attempt are known by; None for one that started none."""
     if not row.process_group or not row.process_started:
         return None
     spool = os.path.realpath(blobs.spool(thread_id, row.call_id, row.attempt))
     mark = process_mark(row.owner, row.call_id, row.attempt)
-    return Traces(row.process_group, row.process_started, mark, spool)
+    return ProcessTraces(row.process_group, row.process_started, mark, spool)

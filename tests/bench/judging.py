@@ -11,7 +11,7 @@ from pathlib import Path
 from graph_agent.ports import Scope
 from graph_agent.toolbox.facts import call_facts
 from graph_agent.toolbox.path_facts import Setting
-from policy import PolicySettings, judge, parse_rules
+from policy import PolicySettings, evaluate, parse_rules
 from tests.bench.figures import Figure, Row, Spread
 from tests.bench.ground import Ground
 from tools import create_default_tools
@@ -56,7 +56,7 @@ def _times_ms(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
 
 def _decision_ms(bash: BaseTool, setting: Setting, line: str) -> float:
     began = time.perf_counter()
-    judge(call_facts(bash, {"command": line}, Scope("t1", "default"), setting, "builtin"), setting.policy)
+    evaluate(call_facts(bash, {"command": line}, Scope("t1", "default"), setting, "builtin"), setting.policy)
     return (time.perf_counter() - began) * 1000
 
 

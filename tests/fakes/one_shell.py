@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tools.base import ToolContext
-from tools.shell_ops.background import NoRoom, Output, ShellView
-from tools.shell_ops.start import Run
+from tools.shell_ops.background import NewOutput, ShellView, TooManyShells
+from tools.shell_ops.start import ShellCommand
 
 __all__ = ["OneShell"]
 
@@ -17,13 +17,13 @@ class OneShell:
     def __init__(self, spool: Path) -> None:
         self._spool = spool
 
-    async def start(self, run: Run) -> ShellView:
+    async def start(self, run: ShellCommand) -> ShellView:
         """Refuse."""
-        raise NoRoom(f"no room for {run.command}")
+        raise TooManyShells(f"no room for {run.command}")
 
-    async def read(self, context: ToolContext, shell_id: str) -> Output | None:
+    async def read(self, context: ToolContext, shell_id: str) -> NewOutput | None:
         """All of it, again and again."""
-        return Output(_VIEW, self._spool, 0, 3) if shell_id == "sh1" else None
+        return NewOutput(_VIEW, self._spool, 0, 3) if shell_id == "sh1" else None
 
     async def all(self, context: ToolContext) -> list[ShellView]:
         """The one."""

@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from policy import PLACED_IN_PROJECTS, PROTECTED_FILES, PROTECTED_FOLDERS, is_protected
-from tools.sandbox import Means, Names, Sandbox, Terms, probed
+from policy import PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_IN_PROJECTS, is_protected
+from tools.sandbox import ProtectedNames, Sandbox, SandboxBackend, SandboxRules, detect_backend
 from tools.sandbox.landlock import is_known_machine, landlock_abi
 
 __all__ = ["NAMES", "needs", "sandbox"]
 
-NAMES = Names(
+NAMES = ProtectedNames(
     is_protected,
-    tuple(sorted(PROTECTED_FOLDERS & PLACED_IN_PROJECTS)),
-    tuple(sorted(PROTECTED_FILES & PLACED_IN_PROJECTS)),
-    tuple(sorted((PROTECTED_FOLDERS | PROTECTED_FILES) - PLACED_IN_PROJECTS)),
+    tuple(sorted(PROTECTED_FOLDERS & PROTECTED_IN_PROJECTS)),
+    tuple(sorted(PROTECTED_FILES & PROTECTED_IN_PROJECTS)),
+    tuple(sorted((PROTECTED_FOLDERS | PROTECTED_FILES) - PROTECTED_IN_PROJECTS)),
 )
 """The names that the agent itself protects."""
 
 
-def needs(kind: str) -> Means:
+def needs(kind: str) -> SandboxBackend:
     """The means of this kind; the test is skipped where they are missing."""
-    found = probed()
+    found = detect_backend()
     if kind == "bubblewrap":
         if found.kind != "bubblewrap":
             pytest.skip(f"NOT TESTED, no bubblewrap sandbox here: {found.why}")
@@ -31,7 +31,7 @@ def needs(kind: str) -> Means:
     abi = landlock_abi()
     if abi == 0 or not is_known_machine():
         pytest.skip(f"NOT TESTED, no Landlock sandbox here: version {abi}, {os.uname().machine}")
-    return Means("landlock", abi=abi)
+    return SandboxBackend("landlock", abi=abi)
 
 
 def sandbox(kind: str, workspace: Path, **terms: Any) -> Sandbox:
@@ -40,4 +40,4 @@ def sandbox(kind: str, workspace: Path, **terms: Any) -> Sandbox:
     more = terms.pop("writable", ())
     # In tests the home folder lies among temporary files.
     terms.setdefault("visible", (Path.home(),))
-    return Sandbox(Terms((workspace, *more), **({"names": NAMES} | terms)), look=lambda: means)
+    return Sandbox(SandboxRules((workspace, *more), **({"names": NAMES} | terms)), look=lambda: means)

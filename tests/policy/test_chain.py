@@ -13,11 +13,11 @@ from policy import (
     Decision,
     PathFact,
     PolicySettings,
+    evaluate,
     hidden_tools,
-    judge,
     parse_rule,
     parse_rules,
-    read_shell,
+    parse_shell,
 )
 
 _WS = PurePath("/w/proj")
@@ -25,7 +25,7 @@ _HOME = PurePath("/home/u")
 
 
 def _bash(command: str, mode: str = "default") -> CallFacts:
-    text = read_shell(command, parse_bash)
+    text = parse_shell(command, parse_bash)
     redirects = tuple(_path(path, "write", resolved=normpath(_WS / path)) for path in text.written)
     return CallFacts("bash", mode, "high", "execute", _WS, command=command, shell=text, redirects=redirects)
 
@@ -152,7 +152,7 @@ def _rules(**lists: list[str]) -> PolicySettings:
 def test_the_first_rule_that_speaks_decides(
     facts: CallFacts, settings: PolicySettings, verdict: str, rule: str
 ) -> None:
-    decision = judge(facts, settings)
+    decision = evaluate(facts, settings)
 
     assert (decision.verdict, decision.rule) == (verdict, rule)
 
@@ -170,7 +170,7 @@ def test_the_first_rule_that_speaks_decides(
     ],
 )
 def test_a_star_stands_for_any_text_inside_one_command(pattern: str, command: str, matches: bool) -> None:
-    decision = judge(_bash(command), _rules(allow=[f"bash({pattern})"]))
+    decision = evaluate(_bash(command), _rules(allow=[f"bash({pattern})"]))
 
     assert (decision.verdict == "allow") is matches
 
@@ -191,7 +191,7 @@ def test_a_star_stands_for_any_text_inside_one_command(pattern: str, command: st
     ],
 )
 def test_path_patterns_cross_folders_only_with_two_stars(pattern: str, path: str, matches: bool) -> None:
-    decision = judge(_write(path), _rules(allow=[f"write_file({pattern})"]))
+    decision = evaluate(_write(path), _rules(allow=[f"write_file({pattern})"]))
 
     assert (decision.verdict == "allow") is matches
 
@@ -201,12 +201,12 @@ def test_a_literal_rule_takes_its_star_as_it_is() -> None:
     literal = parse_rule("bash(echo a*)", is_literal=True)
     settings = PolicySettings(rules=parse_rules().__class__(allow=(rule, literal)))
 
-    assert judge(_bash("echo 'a*'"), settings).verdict == "allow"
-    assert judge(_bash("echo abc"), settings).verdict == "ask"
+    assert evaluate(_bash("echo 'a*'"), settings).verdict == "allow"
+    assert evaluate(_bash("echo abc"), settings).verdict == "ask"
 
 
 def test_a_decision_says_why_no_rule_could_allow_a_command() -> None:
-    assert judge(_bash("ls $HOME"), _rules(allow=["bash"])) == Decision(
+    assert evaluate(_bash("ls $HOME"), _rules(allow=["bash"])) == Decision(
         "ask", "risk high", "bash has high risk. It cannot be allowed by a rule: the shell would expand a '$'."
     )
 
@@ -245,8 +245,8 @@ _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 def test_another_deny_rule_never_loosens(
     facts: CallFacts, allow: list[str], ask: list[str], deny: list[str], more: str
 ) -> None:
-    before = judge(facts, _rules(allow=allow, ask=ask, deny=deny))
-    after = judge(facts, _rules(allow=allow, ask=ask, deny=[*deny, more]))
+    before = evaluate(facts, _rules(allow=allow, ask=ask, deny=deny))
+    after = evaluate(facts, _rules(allow=allow, ask=ask, deny=[*deny, more]))
 
     assert _STRICTNESS[after.verdict] >= _STRICTNESS[before.verdict]
 
@@ -255,8 +255,8 @@ def test_another_deny_rule_never_loosens(
 def test_another_allow_rule_never_changes_a_deny(
     facts: CallFacts, allow: list[str], ask: list[str], deny: list[str], more: str
 ) -> None:
-    before = judge(facts, _rules(allow=allow, ask=ask, deny=deny))
-    after = judge(facts, _rules(allow=[*allow, more], ask=ask, deny=deny))
+    before = evaluate(facts, _rules(allow=allow, ask=ask, deny=deny))
+    after = evaluate(facts, _rules(allow=[*allow, more], ask=ask, deny=deny))
 
     assert after.verdict == "deny" or before.verdict != "deny" or facts.mode == "dontAsk"
 
@@ -265,7 +265,7 @@ def test_another_allow_rule_never_changes_a_deny(
 def test_dont_ask_never_asks_and_plan_never_changes_anything(
     facts: CallFacts, allow: list[str], ask: list[str], deny: list[str]
 ) -> None:
-    decision = judge(facts, _rules(allow=allow, ask=ask, deny=deny))
+    decision = evaluate(facts, _rules(allow=allow, ask=ask, deny=deny))
 
     assert facts.mode != "dontAsk" or decision.verdict != "ask"
     assert facts.mode != "plan" or facts.kind == "readonly" or decision.verdict == "deny"
@@ -275,7 +275,7 @@ def test_dont_ask_never_asks_and_plan_never_changes_anything(
 def test_the_order_within_a_list_means_nothing(
     facts: CallFacts, allow: list[str], ask: list[str], deny: list[str]
 ) -> None:
-    forward = judge(facts, _rules(allow=allow, ask=ask, deny=deny))
-    backward = judge(facts, _rules(allow=allow[::-1], ask=ask[::-1], deny=deny[::-1]))
+    forward = evaluate(facts, _rules(allow=allow, ask=ask, deny=deny))
+    backward = evaluate(facts, _rules(allow=allow[::-1], ask=ask[::-1], deny=deny[::-1]))
 
     assert forward.verdict == backward.verdict

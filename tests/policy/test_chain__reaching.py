@@ -2,7 +2,7 @@ from pathlib import PurePath
 
 import pytest
 
-from policy import CallFacts, PolicySettings, parse_rules, reach_of
+from policy import CallFacts, PolicySettings, host_access, parse_rules
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_a_host_is_denied_allowed_or_named(
 ) -> None:
     facts = CallFacts("web_fetch", mode, "medium", "readonly", PurePath("/w"), plans=True, hosts=("h:8080",))
 
-    assert reach_of(facts, PolicySettings(rules=parse_rules(allow=allow, deny=deny))) == reach
+    assert host_access(facts, PolicySettings(rules=parse_rules(allow=allow, deny=deny))) == reach

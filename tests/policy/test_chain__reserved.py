@@ -3,7 +3,7 @@ from pathlib import PurePath
 import pytest
 
 from policy import is_reserved
-from policy.chain import names_reserved
+from policy.chain import mentioned_reserved_path
 
 _WORKSPACE = PurePath("/home/u/proj")
 _RESERVED = (PurePath("/home/u/.config/graph-agent"), PurePath("/home/u/.local/share/graph-agent"))
@@ -45,4 +45,4 @@ def test_a_workspace_inside_a_reserved_place_is_usable_and_nothing_around_it() -
     ],
 )
 def test_a_command_that_names_a_reserved_place_is_found(command: str, named: str) -> None:
-    assert names_reserved(command, _WORKSPACE, _RESERVED) == named
+    assert mentioned_reserved_path(command, _WORKSPACE, _RESERVED) == named

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graph_agent.toolbox.path_facts import Setting
 from graph_agent.toolbox.shell_facts import command_facts, parse_bash
-from policy import MODES, CallFacts, PathFact, PolicySettings, Rules, judge, parse_rule, parse_rules, read_shell
+from policy import MODES, CallFacts, PathFact, PolicySettings, Rules, evaluate, parse_rule, parse_rules, parse_shell
 from tools.base import CommandTarget
 
 _WS = Path("/nowhere/ws")
@@ -74,7 +74,7 @@ def _calls(draw: st.DrawFn) -> CallFacts:
 
 
 def _strictness(facts: CallFacts, **rules: list[str]) -> int:
-    return _STRICTNESS[judge(facts, PolicySettings(rules=parse_rules(**rules))).verdict]
+    return _STRICTNESS[evaluate(facts, PolicySettings(rules=parse_rules(**rules))).verdict]
 
 
 @given(_calls(), _SOME_RULES, _SOME_RULES, _SOME_RULES, _RULES, st.sampled_from(["ask", "deny"]))
@@ -105,7 +105,7 @@ def test_a_further_rule_that_allows_changes_no_denial_and_makes_nothing_stricter
 def test_planning_carries_nothing_out_whatever_is_allowed(facts: CallFacts, allow: list[str]) -> None:
     planning = replace(facts, mode="plan")
 
-    assert facts.plans or judge(planning, PolicySettings(rules=parse_rules(allow=allow))).verdict == "deny"
+    assert facts.plans or evaluate(planning, PolicySettings(rules=parse_rules(allow=allow))).verdict == "deny"
 
 
 @given(st.lists(_SIMPLE, min_size=2, max_size=4), _JOINTS, _SOME_RULES, _SOME_RULES, _SOME_RULES)
@@ -148,10 +148,10 @@ def test_inline_code_escapes_no_denial(command: str, form: str, deny: list[str])
 @given(st.text(max_size=60) | st.text("ab'\"\\$(){}[]`;&|<>\n\t#~*!=", max_size=40))
 @settings(deadline=None, max_examples=300)
 def test_every_text_is_judged_and_none_fails(text: str) -> None:
-    facts = CallFacts("bash", "default", "high", "execute", _WS, command=text, shell=read_shell(text, parse_bash))
+    facts = CallFacts("bash", "default", "high", "execute", _WS, command=text, shell=parse_shell(text, parse_bash))
     rules = parse_rules(allow=["bash(a*)"], ask=["bash(b*)"], deny=["bash(ab*)", "read(a)"])
 
-    assert judge(facts, PolicySettings(rules=rules)).reason
+    assert evaluate(facts, PolicySettings(rules=rules)).reason
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,6 @@ def test_a_tool_is_meant_by_each_of_its_names(
 ) -> None:
     one, other = (Rules(**{kind: (parse_rule(f"{tool}{pattern}"),)}) for tool in (alias, name))
 
-    assert judge(facts, PolicySettings(rules=one)).verdict == judge(facts, PolicySettings(rules=other)).verdict
+    assert (
+        evaluate(facts, PolicySettings(rules=one)).verdict == evaluate(facts, PolicySettings(rules=other)).verdict
+    )

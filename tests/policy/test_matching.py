@@ -4,8 +4,8 @@ from pathlib import PurePath
 import pytest
 
 from graph_agent.toolbox.shell_facts import parse_bash
-from policy import CallFacts, PathFact, PolicySettings, parse_rule, read_shell
-from policy.matching import allows, covers_tool, names_path, touches
+from policy import CallFacts, PathFact, PolicySettings, parse_rule, parse_shell
+from policy.matching import covers_any_part, find_allow_rule, matches_tool, names_path
 
 _WS = PurePath("/w/proj")
 _SETTINGS = PolicySettings(home=PurePath("/home/u"))
@@ -25,28 +25,28 @@ def _facts(*paths: str) -> CallFacts:
         ("mcp__files__read", "mcp__files__read_all", False),
     ],
 )
-def test_tool_names_match_whole_and_in_any_case(rule: str, tool: str, covers: bool) -> None:
-    assert covers_tool(parse_rule(rule), tool) is covers
+def test_tool_names_match_whole_and_in_any_case(rule: str, tool: str, rule_covers: bool) -> None:
+    assert matches_tool(parse_rule(rule), tool) is rule_covers
 
 
 def test_allowing_needs_every_path_and_forbidding_needs_one() -> None:
     rule = parse_rule("write_file(src/**)")
     both = _facts("src/a", "docs/b")
 
-    assert allows([rule], both, _SETTINGS, None) is None
-    assert allows([rule, parse_rule("write_file(docs/*)")], both, _SETTINGS, None) == rule
-    assert touches(rule, both, _SETTINGS, None)
+    assert find_allow_rule([rule], both, _SETTINGS, None) is None
+    assert find_allow_rule([rule, parse_rule("write_file(docs/*)")], both, _SETTINGS, None) == rule
+    assert covers_any_part(rule, both, _SETTINGS, None)
 
 
 @pytest.mark.parametrize(
     ("signature", "covers"), [("docs.python.org", True), ("docs.python.org.evil", False), ("x", False)]
 )
-def test_calls_without_paths_match_by_their_signature(signature: str, covers: bool) -> None:
+def test_calls_without_paths_match_by_their_signature(signature: str, rule_covers: bool) -> None:
     rule = parse_rule("web_fetch(docs.python.org)")
     facts = CallFacts("web_fetch", "default", "medium", "readonly", _WS, signature=signature)
 
-    assert touches(rule, facts, _SETTINGS, None) is covers
-    assert (allows([rule], facts, _SETTINGS, None) is not None) is covers
+    assert covers_any_part(rule, facts, _SETTINGS, None) is rule_covers
+    assert (find_allow_rule([rule], facts, _SETTINGS, None) is not None) is rule_covers
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_calls_without_paths_match_by_their_signature(signature: str, covers: bo
         ("*.py", False),
     ],
 )
-def test_words_of_commands_are_compared_as_paths(word: str, covers: bool) -> None:
-    text = read_shell(f"x {word}", parse_bash)
+def test_words_of_commands_are_compared_as_paths(word: str, rule_covers: bool) -> None:
+    text = parse_shell(f"x {word}", parse_bash)
 
-    assert names_path(parse_rule("read(secrets/**)"), _facts(), _SETTINGS, text) is covers
+    assert names_path(parse_rule("read(secrets/**)"), _facts(), _SETTINGS, text) is rule_covers
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_words_of_commands_are_compared_as_paths(word: str, covers: bool) -> Non
         ("..a", "/w/proj/..a", True),
     ],
 )
-def test_the_path_of_a_rule_may_go_up(rule: str, path: str, covers: bool) -> None:
+def test_the_path_of_a_rule_may_go_up(rule: str, path: str, rule_covers: bool) -> None:
     facts = replace(_facts(), paths=(PathFact(path, PurePath(path), "write", inside=True),))
 
-    assert touches(parse_rule(f"write({rule})"), facts, _SETTINGS, None) is covers
+    assert covers_any_part(parse_rule(f"write({rule})"), facts, _SETTINGS, None) is rule_covers
 
 
 def test_a_pattern_of_a_command_is_compared_where_it_leads_and_rules_start_at_the_workspace_all_the_same() -> None:
@@ -95,7 +95,7 @@ def test_a_pattern_of_a_command_is_compared_where_it_leads_and_rules_start_at_th
     rule = parse_rule("read(secrets/key)")
 
     named = [
-        names_path(rule, facts, _SETTINGS, read_shell(facts.command or "", parse_bash)) for facts in (away, led)
+        names_path(rule, facts, _SETTINGS, parse_shell(facts.command or "", parse_bash)) for facts in (away, led)
     ]
 
     assert named == [True, True]
@@ -104,15 +104,16 @@ def test_a_pattern_of_a_command_is_compared_where_it_leads_and_rules_start_at_th
 def test_a_command_names_the_path_a_word_of_it_leads_to() -> None:
     facts = replace(_facts(), mentions=(_WS / "secrets/a",))
 
-    assert names_path(parse_rule("read(secrets/**)"), facts, _SETTINGS, read_shell("cat link", parse_bash))
+    assert names_path(parse_rule("read(secrets/**)"), facts, _SETTINGS, parse_shell("cat link", parse_bash))
 
 
 def test_rules_speak_of_a_servers_tool_by_either_of_its_names() -> None:
     facts = CallFacts("mcp__a_b__c", "default", "medium", "execute", _WS, original_tool="mcp__a b__c")
 
     spoken = [
-        bool(allows([parse_rule(name)], facts, _SETTINGS, None)) for name in ("mcp__a b__*", "mcp__a_b__c", "c")
+        bool(find_allow_rule([parse_rule(name)], facts, _SETTINGS, None))
+        for name in ("mcp__a b__*", "mcp__a_b__c", "c")
     ]
 
     assert spoken == [True, True, False]
-    assert touches(parse_rule("mcp__a b__c"), facts, _SETTINGS, None)
+    assert covers_any_part(parse_rule("mcp__a b__c"), facts, _SETTINGS, None)

@@ -15,11 +15,11 @@ from policy import (
     PathFact,
     PolicySettings,
     Proposal,
-    judge,
+    evaluate,
     parse_rule,
     parse_rules,
+    parse_shell,
     propose,
-    read_shell,
 )
 
 _WS = PurePath("/w/proj")
@@ -27,7 +27,7 @@ _PLAIN = PolicySettings()
 
 
 def _bash(command: str, mode: str = "default") -> CallFacts:
-    text = read_shell(command, parse_bash)
+    text = parse_shell(command, parse_bash)
     return CallFacts("bash", mode, "high", "execute", _WS, command=command, shell=text)
 
 
@@ -56,7 +56,9 @@ def test_a_star_in_a_rule_is_no_wildcard() -> None:
     rules = _rules(_bash("git add '*'"))
 
     assert rules == ("bash(git add '*')",)
-    verdicts = [judge(_bash(text), _granted(rules)).verdict for text in ("git add \\*", "git add x", "git add *")]
+    verdicts = [
+        evaluate(_bash(text), _granted(rules)).verdict for text in ("git add \\*", "git add x", "git add *")
+    ]
     assert verdicts == ["allow", "ask", "ask"]
 
 
@@ -69,7 +71,7 @@ def test_a_star_in_a_rule_is_no_wildcard() -> None:
 def test_a_rule_covers_the_same_words_and_no_others(command: str, other: str) -> None:
     granted = _granted(_rules(_bash(command)))
 
-    verdict = judge(_bash(other), granted).verdict
+    verdict = evaluate(_bash(other), granted).verdict
 
     assert verdict == ("allow" if shlex.split(other) == shlex.split(command) else "ask")
 
@@ -84,8 +86,8 @@ def test_what_is_proposed_covers_the_call_and_no_other_command_line(command: str
         return
     granted = _granted(rules)
 
-    assert judge(_bash(command), granted).verdict == "allow"
-    if judge(_bash(other), granted).verdict == "allow":
+    assert evaluate(_bash(command), granted).verdict == "allow"
+    if evaluate(_bash(other), granted).verdict == "allow":
         exact = {tuple(shlex.split(rule[5:-1])) for rule in rules}
         again = {tuple(shlex.split(rule[5:-1])) for rule in _rules(_bash(other))}
         assert again <= exact
@@ -152,7 +154,7 @@ def test_a_file_gets_a_rule_for_exactly_itself_under_its_resolved_path() -> None
         _file("ab.py"),
         _file("a*.py", "edit_file"),
     ]
-    assert [judge(facts, granted).verdict for facts in asked] == ["allow", "allow", "ask", "ask"]
+    assert [evaluate(facts, granted).verdict for facts in asked] == ["allow", "allow", "ask", "ask"]
 
 
 def test_a_call_without_command_and_path_gets_the_rule_of_its_tool() -> None:
@@ -162,13 +164,13 @@ def test_a_call_without_command_and_path_gets_the_rule_of_its_tool() -> None:
 
     assert rules == ("web_fetch(docs.python.org)",)
     others = [replace(facts, signature=host) for host in ("docs.python.org", "python.org", "docsxpython.org")]
-    assert [judge(one, _granted(rules)).verdict for one in others] == ["allow", "ask", "ask"]
+    assert [evaluate(one, _granted(rules)).verdict for one in others] == ["allow", "ask", "ask"]
 
 
 def test_a_grant_is_named_by_what_it_allows() -> None:
     granted = _granted(("bash(git status)",))
 
-    assert judge(_bash("git status"), granted) == Decision(
+    assert evaluate(_bash("git status"), granted) == Decision(
         "allow", "grant 1 (this thread)", "Allowed always by grant 1 (this thread): 'bash(git status)'."
     )
 
@@ -176,8 +178,8 @@ def test_a_grant_is_named_by_what_it_allows() -> None:
 def test_a_grant_and_a_rule_together_cover_a_list() -> None:
     granted = _granted(("bash(rm x)",), allow=["bash(git *)"])
 
-    assert judge(_bash("git status && rm x"), granted).rule == "grant 1 (this thread)"
-    assert judge(_bash("git status"), granted).rule == "allow bash(git *)"
+    assert evaluate(_bash("git status && rm x"), granted).rule == "grant 1 (this thread)"
+    assert evaluate(_bash("git status"), granted).rule == "allow bash(git *)"
 
 
 @pytest.mark.parametrize(
@@ -194,13 +196,14 @@ def test_a_grant_and_a_rule_together_cover_a_list() -> None:
 def test_a_grant_never_goes_before_what_is_stricter(
     mode: str, given_in: str, lists: dict[str, list[str]], verdict: str
 ) -> None:
-    assert judge(_bash("rm x", mode), _granted(("bash(rm x)",), given_in, **lists)).verdict == verdict
+    assert evaluate(_bash("rm x", mode), _granted(("bash(rm x)",), given_in, **lists)).verdict == verdict
 
 
 def test_a_grant_for_a_command_lets_it_write_no_file() -> None:
     granted = _granted(("bash(echo x)",))
 
     verdicts = [
-        judge(_bash(text), granted).verdict for text in ("echo x", "echo x >/dev/null", "echo x > a", "echo x >> a")
+        evaluate(_bash(text), granted).verdict
+        for text in ("echo x", "echo x >/dev/null", "echo x > a", "echo x >> a")
     ]
     assert verdicts == ["allow", "allow", "ask", "ask"]

@@ -1,6 +1,6 @@
 import pytest
 
-from policy import BadRule, Rule, parse_rule, parse_rules
+from policy import InvalidRule, Rule, parse_rule, parse_rules
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_rules_are_read(text: str, rule: Rule) -> None:
 
 @pytest.mark.parametrize("text", ["", "bash(", "bash)x", "two words", "(x)"])
 def test_what_is_no_rule_is_refused_with_its_text(text: str) -> None:
-    with pytest.raises(BadRule, match="is no rule; write a tool name"):
+    with pytest.raises(InvalidRule, match="is no rule; write a tool name"):
         parse_rule(text)
 
 

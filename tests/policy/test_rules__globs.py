@@ -1,6 +1,6 @@
 import pytest
 
-from policy.rules import may_meet
+from policy.rules import globs_overlap
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from policy.rules import may_meet
     ],
 )
 def test_patterns_meet_where_one_path_could_match_both(one: str, other: str, meets: bool) -> None:
-    assert (may_meet(one, other), may_meet(other, one)) == (meets, meets)
+    assert (globs_overlap(one, other), globs_overlap(other, one)) == (meets, meets)
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_patterns_meet_where_one_path_could_match_both(one: str, other: str, mee
     ],
 )
 def test_wild_signs_of_a_shell_stand_for_no_name_that_begins_with_a_dot(one: str, other: str, meets: bool) -> None:
-    assert may_meet(one, other, hides_dots=True) is meets
+    assert globs_overlap(one, other, hides_dots=True) is meets

@@ -1,7 +1,7 @@
 import pytest
 
 from policy import Grant, parse_rule
-from policy.rules import fewest, holds_in
+from policy.rules import grant_applies, minimal_grants
 
 _ASKING = ("plan", "default", "acceptEdits", "auto", "bypassPermissions")
 
@@ -23,11 +23,11 @@ def _grant(mode: str, name: str = "grant 1") -> Grant:
     ],
 )
 def test_a_grant_holds_in_its_mode_and_in_more_permissive_ones(given_in: str, holds: tuple[str, ...]) -> None:
-    assert tuple(mode for mode in (*_ASKING, "dontAsk", "other") if holds_in(_grant(given_in), mode)) == holds
+    assert tuple(mode for mode in (*_ASKING, "dontAsk", "other") if grant_applies(_grant(given_in), mode)) == holds
 
 
 def test_what_could_be_left_out_is_not_named() -> None:
     first, second, third = (_grant("default", name) for name in ("1", "2", "3"))
 
-    assert fewest([first, second, third], lambda left: second in left) == [second]
-    assert fewest([first, second], bool) == [second]
+    assert minimal_grants([first, second, third], lambda left: second in left) == [second]
+    assert minimal_grants([first, second], bool) == [second]

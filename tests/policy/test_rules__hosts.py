@@ -1,6 +1,6 @@
 import pytest
 
-from policy.rules import covers_host
+from policy.rules import matches_host
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ from policy.rules import covers_host
         ("::1", "[::1]", True),
     ],
 )
-def test_hosts_are_compared_label_by_label(pattern: str, target: str, covers: bool) -> None:
-    assert covers_host(pattern, target, is_strict=False) is covers
+def test_hosts_are_compared_label_by_label(pattern: str, target: str, rule_covers: bool) -> None:
+    assert matches_host(pattern, target, is_strict=False) is rule_covers
 
 
 def test_a_rule_that_forbids_a_host_forbids_all_its_ports() -> None:
-    assert covers_host("h", "h:8443", is_strict=True)
+    assert matches_host("h", "h:8443", is_strict=True)

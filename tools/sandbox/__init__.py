@@ -1,6 +1,14 @@
 """The walls around what the agent starts: what they let through, and which of the system's means keep them."""
 
-from tools.sandbox.mounts import Names, Terms
-from tools.sandbox.sandbox import Confined, Means, NoSandbox, Sandbox, probed
+from tools.sandbox.mounts import ProtectedNames, SandboxRules
+from tools.sandbox.sandbox import Sandbox, SandboxBackend, SandboxLaunch, SandboxUnavailable, detect_backend
 
-__all__ = ["Confined", "Means", "Names", "NoSandbox", "Sandbox", "Terms", "probed"]
+__all__ = [
+    "ProtectedNames",
+    "Sandbox",
+    "SandboxBackend",
+    "SandboxLaunch",
+    "SandboxRules",
+    "SandboxUnavailable",
+    "detect_backend",
+]

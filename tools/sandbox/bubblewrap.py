@@ -4,13 +4,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tools.sandbox.mounts import Mount, Terms, in_order, is_folder, is_there
+from tools.sandbox.mounts import Mount, SandboxRules, in_order, is_folder, path_exists
 from tools.sandbox.protected_paths import empty_file
 
-__all__ = ["WALLS", "bubblewrap_arguments", "without_parent"]
+__all__ = ["NAMESPACE_OPTIONS", "bubblewrap_arguments", "without_die_with_parent"]
 
 _TIED = "--die-with-parent"
-WALLS = (
+NAMESPACE_OPTIONS = (
     _TIED,
     "--new-session",
     "--unshare-user",
@@ -27,7 +27,7 @@ _KEPT_OF_RUN = ("current-system", "booted-system", "opengl-driver")
 _RESOLVER = Path("/etc/resolv.conf")
 
 
-def bubblewrap_arguments(program: str, terms: Terms, private: Path, mounts: Sequence[Mount]) -> list[str]:
+def bubblewrap_arguments(program: str, terms: SandboxRules, private: Path, mounts: Sequence[Mount]) -> list[str]:
     """Everything up to the program that is to be run, which is left to be added.
 
     Args:
@@ -41,7 +41,7 @@ def bubblewrap_arguments(program: str, terms: Terms, private: Path, mounts: Sequ
     table = [*_of_run(terms), *_writable(terms, private), *_hidden(terms), *mounts]
     return [
         program,
-        *WALLS,
+        *NAMESPACE_OPTIONS,
         *network,
         *system,
         *(word for mount in in_order(table) for word in _words(mount)),
@@ -49,27 +49,27 @@ def bubblewrap_arguments(program: str, terms: Terms, private: Path, mounts: Sequ
     ]
 
 
-def without_parent(arguments: Sequence[str]) -> tuple[str, ...]:
+def without_die_with_parent(arguments: Sequence[str]) -> tuple[str, ...]:
     """The same for a program that goes on when whoever started it has ended."""
     return tuple(word for word in arguments if word != _TIED)
 
 
-def _of_run(terms: Terms) -> Iterator[Mount]:
-    yield from (Mount(_SOCKETS / name, "read") for name in _KEPT_OF_RUN if is_there(_SOCKETS / name))
+def _of_run(terms: SandboxRules) -> Iterator[Mount]:
+    yield from (Mount(_SOCKETS / name, "read") for name in _KEPT_OF_RUN if path_exists(_SOCKETS / name))
     resolver = _RESOLVER.resolve()
-    if terms.network and resolver.is_relative_to(_SOCKETS) and is_there(resolver):
+    if terms.network and resolver.is_relative_to(_SOCKETS) and path_exists(resolver):
         yield Mount(resolver, "read")
 
 
-def _writable(terms: Terms, private: Path) -> Iterator[Mount]:
+def _writable(terms: SandboxRules, private: Path) -> Iterator[Mount]:
     shared = _shared_temp(terms)
     yield from (Mount(folder, "write", private) for folder in shared)
     seen = [path for path in terms.visible if not _within(path, terms.writable)]
-    yield from (Mount(path, "read") for path in seen if _below(path, shared) and is_there(path))
+    yield from (Mount(path, "read") for path in seen if _below(path, shared) and path_exists(path))
     yield from (Mount(folder, "write") for folder in terms.writable if is_folder(folder))
 
 
-def _hidden(terms: Terms) -> Iterator[Mount]:
+def _hidden(terms: SandboxRules) -> Iterator[Mount]:
     shared = _shared_temp(terms)
     for path in terms.hidden:
         if _below(path, shared) and not _within(path, (*terms.writable, *terms.visible)):
@@ -78,11 +78,11 @@ def _hidden(terms: Terms) -> Iterator[Mount]:
             continue
         if is_folder(path):
             yield Mount(path, "empty")
-        elif is_there(path):
+        elif path_exists(path):
             yield Mount(path, "read", empty_file())
 
 
-def _is_covered(path: Path, terms: Terms) -> bool:
+def _is_covered(path: Path, terms: SandboxRules) -> bool:
     """Whether it lies in a hidden folder: there is nothing there any more that could be hidden."""
     opened = (*terms.writable, *terms.visible)
     return any(
@@ -92,7 +92,7 @@ def _is_covered(path: Path, terms: Terms) -> bool:
     )
 
 
-def _shared_temp(terms: Terms) -> list[Path]:
+def _shared_temp(terms: SandboxRules) -> list[Path]:
     """Folders of temporary files that everybody shares, unless it is one of them that is worked in."""
     named = dict.fromkeys(Path(name).resolve() for name in (*_SHARED_TEMP, tempfile.gettempdir()))
     return [folder for folder in named if is_folder(folder) and not _within(folder, terms.writable)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
-__all__ = ["Mount", "Names", "Terms", "in_order", "is_folder", "is_there"]
+__all__ = ["Mount", "ProtectedNames", "SandboxRules", "in_order", "is_folder", "path_exists"]
 
 Kind = Literal["write", "read", "empty"]
 
@@ -46,7 +46,7 @@ def in_order(mounts: list[Mount]) -> Iterator[Mount]:
 
 
 @dataclass(frozen=True)
-class Names:
+class ProtectedNames:
     """Names that decide what runs later, or hold keys."""
 
     is_protected: Callable[[PurePath], bool] = lambda _: False
@@ -60,7 +60,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Terms:
+class SandboxRules:
     """Everything else can be read, and nothing else can be written."""
 
     writable: tuple[Path, ...]
@@ -68,12 +68,12 @@ class Terms:
     network: bool = False
     hidden: tuple[Path, ...] = ()
     """Key stores and the agent's own places; those that do not exist are no matter."""
-    names: Names = field(default_factory=Names)
+    names: ProtectedNames = field(default_factory=ProtectedNames)
     visible: tuple[Path, ...] = ()
     """What must be seen though it lies in a folder for temporary files, which is replaced by a private one."""
 
 
-def is_there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Whether the path leads to anything."""
     return os.path.exists(path)  # noqa: PTH110 - never raises
 

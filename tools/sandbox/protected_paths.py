@@ -34,23 +34,23 @@ from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 
-from tools.sandbox.mounts import Mount, Names, is_folder, is_there
+from tools.sandbox.mounts import Mount, ProtectedNames, is_folder, path_exists
 
 __all__ = [
-    "TRIPWIRES",
-    "Tripwire",
+    "WATCHED_NAMES",
+    "WatchedPath",
     "closed",
     "empty_file",
     "key_stores",
     "private_folder",
     "protected_mounts",
     "put_back",
+    "remove_stale_placeholders",
     "repository_mounts",
-    "swept",
-    "tripwires",
+    "watched_paths",
 ]
 
-TRIPWIRES = ("config", "hooks", "config.worktree", "commondir")
+WATCHED_NAMES = ("config", "hooks", "config.worktree", "commondir")
 """What may not come to be in a repository's folder where it is absent. Nothing can stand in its place meanwhile:
 Git would stumble over it."""
 _MOST = 64
@@ -76,7 +76,7 @@ def repository_mounts(path: Path) -> Iterator[Mount]:
 def _folder(folder: Path) -> Iterator[Mount]:
     # A mount of its own, as what is mounted on can be neither moved away nor replaced.
     yield Mount(folder, "write")
-    for name in TRIPWIRES:
+    for name in WATCHED_NAMES:
         if (folder / name).exists():
             yield Mount(folder / name, "read")
     linked = ("worktrees/*/config.worktree", "worktrees/*/commondir", "worktrees/*/gitdir")
@@ -130,7 +130,7 @@ _MOUNTS = 100
 _SKIPPED = frozenset(("node_modules", ".venv", "venv", "target", "__pycache__", ".tox", ".mypy_cache"))
 
 
-def protected_mounts(root: Path, names: Names) -> Iterator[Mount]:
+def protected_mounts(root: Path, names: ProtectedNames) -> Iterator[Mount]:
     """What of a writable folder is closed because of its name, outermost names first."""
     found = 0
     for path in _protected(root, names):
@@ -143,7 +143,7 @@ def protected_mounts(root: Path, names: Names) -> Iterator[Mount]:
             return
 
 
-def _protected(root: Path, names: Names) -> Iterator[Path]:
+def _protected(root: Path, names: ProtectedNames) -> Iterator[Path]:
     folders, seen = deque([(root, 0)]), 0
     while folders and seen < _ENTRIES:
         folder, depth = folders.popleft()
@@ -171,7 +171,7 @@ _READ_BY_GIT = ".gitattributes"
 
 
 @contextmanager
-def closed(roots: Sequence[Path], names: Names) -> Iterator[list[Path]]:
+def closed(roots: Sequence[Path], names: ProtectedNames) -> Iterator[list[Path]]:
     """The placeholders that stand while the block runs, in each of the folders that are there."""
     with ExitStack() as held:
         placed = []
@@ -182,14 +182,14 @@ def closed(roots: Sequence[Path], names: Names) -> Iterator[list[Path]]:
         yield placed
 
 
-def swept(root: Path, names: Names) -> None:
+def remove_stale_placeholders(root: Path, names: ProtectedNames) -> None:
     """Take away what a process that died has left, unless others still need it."""
     with contextlib.suppress(OSError), _held(root, names):
         pass
 
 
 @contextmanager
-def _held(root: Path, names: Names) -> Iterator[None]:
+def _held(root: Path, names: ProtectedNames) -> Iterator[None]:
     """Others who run commands in the folder are known by their lock on it; the last one tidies up."""
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -203,7 +203,7 @@ def _held(root: Path, names: Names) -> Iterator[None]:
         os.close(handle)
 
 
-def _place(root: Path, names: Names) -> list[Path]:
+def _place(root: Path, names: ProtectedNames) -> list[Path]:
     wanted = [(root / name, _FOLDER) for name in names.folders]
     wanted += [(root / name, _FOLDER if name == _READ_BY_GIT else _SOCKET) for name in names.files]
     placed = []
@@ -224,7 +224,7 @@ def _make(path: Path, mode: int) -> None:
         os.mknod(path, mode)
 
 
-def _tidy(root: Path, names: Names) -> None:
+def _tidy(root: Path, names: ProtectedNames) -> None:
     for name in (*names.folders, *names.files):
         path = root / name
         with contextlib.suppress(OSError):
@@ -245,30 +245,30 @@ def _is_placeholder(path: Path, mode: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Tripwire:
+class WatchedPath:
     """A name nothing can be mounted on, looked at before and after."""
 
     path: Path
     target: str | None
     """Of a link, where it leads; None: it is absent."""
 
-    def was_torn(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether it is not as it was."""
         return _link(self.path) != self.target if self.target is not None else os.path.lexists(self.path)
 
 
-def tripwires(roots: Sequence[Path], names: Names, folders: Sequence[Path]) -> list[Tripwire]:
+def watched_paths(roots: Sequence[Path], names: ProtectedNames, folders: Sequence[Path]) -> list[WatchedPath]:
     """Links under protected names at the top of each root, and what is absent there and in repositories."""
     tops = [root / name for root in roots for name in (*names.folders, *names.files, *names.others)]
-    links = [Tripwire(path, target) for path in tops if (target := _link(path)) is not None]
+    links = [WatchedPath(path, target) for path in tops if (target := _link(path)) is not None]
     looked_at = [root / name for root in roots for name in names.others]
-    looked_at += [folder / name for folder in folders for name in TRIPWIRES]
-    return [*links, *(Tripwire(path, None) for path in looked_at if not os.path.lexists(path))]
+    looked_at += [folder / name for folder in folders for name in WATCHED_NAMES]
+    return [*links, *(WatchedPath(path, None) for path in looked_at if not os.path.lexists(path))]
 
 
-def put_back(wires: Sequence[Tripwire]) -> tuple[Path, ...]:
+def put_back(wires: Sequence[WatchedPath]) -> tuple[Path, ...]:
     """Make everything as it was once the command and all its processes have ended; returns what was not."""
-    torn = [wire for wire in wires if wire.was_torn()]
+    torn = [wire for wire in wires if wire.has_changed()]
     for wire in torn:
         with contextlib.suppress(OSError):
             _remove(wire.path)
@@ -369,7 +369,7 @@ def key_stores(home: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
     config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     named = (*(home / name for name in _AT_HOME), *(config / name for name in _AT_CONFIG))
     found = (*named, *map(Path, _OF_THE_SYSTEM), *_host_keys())
-    return tuple(dict.fromkeys(path.resolve() for path in found if is_there(path)))
+    return tuple(dict.fromkeys(path.resolve() for path in found if path_exists(path)))
 
 
 def _host_keys() -> Iterator[Path]:

@@ -20,29 +20,38 @@ from typing import Literal, Protocol
 
 from tools.context import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
-from tools.sandbox.sandbox import NoSandbox
-from tools.shell_ops.output import Spool, clean, code_file, open_spool, told_code
-from tools.shell_ops.process import Child, Process, Traces, belonging, command_line, is_alive, keeps_namespace, send
-from tools.shell_ops.start import Run, exit_code, not_begun_told, spawn, walls
+from tools.sandbox.sandbox import SandboxUnavailable
+from tools.shell_ops.output import Spool, clean_output, exit_code_file, open_spool, read_exit_code
+from tools.shell_ops.process import (
+    ChildProcess,
+    Process,
+    ProcessTraces,
+    command_line,
+    find_processes,
+    is_alive,
+    is_namespace_init,
+    send_signal,
+)
+from tools.shell_ops.start import ShellCommand, exit_code, format_sandbox_failure, spawn, walls
 
 __all__ = [
-    "Adopted",
+    "BackgroundCommand",
     "BackgroundShells",
     "Body",
-    "Ended",
-    "GoingOn",
-    "NoRoom",
-    "Output",
+    "NewOutput",
+    "ReattachedProcesses",
+    "ShellEndReason",
+    "ShellExit",
     "ShellView",
-    "Why",
-    "begun",
-    "no_shell",
-    "nowhere",
+    "TooManyShells",
+    "background_unavailable",
+    "start_background_command",
     "started",
+    "unknown_shell",
 ]
 
 
-class NoRoom(Exception):
+class TooManyShells(Exception):
     """So many run already that no more are started; the message says what to do."""
 
 
@@ -65,7 +74,7 @@ class ShellView:
 
 
 @dataclass(frozen=True)
-class Output:
+class NewOutput:
     """What one of them has written since it was last read."""
 
     view: ShellView
@@ -78,7 +87,7 @@ class Output:
 class BackgroundShells(Protocol):
     """The background shells of a session. Ids are never given twice; a thread sees its own alone."""
 
-    async def start(self, run: Run) -> ShellView:
+    async def start(self, run: ShellCommand) -> ShellView:
         """Start a command; what is needed to find it again is durable before it is let go.
 
         Raises:
@@ -88,7 +97,7 @@ class BackgroundShells(Protocol):
         """
         ...
 
-    async def read(self, context: ToolContext, shell_id: str) -> Output | None:
+    async def read(self, context: ToolContext, shell_id: str) -> NewOutput | None:
         """What is new, which counts as read from now on; a call that asks again gets the same and what came since.
 
         None: the thread has no such shell.
@@ -108,15 +117,15 @@ class BackgroundShells(Protocol):
         ...
 
 
-async def started(run: Run, shells: BackgroundShells | None) -> ToolResult:
+async def started(run: ShellCommand, shells: BackgroundShells | None) -> ToolResult:
     """The result of a call that starts one."""
     if shells is None:
-        return nowhere()
+        return background_unavailable()
     try:
         view = await shells.start(run)
-    except NoRoom as full:
+    except TooManyShells as full:
         return failure(ToolErrorType.EXECUTION, str(full))
-    except NoSandbox as refusal:
+    except SandboxUnavailable as refusal:
         return failure(ToolErrorType.PERMISSION, f"The command was not run, for want of a sandbox: {refusal}.")
     except OSError as error:
         return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror or error}.")
@@ -126,7 +135,7 @@ async def started(run: Run, shells: BackgroundShells | None) -> ToolResult:
 def _told(view: ShellView) -> ToolResult:
     metadata = {"shell": view.shell_id}
     if view.trouble:
-        return failure(ToolErrorType.EXECUTION, not_begun_told(view.trouble), **metadata)
+        return failure(ToolErrorType.EXECUTION, format_sandbox_failure(view.trouble), **metadata)
     look = f'bash_output(id="{view.shell_id}") shows what it writes'
     if view.is_running:
         told = f"Started in the background as {view.shell_id}. {look}, bash_kill ends it."
@@ -135,19 +144,19 @@ def _told(view: ShellView) -> ToolResult:
     return ToolResult(told, display=f"{view.shell_id}: {view.state}", metadata=metadata)
 
 
-def nowhere() -> ToolResult:
+def background_unavailable() -> ToolResult:
     """For tools that nobody gave the port."""
     return failure(ToolErrorType.EXECUTION, "There are no background shells here; run the command without it.")
 
 
-def no_shell(shell_id: str, known: list[ShellView]) -> ToolResult:
+def unknown_shell(shell_id: str, known: list[ShellView]) -> ToolResult:
     """For an id that the thread has no shell of."""
     named = ", ".join(view.shell_id for view in known[-10:])
     there = f"it has {named}" if named else "it has none; bash with background=true starts one"
     return failure(ToolErrorType.NOT_FOUND, f"This thread has no background shell {shell_id!r}: {there}.")
 
 
-Why = Literal["own", "kill", "flood", "session", "found", "unseen", "walls"]
+ShellEndReason = Literal["own", "kill", "flood", "session", "found", "unseen", "walls"]
 """own: by itself. kill: bash_kill. flood: it wrote too much. session: with the session. found: with the next one,
 as its own had died. unseen: by itself, while nobody watched. walls: its sandbox could not be set up."""
 _LOOK_S = 0.1
@@ -155,10 +164,10 @@ _TROUBLE_BYTES = 1_000
 
 
 @dataclass(frozen=True)
-class Ended:
+class ShellExit:
     """How one ended."""
 
-    why: Why
+    why: ShellEndReason
     code: int | None = None
     """Exit code, or minus the signal; None where nobody saw it."""
     trouble: str = ""
@@ -169,7 +178,7 @@ class Body(Protocol):
     """The processes of a command."""
 
     @property
-    def traces(self) -> Traces: ...
+    def traces(self) -> ProcessTraces: ...
 
     async def wait(self, seconds: float) -> bool:
         """Wait this long at most for its first process to end; whether it has."""
@@ -179,20 +188,20 @@ class Body(Protocol):
         """Ask all of it to end, and wait a little."""
         ...
 
-    async def end_left(self) -> tuple[str, ...]:
+    async def end_leftovers(self) -> tuple[str, ...]:
         """Ask what the first process left running to end, and wait a little."""
         ...
 
-    def end_all(self) -> None:
+    def kill_all(self) -> None:
         """Kill what is left."""
         ...
 
-    def let_be(self) -> None:
+    def detach(self) -> None:
         """Look at it no more."""
         ...
 
 
-class GoingOn:
+class BackgroundCommand:
     """One such command, held back until it is let go, then watched by a task of its own.
 
     Args:
@@ -208,7 +217,7 @@ class GoingOn:
         body: Body,
         size: Callable[[], int],
         most_bytes: int,
-        ending: Callable[[Why], Ended],
+        ending: Callable[[ShellEndReason], ShellExit],
         held: AsyncExitStack,
     ) -> None:
         self._body = body
@@ -216,15 +225,15 @@ class GoingOn:
         self._most_bytes = most_bytes
         self._ending = ending
         self._held = held
-        self._asked: Why | None = None
+        self._asked: ShellEndReason | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def traces(self) -> Traces:
+    def traces(self) -> ProcessTraces:
         """What its processes are known by."""
         return self._body.traces
 
-    def watch(self, ended: Callable[[Ended], Awaitable[None]]) -> None:
+    def watch(self, ended: Callable[[ShellExit], Awaitable[None]]) -> None:
         """Watch it from now on, until it has ended and that was taken in."""
         # In a context of its own: what belongs to the call that started it must not live on with it.
         self._task = asyncio.create_task(self._watch(ended), context=contextvars.Context())
@@ -234,7 +243,7 @@ class GoingOn:
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=seconds)
 
-    async def end(self, why: Why) -> None:
+    async def end(self, why: ShellEndReason) -> None:
         """End it with everything it started; returns when that was taken in."""
         self._asked = self._asked or why
         if self._task is not None:
@@ -242,18 +251,18 @@ class GoingOn:
 
     async def discard(self) -> None:
         """End one that is not watched yet."""
-        self._body.end_all()
+        self._body.kill_all()
         await self._held.aclose()
 
-    async def let_be(self) -> None:
+    async def detach(self) -> None:
         """Watch it no more, and let it go on."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-        self._body.let_be()
+        self._body.detach()
         await self._held.aclose()
 
-    async def _watch(self, ended: Callable[[Ended], Awaitable[None]]) -> None:
+    async def _watch(self, ended: Callable[[ShellExit], Awaitable[None]]) -> None:
         while not await self._body.wait(_LOOK_S):
             if self._size() > self._most_bytes:
                 self._asked = self._asked or "flood"
@@ -261,14 +270,16 @@ class GoingOn:
                 await self._body.terminate()
                 break
         else:
-            await self._body.end_left()
-        self._body.end_all()
+            await self._body.end_leftovers()
+        self._body.kill_all()
         outcome = self._ending(self._asked or "own")
         await self._held.aclose()
         await ended(outcome)
 
 
-async def begun(run: Run, path: Path, *, outlives: bool) -> tuple[GoingOn, Child]:
+async def start_background_command(
+    run: ShellCommand, path: Path, *, outlives: bool
+) -> tuple[BackgroundCommand, ChildProcess]:
     """A command of this process, held back; `outlives`: it can go on when this process ends.
 
     Raises:
@@ -276,25 +287,27 @@ async def begun(run: Run, path: Path, *, outlives: bool) -> tuple[GoingOn, Child
     """
     async with AsyncExitStack() as opening:
         spool = opening.enter_context(open_spool(path))
-        told = os.open(code_file(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        told = os.open(
+            exit_code_file(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
         opening.callback(os.close, told)
         confined = await opening.enter_async_context(walls(run.context, "always" if outlives else "session"))
         child = spawn(run, spool, told, confined)
         most = run.context.limits.spool_bytes
 
-        def ending(why: Why) -> Ended:
+        def ending(why: ShellEndReason) -> ShellExit:
             return _ending(why, child, run, spool, path)
 
-        return GoingOn(child, lambda: spool.size, most, ending, opening.pop_all()), child
+        return BackgroundCommand(child, lambda: spool.size, most, ending, opening.pop_all()), child
     raise AssertionError("unreachable: nothing here swallows an exception")
 
 
-def _ending(why: Why, child: Child, run: Run, spool: Spool, path: Path) -> Ended:
+def _ending(why: ShellEndReason, child: ChildProcess, run: ShellCommand, spool: Spool, path: Path) -> ShellExit:
     if not child.began:
-        return Ended("walls", trouble=clean(spool.read(0, _TROUBLE_BYTES)).strip())
+        return ShellExit("walls", trouble=clean_output(spool.read(0, _TROUBLE_BYTES)).strip())
     if why == "flood":
         spool.cut(run.context.limits.spool_bytes)
-    return Ended(why, exit_code(child, run, has_told=told_code(path) is not None))
+    return ShellExit(why, exit_code(child, run, has_told=read_exit_code(path) is not None))
 
 
 _GRACE_S = 2.0
@@ -303,15 +316,15 @@ _LOOK_S_ADOPTED = 0.02
 _ROUNDS = 5
 
 
-class Adopted:
+class ReattachedProcesses:
     """The body of a command that goes on without the process that started it."""
 
-    def __init__(self, traces: Traces) -> None:
+    def __init__(self, traces: ProcessTraces) -> None:
         self._traces = traces
         self._first = Process(traces.group, traces.started)
 
     @property
-    def traces(self) -> Traces:
+    def traces(self) -> ProcessTraces:
         """What its processes are known by."""
         return self._traces
 
@@ -325,40 +338,40 @@ class Adopted:
         """Ask all of it to end, and wait a little."""
         await self._ask(self._asked())
 
-    async def end_left(self) -> tuple[str, ...]:
+    async def end_leftovers(self) -> tuple[str, ...]:
         """Ask what the first process left running to end; in words, what that was."""
         await self._are_gone(_LINGER_S)
-        left = belonging(self._traces)
+        left = find_processes(self._traces)
         named = tuple(command_line(process.pid) for process in left)
         await self._ask(left)
         return named
 
-    def end_all(self) -> None:
+    def kill_all(self) -> None:
         """Kill what is left."""
         for _ in range(_ROUNDS):
-            left = belonging(self._traces)
+            left = find_processes(self._traces)
             if not left:
                 return
             for process in left:
-                send(process, signal.SIGKILL)
+                send_signal(process, signal.SIGKILL)
             time.sleep(_LOOK_S_ADOPTED)
 
-    def let_be(self) -> None:
+    def detach(self) -> None:
         """Nothing is held of it."""
 
     def _asked(self) -> list[Process]:
         """All but the walls themselves: they would fall at once, and with them what was only asked to end."""
-        found = belonging(self._traces)
-        within = [process for process in found if keeps_namespace(process.pid)]
+        found = find_processes(self._traces)
+        within = [process for process in found if is_namespace_init(process.pid)]
         return [one for one in found if one not in within and one != self._first] if within else found
 
     async def _ask(self, processes: list[Process]) -> None:
         for process in processes:
-            send(process, signal.SIGTERM)
+            send_signal(process, signal.SIGTERM)
         if processes:
             await self._are_gone(_GRACE_S)
 
     async def _are_gone(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while belonging(self._traces) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
+        while find_processes(self._traces) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
             await asyncio.sleep(_LOOK_S_ADOPTED)

@@ -29,12 +29,12 @@ from tools.base import (
 )
 from tools.paths import PathRefused, containing_root, resolve
 from tools.running import run_in_thread
-from tools.sandbox.sandbox import NoSandbox
+from tools.sandbox.sandbox import SandboxUnavailable
 from tools.shell_ops.background import BackgroundShells, started
-from tools.shell_ops.changed_files import Look, changed_between, look_at
-from tools.shell_ops.output import Ending, Spool, open_spool, told
-from tools.shell_ops.process import Child
-from tools.shell_ops.start import Run, exit_code, not_begun, prologue, spawn, walls
+from tools.shell_ops.changed_files import WorkspaceSnapshot, changed_files, take_snapshot
+from tools.shell_ops.output import CommandEnd, Spool, open_spool, told
+from tools.shell_ops.process import ChildProcess
+from tools.shell_ops.start import ShellCommand, exit_code, exit_trap, sandbox_failure, spawn, walls
 
 __all__ = ["BashArgs", "BashTool"]
 
@@ -126,11 +126,11 @@ class BashTool(BaseTool):
         except PathRefused as refused:
             return refused.as_result()
         if background:
-            run = Run(command, timeout, start, surroundings, self.shell, tells="code")
+            run = ShellCommand(command, timeout, start, surroundings, self.shell, tells="code")
             return await started(run, self.shells)
         try:
-            return await _run(Run(command, min(timeout, 600), start, surroundings, self.shell))
-        except NoSandbox as refusal:
+            return await _run(ShellCommand(command, min(timeout, 600), start, surroundings, self.shell))
+        except SandboxUnavailable as refusal:
             return failure(ToolErrorType.PERMISSION, f"The command was not run, for want of a sandbox: {refusal}.")
 
 
@@ -150,10 +150,10 @@ def _start_folder(given: str, context: ToolContext) -> Path:
     return context.workspace  # the folder the shell stood in is gone
 
 
-async def _run(run: Run) -> ToolResult:
+async def _run(run: ShellCommand) -> ToolResult:
     context = run.context
     path = context.blobs.spool(context.thread_id, context.call_id, context.attempt) if context.blobs else None
-    before = await run_in_thread(look_at, context.workspace, context.limits.look_s)
+    before = await run_in_thread(take_snapshot, context.workspace, context.limits.look_s)
     began = time.monotonic()
     with open_spool(path) as spool, _report_pipe() as (source, sink):
         async with walls(context) as confined:
@@ -163,9 +163,9 @@ async def _run(run: Run) -> ToolResult:
                 return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror}.")
             stopped, left = await _supervise(child, run, spool)
         if stopped is None and not child.began:
-            return not_begun(spool)
+            return sandbox_failure(spool)
         folder = _reported(source)
-        ending = Ending(
+        ending = CommandEnd(
             code=exit_code(child, run, has_told=folder is not None),
             stopped=stopped,
             timeout_s=run.timeout,
@@ -174,10 +174,10 @@ async def _run(run: Run) -> ToolResult:
             outside=folder if folder is not None and not _is_in(context, folder) else None,
             start=run.start,
             left=left,
-            prologue=prologue(sink),
-            limits=context.sandbox.limits if context.sandbox and confined else "",
+            exit_trap=exit_trap(sink),
+            limits=context.sandbox.restrictions if context.sandbox and confined else "",
             undone=tuple(confined.undone) if confined else (),
-            stand_ins=confined.stand_ins if confined else (),
+            placeholders=confined.placeholders if confined else (),
         )
         result = await run_in_thread(told, run.command, ending, spool, context)
     if context.sandbox is not None:
@@ -185,18 +185,18 @@ async def _run(run: Run) -> ToolResult:
     return result if before is None else await run_in_thread(_with_changes, result, before, context)
 
 
-def _with_changes(result: ToolResult, before: Look, context: ToolContext) -> ToolResult:
-    after = look_at(context.workspace, context.limits.look_s, besides=before)
+def _with_changes(result: ToolResult, before: WorkspaceSnapshot, context: ToolContext) -> ToolResult:
+    after = take_snapshot(context.workspace, context.limits.look_s, besides=before)
     if after is None:
         return result
-    changed = [os.fsencode(name).decode("utf-8", "replace") for name in changed_between(before, after)]
+    changed = [os.fsencode(name).decode("utf-8", "replace") for name in changed_files(before, after)]
     noted: dict[str, Any] = {"changed_files": changed[:_NOTED]}
     if len(changed) > _NOTED:
         noted["changed_files_more"] = len(changed) - _NOTED
     return replace(result, metadata={**result.metadata, **noted})
 
 
-async def _supervise(child: Child, run: Run, spool: Spool) -> tuple[_Stop | None, tuple[str, ...]]:
+async def _supervise(child: ChildProcess, run: ShellCommand, spool: Spool) -> tuple[_Stop | None, tuple[str, ...]]:
     """Why it was stopped, and what it left running."""
     context = run.context
     left: tuple[str, ...] = ()
@@ -206,19 +206,19 @@ async def _supervise(child: Child, run: Run, spool: Spool) -> tuple[_Stop | None
         child.release()
         stopped = await _watch(child, run, spool)
         if stopped is None:
-            left = await child.end_left()
+            left = await child.end_leftovers()
         else:
             await child.terminate()
     except asyncio.CancelledError:
         await child.terminate()
         raise
     finally:
-        child.end_all()
+        child.kill_all()
         spool.follow(lambda text: context.progress(ShellOutput(text)))
     return stopped, left
 
 
-async def _watch(child: Child, run: Run, spool: Spool) -> _Stop | None:
+async def _watch(child: ChildProcess, run: ShellCommand, spool: Spool) -> _Stop | None:
     deadline = time.monotonic() + run.timeout
     while not await child.wait(_LOOK_S):
         spool.follow(lambda text: run.context.progress(ShellOutput(text)))
@@ -249,7 +249,7 @@ def _reported(source: int) -> Path | None:
     return Path(lines) if lines.startswith("/") and "\0" not in lines else None
 
 
-def _kept_folder(folder: Path | None, run: Run) -> Path | None:
+def _kept_folder(folder: Path | None, run: ShellCommand) -> Path | None:
     """Where the shell stands from now on, when that changes: only folders that exist, in the workspace."""
     if folder is None or folder == run.start or not folder.is_dir() or not _is_in(run.context, folder):
         return None

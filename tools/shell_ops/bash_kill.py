@@ -15,7 +15,7 @@ from tools.base import (
     ToolResult,
     ToolRiskLevel,
 )
-from tools.shell_ops.background import BackgroundShells, no_shell, nowhere
+from tools.shell_ops.background import BackgroundShells, background_unavailable, unknown_shell
 
 __all__ = ["BashKillArgs", "BashKillTool"]
 
@@ -54,11 +54,11 @@ class BashKillTool(BaseTool):
     async def execute(self, *, id: str, context: ToolContext | None = None) -> ToolResult:  # noqa: A002 - the argument's fixed name
         """SIGTERM to all of it, SIGKILL to what is left after a moment; one that has ended stays as it is."""
         if self.shells is None:
-            return nowhere()
+            return background_unavailable()
         surroundings = self.context_or_default(context)
         view = await self.shells.end(surroundings, id)
         if view is None:
-            return no_shell(id, await self.shells.all(surroundings))
+            return unknown_shell(id, await self.shells.all(surroundings))
         unread = f" bash_output shows the {view.unread_bytes} bytes not read yet." if view.unread_bytes else ""
         return ToolResult(
             f"{view.shell_id}: {view.state}.{unread}",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tools.base import BaseTool, NoArguments, ToolContext, ToolKind, ToolResult, ToolRiskLevel
-from tools.shell_ops.background import BackgroundShells, ShellView, nowhere
+from tools.shell_ops.background import BackgroundShells, ShellView, background_unavailable
 
 __all__ = ["BashListTool"]
 
@@ -31,7 +31,7 @@ class BashListTool(BaseTool):
     async def execute(self, *, context: ToolContext | None = None) -> ToolResult:
         """One line each, the newest last."""
         if self.shells is None:
-            return nowhere()
+            return background_unavailable()
         views = await self.shells.all(self.context_or_default(context))
         running = sum(view.is_running for view in views)
         lines = [_line(view) for view in views[-_SHOWN:]]

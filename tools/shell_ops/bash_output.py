@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, ToolContext, ToolKind, ToolResult, ToolRiskLevel
 from tools.running import run_in_thread
-from tools.shell_ops.background import BackgroundShells, Output, no_shell, nowhere
-from tools.shell_ops.output import hint_of, output_between, to_read
-from tools.shell_ops.start import without_prologue
+from tools.shell_ops.background import BackgroundShells, NewOutput, background_unavailable, unknown_shell
+from tools.shell_ops.output import input_hint, open_existing_spool, read_output_range
+from tools.shell_ops.start import strip_exit_trap
 
 __all__ = ["BashOutputArgs", "BashOutputTool"]
 
@@ -57,15 +57,15 @@ class BashOutputTool(BaseTool):
     async def execute(self, *, id: str, context: ToolContext | None = None) -> ToolResult:  # noqa: A002 - the argument's fixed name
         """The new output, shortened as that of any command, and the state."""
         if self.shells is None:
-            return nowhere()
+            return background_unavailable()
         surroundings = self.context_or_default(context)
         output = await _new_output(self.shells, surroundings, id)
         if output is None:
-            return no_shell(id, await self.shells.all(surroundings))
+            return unknown_shell(id, await self.shells.all(surroundings))
         return await run_in_thread(_told, output, surroundings)
 
 
-async def _new_output(shells: BackgroundShells, context: ToolContext, shell_id: str) -> Output | None:
+async def _new_output(shells: BackgroundShells, context: ToolContext, shell_id: str) -> NewOutput | None:
     for _ in range(round(_WAIT_S / _LOOK_S)):
         view = next((view for view in await shells.all(context) if view.shell_id == shell_id), None)
         if view is None or view.unread_bytes or not view.is_running:
@@ -74,17 +74,17 @@ async def _new_output(shells: BackgroundShells, context: ToolContext, shell_id: 
     return await shells.read(context, shell_id)
 
 
-def _told(output: Output, context: ToolContext) -> ToolResult:
+def _told(output: NewOutput, context: ToolContext) -> ToolResult:
     view = output.view
     metadata: dict[str, Any] = {"shell": view.shell_id, "is_running": view.is_running, "exit_code": view.code}
     try:
-        with to_read(output.spool) as spool:
-            text, noted = output_between(spool, context, output.start, output.end)
+        with open_existing_spool(output.spool) as spool:
+            text, noted = read_output_range(spool, context, output.start, output.end)
     except FileNotFoundError:
         text, noted = "(its output was cleared away)", {}
-    text = without_prologue(text)
+    text = strip_exit_trap(text)
     shown = text.rstrip("\n") or ("(no new output)" if output.start or view.is_running else "(no output)")
-    parts = (shown, f"[{view.state}]", hint_of(text, view.code or 0))
+    parts = (shown, f"[{view.state}]", input_hint(text, view.code or 0))
     return ToolResult(
         "\n".join(part for part in parts if part),
         display=f"{view.shell_id}: {view.state}",

@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.paths import contains, find_program
 from tools.shell_ops.start import child_environment
 
-__all__ = ["Look", "changed_between", "look_at"]
+__all__ = ["WorkspaceSnapshot", "changed_files", "take_snapshot"]
 
 _MOST_INDEX_BYTES = 4 * 1024 * 1024
 """Of about 40,000 files: more are not looked at in time, and it is not tried."""
@@ -41,11 +41,11 @@ _ARGUMENTS = (
     "--exclude-standard",
 )
 
-Look = Mapping[str, tuple[int, ...]]
+WorkspaceSnapshot = Mapping[str, tuple[int, ...]]
 """Each file, relative to the workspace, with what changes when its content does."""
 
 
-def look_at(workspace: Path, seconds: float, besides: Iterable[str] = ()) -> Look | None:
+def take_snapshot(workspace: Path, seconds: float, besides: Iterable[str] = ()) -> WorkspaceSnapshot | None:
     """The files there are, and those of `besides` that stand; None where git or the time does not allow it."""
     deadline = time.monotonic() + seconds
     git = find_program("git")
@@ -68,7 +68,7 @@ def look_at(workspace: Path, seconds: float, besides: Iterable[str] = ()) -> Loo
     return _states(workspace, {**names, **dict.fromkeys(besides)}, deadline)
 
 
-def changed_between(before: Look, after: Look) -> list[str]:
+def changed_files(before: WorkspaceSnapshot, after: WorkspaceSnapshot) -> list[str]:
     """The files that came, went or were written between two looks, by name."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
@@ -88,7 +88,7 @@ def _is_worth_trying(workspace: Path) -> bool:
     return False
 
 
-def _states(workspace: Path, names: Iterable[str], deadline: float) -> Look | None:
+def _states(workspace: Path, names: Iterable[str], deadline: float) -> WorkspaceSnapshot | None:
     seen: dict[str, tuple[int, ...]] = {}
     root = str(workspace)
     for number, name in enumerate(names):

@@ -20,19 +20,19 @@ from tools.result import ToolErrorType, ToolResult, failure
 from tools.running import head_and_tail, limit_result, store_blob
 
 __all__ = [
-    "Ending",
+    "CommandEnd",
     "Spool",
-    "clean",
-    "code_file",
-    "code_in_words",
-    "complete_end",
-    "hint_of",
-    "incomplete_end",
+    "clean_output",
+    "exit_code_file",
+    "format_exit_code",
+    "incomplete_tail_length",
+    "input_hint",
+    "last_complete_byte",
+    "open_existing_spool",
     "open_spool",
-    "output_between",
-    "to_read",
+    "read_exit_code",
+    "read_output_range",
     "told",
-    "told_code",
 ]
 
 _ESCAPES = re.compile(
@@ -45,7 +45,7 @@ _ESCAPES = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-def clean(raw: bytes) -> str:
+def clean_output(raw: bytes) -> str:
     """The text a person would have read in the end; undecodable bytes become replacement characters."""
     text = _ESCAPES.sub("", raw.decode("utf-8", "replace")).replace("\r\n", "\n")
     if "\r" in text:
@@ -53,7 +53,7 @@ def clean(raw: bytes) -> str:
     return _CONTROLS.sub("", text)
 
 
-def incomplete_end(raw: bytes) -> int:
+def incomplete_tail_length(raw: bytes) -> int:
     """How many bytes at the end may be the beginning of a character that goes on in the next piece."""
     for back in range(1, min(4, len(raw) + 1)):
         byte = raw[-back]
@@ -96,9 +96,9 @@ class Spool:
             return
         start = max(self._position, size - _PIECE_BYTES)
         piece = os.pread(self._source, size - start, start)
-        kept = len(piece) - incomplete_end(piece)
+        kept = len(piece) - incomplete_tail_length(piece)
         self._position = start + kept
-        if text := clean(piece[:kept]):
+        if text := clean_output(piece[:kept]):
             tell(text)
 
     def cut(self, size: int) -> None:
@@ -116,32 +116,32 @@ class Spool:
         return b"".join(parts)
 
 
-def complete_end(path: Path, start: int) -> int:
+def last_complete_byte(path: Path, start: int) -> int:
     """Up to where the file can be read from here without cutting a character in two."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            return max(start, size - incomplete_end(os.pread(file.fileno(), 4, max(start, size - 4))))
+            return max(start, size - incomplete_tail_length(os.pread(file.fileno(), 4, max(start, size - 4))))
     except FileNotFoundError:
         return start
 
 
-def code_file(spool: Path) -> Path:
+def exit_code_file(spool: Path) -> Path:
     """Where the shell of a background command writes its exit code."""
     return spool.with_name(f"{spool.name}{_CODE_FILE}")
 
 
-def told_code(spool: Path) -> int | None:
+def read_exit_code(spool: Path) -> int | None:
     """The exit code that the shell wrote down; None where it could not."""
     try:
-        text = code_file(spool).read_text(encoding="ascii", errors="replace").strip()
+        text = exit_code_file(spool).read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return None
     return int(text) if text.isdigit() else None
 
 
 @contextmanager
-def to_read(path: Path) -> Iterator[Spool]:
+def open_existing_spool(path: Path) -> Iterator[Spool]:
     """The spool of a command that somebody else keeps.
 
     Raises:
@@ -212,7 +212,7 @@ _UNREACHED = re.compile(
 
 
 @dataclass(frozen=True)
-class Ending:
+class CommandEnd:
     """How a command ended."""
 
     code: int
@@ -231,20 +231,20 @@ class Ending:
     """Of the sandbox it ran in, in words; empty without one."""
     undone: tuple[Path, ...] = ()
     """What the command made or changed that the sandbox put back."""
-    stand_ins: tuple[str, ...] = ()
+    placeholders: tuple[str, ...] = ()
     """Names that only the sandbox made the command see."""
-    prologue: str = ""
+    exit_trap: str = ""
     """What was put before the command; the shell quotes it in syntax errors, where it would only puzzle."""
 
 
-def told(command: str, ending: Ending, spool: Spool, context: ToolContext) -> ToolResult:
+def told(command: str, ending: CommandEnd, spool: Spool, context: ToolContext) -> ToolResult:
     """The result of a command that has ended."""
     if ending.stopped == "flood":
         spool.cut(context.limits.spool_bytes)
-    text, metadata = output_between(spool, context, 0, spool.size)
-    text = text.replace(ending.prologue, "") if ending.prologue else text
+    text, metadata = read_output_range(spool, context, 0, spool.size)
+    text = text.replace(ending.exit_trap, "") if ending.exit_trap else text
     status = _status(command, ending, context.limits.spool_bytes)
-    hint = hint_of(text, ending.code)
+    hint = input_hint(text, ending.code)
     walls = _walls(text, ending)
     seen = _seen_stand_ins(text, ending)
     parts = (text.rstrip("\n") or "(no output)", f"[{status}]", hint, seen, walls, _left(ending), _folder(ending))
@@ -263,31 +263,31 @@ def told(command: str, ending: Ending, spool: Spool, context: ToolContext) -> To
     return ToolResult(output, display=status, metadata=metadata)
 
 
-def output_between(spool: Spool, context: ToolContext, start: int, end: int) -> tuple[str, dict[str, Any]]:
+def read_output_range(spool: Spool, context: ToolContext, start: int, end: int) -> tuple[str, dict[str, Any]]:
     """A part of the output, readable and cut to the context's limit, and what is to be noted of it."""
     size, limit = end - start, context.limits.result_chars
     if size <= _WHOLE_BYTES:
-        shaped = limit_result(ToolResult(clean(spool.read(start, size))), limit, context.blobs)
+        shaped = limit_result(ToolResult(clean_output(spool.read(start, size))), limit, context.blobs)
         return shaped.output, {"output_bytes": size, **shaped.metadata}
     reference = store_blob(spool.read(start, size), context.blobs)
     how = (
         f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
     )
-    ends = f"{clean(spool.read(start, limit))}\n{clean(spool.read(end - limit, limit))}"
+    ends = f"{clean_output(spool.read(start, limit))}\n{clean_output(spool.read(end - limit, limit))}"
     text = head_and_tail(ends, limit, f"left out here: the whole output has {size} bytes; {how}")
     metadata: dict[str, Any] = {"output_bytes": size, "truncated": True}
     return text, metadata | ({"blob": reference} if reference else {})
 
 
-def _status(command: str, ending: Ending, spool_bytes: int) -> str:
+def _status(command: str, ending: CommandEnd, spool_bytes: int) -> str:
     if ending.stopped == "timeout":
         return f"stopped after {ending.timeout_s:g} seconds, its time limit; what it did until then stays done"
     if ending.stopped == "flood":
         return f"stopped because it wrote more than {spool_bytes} bytes; only those were kept"
-    return code_in_words(ending.code, command)
+    return format_exit_code(ending.code, command)
 
 
-def code_in_words(code: int, command: str) -> str:
+def format_exit_code(code: int, command: str) -> str:
     """An exit code, or minus a signal, told for what it is."""
     if code < 0:
         return f"killed by signal {_signal_name(-code)}"
@@ -309,7 +309,7 @@ def _signal_name(number: int) -> str:
         return f"number {number}" if number > 31 else ""
 
 
-def hint_of(text: str, code: int) -> str:
+def input_hint(text: str, code: int) -> str:
     """What helps where a command failed for want of input; empty where it did not."""
     wanted_input = _NO_INPUT.search(text) or _ASKED.search(text)
     if not _NO_TERMINAL.search(text) and (code == 0 or not wanted_input):
@@ -317,7 +317,7 @@ def hint_of(text: str, code: int) -> str:
     return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
 
 
-def _walls(text: str, ending: Ending) -> str:
+def _walls(text: str, ending: CommandEnd) -> str:
     """What the sandbox had to do with it."""
     undone = ""
     if ending.undone:
@@ -334,23 +334,23 @@ def _walls(text: str, ending: Ending) -> str:
     return f"{undone}\n{hint}" if undone else hint
 
 
-def _seen_stand_ins(text: str, ending: Ending) -> str:
+def _seen_stand_ins(text: str, ending: CommandEnd) -> str:
     """Told where they were listed, or may be why it failed: a `.env` that cannot be read is not there at all."""
-    shown = [one for one in ending.stand_ins if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w.-])", text)]
+    shown = [one for one in ending.placeholders if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w.-])", text)]
     if not shown or (ending.code == 0 and len(shown) < _LISTED):
         return ""
     return f"[not there, but kept closed by the sandbox while a command runs: {', '.join(shown)}]"
 
 
-def _left(ending: Ending) -> str:
+def _left(ending: CommandEnd) -> str:
     if not ending.left:
         return ""
-    named = [one.replace(ending.prologue, "") if ending.prologue else one for one in ending.left[:_NAMED]]
+    named = [one.replace(ending.exit_trap, "") if ending.exit_trap else one for one in ending.left[:_NAMED]]
     more = f" and {len(ending.left) - _NAMED} more" if len(ending.left) > _NAMED else ""
     return f"[it left processes running, which were ended with the call: {', '.join(named)}{more}]"
 
 
-def _folder(ending: Ending) -> str:
+def _folder(ending: CommandEnd) -> str:
     if ending.folder is not None:
         return f"[working directory is now {ending.folder}]"
     if ending.outside is not None:

@@ -27,19 +27,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 __all__ = [
-    "MARK",
-    "Child",
+    "CALL_MARK",
+    "ChildProcess",
     "Process",
-    "Traces",
-    "belonging",
+    "ProcessTraces",
     "command_line",
+    "find_processes",
     "is_alive",
-    "keeps_namespace",
-    "send",
+    "is_namespace_init",
+    "send_signal",
     "start_time",
 ]
 
-MARK = "GRAPH_AGENT_CALL"
+CALL_MARK = "GRAPH_AGENT_CALL"
 """Variable with the marks of the calls a process runs under: several, separated by commas, in nested agents."""
 
 _SHOWN = 80
@@ -54,7 +54,7 @@ class Process(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Traces:
+class ProcessTraces:
     """What the processes of one command are known by."""
 
     group: int
@@ -83,14 +83,14 @@ def command_line(pid: int) -> str:
     return f"{shown[:_SHOWN]} (pid {pid})" if shown else f"pid {pid}"
 
 
-def belonging(traces: Traces) -> list[Process]:
+def find_processes(traces: ProcessTraces) -> list[Process]:
     """The living processes of a command."""
     if not traces.started:
         return []
     return _by_group(traces) if sys.platform != "linux" else _by_traces(traces)
 
 
-def send(process: Process, number: signal.Signals) -> None:
+def send_signal(process: Process, number: signal.Signals) -> None:
     """Signal exactly this process; nothing when it is gone, or not ours to signal."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform != "linux":
@@ -114,7 +114,7 @@ def is_alive(process: Process) -> bool:
     return stat is not None and stat.state not in "ZX" and str(stat.started) == process.started
 
 
-def keeps_namespace(pid: int) -> bool:
+def is_namespace_init(pid: int) -> bool:
     """Whether a pid namespace began with it: it is its first process, or the shell that waits in there.
 
     Neither is part of what the command started. Numbers are not given again while the namespace stands.
@@ -132,7 +132,7 @@ class _Stat(NamedTuple):
     started: int
 
 
-def _by_traces(traces: Traces) -> list[Process]:
+def _by_traces(traces: ProcessTraces) -> list[Process]:
     table = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
     leader = table.get(traces.group)
     # The number may be another's by now. While any of the group lives, it cannot be.
@@ -153,7 +153,7 @@ def _by_traces(traces: Traces) -> list[Process]:
     return [Process(pid, str(table[pid].started)) for pid in sorted(found)]
 
 
-def _by_group(traces: Traces) -> list[Process]:
+def _by_group(traces: ProcessTraces) -> list[Process]:
     if start_time(traces.group) not in (traces.started, ""):
         return []
     listed = subprocess.run(["ps", "-ax", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=False)
@@ -163,7 +163,7 @@ def _by_group(traces: Traces) -> list[Process]:
 
 
 def _carries(pid: int, mark: str) -> bool:
-    name = f"{MARK}=".encode()
+    name = f"{CALL_MARK}=".encode()
     return bool(mark) and any(
         mark.encode() in variable.removeprefix(name).split(b",")
         for variable in _read(pid, "environ").split(b"\0")
@@ -234,7 +234,7 @@ _ROUNDS = 5
 """A process may fork while the others are being read; after a few rounds nothing new can be left."""
 
 
-class Child:
+class ChildProcess:
     """One command. Create it, `release` it, wait for `ended`, then `end_all`, whatever happened in between.
 
     Args:
@@ -281,13 +281,13 @@ class Child:
         self._gate.settimeout(0)
         group = self._process.pid
         spool = os.readlink(f"/proc/self/fd/{output}") if sys.platform == "linux" else ""  # noqa: PTH115 - kernel's text
-        self._traces = Traces(group, start_time(group), mark, spool)
+        self._traces = ProcessTraces(group, start_time(group), mark, spool)
         self._is_released = False
         self._is_over = False
         self._exit = os.pidfd_open(self._process.pid) if sys.platform == "linux" else None
 
     @property
-    def traces(self) -> Traces:
+    def traces(self) -> ProcessTraces:
         """What its processes are known by; the command leads its own session, so it is its own group."""
         return self._traces
 
@@ -297,7 +297,7 @@ class Child:
         return self._process.returncode if self._code is None else self._code
 
     @property
-    def has_walls(self) -> bool:
+    def is_sandboxed(self) -> bool:
         """Whether it runs in a namespace of its own."""
         return bool(self._walls)
 
@@ -360,7 +360,7 @@ class Child:
         elif not self._is_released:
             return  # Nothing is in the walls yet. Their own group is never asked to end: they would fall at once.
         for process in self._left():
-            send(process, signal.SIGTERM)
+            send_signal(process, signal.SIGTERM)
         deadline = time.monotonic() + _TERM_GRACE_S
         try:
             while time.monotonic() < deadline and not await self.wait(deadline - time.monotonic()):
@@ -368,24 +368,26 @@ class Child:
         except asyncio.CancelledError:
             return
 
-    async def end_left(self) -> tuple[str, ...]:
+    async def end_leftovers(self) -> tuple[str, ...]:
         """After its first process has exited: ask what it left running to end; in words, what that was."""
         if await self._are_gone(_LINGER_S):
             return ()
         left = self._left()
         named = tuple(command_line(process.pid) for process in left)
         for process in left:
-            send(process, signal.SIGTERM)
+            send_signal(process, signal.SIGTERM)
         await self._are_gone(_LEFT_GRACE_S)
         return named
 
-    def end_all(self) -> None:
+    def kill_all(self) -> None:
         """Kill what is left of it and reap the command. Safe to call at any time, and twice."""
         if self._is_over:
             return
         self._is_over = True
         kept = (
-            [process for process in belonging(self._traces) if keeps_namespace(process.pid)] if self._walls else []
+            [process for process in find_processes(self._traces) if is_namespace_init(process.pid)]
+            if self._walls
+            else []
         )
         self._signal(signal.SIGKILL)
         for _ in range(_ROUNDS):
@@ -393,14 +395,14 @@ class Child:
             if not left:
                 break
             for process in left:
-                send(process, signal.SIGKILL)
+                send_signal(process, signal.SIGKILL)
         self._process.wait()
         _wait_for_end(kept)
         self._gate.close()
         if self._exit is not None:
             os.close(self._exit)
 
-    def let_be(self) -> None:
+    def detach(self) -> None:
         """Look at it no more and end nothing: it goes on without this process."""
         self._is_over = True
         # It would be complained of as a process that nobody waited for.
@@ -417,8 +419,8 @@ class Child:
 
     def _left(self) -> list[Process]:
         """What lives besides the first process, which is reaped on its own, and what keeps the walls up."""
-        left = [process for process in belonging(self._traces) if process.pid != self._traces.group]
-        return [process for process in left if not keeps_namespace(process.pid)] if self._walls else left
+        left = [process for process in find_processes(self._traces) if process.pid != self._traces.group]
+        return [process for process in left if not is_namespace_init(process.pid)] if self._walls else left
 
     async def _are_gone(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

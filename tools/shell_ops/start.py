@@ -15,21 +15,21 @@ from typing import Literal
 from tools.context import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
 from tools.running import run_in_thread
-from tools.sandbox.sandbox import Confined
-from tools.shell_ops.output import Spool, clean
-from tools.shell_ops.process import MARK, Child
+from tools.sandbox.sandbox import SandboxLaunch
+from tools.shell_ops.output import Spool, clean_output
+from tools.shell_ops.process import CALL_MARK, ChildProcess
 
 __all__ = [
     "INTERACTION_OFF",
-    "Run",
+    "ShellCommand",
     "child_environment",
     "exit_code",
-    "not_begun",
-    "not_begun_told",
-    "prologue",
+    "exit_trap",
+    "format_sandbox_failure",
+    "sandbox_failure",
     "spawn",
+    "strip_exit_trap",
     "walls",
-    "without_prologue",
 ]
 
 INTERACTION_OFF: Mapping[str, str] = {
@@ -98,7 +98,7 @@ _PROLOGUE = re.compile(r"trap '(?:pwd -P|echo \$\?) >&\d+' EXIT; ")
 
 
 @dataclass(frozen=True)
-class Run:
+class ShellCommand:
     """A command with its place, ready to be started."""
 
     command: str
@@ -115,7 +115,7 @@ class Run:
 @asynccontextmanager
 async def walls(
     context: ToolContext, lasts: Literal["call", "session", "always"] = "call"
-) -> AsyncIterator[Confined | None]:
+) -> AsyncIterator[SandboxLaunch | None]:
     """What a command is confined with; None where there is nothing to do it with, or nobody wants it.
 
     Raises:
@@ -125,7 +125,7 @@ async def walls(
         yield None
         return
     name = context.thread_id or str(context.workspace)
-    confining = context.sandbox.confined(name, is_lasting=lasts != "call", outlives=lasts == "always")
+    confining = context.sandbox.launch(name, is_lasting=lasts != "call", outlives=lasts == "always")
     confined = await run_in_thread(confining.__enter__)
     try:
         yield confined
@@ -133,7 +133,7 @@ async def walls(
         await run_in_thread(confining.__exit__, None, None, None)
 
 
-def spawn(run: Run, spool: Spool, report: int, confined: Confined | None) -> Child:
+def spawn(run: ShellCommand, spool: Spool, report: int, confined: SandboxLaunch | None) -> ChildProcess:
     """Start the shell, held back; `report` takes what it tells at its end.
 
     Raises:
@@ -141,11 +141,11 @@ def spawn(run: Run, spool: Spool, report: int, confined: Confined | None) -> Chi
     """
     shell = [*run.shell, run.command] if run.shell else _bash(run, report)
     mark = run.context.mark or secrets.token_hex(16)
-    marks = ",".join(filter(None, (os.environ.get(MARK), mark)))
-    environment = {**child_environment(os.environ), "PWD": str(run.start), MARK: marks}
+    marks = ",".join(filter(None, (os.environ.get(CALL_MARK), mark)))
+    environment = {**child_environment(os.environ), "PWD": str(run.start), CALL_MARK: marks}
     prefix = confined.prefix if confined else ()
-    around = prefix if confined and confined.has_own_processes else ()
-    return Child(
+    around = prefix if confined and confined.has_pid_namespace else ()
+    return ChildProcess(
         shell if around else [*prefix, *shell],
         cwd=run.start,
         environment={**environment, **confined.environment} if confined else environment,
@@ -156,38 +156,40 @@ def spawn(run: Run, spool: Spool, report: int, confined: Confined | None) -> Chi
     )
 
 
-def _bash(run: Run, report: int) -> list[str]:
+def _bash(run: ShellCommand, report: int) -> list[str]:
     # The approved text follows on the same line, so that the shell's messages count lines as the model does.
-    return [_SHELL, "--noprofile", "--norc", "-c", f"{prologue(report, run.tells)}{run.command}", "bash"]
+    return [_SHELL, "--noprofile", "--norc", "-c", f"{exit_trap(report, run.tells)}{run.command}", "bash"]
 
 
-def prologue(report: int, tells: Literal["folder", "code"] = "folder") -> str:
+def exit_trap(report: int, tells: Literal["folder", "code"] = "folder") -> str:
     """What is put before a command so that its shell tells where it ends, or how."""
     return f"trap '{'pwd -P' if tells == 'folder' else 'echo $?'} >&{report}' EXIT; "
 
 
-def without_prologue(text: str) -> str:
+def strip_exit_trap(text: str) -> str:
     """What a shell said, without what was put before its command."""
     return _PROLOGUE.sub("", text)
 
 
-def not_begun(spool: Spool) -> ToolResult:
+def sandbox_failure(spool: Spool) -> ToolResult:
     """What to tell of a command whose walls could not be put up."""
-    return failure(ToolErrorType.EXECUTION, not_begun_told(clean(spool.read(0, _TROUBLE_BYTES)).strip()))
+    return failure(
+        ToolErrorType.EXECUTION, format_sandbox_failure(clean_output(spool.read(0, _TROUBLE_BYTES)).strip())
+    )
 
 
-def not_begun_told(trouble: str) -> str:
+def format_sandbox_failure(trouble: str) -> str:
     """The same in words."""
     told = f"The sandbox could not be set up, and the command did not run: {trouble or 'it said nothing'}"
     return f"{told}. The user can look with `graph-agent doctor`."
 
 
-def exit_code(child: Child, run: Run, *, has_told: bool) -> int:
+def exit_code(child: ChildProcess, run: ShellCommand, *, has_told: bool) -> int:
     """Exit code, or minus the signal. From within a sandbox both come as one number.
 
     A shell that exits tells what it is to tell before, unless the command took that away from it.
     """
     code = child.returncode or 0
     tells_nothing = bool(run.shell) or _OWN_END.search(run.command) is not None
-    is_signal = child.has_walls and code > _SIGNALLED and not has_told and not tells_nothing
+    is_signal = child.is_sandboxed and code > _SIGNALLED and not has_told and not tells_nothing
     return _SIGNALLED - code if is_signal else code

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from tools.shell_ops.output import clean
-from tools.shell_ops.process import MARK, Child
+from tools.shell_ops.output import clean_output
+from tools.shell_ops.process import CALL_MARK, ChildProcess
 from tools.shell_ops.start import child_environment
 
-__all__ = ["Fed", "run_fed"]
+__all__ = ["UserCommandResult", "run_user_command"]
 
 _SHELL = "/bin/sh"
 _ON_INPUT = 'exec /bin/sh -c "$1" <"$2" >"$3"'
@@ -29,22 +29,24 @@ _SCREEN = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY")
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class UserCommandResult:
     """How it ended."""
 
-    code: int | None
+    exit_code: int | None
     """Exit code, or minus the signal; None of one that was stopped."""
-    said: str = ""
+    stderr: str = ""
     """What it wrote to stderr, from the beginning, without control characters."""
-    stopped: Literal["", "timeout", "flood"] = ""
-    written: str = ""
+    stopped: Literal["", "timeout", "output_limit"] = ""
+    stdout: str = ""
     """What it wrote to stdout, likewise; empty where nobody asked for it."""
 
 
-async def run_fed(command: str, text: str, cwd: Path, seconds: float, *, is_heard: bool = False) -> Fed:
+async def run_user_command(
+    command: str, text: str, cwd: Path, seconds: float, *, capture_stdout: bool = False
+) -> UserCommandResult:
     """Run it with the text on its input; a cancellation ends it with all it started.
 
-    With `is_heard` its stdout is kept as well.
+    With `capture_stdout` its stdout is kept as well.
 
     Raises:
         OSError: the system refuses.
@@ -57,7 +59,7 @@ async def run_fed(command: str, text: str, cwd: Path, seconds: float, *, is_hear
         fed.write(text.encode("utf-8", "replace"))
         fed.flush()
         fed.seek(0)
-        heard = written.name if is_heard else os.devnull
+        heard = written.name if capture_stdout else os.devnull
         child = _child((command, f"/dev/fd/{fed.fileno()}", heard), cwd, fed.fileno(), said.fileno())
         try:
             child.release()
@@ -68,34 +70,38 @@ async def run_fed(command: str, text: str, cwd: Path, seconds: float, *, is_hear
             await child.terminate()
             raise
         finally:
-            child.end_all()
-        return Fed(None if stopped else child.returncode, _beginning(said), stopped, _beginning(written))
+            child.kill_all()
+        return UserCommandResult(
+            None if stopped else child.returncode, _beginning(said), stopped, _beginning(written)
+        )
 
 
 def _beginning(file: IO[bytes]) -> str:
     file.seek(0)
-    return clean(file.read(_TOLD_BYTES)).strip()
+    return clean_output(file.read(_TOLD_BYTES)).strip()
 
 
-def _child(words: Sequence[str], cwd: Path, fed: int, said: int) -> Child:
+def _child(words: Sequence[str], cwd: Path, fed: int, said: int) -> ChildProcess:
     mark = secrets.token_hex(16)
-    marks = ",".join(filter(None, (os.environ.get(MARK), mark)))
+    marks = ",".join(filter(None, (os.environ.get(CALL_MARK), mark)))
     screen = {name: os.environ[name] for name in _SCREEN if name in os.environ}
-    return Child(
+    return ChildProcess(
         [_SHELL, "-c", _ON_INPUT, "hook", *words],
         cwd=cwd,
-        environment={**child_environment(os.environ), **screen, "PWD": str(cwd), MARK: marks},
+        environment={**child_environment(os.environ), **screen, "PWD": str(cwd), CALL_MARK: marks},
         output=said,
         report=fed,
         mark=mark,
     )
 
 
-async def _watch(child: Child, outputs: Sequence[int], seconds: float) -> Literal["", "timeout", "flood"]:
+async def _watch(
+    child: ChildProcess, outputs: Sequence[int], seconds: float
+) -> Literal["", "timeout", "output_limit"]:
     deadline = time.monotonic() + seconds
     while not await child.wait(max(0.0, min(_LOOK_S, deadline - time.monotonic()))):
         if any(os.fstat(output).st_size > _MOST_BYTES for output in outputs):
-            return "flood"
+            return "output_limit"
         if time.monotonic() >= deadline:
             return "timeout"
     return ""

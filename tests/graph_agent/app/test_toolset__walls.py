@@ -6,7 +6,7 @@ from graph_agent.app.toolset import sandbox_of, walls_of
 from graph_agent.config.settings import Settings
 from graph_agent.ports import Walls
 from tests.fakes.walls import needs
-from tools.sandbox import Means, Sandbox, Terms
+from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 
 
 def _settings(**values: object) -> Settings:
@@ -19,8 +19,8 @@ def test_the_sandbox_lets_through_what_the_settings_say(tmp_path: Path) -> None:
     sandbox = sandbox_of(settings, tmp_path, (tmp_path / "more",))
 
     assert sandbox is not None
-    assert (sandbox.is_required, sandbox.terms.network) == (True, True)
-    assert sandbox.terms.writable == (tmp_path, tmp_path / "more", Path.home() / "cache")
+    assert (sandbox.is_required, sandbox.rules.network) == (True, True)
+    assert sandbox.rules.writable == (tmp_path, tmp_path / "more", Path.home() / "cache")
 
 
 def test_keys_and_the_agent_s_own_places_are_hidden(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_keys_and_the_agent_s_own_places_are_hidden(tmp_path: Path) -> None:
 
     assert sandbox is not None
     own = Path.home() / "data" / "agent.db"
-    assert {Path.home() / ".ssh", Path.home() / ".config" / "graph-agent", own} <= set(sandbox.terms.hidden)
+    assert {Path.home() / ".ssh", Path.home() / ".config" / "graph-agent", own} <= set(sandbox.rules.hidden)
 
 
 def test_shell_start_files_have_a_placeholder_in_the_home_folder_only(tmp_path: Path) -> None:
@@ -38,9 +38,9 @@ def test_shell_start_files_have_a_placeholder_in_the_home_folder_only(tmp_path: 
 
     assert elsewhere is not None
     assert at_home is not None
-    assert (".bashrc" in elsewhere.terms.names.others, ".bashrc" in at_home.terms.names.files) == (True, True)
-    assert ".vscode" in elsewhere.terms.names.folders
-    placed = [*elsewhere.terms.names.files, *at_home.terms.names.files, *at_home.terms.names.folders]
+    assert (".bashrc" in elsewhere.rules.names.others, ".bashrc" in at_home.rules.names.files) == (True, True)
+    assert ".vscode" in elsewhere.rules.names.folders
+    placed = [*elsewhere.rules.names.files, *at_home.rules.names.files, *at_home.rules.names.folders]
     assert [name for name in placed if not name.startswith(".")] == []
 
 
@@ -54,7 +54,7 @@ def test_of_a_virtual_environment_on_the_path_all_is_visible(
     sandbox = sandbox_of(_settings(), tmp_path)
 
     assert sandbox is not None
-    assert sandbox.terms.visible == (Path.home(), tmp_path / "venv", tmp_path / "bin")
+    assert sandbox.rules.visible == (Path.home(), tmp_path / "venv", tmp_path / "bin")
 
 
 def test_it_is_said_what_stands_and_what_it_lets_through(tmp_path: Path) -> None:
@@ -71,7 +71,9 @@ def test_it_is_said_what_stands_and_what_it_lets_through(tmp_path: Path) -> None
     ("is_required", "then"), [(False, "commands run with all your rights"), (True, "no command is run")]
 )
 def test_where_nothing_stands_it_is_said_why(tmp_path: Path, *, is_required: bool, then: str) -> None:
-    nothing = Sandbox(Terms((tmp_path,)), is_required=is_required, look=lambda: Means("none", why="no means"))
+    nothing = Sandbox(
+        SandboxRules((tmp_path,)), is_required=is_required, look=lambda: SandboxBackend("none", why="no means")
+    )
 
     walls = walls_of(nothing)
 

@@ -3,7 +3,7 @@ from typing import get_args
 
 from graph_agent.calls import STATUSES, fitting_answers
 from graph_agent.events import AnswerKind, ShellEnd
-from tools.shell_ops.background import Why
+from tools.shell_ops.background import ShellEndReason
 
 
 def test_every_kind_of_answer_settles_some_question() -> None:
@@ -13,4 +13,4 @@ def test_every_kind_of_answer_settles_some_question() -> None:
 
 
 def test_a_shell_that_ended_unasked_ended_for_any_reason_but_a_call_of_bash_kill() -> None:
-    assert set(get_args(ShellEnd)) == set(get_args(Why)) - {"kill"}
+    assert set(get_args(ShellEnd)) == set(get_args(ShellEndReason)) - {"kill"}

@@ -10,7 +10,7 @@ from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable
 from graph_agent.mcp.transport import opened
 from tests.fakes.walls import sandbox
-from tools.sandbox import Means, Sandbox, Terms
+from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 
 _LOOKS = """
 import json, os, socket, sys
@@ -70,7 +70,9 @@ async def _unheard(progress: float, total: float | None, message: str | None) ->
 
 
 async def test_a_server_is_not_started_where_a_sandbox_is_required_and_there_is_none(tmp_path: Path) -> None:
-    walls = Sandbox(Terms((tmp_path,)), is_required=True, look=lambda: Means("none", why="no means"))
+    walls = Sandbox(
+        SandboxRules((tmp_path,)), is_required=True, look=lambda: SandboxBackend("none", why="no means")
+    )
 
     with pytest.raises(ServerUnreachable, match="for want of a sandbox: no means"):
         async with opened(McpServer(command=sys.executable), tmp_path, ServerLog(tmp_path / "log"), walls):

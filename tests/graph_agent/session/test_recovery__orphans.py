@@ -12,7 +12,7 @@ from graph_agent.ports import JournalRow
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.session.recovery import end, living, still_running, traces_of
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.toolbox.tool_context import Traces
+from graph_agent.toolbox.tool_context import ProcessTraces
 from tests.fakes.waiting import is_running, until
 
 
@@ -42,7 +42,7 @@ def _row(process: "subprocess.Popen[bytes]") -> JournalRow:
     )
 
 
-def _traces(row: JournalRow) -> tuple[Traces, ...]:
+def _traces(row: JournalRow) -> tuple[ProcessTraces, ...]:
     return traces_of([row], "t1", FileBlobs(Path(mkdtemp())))
 
 

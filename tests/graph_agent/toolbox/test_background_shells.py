@@ -35,7 +35,7 @@ async def _gone(pid: int) -> bool:
 async def _dies(life: Background) -> None:
     """What a kill -9 of the agent leaves: commands that go on, and nobody who watches."""
     for shell in life.shells._going.values():
-        await shell.let_be()
+        await shell.detach()
     life.shells._going.clear()
 
 
@@ -239,8 +239,8 @@ async def test_a_sandbox_that_cannot_be_set_up_is_told_and_nothing_ran(tmp_path:
         broken = tmp_path / "bwrap"
         broken.write_text("#!/bin/sh\necho 'no namespaces here' >&2; exit 1\n")
         broken.chmod(0o755)
-        means = box.means._replace(program=str(broken))
-        life.around.sandbox = Sandbox(box.terms, look=lambda: means)
+        backend = box.backend._replace(program=str(broken))
+        life.around.sandbox = Sandbox(box.rules, look=lambda: backend)
 
         result = await life.start("touch ran")
 

@@ -1,7 +1,7 @@
 import pytest
 
 from graph_agent.toolbox.judging import Examples, hold_examples
-from policy import BadRule
+from policy import InvalidRule
 
 
 @pytest.mark.parametrize(
@@ -56,5 +56,5 @@ def test_a_rule_that_means_what_its_examples_say_is_taken(kind: str, examples: E
 def test_a_rule_that_means_something_else_is_refused_with_rule_and_example(
     kind: str, examples: Examples, complaint: str
 ) -> None:
-    with pytest.raises(BadRule, match=complaint):
+    with pytest.raises(InvalidRule, match=complaint):
         hold_examples(kind, examples)  # type: ignore[arg-type]  # one of the three lists

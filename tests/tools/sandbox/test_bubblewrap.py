@@ -1,10 +1,10 @@
 from pathlib import Path
 
-from tools.sandbox.bubblewrap import WALLS, bubblewrap_arguments
-from tools.sandbox.mounts import Mount, Terms
+from tools.sandbox.bubblewrap import NAMESPACE_OPTIONS, bubblewrap_arguments
+from tools.sandbox.mounts import Mount, SandboxRules
 
 
-def _mounts(terms: Terms, private: Path, *more: Mount) -> list[tuple[str, ...]]:
+def _mounts(terms: SandboxRules, private: Path, *more: Mount) -> list[tuple[str, ...]]:
     words = bubblewrap_arguments("/usr/bin/bwrap", terms, private, more)
     start = words.index("--bind")
     return [
@@ -15,14 +15,14 @@ def _mounts(terms: Terms, private: Path, *more: Mount) -> list[tuple[str, ...]]:
 
 
 def test_its_own_program_comes_first_and_the_command_is_left_to_be_added(tmp_path: Path) -> None:
-    words = bubblewrap_arguments("/usr/bin/bwrap", Terms((tmp_path,)), tmp_path, ())
+    words = bubblewrap_arguments("/usr/bin/bwrap", SandboxRules((tmp_path,)), tmp_path, ())
 
-    assert (tuple(words[: len(WALLS) + 1]), words[-1]) == (("/usr/bin/bwrap", *WALLS), "--")
+    assert (tuple(words[: len(NAMESPACE_OPTIONS) + 1]), words[-1]) == (("/usr/bin/bwrap", *NAMESPACE_OPTIONS), "--")
     assert "--share-net" not in words
 
 
 def test_an_open_network_is_shared(tmp_path: Path) -> None:
-    assert "--share-net" in bubblewrap_arguments("bwrap", Terms((tmp_path,), network=True), tmp_path, ())
+    assert "--share-net" in bubblewrap_arguments("bwrap", SandboxRules((tmp_path,), network=True), tmp_path, ())
 
 
 def test_the_workspace_lies_over_the_private_folder_and_what_is_closed_over_both(tmp_path: Path) -> None:
@@ -30,14 +30,14 @@ def test_the_workspace_lies_over_the_private_folder_and_what_is_closed_over_both
     workspace.mkdir()
     closed = workspace / ".vscode"
 
-    mounts = _mounts(Terms((workspace,)), private, Mount(closed, "read"))
+    mounts = _mounts(SandboxRules((workspace,)), private, Mount(closed, "read"))
 
     assert mounts[0] == ("--bind", str(private), "/tmp")
     assert mounts[-2:] == [("--bind", str(workspace), str(workspace)), ("--ro-bind", str(closed), str(closed))]
 
 
 def test_a_workspace_that_is_the_temporary_folder_itself_stays_what_it_is(tmp_path: Path) -> None:
-    assert ("--bind", "/tmp", "/tmp") in _mounts(Terms((Path("/tmp"),)), tmp_path)
+    assert ("--bind", "/tmp", "/tmp") in _mounts(SandboxRules((Path("/tmp"),)), tmp_path)
 
 
 def test_hidden_folders_are_emptied_and_hidden_files_shown_empty(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_hidden_folders_are_emptied_and_hidden_files_shown_empty(tmp_path: Path)
     (tmp_path / ".netrc").write_text("secret")
     hidden = (tmp_path / ".ssh", tmp_path / ".netrc", tmp_path / "gone")
 
-    words = " ".join(bubblewrap_arguments("bwrap", Terms((tmp_path,), hidden=hidden), tmp_path, ()))
+    words = " ".join(bubblewrap_arguments("bwrap", SandboxRules((tmp_path,), hidden=hidden), tmp_path, ()))
 
     assert f"--tmpfs {tmp_path}/.ssh --remount-ro {tmp_path}/.ssh" in words
     assert f".empty {tmp_path}/.netrc" in words
@@ -56,7 +56,7 @@ def test_what_lies_in_a_hidden_folder_is_hidden_with_it_unless_something_between
     for name in ("data/blobs", "data/ws/.ssh"):
         (tmp_path / name).mkdir(parents=True)
     hidden = (tmp_path / "data", tmp_path / "data/blobs", tmp_path / "data/ws/.ssh")
-    terms = Terms((tmp_path / "data/ws",), hidden=hidden, visible=(tmp_path,))
+    terms = SandboxRules((tmp_path / "data/ws",), hidden=hidden, visible=(tmp_path,))
 
     words = bubblewrap_arguments("bwrap", terms, tmp_path, ())
 
@@ -71,7 +71,7 @@ def test_of_temporary_files_only_those_that_are_needed_are_seen(tmp_path: Path) 
 
     visible = (programs, Path("/usr/bin"), workspace)
 
-    mounts = _mounts(Terms((workspace,), visible=visible), tmp_path)
+    mounts = _mounts(SandboxRules((workspace,), visible=visible), tmp_path)
 
     assert ("--ro-bind", str(programs), str(programs)) in mounts
     assert ("--ro-bind", "/usr/bin", "/usr/bin") not in mounts

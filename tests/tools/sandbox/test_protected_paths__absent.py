@@ -2,10 +2,10 @@ import os
 import stat
 from pathlib import Path
 
-from tools.sandbox.mounts import Names
-from tools.sandbox.protected_paths import Tripwire, closed, put_back, swept, tripwires
+from tools.sandbox.mounts import ProtectedNames
+from tools.sandbox.protected_paths import WatchedPath, closed, put_back, remove_stale_placeholders, watched_paths
 
-NAMES = Names(folders=(".vscode", ".git"), files=(".envrc", ".gitattributes"), others=(".bashrc",))
+NAMES = ProtectedNames(folders=(".vscode", ".git"), files=(".envrc", ".gitattributes"), others=(".bashrc",))
 
 
 def _names(folder: Path) -> list[str]:
@@ -38,8 +38,8 @@ def test_what_a_dead_process_left_is_swept_and_what_only_looks_like_it_is_not(tm
     (tmp_path / ".vscode").mkdir()
     (tmp_path / ".gitattributes").write_text("")
 
-    swept(tmp_path, NAMES)
-    swept(tmp_path / "gone", NAMES)
+    remove_stale_placeholders(tmp_path, NAMES)
+    remove_stale_placeholders(tmp_path / "gone", NAMES)
 
     assert _names(tmp_path) == [".gitattributes", ".vscode"]
 
@@ -49,7 +49,7 @@ def test_what_came_to_be_or_changed_is_put_back_and_named(tmp_path: Path) -> Non
     git.mkdir()
     (git / "config").touch()
     (tmp_path / ".vscode").symlink_to("settings")
-    wires = tripwires((tmp_path,), NAMES, [git])
+    wires = watched_paths((tmp_path,), NAMES, [git])
     (git / "commondir").write_text("evil")
     (tmp_path / ".bashrc").touch()
     (git / "hooks").mkdir()
@@ -59,11 +59,11 @@ def test_what_came_to_be_or_changed_is_put_back_and_named(tmp_path: Path) -> Non
 
     torn = put_back(wires)
 
-    assert Tripwire(git / "config", None) not in wires
+    assert WatchedPath(git / "config", None) not in wires
     assert set(torn) == {git / "commondir", git / "hooks", tmp_path / ".vscode", tmp_path / ".bashrc"}
     assert (_names(tmp_path), _names(git)) == ([".git", ".vscode"], ["config"])
     assert (tmp_path / ".vscode").readlink() == Path("settings")
 
 
 def test_nothing_is_named_where_nothing_changed(tmp_path: Path) -> None:
-    assert put_back(tripwires((tmp_path,), NAMES, [tmp_path])) == ()
+    assert put_back(watched_paths((tmp_path,), NAMES, [tmp_path])) == ()

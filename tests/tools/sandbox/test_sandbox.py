@@ -18,7 +18,7 @@ from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import until
 from tests.fakes.walls import sandbox
 from tools.base import ToolResult
-from tools.sandbox import Means, NoSandbox, Sandbox, Terms
+from tools.sandbox import Sandbox, SandboxBackend, SandboxRules, SandboxUnavailable
 from tools.shell_ops.bash import BashTool
 
 KINDS = ("bubblewrap", "landlock")
@@ -332,8 +332,8 @@ async def test_the_end_of_one_command_opens_nothing_for_another(around: ToolSurr
 
 
 async def test_what_cannot_be_had_is_done_without_or_refused_as_the_user_wants(around: ToolSurroundings) -> None:
-    terms = Terms((around.workspace,))
-    nothing = Means("none", why="nothing to make one of")
+    terms = SandboxRules((around.workspace,))
+    nothing = SandboxBackend("none", why="nothing to make one of")
 
     loose = await _run(around, "echo ran", sandbox=Sandbox(terms, look=lambda: nothing))
     strict = await _run(around, "touch witness", sandbox=Sandbox(terms, is_required=True, look=lambda: nothing))
@@ -353,7 +353,7 @@ def test_a_folder_for_temporary_files_that_is_not_one_s_own_is_refused(
 
     walls = sandbox("bubblewrap", tmp_path)
 
-    with pytest.raises(NoSandbox, match="not a folder of yours alone"), walls.confined("t"):
+    with pytest.raises(SandboxUnavailable, match="not a folder of yours alone"), walls.launch("t"):
         pass
 
 
@@ -380,7 +380,7 @@ print(json.dumps([result.output, result.metadata]))
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_holds_for_another_user_too(kind: str) -> None:
-    means = sandbox(kind, Path("/nowhere")).means
+    means = sandbox(kind, Path("/nowhere")).backend
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     if python is None:
         pytest.skip("NOT TESTED, no Python here that another user can run")

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.walls import needs
-from tools.sandbox.sandbox import probed
+from tools.sandbox.sandbox import detect_backend
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def _program(folder: Path, text: str) -> None:
 def test_bubblewrap_is_taken_where_it_really_starts(programs: Path) -> None:
     _program(programs, "#!/bin/sh\nexit 0\n")
 
-    found = probed()
+    found = detect_backend()
 
     assert (found.kind, found.program, found.why) == ("bubblewrap", str(programs / "bwrap"), "")
 
@@ -28,7 +28,7 @@ def test_bubblewrap_is_taken_where_it_really_starts(programs: Path) -> None:
 def test_without_it_the_next_best_is_taken_and_it_is_said_why(programs: Path) -> None:
     needs("landlock")
 
-    found = probed()
+    found = detect_backend()
 
     assert (found.kind, found.why) == ("landlock", "bubblewrap (bwrap) is not installed")
 
@@ -48,7 +48,7 @@ def test_without_it_the_next_best_is_taken_and_it_is_said_why(programs: Path) ->
 def test_what_hinders_it_is_told(programs: Path, said: str, why: str) -> None:
     _program(programs, f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
 
-    found = probed()
+    found = detect_backend()
 
     assert found.kind != "bubblewrap"
     assert f"{programs / 'bwrap'} does not work here: {why}" in found.why
@@ -57,7 +57,7 @@ def test_what_hinders_it_is_told(programs: Path, said: str, why: str) -> None:
 def test_what_is_no_program_is_no_sandbox(programs: Path) -> None:
     _program(programs, "not a program")
 
-    assert "does not work here: OSError" in probed().why
+    assert "does not work here: OSError" in detect_backend().why
 
 
 def test_a_program_of_the_current_folder_is_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +65,6 @@ def test_a_program_of_the_current_folder_is_never_started(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f".:bin:{tmp_path / 'none'}")
 
-    probed()
+    detect_backend()
 
     assert not (tmp_path / "started").exists()

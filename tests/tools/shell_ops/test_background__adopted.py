@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.waiting import is_running, until
-from tools.shell_ops.background import Adopted
-from tools.shell_ops.process import Traces, command_line, start_time
+from tools.shell_ops.background import ReattachedProcesses
+from tools.shell_ops.process import ProcessTraces, command_line, start_time
 
 _MARK = f"a-mark-of-this-test-{os.getpid()}"
 
 
-async def _orphan(folder: Path, script: str) -> tuple[asyncio.subprocess.Process, Adopted]:
+async def _orphan(folder: Path, script: str) -> tuple[asyncio.subprocess.Process, ReattachedProcesses]:
     """A command that leads its own session and is ours by its mark alone."""
     environment = {"GRAPH_AGENT_CALL": _MARK, "PATH": "/usr/bin:/bin"}
     process = await asyncio.create_subprocess_exec(
         "/bin/sh", "-c", script, cwd=folder, env=environment, start_new_session=True
     )
-    return process, Adopted(Traces(process.pid, start_time(process.pid), _MARK))
+    return process, ReattachedProcesses(ProcessTraces(process.pid, start_time(process.pid), _MARK))
 
 
 async def test_its_end_is_noticed(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ async def test_what_ignores_being_asked_is_killed_with_its_children(
     await adopted.terminate()
     lived = is_running(process.pid)
 
-    adopted.end_all()
+    adopted.kill_all()
 
     assert (lived, is_running(process.pid), is_running(int((tmp_path / "pid").read_text()))) == (True, False, False)
     await process.wait()
@@ -56,6 +56,6 @@ async def test_what_it_leaves_running_is_asked_to_end_and_named(tmp_path: Path) 
     await process.wait()
     began = time.monotonic()
 
-    [named] = await adopted.end_left()
+    [named] = await adopted.end_leftovers()
 
     assert (named.startswith("sleep 61.4"), time.monotonic() - began < 2) == (True, True)

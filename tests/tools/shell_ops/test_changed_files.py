@@ -7,7 +7,7 @@ import pytest
 
 from tools.base import Limits, ToolContext, ToolResult
 from tools.shell_ops.bash import BashTool
-from tools.shell_ops.changed_files import look_at
+from tools.shell_ops.changed_files import take_snapshot
 
 PATIENT = Limits(look_s=20)
 
@@ -94,7 +94,7 @@ async def test_nothing_that_the_repository_names_is_run_by_looking(tree: Path, t
     (tree / ".gitattributes").write_text("* filter=f diff=f\n")
     os.utime(tree / "changed")
 
-    seen = look_at(tree, 20)
+    seen = take_snapshot(tree, 20)
 
     assert seen is not None
     assert "changed" in seen
@@ -106,5 +106,5 @@ def test_a_repository_that_makes_git_wait_costs_no_more_than_the_time_given(tree
     git(tree, "config", "include.path", str(tree / "pipe"))
     began = time.monotonic()
 
-    assert look_at(tree, 0.2) is None
+    assert take_snapshot(tree, 0.2) is None
     assert time.monotonic() - began < 5

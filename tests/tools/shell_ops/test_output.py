@@ -1,6 +1,6 @@
 import pytest
 
-from tools.shell_ops.output import clean, incomplete_end
+from tools.shell_ops.output import clean_output, incomplete_tail_length
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from tools.shell_ops.output import clean, incomplete_end
     ],
 )
 def test_output_is_made_readable(raw: bytes, text: str) -> None:
-    assert clean(raw) == text
+    assert clean_output(raw) == text
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_output_is_made_readable(raw: bytes, text: str) -> None:
     ],
 )
 def test_a_character_that_may_go_on_is_held_back(raw: bytes, held_back: int) -> None:
-    assert incomplete_end(raw) == held_back
+    assert incomplete_tail_length(raw) == held_back

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import ToolResult
-from tools.shell_ops.output import Ending, open_spool, told
+from tools.shell_ops.output import CommandEnd, open_spool, told
 
 _START = Path("/w")
 
@@ -26,7 +26,7 @@ def _told(around: ToolSurroundings, raw: bytes, command: str = "x", **ending: An
     }
     with open_spool(None) as spool:
         os.write(spool.sink, raw)
-        return told(command, Ending(**(values | ending)), spool, around.context())
+        return told(command, CommandEnd(**(values | ending)), spool, around.context())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_every_ending_has_its_words(tmp_path: Path, command: str, ending: dict[s
 def test_names_that_only_the_sandbox_made_are_told_where_they_puzzle(
     tmp_path: Path, raw: bytes, code: int, named: str
 ) -> None:
-    output = _told(ToolSurroundings(tmp_path), raw, code=code, stand_ins=(".env", ".git", ".hg")).output
+    output = _told(ToolSurroundings(tmp_path), raw, code=code, placeholders=(".env", ".git", ".hg")).output
 
     told = f"\n[not there, but kept closed by the sandbox while a command runs: {named}]" if named else ""
     assert output == f"{raw.decode()}[exit code {code}]{told}"

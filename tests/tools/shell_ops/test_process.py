@@ -10,11 +10,11 @@ from tests.fakes.waiting import is_running
 _PROGRAM = """
 import os, sys, time
 from pathlib import Path
-from tools.shell_ops.process import Child
+from tools.shell_ops.process import ChildProcess
 
 output = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 report = os.open("/dev/null", os.O_WRONLY)
-child = Child(["/bin/sh", "-c", "echo ran"], cwd=Path("/"), environment={}, output=output, report=report)
+child = ChildProcess(["/bin/sh", "-c", "echo ran"], cwd=Path("/"), environment={}, output=output, report=report)
 print(child.traces.group, flush=True)
 time.sleep(60)
 """

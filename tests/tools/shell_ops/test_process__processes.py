@@ -10,7 +10,15 @@ import pytest
 
 from tests.fakes.waiting import is_running
 from tests.scenarios.command import until
-from tools.shell_ops.process import MARK, Process, Traces, belonging, command_line, send, start_time
+from tools.shell_ops.process import (
+    CALL_MARK,
+    Process,
+    ProcessTraces,
+    command_line,
+    find_processes,
+    send_signal,
+    start_time,
+)
 
 
 @pytest.fixture
@@ -26,20 +34,20 @@ def _start(started: ExitStack, *command: str, **options: object) -> "subprocess.
     return process  # type: ignore[no-any-return]  # as above
 
 
-def _pids(traces: Traces) -> list[int]:
-    return [process.pid for process in belonging(traces)]
+def _pids(traces: ProcessTraces) -> list[int]:
+    return [process.pid for process in find_processes(traces)]
 
 
-_NOW = Traces(os.getpid(), start_time(os.getpid()))
+_NOW = ProcessTraces(os.getpid(), start_time(os.getpid()))
 """A command that began when this process did, whose group is this one's: it finds by mark and spool alone."""
 
 
-def _elsewhere(mark: str = "", spool: str = "") -> Traces:
-    return Traces(2**22 + 1, _NOW.started, mark, spool)
+def _elsewhere(mark: str = "", spool: str = "") -> ProcessTraces:
+    return ProcessTraces(2**22 + 1, _NOW.started, mark, spool)
 
 
 def test_a_process_that_carries_the_mark_belongs_to_the_call_wherever_it_is(started: ExitStack) -> None:
-    process = _start(started, "sleep", "60", env={MARK: "outer,mine"})
+    process = _start(started, "sleep", "60", env={CALL_MARK: "outer,mine"})
 
     assert (_pids(_elsewhere("mine")), _pids(_elsewhere("outer"))) == ([process.pid], [process.pid])
     assert (_pids(_elsewhere("min")), _pids(_elsewhere("theirs"))) == ([], [])
@@ -65,40 +73,40 @@ def test_a_daemon_that_writes_to_the_spool_belongs_to_the_call_and_one_that_read
 def test_a_command_without_a_start_time_has_no_processes(started: ExitStack) -> None:
     process = _start(started, "sleep", "60")
 
-    assert belonging(Traces(process.pid, "")) == []
+    assert find_processes(ProcessTraces(process.pid, "")) == []
 
 
 def test_a_process_of_another_owner_of_the_number_is_not_taken(started: ExitStack) -> None:
     process = _start(started, "sleep", "60")
     began = start_time(process.pid)
 
-    assert _pids(Traces(process.pid, began)) == [process.pid]
-    assert _pids(Traces(process.pid, str(int(began) - 1))) == []
+    assert _pids(ProcessTraces(process.pid, began)) == [process.pid]
+    assert _pids(ProcessTraces(process.pid, str(int(began) - 1))) == []
 
 
 def test_children_in_sessions_of_their_own_belong_to_a_living_command(started: ExitStack) -> None:
     process = _start(
         started, sys.executable, "-c", "import subprocess; subprocess.run(['setsid', '-w', 'sleep', '60'], env={})"
     )
-    traces = Traces(process.pid, start_time(process.pid))
+    traces = ProcessTraces(process.pid, start_time(process.pid))
 
-    until(lambda: len(belonging(traces)) == 2)
+    until(lambda: len(find_processes(traces)) == 2)
 
-    for one in belonging(traces):
-        send(one, signal.SIGKILL)
-    until(lambda: belonging(traces) == [])
+    for one in find_processes(traces):
+        send_signal(one, signal.SIGKILL)
+    until(lambda: find_processes(traces) == [])
 
 
 def test_a_signal_reaches_exactly_the_process_that_was_meant(started: ExitStack) -> None:
     process = _start(started, "sleep", "60")
     began = start_time(process.pid)
 
-    send(Process(process.pid, f"{began}0"), signal.SIGKILL)
+    send_signal(Process(process.pid, f"{began}0"), signal.SIGKILL)
     was_running = is_running(process.pid)
-    send(Process(process.pid, began), signal.SIGKILL)
+    send_signal(Process(process.pid, began), signal.SIGKILL)
 
     assert (was_running, process.wait(timeout=5)) == (True, -signal.SIGKILL)
-    send(Process(process.pid, began), signal.SIGKILL)
+    send_signal(Process(process.pid, began), signal.SIGKILL)
 
 
 def test_what_a_process_runs_is_told_with_its_number(started: ExitStack) -> None:

@@ -15,7 +15,7 @@ from tests.fakes.tool_ports import MemoryProcesses, ToolSurroundings
 from tests.fakes.waiting import is_running, names_in, until
 from tests.fakes.walls import needs, sandbox
 from tools.base import ToolContext, ToolResult
-from tools.sandbox import Means, Sandbox, Terms
+from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 from tools.shell_ops.bash import BashTool
 
 
@@ -182,7 +182,9 @@ async def test_walls_that_cannot_be_put_up_let_nothing_run(around: ToolSurroundi
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
     broken.chmod(0o755)
-    walls = Sandbox(Terms((around.workspace,)), look=lambda: Means("bubblewrap", program=str(broken)))
+    walls = Sandbox(
+        SandboxRules((around.workspace,)), look=lambda: SandboxBackend("bubblewrap", program=str(broken))
+    )
 
     result = await _bash(around, "touch witness", sandbox=walls)
 

@@ -4,43 +4,45 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.waiting import is_running, until
-from tools.shell_ops.user_command import Fed, run_fed
+from tools.shell_ops.user_command import UserCommandResult, run_user_command
 
 
 async def test_the_text_comes_on_its_input_and_what_it_says_on_stderr_is_kept(tmp_path: Path) -> None:
-    ended = await run_fed("cat > got; echo out; printf '\\033[31mno\\n' >&2; exit 2", "ü" * 100_000, tmp_path, 20)
+    ended = await run_user_command(
+        "cat > got; echo out; printf '\\033[31mno\\n' >&2; exit 2", "ü" * 100_000, tmp_path, 20
+    )
 
-    assert (ended, (tmp_path / "got").read_text()) == (Fed(2, "no"), "ü" * 100_000)
+    assert (ended, (tmp_path / "got").read_text()) == (UserCommandResult(2, "no"), "ü" * 100_000)
 
 
-async def test_what_it_writes_is_kept_where_it_is_heard(tmp_path: Path) -> None:
-    ended = await run_fed("printf '\\033[31mout\\n'; echo no >&2", "", tmp_path, 20, is_heard=True)
+async def test_what_it_writes_is_kept_where_it_capture_stdout(tmp_path: Path) -> None:
+    ended = await run_user_command("printf '\\033[31mout\\n'; echo no >&2", "", tmp_path, 20, capture_stdout=True)
 
-    assert ended == Fed(0, "no", written="out")
+    assert ended == UserCommandResult(0, "no", stdout="out")
 
 
 async def test_a_command_that_reads_nothing_ends_as_it_likes(tmp_path: Path) -> None:
-    assert await run_fed("kill -9 $$", "x" * 1_000_000, tmp_path, 20) == Fed(-9)
+    assert await run_user_command("kill -9 $$", "x" * 1_000_000, tmp_path, 20) == UserCommandResult(-9)
 
 
 async def test_at_its_limit_it_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    ended = await run_fed("(sleep 0.7; touch late) & sleep 30", "", tmp_path, 0.2)
+    ended = await run_user_command("(sleep 0.7; touch late) & sleep 30", "", tmp_path, 0.2)
 
     await asyncio.sleep(0.7)
-    assert ended == Fed(None, "", "timeout")
+    assert ended == UserCommandResult(None, "", "timeout")
     assert not (tmp_path / "late").exists()
 
 
 async def test_one_that_writes_without_end_is_ended(tmp_path: Path) -> None:
-    ended = await run_fed("yes >&2", "", tmp_path, 30)
-    heard = await run_fed("yes", "", tmp_path, 30, is_heard=True)
+    ended = await run_user_command("yes >&2", "", tmp_path, 30)
+    heard = await run_user_command("yes", "", tmp_path, 30, capture_stdout=True)
 
-    assert (ended.code, ended.stopped, len(ended.said) <= 8192) == (None, "flood", True)
-    assert (heard.stopped, len(heard.written) <= 8192) == ("flood", True)
+    assert (ended.exit_code, ended.stopped, len(ended.stderr) <= 8192) == (None, "output_limit", True)
+    assert (heard.stopped, len(heard.stdout) <= 8192) == ("output_limit", True)
 
 
 async def test_a_cancellation_ends_it(tmp_path: Path) -> None:
-    running = asyncio.create_task(run_fed("echo $$ > pid; sleep 60", "", tmp_path, 60))
+    running = asyncio.create_task(run_user_command("echo $$ > pid; sleep 60", "", tmp_path, 60))
     await until(lambda: (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text()))
     running.cancel()
 
@@ -53,7 +55,7 @@ async def test_no_key_of_the_agent_reaches_it(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-hooks")
     monkeypatch.setenv("DISPLAY", ":7")
 
-    await run_fed("env > seen", "", tmp_path, 20)
+    await run_user_command("env > seen", "", tmp_path, 20)
 
     seen = (tmp_path / "seen").read_text()
     assert ("sk-not-for-hooks" in seen, "DISPLAY=:7\n" in seen) == (False, True)

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph_agent.toolbox.shell_facts import parse_bash
-from policy.shell.effects import ShellText, SimpleCommand, Unparsable, read_shell, unread
+from policy.shell.shell_text import ShellText, SimpleCommand, Unparsable, parse_shell, unparsed_shell
 
 _ODD = "ab '\"\\$`()<>|&;{}#\n~*=-"
 
 
-def _read(text: str) -> ShellText:
-    return read_shell(text, parse_bash)
+def _parse(text: str) -> ShellText:
+    return parse_shell(text, parse_bash)
 
 
 def _nothing_parses(text: str) -> Mapping[str, Any]:
@@ -49,42 +49,28 @@ def _nothing_parses(text: str) -> Mapping[str, Any]:
         ("cat <<< a", ["cat"]),
     ],
 )
-def test_plain_texts_are_read_as_the_shell_would(text: str, commands: list[str]) -> None:
-    found = _read(text)
+def test_clear_texts_are_parsed_as_the_shell_would(text: str, commands: list[str]) -> None:
+    found = _parse(text)
 
-    assert ([command.text for command in found.commands], found.not_plain) == (commands, "")
+    assert ([command.text for command in found.commands], found.unclear_reason) == (commands, "")
 
 
 @pytest.mark.parametrize(
-    ("text", "inner"),
+    "text",
     [
-        ("echo $(curl h)", "curl h"),
-        ('echo "now $(curl h)"', "curl h"),
-        ("echo `curl h`", "curl h"),
-        ("echo ${x:-$(curl h)}", "curl h"),
-        ("git log --grep=\"$(curl 'h)')\"", "curl h)"),
-        ("diff <(curl h) b", "curl h"),
-        ("for x in a b; do curl h; done", "curl h"),
-        ("f() { curl h; }", "curl h"),
-        ("cat <<EOF\n$(curl h)\nEOF", "curl h"),
-        ("cat <<-EOF\n\t`curl h`\n\tEOF", "curl h"),
-        ("case $x in x) curl h;; esac", "curl h"),
-        ("case $(curl h) in x) a;; esac", "curl h"),
-        ("echo $((1 + $(curl h)))", "curl h"),
-        ("x[$(curl h)]=1", "curl h"),
-        ("[[ -n $(curl h) ]]", "curl h"),
-        ("coproc curl h", "curl h"),
-        ("a > $(curl h)", "curl h"),
-        ("select x in a; do curl h; done", "curl h"),
-        ("A=$(curl h) b", "curl h"),
-        ("export A=$(curl h)", "curl h"),
+        "echo $(curl h)", 'echo "now $(curl h)"', "echo `curl h`", "echo ${x:-$(curl h)}",
+        "git log --grep=\"$(curl h)\"", "diff <(curl h) b", "for x in a b; do curl h; done", "f() { curl h; }",
+        "cat <<EOF\n$(curl h)\nEOF", "cat <<-EOF\n\t`curl h`\n\tEOF", "case $x in x) curl h;; esac",
+        "case $(curl h) in x) a;; esac", "echo $((1 + $(curl h)))", "x[$(curl h)]=1", "[[ -n $(curl h) ]]",
+        "coproc curl h", "a > $(curl h)", "select x in a; do curl h; done", "A=$(curl h) b", "export A=$(curl h)",
+        "git log --grep=\"$(curl h; 'h)')\"",
     ],
-)
-def test_nested_commands_are_found_and_make_a_text_not_plain(text: str, inner: str) -> None:
-    found = _read(text)
+)  # fmt: skip
+def test_nested_commands_are_found_and_make_a_text_unclear(text: str) -> None:
+    found = _parse(text)
 
-    assert inner in [command.text for command in found.commands]
-    assert found.not_plain
+    assert "curl h" in [command.text for command in found.commands]
+    assert found.unclear_reason
 
 
 @pytest.mark.parametrize(
@@ -100,34 +86,34 @@ def test_nested_commands_are_found_and_make_a_text_not_plain(text: str, inner: s
         "(" * 500 + ")" * 500,
     ],
 )  # fmt: skip
-def test_what_the_shell_may_take_for_something_else_is_not_plain(text: str) -> None:
-    assert _read(text).not_plain
+def test_a_text_that_the_shell_may_read_otherwise_is_unclear(text: str) -> None:
+    assert _parse(text).unclear_reason
 
 
 def test_write_targets_and_files_read_are_listed() -> None:
-    found = _read("a > b 2>> 'c d' &> e < f >&2 2>&1 >/dev/null <> g")
+    found = _parse("a > b 2>> 'c d' &> e < f >&2 2>&1 >/dev/null <> g")
 
     assert (found.written, found.read) == (("b", "c d", "e", "g"), ("f",))
 
 
 def test_a_write_after_a_change_of_folder_may_happen_in_either_folder() -> None:
-    found = _read("cd a && cd b/c && x > y > /z")
+    found = _parse("cd a && cd b/c && x > y > /z")
 
     assert found.folders == ("", "a", "b/c", "a/b/c")
     assert found.written == ("y", "a/y", "b/c/y", "a/b/c/y", "/z", "/z", "/z", "/z")
 
 
-def test_what_no_parser_reads_is_not_plain_and_its_commands_are_guessed() -> None:
-    found = read_shell("a && 'b' c", _nothing_parses)
+def test_an_unparsable_text_is_unclear_and_its_commands_are_guessed() -> None:
+    found = parse_shell("a && 'b' c", _nothing_parses)
 
-    assert found == unread("a && 'b' c", "no parser for a &")
-    assert (SimpleCommand(("b", "c")) in found.runs, found.is_read) == (True, False)
+    assert found == unparsed_shell("a && 'b' c", "no parser for a &")
+    assert (SimpleCommand(("b", "c")) in found.runs, found.is_parsed) == (True, False)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.text(alphabet=_ODD, max_size=60))
-def test_no_text_breaks_the_reader(text: str) -> None:
-    assert _read(text) == _read(text)
+def test_no_text_breaks_the_parser(text: str) -> None:
+    assert _parse(text) == _parse(text)
 
 
 @settings(max_examples=30, deadline=None)
@@ -135,10 +121,10 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 def test_words_in_single_quotes_come_back_as_they_were(words: list[str]) -> None:
     quoted = "echo " + " ".join("'" + word.replace("'", "'\"'\"'") + "'" for word in words)
 
-    found = _read(quoted)
+    found = _parse(quoted)
 
     assert [command.words for command in found.commands] == [("echo", *words)]
-    assert found.not_plain == ("" if "#" not in quoted or "\\\n" not in quoted else found.not_plain)
+    assert found.unclear_reason == ("" if "#" not in quoted or "\\\n" not in quoted else found.unclear_reason)
 
 
 @pytest.mark.parametrize(
@@ -151,32 +137,32 @@ def test_words_in_single_quotes_come_back_as_they_were(words: list[str]) -> None
         "sed '" + "a b " * 1800 + "'",
     ],
 )
-def test_code_within_code_is_read_in_bounded_time(text: str) -> None:
+def test_code_within_code_is_parsed_in_bounded_time(text: str) -> None:
     began = time.monotonic()
 
-    read_shell(text, parse_bash)
+    parse_shell(text, parse_bash)
 
     assert time.monotonic() - began < 10
 
 
-def test_a_text_with_too_many_pieces_of_code_is_guessed_at_and_never_plain() -> None:
+def test_a_text_with_too_many_pieces_of_code_is_guessed_and_unclear() -> None:
     pieces = " ".join(f"'a; {number}'" for number in range(50))
 
-    few, many = _read("bash -c 'a; b'"), _read(f"bash {pieces} 'x; rm -rf y'")
+    few, many = _parse("bash -c 'a; b'"), _parse(f"bash {pieces} 'x; rm -rf y'")
 
-    assert (few.not_plain, few.is_read) == ("", True)
-    assert ("pieces of code" in many.not_plain, many.is_read) == (True, False)
+    assert (few.unclear_reason, few.is_parsed) == ("", True)
+    assert ("pieces of code" in many.unclear_reason, many.is_parsed) == (True, False)
     assert "rm -rf y" in [command.text for command in many.runs]
 
 
-def test_a_piece_of_code_that_comes_again_is_parsed_once() -> None:
+def test_a_repeated_piece_of_code_is_parsed_once() -> None:
     parsed: list[str] = []
 
     def counting(code: str) -> Mapping[str, Any]:
         parsed.append(code)
         return parse_bash(code)
 
-    read_shell("bash -c 'a; b' && sh -c 'a; b' && sudo sh -c 'a; b' && bash plain words", counting)
+    parse_shell("bash -c 'a; b' && sh -c 'a; b' && sudo sh -c 'a; b' && bash plain words", counting)
 
     assert [code for code in parsed if code == "a; b"] == ["a; b"]
     assert len(parsed) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.toolbox.shell_facts import parse_bash
-from policy.shell.effects import read_shell
+from policy.shell.shell_text import parse_shell
 
 _WORDS = (
     "a",
@@ -28,23 +28,8 @@ _WORDS = (
     "'x y'",
 )
 _SIGNS = (
-    "&&",
-    "||",
-    "2>&1",
-    ">/dev/null",
-    "&>",
-    ">>",
-    "<<",
-    "<<<",
-    "$(",
-    "<(",
-    ">&",
-    "|&",
-    ";;",
-    "\\\n",
-    "  ",
-    "0",
-)
+    "&&", "||", "2>&1", ">/dev/null", "&>", ">>", "<<", "<<<", "$(", "<(", ">&", "|&", ";;", "\\\n", "  ", "0",
+)  # fmt: skip
 _CHARACTERS = " \t\n\\'\";|&#<>()${}`~*?[]!=^%@,:/-1é\x0b\r"
 _PIECES = (*_WORDS, *_SIGNS, *_CHARACTERS)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
@@ -68,7 +53,7 @@ class _Stubs:
             )
             stub.chmod(0o755)
 
-    def what_bash_runs(self, text: str) -> list[tuple[str, ...]]:
+    def calls_by_bash(self, text: str) -> list[tuple[str, ...]]:
         self._log.write_text("")
         subprocess.run(
             ["/bin/bash", "--noprofile", "--norc", "-c", f"{text}\nwait"],
@@ -96,30 +81,30 @@ def _without_assignments(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[start:]
 
 
-def _surprises(stubs: _Stubs, seed: int, plain_texts: int) -> list[str]:
+def _surprises(stubs: _Stubs, seed: int, clear_texts: int) -> list[str]:
     chance = random.Random(seed)
     surprises: list[str] = []
     checked = 0
-    while checked < plain_texts:
+    while checked < clear_texts:
         text = "".join(chance.choice(_PIECES) for _ in range(chance.randint(2, 12)))
-        found = read_shell(text, parse_bash)
+        found = parse_shell(text, parse_bash)
         # A name a pattern stands for depends on the files there are.
-        if found.not_plain or not found.commands or any(one.patterns for one in found.commands):
+        if found.unclear_reason or not found.commands or any(one.patterns for one in found.commands):
             continue
         checked += 1
         foreseen = {form for one in found.commands for form in (one.words, _without_assignments(one.words))}
-        ran = set(stubs.what_bash_runs(text))
+        ran = set(stubs.calls_by_bash(text))
         written = stubs.files_written()
         if not ran <= foreseen or not written <= set(found.written):
             surprises.append(f"{text!r} ran {sorted(ran - foreseen)}, not {sorted(foreseen)}, and wrote {written}")
     return surprises
 
 
-def test_bash_runs_nothing_that_a_plain_text_did_not_show(tmp_path: Path) -> None:
-    assert _surprises(_Stubs(tmp_path), seed=1, plain_texts=150) == []
+def test_bash_runs_nothing_that_a_clear_text_did_not_show(tmp_path: Path) -> None:
+    assert _surprises(_Stubs(tmp_path), seed=1, clear_texts=150) == []
 
 
 @pytest.mark.sweep
 @pytest.mark.timeout(600)
-def test_bash_runs_nothing_that_thousands_of_plain_texts_did_not_show(tmp_path: Path) -> None:
-    assert _surprises(_Stubs(tmp_path), seed=random.randrange(1 << 32), plain_texts=5_000) == []
+def test_bash_runs_nothing_that_thousands_of_clear_texts_did_not_show(tmp_path: Path) -> None:
+    assert _surprises(_Stubs(tmp_path), seed=random.randrange(1 << 32), clear_texts=5_000) == []

@@ -3,8 +3,8 @@ import time
 import pytest
 
 from graph_agent.toolbox.shell_facts import parse_bash
-from policy.shell.destroyers import destroys
-from policy.shell.effects import ShellText, read_shell
+from policy.shell.destructive import destructive_reason
+from policy.shell.shell_text import ShellText, parse_shell
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ from policy.shell.effects import ShellText, read_shell
         "parted -s /dev/sda rm 1", "nvme format /dev/nvme0n1",
     ],
 )  # fmt: skip
-def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
-    assert destroys(command, read_shell(command, parse_bash))
+def test_destructive_commands_are_found_however_they_are_wrapped(command: str) -> None:
+    assert destructive_reason(command, parse_shell(command, parse_bash))
 
 
 @pytest.mark.parametrize(
@@ -58,20 +58,20 @@ def test_destroyers_are_found_however_they_are_wrapped(command: str) -> None:
         "env -C / env -C /srv/app rm -rf *", "timeout 5 cd /; rm -rf *", "cd /; env -C /srv/x rm -rf *",
     ],
 )  # fmt: skip
-def test_ordinary_commands_are_no_destroyers(command: str) -> None:
-    assert destroys(command, read_shell(command, parse_bash)) == ""
+def test_ordinary_commands_are_not_destructive(command: str) -> None:
+    assert destructive_reason(command, parse_shell(command, parse_bash)) == ""
 
 
 @pytest.mark.parametrize("text", ["x" * 200_000, "x " * 100_000, "x" + " " * 200_000 + "y", "x()" * 60_000])
-def test_a_text_of_any_length_is_looked_through_in_no_time(text: str) -> None:
+def test_a_text_of_any_length_is_searched_quickly(text: str) -> None:
     began = time.monotonic()
 
-    assert destroys(text, ShellText(())) == ""
+    assert destructive_reason(text, ShellText(())) == ""
     assert time.monotonic() - began < 2
 
 
 @pytest.mark.parametrize(
     "bomb", ["b(){ b|b& };b", "echo x; bomb () { bomb | bomb & } ; bomb", "function f { f & f & }; f"]
 )
-def test_a_fork_bomb_is_found_by_any_name(bomb: str) -> None:
-    assert destroys(bomb, ShellText(())) == "it is a fork bomb"
+def test_a_fork_bomb_is_found_whatever_its_name(bomb: str) -> None:
+    assert destructive_reason(bomb, ShellText(())) == "it is a fork bomb"

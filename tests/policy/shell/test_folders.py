@@ -1,7 +1,7 @@
 import pytest
 
 from graph_agent.toolbox.shell_facts import parse_bash
-from policy.shell.effects import read_shell
+from policy.shell.shell_text import parse_shell
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from policy.shell.effects import read_shell
         ("cd a; f() { HERE; }; cd b; F=f; $F", "a"),
     ],
 )
-def test_a_command_stands_where_the_changes_before_it_in_its_shell_lead(text: str, folder: str) -> None:
-    runs = read_shell(text, parse_bash).runs
+def test_a_command_runs_in_the_folder_that_its_shell_changed_to(text: str, folder: str) -> None:
+    runs = parse_shell(text, parse_bash).runs
 
     assert {run.folder for run in runs if run.words[0] == "HERE"} == {folder}

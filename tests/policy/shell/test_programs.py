@@ -1,6 +1,6 @@
 import pytest
 
-from policy.shell.options import dangerous_options, spelled_out
+from policy.shell.programs import RUN_AS_CODE, dangerous_options, expand_abbreviations, program_named
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from policy.shell.options import dangerous_options, spelled_out
         "man -P id x", "printf -v PATH x", "uniq a b",
     ],
 )  # fmt: skip
-def test_options_that_write_or_run_are_told(command: str) -> None:
+def test_options_that_write_or_run_are_dangerous(command: str) -> None:
     program, *arguments = command.split(" ")
 
     assert dangerous_options(program, tuple(arguments))
@@ -33,11 +33,28 @@ def test_options_that_write_or_run_are_told(command: str) -> None:
         "printf %s x", "uniq -c x", "ls -la", "grep -rn x .", "npm run output",
     ],
 )  # fmt: skip
-def test_ordinary_options_are_not(command: str) -> None:
+def test_ordinary_options_are_not_dangerous(command: str) -> None:
     program, *arguments = command.split(" ")
 
     assert dangerous_options(program, arguments) == ()
 
 
-def test_abbreviations_are_spelled_out() -> None:
-    assert spelled_out("sort", ["--outp=x", "-k2", "--rev", "--"]) == ("--output=x", "-k2", "--rev", "--")
+def test_abbreviated_options_are_expanded() -> None:
+    assert expand_abbreviations("sort", ["--outp=x", "-k2", "--rev", "--"]) == ("--output=x", "-k2", "--rev", "--")
+
+
+@pytest.mark.parametrize("name", ["python3.12", "perl", "gawk", "node", "R"])
+def test_interpreters_are_known_in_every_version(name: str) -> None:
+    assert program_named(name).code == "language"
+
+
+def test_a_program_that_is_not_in_the_table_has_the_defaults() -> None:
+    assert program_named("no-such-program") == program_named("ls")
+
+
+@pytest.mark.parametrize(
+    ("variable", "runs"),
+    [("GIT_SSH_COMMAND", True), ("MANPAGER", True), ("PS4", True), ("HOME", False), ("A", False)],
+)
+def test_variables_whose_value_is_run_are_known(variable: str, runs: bool) -> None:
+    assert (RUN_AS_CODE.fullmatch(variable) is not None) is runs

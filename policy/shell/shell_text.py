@@ -1,0 +1,154 @@
+"""What a shell text would run, write and read, as far as that can be told before it runs.
+
+A text is clear if its words are what the shell will see, and nothing in it needs more understanding than this
+package has. Only clear texts can be allowed by a rule. Deny and ask rules see every command of any text.
+
+The parser is passed in, because it starts a process and this package has no effects.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from posixpath import isabs, join
+from typing import Any
+
+from policy.shell.commands import expand_commands, guess_commands
+from policy.shell.folders import with_folders
+from policy.shell.syntax_tree import TreeContent, walk_tree
+from policy.shell.words import SimpleCommand, is_invisible
+
+__all__ = ["Parser", "ShellText", "SimpleCommand", "Unparsable", "parse_shell", "unparsed_shell"]
+
+Parser = Callable[[str], Mapping[str, Any]]
+"""The syntax tree of a bash text as `shfmt --to-json` writes it; raises `Unparsable`."""
+
+_MAX_CHARS = 8192
+_MAX_MOVES = 3
+_MAX_PIECES = 40
+"""Of code within a text, such as what follows `bash -c`."""
+_BARE_WORDS = re.compile(r"[\w./:@%+,= -]*")
+"""Code that needs no parser."""
+
+
+class Unparsable(ValueError):
+    """A text has no syntax tree: it is wrong, too big, or nothing can parse it; the message says which."""
+
+
+@dataclass(frozen=True)
+class ShellText:
+    """A text, parsed."""
+
+    commands: tuple[SimpleCommand, ...]
+    """The simple commands of the text itself, nested ones included."""
+    runs: tuple[SimpleCommand, ...] = ()
+    """Those, without assignments and wrappers too, and what inline code in them would run."""
+    written: tuple[str, ...] = ()
+    """Every path that redirections may write to, from the folder the text starts in."""
+    read: tuple[str, ...] = ()
+    """Paths that redirections read."""
+    folders: tuple[str, ...] = ("",)
+    """Where the text may be while it runs, from the folder it starts in; "" is that folder."""
+    unclear_reason: str = ""
+    """Why the text is not clear; empty when it is."""
+    is_parsed: bool = True
+    """Whether it was parsed, and the code within it; if not, some of the commands are guesses."""
+
+
+def parse_shell(text: str, parse: Parser) -> ShellText:
+    """Parse a whole command text; never fails."""
+    reason = _reason_at_sight(text)
+    if len(text) > _MAX_CHARS:
+        return unparsed_shell(text, reason)
+    try:
+        content = _tree_content(text, parse)
+    except Unparsable as error:
+        return unparsed_shell(text, reason or str(error))
+    inline = _InlineCode(parse)
+    runs = _distinct(expand_commands(content.commands, inline.commands))
+    if inline.is_exhausted:
+        reason = reason or f"it contains more than {_MAX_PIECES} pieces of code"
+    folders, is_known = _possible_folders(content.moves)
+    reason = reason or content.unclear_reason
+    if not is_known and not all(map(isabs, content.written)):
+        reason = reason or "it writes a file after a change of folder"
+    return ShellText(
+        tuple(content.commands),
+        runs,
+        tuple(join(folder, path) for path in content.written for folder in folders),
+        tuple(content.read),
+        folders,
+        reason,
+        is_parsed=not inline.is_exhausted,
+    )
+
+
+def unparsed_shell(text: str, reason: str = "it was not parsed") -> ShellText:
+    """A text of which only the characters are known."""
+    guesses = guess_commands(text)
+    runs = expand_commands(guesses, guess_commands) if len(text) <= _MAX_CHARS else guesses
+    return ShellText(guesses, _distinct(guesses, runs), unclear_reason=reason, is_parsed=False)
+
+
+def _reason_at_sight(text: str) -> str:
+    if len(text) > _MAX_CHARS:
+        return f"it is longer than {_MAX_CHARS} characters"
+    if any(is_invisible(char) for char in text):
+        return "it has control or invisible characters"
+    if text.endswith("\\"):
+        # Whatever is run after the text would become a part of its last word.
+        return "it ends in a backslash"
+    if "\\\n" in text and "#" in text:
+        # Shells disagree on a comment that ends in a backslash.
+        return "a line continues after a backslash, and there may be a comment"
+    return ""
+
+
+def _tree_content(text: str, parse: Parser) -> TreeContent:
+    return walk_tree(parse(text), text.encode("utf-8", "surrogatepass"))
+
+
+def _distinct(*readings: Iterable[SimpleCommand]) -> tuple[SimpleCommand, ...]:
+    """Every command once for each folder it is run in; each reading is of the whole text."""
+    return tuple({(run.folder, run): run for runs in readings for run in with_folders(runs)}.values())
+
+
+class _InlineCode:
+    """Parses pieces of code within a text: each once, and only so many, as each costs a process."""
+
+    def __init__(self, parse: Parser) -> None:
+        self._parse = parse
+        self._known: dict[str, tuple[SimpleCommand, ...]] = {}
+        self._parsed = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether some piece was only guessed at because there were too many."""
+        return self._parsed > _MAX_PIECES
+
+    def commands(self, code: str) -> tuple[SimpleCommand, ...]:
+        """The simple commands of a piece."""
+        if code not in self._known:
+            self._known[code] = self._parsed_or_guessed(code)
+        return self._known[code]
+
+    def _parsed_or_guessed(self, code: str) -> tuple[SimpleCommand, ...]:
+        if _BARE_WORDS.fullmatch(code):
+            return guess_commands(code)
+        self._parsed += 1
+        if self.is_exhausted:
+            return guess_commands(code)
+        try:
+            return tuple(_tree_content(code, self._parse).commands)
+        except Unparsable:
+            return guess_commands(code)
+
+
+def _possible_folders(moves: list[str | None]) -> tuple[tuple[str, ...], bool]:
+    """Every folder that some of the moves may lead to, as any of them may fail; and whether all are known."""
+    known = [move for move in moves if move is not None]
+    is_known = len(known) == len(moves) <= _MAX_MOVES
+    if len(moves) > _MAX_MOVES:
+        return ("", *known), False
+    ways = (way for count in range(len(known) + 1) for way in combinations(known, count))
+    return tuple(dict.fromkeys(join("", *way) for way in ways)), is_known

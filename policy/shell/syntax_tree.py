@@ -1,0 +1,265 @@
+"""From the syntax tree of a shell text to its simple commands, what they write, and what makes the text unclear.
+
+The walk goes through the whole tree, also through kinds of nodes it has never heard of, which only make the text
+unclear: so every command is found wherever it is nested.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import count, dropwhile
+from posixpath import basename
+from typing import Any
+
+from policy.shell.programs import program_named
+from policy.shell.words import Node, SimpleCommand, Word, expansion_reason, holds_code, read_word, unescaped
+
+__all__ = ["TreeContent", "echoed_text", "walk_tree"]
+
+_PLAIN_KINDS = frozenset(
+    (
+        "File", "CallExpr", "DeclClause", "BinaryCmd", "Subshell", "Block", "IfClause", "WhileClause", "CaseClause",
+        "TimeClause", "Lit", "SglQuoted", "DblQuoted", "Word",
+    )
+)  # fmt: skip
+_WORD_PARTS = frozenset(("CmdSubst", "ProcSubst", "ParamExp", "ArithmExp", "ExtGlob", "BraceExp"))
+"""Kinds whose reason is that of the word they are part of."""
+_OWN_SHELL = frozenset(("Subshell", "CmdSubst", "ProcSubst", "CoprocClause"))
+_REPEATING = frozenset(("WhileClause", "ForClause", "FuncDecl"))
+_PIPES = ("|", "|&")
+_NUMBER_OR_CLOSE = re.compile(r"\d+|-")
+_PLAIN_DELIMITER = re.compile(r"\w+")
+_NETWORK = ("/dev/tcp/", "/dev/udp/")
+
+
+@dataclass
+class TreeContent:
+    """What a walk through a tree collects."""
+
+    commands: list[SimpleCommand] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    """Targets of write redirections, as far as they are known."""
+    read: list[str] = field(default_factory=list)
+    """Files that redirections read."""
+    moves: list[str | None] = field(default_factory=list)
+    """Folders that `cd` goes to; None where that is not known."""
+    unclear_reason: str = ""
+
+    def doubt(self, reason: str) -> None:
+        """Note why the text is unclear; the first reason is kept."""
+        self.unclear_reason = self.unclear_reason or reason
+
+
+def walk_tree(tree: Node, source: bytes) -> TreeContent:
+    """Everything in a tree; `source` is the text it was made from."""
+    walker = _Walker(source)
+    walker.visit(tree)
+    return walker.content
+
+
+class _Walker:
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self.content = TreeContent()
+        self._repeats = False
+        self._shell_numbers = count(1)
+        self._shell: tuple[int | str, ...] = ()
+
+    def visit(self, tree: Node) -> None:
+        """Node by node, each before its children; not recursive, as a list of many commands is a deep tree."""
+        waiting: list[tuple[Any, str, tuple[int | str, ...]]] = [(tree, "", ())]
+        while waiting:
+            node, stdin, self._shell = waiting.pop()
+            if isinstance(node, list):
+                waiting += [(item, "", self._shell) for item in reversed(node)]
+            elif isinstance(node, dict) and "Line" not in node:
+                # Nodes with a line are positions in the text, which outnumber all others.
+                waiting += reversed(self._visit_node(node, stdin))
+
+    def _visit_node(self, node: Node, stdin: str) -> list[tuple[Any, str, tuple[int | str, ...]]]:
+        """Note what the node is; returns its children, each with its input and the shell it runs in."""
+        kind = node.get("Type")
+        if kind is not None and kind not in _PLAIN_KINDS:
+            self.content.doubt(expansion_reason(kind) if kind in _WORD_PARTS else f"it uses the shell's {kind}")
+        self._repeats = self._repeats or kind in _REPEATING
+        match kind:
+            case "CallExpr":
+                self._visit_call(node, stdin)
+            case "DeclClause":
+                # `export NAME` and options come as assignments without a value, "naked" ones.
+                words = map(self._assignment, node.get("Args") or ())
+                self._add_command([], [Word(node["Variant"]["Value"]), *words], "")
+            case "CaseClause":
+                # The words of a `case` are compared and not run, but an expansion in one may run something.
+                for item in (node["Word"], *(one for arm in node.get("Items") or () for one in arm["Patterns"])):
+                    self._doubt_word(self._word(item))
+            case "TimeClause":
+                self.content.commands.append(SimpleCommand(("time",), shell=self._shell))
+            case "Word" if holds_code(text := self._word(node).text):
+                # A word outside of a command is one of `[[ … ]]`, or of arithmetic.
+                self.content.commands.append(SimpleCommand(("test", text), shell=self._shell))
+            case _:
+                pass
+        stdin = self._visit_redirections(node.get("Redirs") or ()) or stdin
+        piped = self._piped_text(node)
+        inputs = {"Y": piped, "Cmd": stdin}
+        return [(value, inputs.get(name, ""), self._shell_of(node, name)) for name, value in node.items()]
+
+    def _shell_of(self, node: Node, name: str) -> tuple[int | str, ...]:
+        """The shell, or function, that runs a child: parts of a pipeline and background commands have their own."""
+        if node.get("Type") == "FuncDecl" and name == "Body":
+            return (*self._shell, (node.get("Name") or {}).get("Value", ""))
+        is_piped = node.get("Op") in _PIPES and name in ("X", "Y")
+        is_separate = node.get("Type") in _OWN_SHELL or (node.get("Background") and name == "Cmd")
+        return (*self._shell, next(self._shell_numbers)) if is_piped or is_separate else self._shell
+
+    def _word(self, node: Node) -> Word:
+        return read_word(node, self._source)
+
+    def _doubt_word(self, word: Word) -> None:
+        if word.unclear_reason:
+            self.content.doubt(word.unclear_reason)
+
+    def _visit_call(self, node: Node, stdin: str) -> None:
+        assigned = [self._assignment(item) for item in node.get("Assigns") or ()]
+        words = [self._word(item) for item in node.get("Args") or ()]
+        if words and words[0].is_pattern:
+            self.content.doubt("a pattern stands for the program's name")
+        self._add_command(assigned, words, stdin + self._process_substitution_text(node))
+        if words and basename(words[0].text) in ("cd", "pushd", "popd"):
+            self.content.moves.append(None if assigned else self._folder(words))
+
+    def _assignment(self, node: Node) -> Word:
+        name = (node.get("Name") or {}).get("Value", "")
+        value = read_word(node["Value"], self._source, is_value=True) if node.get("Value") else Word("")
+        if node.get("Index") or node.get("Array"):
+            self.content.doubt("it assigns to an array")
+        if node.get("Naked"):
+            return Word(name + value.text, value.unclear_reason)
+        return Word(f"{name}{'+' if node.get('Append') else ''}={value.text}", value.unclear_reason)
+
+    def _add_command(self, assigned: list[Word], words: list[Word], stdin: str) -> None:
+        every = (*assigned, *words)
+        for word in every:
+            self._doubt_word(word)
+        evaluates_index = bool(words) and program_named(words[0].text).code == "index"
+        if evaluates_index and any(holds_code(word.text) for word in words[1:]):
+            self.content.doubt(f"{words[0].text} may run code in an index")
+        if any(word.text.startswith("CDPATH") for word in every):
+            # It sends every later `cd` elsewhere.
+            self.content.moves.append(None)
+        expanded = [(text, word.is_pattern) for word in every for text in word.expanded]
+        patterns = frozenset(at for at, (_, is_pattern) in enumerate(expanded) if is_pattern)
+        if expanded:
+            texts = tuple(text for text, _ in expanded)
+            self.content.commands.append(SimpleCommand(texts, stdin, patterns, self._shell))
+
+    def _folder(self, words: list[Word]) -> str | None:
+        """Where a change of folder leads; None unless its text tells."""
+        if len(words) != 2 or words[0].text != "cd" or self._repeats:
+            return None
+        target = words[1]
+        is_odd = target.unclear_reason or target.is_pattern or target.text.startswith("-")
+        return None if is_odd or not target.text or ".." in target.text.split("/") else target.text
+
+    def _visit_redirections(self, redirections: Iterable[Node]) -> str:
+        """Note the files; returns the text that they feed to the command."""
+        stdin = ""
+        for item in redirections:
+            if (item.get("N") or {}).get("Value", "1").startswith("{"):
+                self.content.doubt("a redirection sets a variable")
+            target = self._word(item["Word"])
+            if target.unclear_reason or target.is_pattern:
+                self.content.doubt("the target of a redirection is not known before it runs")
+            if target.text.startswith(_NETWORK):
+                self.content.doubt("a redirection opens a connection")
+            self._visit_redirection(item, target)
+            stdin += self._inline_input(item)
+        return stdin
+
+    def _visit_redirection(self, item: Node, target: Word) -> None:
+        match item["Op"]:
+            case "<<" | "<<-":
+                if not _PLAIN_DELIMITER.fullmatch(target.text):
+                    self.content.doubt("a here-document has an odd delimiter")
+            case "<<<":
+                pass
+            case "<":
+                self.content.read.append(target.text)
+            case ">&" | "<&" if _is_descriptor(item["Word"]):
+                pass
+            case operator:
+                if operator in (">&", "<&"):
+                    # Bash expands the word after it a second time unless it is a number.
+                    self.content.doubt(f"a file follows {operator}")
+                if target.text != "/dev/null":
+                    self.content.written.append(target.text)
+
+    def _piped_text(self, node: Node) -> str:
+        """What flows through a pipe, as far as the text contains it."""
+        texts: list[str] = []
+        while node.get("Type") == "BinaryCmd" and node.get("Op") in _PIPES:
+            left = node["X"]
+            texts.append(self._written_text(left))
+            node = left.get("Cmd") or {}
+        return "".join(texts)
+
+    def _written_text(self, statement: Node) -> str:
+        """What a statement writes, as far as the text contains it."""
+        words = [self._word(item).text for item in (statement.get("Cmd") or {}).get("Args") or ()]
+        return "".join((*map(self._inline_input, statement.get("Redirs") or ()), echoed_text(words)))
+
+    def _process_substitution_text(self, node: Node) -> str:
+        """What the files `<(…)` of a command hold."""
+        words = [*(node.get("Args") or ()), *(one.get("Value") or {} for one in node.get("Assigns") or ())]
+        parts = (part for word in words for part in word.get("Parts") or () if part.get("Type") == "ProcSubst")
+        statements = [one for part in parts for one in part.get("Stmts") or ()]
+        return "\n".join(self._written_text(one) + self._piped_text(one.get("Cmd") or {}) for one in statements)
+
+    def _inline_input(self, redirection: Node) -> str:
+        """The text of a here-document or here-string."""
+        match redirection["Op"]:
+            case "<<" | "<<-":
+                # Escapes stay, as nothing takes them for anything but themselves.
+                parts = (redirection.get("Hdoc") or {}).get("Parts") or ()
+                return "".join(
+                    part["Value"] if part.get("Type") == "Lit" else self._word({"Parts": [part]}).text
+                    for part in parts
+                )
+            case "<<<":
+                return self._word(redirection["Word"]).text
+            case _:
+                return ""
+
+
+def _is_descriptor(word: Node) -> bool:
+    parts = list(word.get("Parts") or ())
+    return len(parts) == 1 and parts[0].get("Type") == "Lit" and bool(_NUMBER_OR_CLOSE.fullmatch(parts[0]["Value"]))
+
+
+_ECHO_OPTION = re.compile("-[neE]+")
+_FORMAT_FIELD = re.compile(r"%(%|[-+ #0-9.*]*[a-zA-Z])")
+_MAX_FORMAT_USES = 64
+
+
+def echoed_text(words: Sequence[str]) -> str:
+    """What `echo` or `printf` writes, with its escapes and without; empty for other programs."""
+    program = basename(words[0]) if words else ""
+    if program == "echo":
+        text = " ".join(dropwhile(_ECHO_OPTION.fullmatch, words[1:]))
+    elif program == "printf" and len(words) > 1:
+        text = _formatted(words[1], list(words[2:]))
+    else:
+        return ""
+    plain = unescaped(text)
+    return text if plain == text else f"{text}\n{plain}"
+
+
+def _formatted(template: str, values: list[str]) -> str:
+    if not values or not _FORMAT_FIELD.search(template):
+        return template
+    waiting = iter(values)
+    # A format is used again until no value is left.
+    fields = sum(found != "%" for found in _FORMAT_FIELD.findall(template)) or len(values)
+    uses = min(-(-len(values) // fields), _MAX_FORMAT_USES)
+    return _FORMAT_FIELD.sub(lambda found: "%" if found[1] == "%" else next(waiting, ""), template * uses)
