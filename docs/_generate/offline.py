@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from docs._generate.markdown import code, note, table
 from graph_agent.model.offline.chinese import CHINESE
-from graph_agent.model.offline.commands import SHAPES, Shape
+from graph_agent.model.offline.commands import SYNTAX, CommandSyntax
 from graph_agent.model.offline.english import ENGLISH
-from graph_agent.model.offline.grammar import parse_one
-from graph_agent.model.offline.plan import Call, dialogue
+from graph_agent.model.offline.parser import parse_command
+from graph_agent.model.offline.plan import PlannedCall, plan_command
 
 __all__ = ["page"]
 
@@ -41,7 +41,7 @@ _TOOLS = frozenset(
 
 def page() -> str:
     """The whole page, as it should stand on disk."""
-    sections = [line for shape in SHAPES for line in _section(shape)]
+    sections = [line for syntax in SYNTAX for line in _section(syntax)]
     return "\n".join(
         [
             note("graph_agent/model/offline/english.py", "graph_agent/model/offline/chinese.py"),
@@ -55,7 +55,7 @@ def page() -> str:
             "",
             "## Commands",
             "",
-            "Each wording below is tried by the tests as it stands. The first call of each is shown; appending",
+            "Each example below is run by the tests. The first call of each is shown; appending",
             "reads the file first, and so does writing over a file that was not read before.",
             "",
             *sections,
@@ -63,26 +63,26 @@ def page() -> str:
     )
 
 
-def _section(shape: Shape) -> list[str]:
-    head = f"### {shape.english} · {shape.chinese}"
+def _section(syntax: CommandSyntax) -> list[str]:
+    head = f"### {syntax.english} · {syntax.chinese}"
     return [
         head,
         "",
-        f"{shape.about[0].upper()}{shape.about[1:]}.",
+        f"{syntax.description[0].upper()}{syntax.description[1:]}.",
         "",
-        *table(("wording", "call"), _rows(shape)),
+        *table(("example", "call"), _rows(syntax)),
         "",
     ]
 
 
-def _rows(shape: Shape) -> Iterator[tuple[str, str]]:
-    for wording in (*ENGLISH, *CHINESE):
-        for example in wording.examples:
-            command = parse_one(example)
-            if isinstance(command, shape.command):
-                yield code(example.replace("\n", "⏎")), _called(next(dialogue(command, _TOOLS)))
+def _rows(syntax: CommandSyntax) -> Iterator[tuple[str, str]]:
+    for phrase in (*ENGLISH, *CHINESE):
+        for example in phrase.examples:
+            command = parse_command(example)
+            if isinstance(command, syntax.command):
+                yield code(example.replace("\n", "⏎")), _called(next(plan_command(command, _TOOLS)))
 
 
-def _called(call: Call) -> str:
+def _called(call: PlannedCall) -> str:
     arguments = {name: value for name, value in call.arguments.items() if value is not True}
     return f"`{call.tool}` {code(json.dumps(arguments, ensure_ascii=False))}"

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from graph_agent.model.local.runtime import Ask, Generated
+from graph_agent.model.local.runtime import Completion, CompletionRequest
 
 __all__ = ["ScriptedRuntime", "action"]
 
-Reply = str | Generated | Exception
+Reply = str | Completion | Exception
 
 
 @dataclass
@@ -17,14 +17,14 @@ class ScriptedRuntime:
     """Implements `Runtime`."""
 
     replies: list[Reply]
-    asked: list[Ask] = field(default_factory=list)
+    asked: list[CompletionRequest] = field(default_factory=list)
     endless: bool = False
     """Whether it goes on until it is stopped."""
     is_loaded: bool = False
     began: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def generate(self, ask: Ask, on_piece: Callable[[str], bool]) -> Generated:
+    def generate(self, ask: CompletionRequest, on_piece: Callable[[str], bool]) -> Completion:
         """See `Runtime`."""
         self.asked.append(ask)
         self.is_loaded = True
@@ -32,10 +32,14 @@ class ScriptedRuntime:
         while self.endless and not on_piece("more "):
             time.sleep(0.005)
         self.ended.set()
-        reply = Generated("", is_whole=False) if self.endless else self.replies.pop(0)
+        reply = Completion("", is_complete=False) if self.endless else self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
-        told = Generated(reply, is_whole=True, input_tokens=7, output_tokens=3) if isinstance(reply, str) else reply
+        told = (
+            Completion(reply, is_complete=True, input_tokens=7, output_tokens=3)
+            if isinstance(reply, str)
+            else reply
+        )
         for piece in told.text.splitlines(keepends=True):
             on_piece(piece)
         return told

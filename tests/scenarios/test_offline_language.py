@@ -4,8 +4,8 @@ import pytest
 
 from graph_agent.app.opening import open_session
 from graph_agent.model.offline.chinese import CHINESE
-from graph_agent.model.offline.commands import Form
 from graph_agent.model.offline.english import ENGLISH
+from graph_agent.model.offline.phrases import Phrase
 from tests.scenarios.command import NO_SANDBOX, Command
 
 _BAD_NEWS = ("Not done", "Nothing changed", "Not understood", "未完成", "没有改动", "未能理解")
@@ -23,9 +23,9 @@ def lay_down(workspace: Path) -> None:
         (workspace / name).write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("wordings", [ENGLISH, CHINESE], ids=["english", "chinese"])
-async def test_every_documented_wording_does_its_work_with_the_real_tools(
-    wordings: tuple[Form, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("phrases", [ENGLISH, CHINESE], ids=["english", "chinese"])
+async def test_every_documented_phrase_works_with_the_real_tools(
+    phrases: tuple[Phrase, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -36,7 +36,7 @@ async def test_every_documented_wording_does_its_work_with_the_real_tools(
     failed: dict[str, str] = {}
     session = await open_session(workspace=workspace, thread_id="t", flags={"mode": "bypassPermissions"})
 
-    for example in (example for wording in wordings for example in wording.examples):
+    for example in (example for phrase in phrases for example in phrase.examples):
         lay_down(workspace)
         rest = await session.send(example)
         if rest.status != "done" or any(word in rest.answer for word in _BAD_NEWS):

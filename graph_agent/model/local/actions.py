@@ -1,13 +1,8 @@
-"""What the local model may choose from: the actions, their JSON schema and the short text that explains them.
+"""The steps of a turn with the local model: the actions it may choose from, the prompts, and which step comes next.
 
-A small model chooses well among few; so most tools are not offered to it. Knows no runtime and no history.
-
-The short prompts of the local model. Each is cut so that it fits a small context; a long one costs minutes.
-
-How far a turn of the local model is, read from the history alone: after any restart it goes on from there.
-
-A small model is led: it chooses one action, the harness does it, the model answers. A file is changed by reading it
-and having it written anew. Asked freely for step after step, it repeats itself and overwrites what it should read.
+A small model is led: it chooses one action among few, the program runs it, the model answers. A file is changed by
+reading it and having the model write it anew. Asked freely for step after step it repeats itself and overwrites
+what it should only read. The step is found from the history alone, so a restarted turn continues where it was.
 """
 
 import json
@@ -18,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph_agent.model.local.runtime import Ask
-from graph_agent.model.offline.plan import Call
+from graph_agent.model.local.runtime import CompletionRequest
+from graph_agent.model.offline.plan import PlannedCall
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -29,25 +24,25 @@ __all__ = [
     "CHANGE",
     "REPLY",
     "Action",
-    "Answer",
-    "Choose",
-    "Done",
-    "Next",
-    "Rewrite",
-    "Taken",
+    "ActionRequest",
+    "AnswerRequest",
+    "FinalText",
+    "FinishedCall",
+    "RewriteRequest",
+    "Step",
     "actions_for",
-    "answering",
-    "choosing",
-    "chosen",
-    "explained",
-    "new_text",
+    "answer_prompt",
+    "change_notice",
+    "choice_prompt",
+    "extract_file",
+    "finished_calls",
+    "instructions",
     "next_step",
-    "plainly",
-    "rewriting",
-    "room_of",
+    "parse_action",
+    "plain_prompt",
+    "prompt_room",
+    "rewrite_prompt",
     "schema_of",
-    "taken_since",
-    "to_change",
 ]
 
 CHANGE = "change_file"
@@ -63,15 +58,15 @@ class Action:
     name: str
     arguments: tuple[str, ...]
     """All of them texts, all required."""
-    meaning: str
-    needs: tuple[str, ...]
-    """Tools that have to be on offer."""
+    description: str
+    tools: tuple[str, ...]
+    """Tools it needs."""
 
 
 _ACTIONS: tuple[Action, ...] = (
     Action("ls", ("path",), 'list the files of a folder; "." is the whole project', ("ls",)),
     Action("glob", ("pattern",), "find files by name, such as **/*.py", ("glob",)),
-    Action("grep", ("pattern",), "find in which files a word stands", ("grep",)),
+    Action("grep", ("pattern",), "find the files that contain a word", ("grep",)),
     Action("read_file", ("file_path",), "look into a file, to show or explain it", ("read_file",)),
     Action("write_file", ("file_path", "content"), "make a new file with this content", ("write_file",)),
     Action(CHANGE, ("file_path",), "change, fix or extend a file that exists", ("read_file", "write_file")),
@@ -93,183 +88,165 @@ _EXAMPLES: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 def actions_for(tools: frozenset[str]) -> tuple[Action, ...]:
-    """Those that can be done with the tools on offer."""
-    return tuple(action for action in _ACTIONS if tools.issuperset(action.needs))
+    """The actions that are possible with the tools on offer."""
+    return tuple(action for action in _ACTIONS if tools.issuperset(action.tools))
 
 
 def schema_of(actions: Sequence[Action]) -> dict[str, Any]:
-    """One object for each action; what is decoded under it always names one, with all of its arguments."""
-    return {"anyOf": [_object(action) for action in actions]}
-
-
-def explained(actions: Sequence[Action]) -> str:
-    """The system message: what there is to choose from, with examples."""
-    names = {action.name for action in actions}
-    shapes = [f"{_shape(action)} {action.meaning}" for action in actions]
-    examples = [f"{said} -> {json.dumps(done)}" for said, done in _EXAMPLES if done["tool"] in names]
-    return "\n".join(
-        [
-            _TASK,
-            *shapes,
-            "Examples:",
-            *examples,
-        ]
-    )
-
-
-def chosen(text: str, actions: Sequence[Action]) -> tuple[str, dict[str, str]] | None:
-    """The action that the text names, with its arguments; None where it names none, or not wholly."""
-    try:
-        told = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(told, Mapping):
-        return None
-    for action in actions:
-        arguments = {name: told.get(name) for name in action.arguments}
-        if told.get("tool") == action.name and all(isinstance(value, str) for value in arguments.values()):
-            return action.name, {name: str(value) for name, value in arguments.items()}
-    return None
-
-
-def _object(action: Action) -> dict[str, Any]:
-    arguments = {name: {"type": "string"} for name in action.arguments}
+    """The JSON schema with one object per action; output decoded under it is always one complete action."""
     return {
-        "type": "object",
-        "properties": {"tool": {"const": action.name}, **arguments},
-        "required": ["tool", *action.arguments],
-        "additionalProperties": False,
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {
+                    "tool": {"const": action.name},
+                    **{name: {"type": "string"} for name in action.arguments},
+                },
+                "required": ["tool", *action.arguments],
+                "additionalProperties": False,
+            }
+            for action in actions
+        ]
     }
 
 
-def _shape(action: Action) -> str:
-    arguments = "".join(f', "{name}": "..."' for name in action.arguments)
-    return f'{{"tool": "{action.name}"{arguments}}}'
+def instructions(actions: Sequence[Action]) -> str:
+    """The system message: the actions, with examples."""
+    names = {action.name for action in actions}
+    shapes = [
+        f"{json.dumps({'tool': action.name, **dict.fromkeys(action.arguments, '...')})} {action.description}"
+        for action in actions
+    ]
+    examples = [f"{request} -> {json.dumps(done)}" for request, done in _EXAMPLES if done["tool"] in names]
+    return "\n".join([_TASK, *shapes, "Examples:", *examples])
 
 
-_MOST_CHOICES = 3
-_REFUSED = "Not run"
-"""What the result of a call begins with that was refused, cancelled or stopped."""
+def parse_action(text: str, actions: Sequence[Action]) -> tuple[str, dict[str, str]] | None:
+    """The chosen action with its arguments; None where the text holds no complete one."""
+    try:
+        choice = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(choice, Mapping):
+        return None
+    for action in actions:
+        arguments = {name: value for name in action.arguments if isinstance(value := choice.get(name), str)}
+        if choice.get("tool") == action.name and len(arguments) == len(action.arguments):
+            return action.name, arguments
+    return None
+
+
+_MAX_CHOICES = 3
+_NOT_RUN = "Not run"
+"""What the result of a call begins with that was rejected, cancelled or stopped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A call of this turn and what came of it."""
+class FinishedCall:
+    """A call of this turn and its result."""
 
     tool: str
     arguments: dict[str, Any]
-    said: str
+    message: str
     """The text of the message that made it."""
     result: str
     is_error: bool
 
-    @property
-    def key(self) -> str:
-        """The same for the same call."""
-        return json.dumps([self.tool, self.arguments], sort_keys=True)
+
+@dataclass(frozen=True, slots=True)
+class ActionRequest:
+    """Ask the model to choose an action."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
-    """The model is to choose an action."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """The model is to write this file anew."""
+class RewriteRequest:
+    """Ask the model for the new text of a file."""
 
     path: str
     listing: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The model is to answer in words, with this result at hand."""
+class AnswerRequest:
+    """Ask the model to answer in words, from the result of the last call."""
 
-    last: Taken
+    last: FinishedCall
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """The turn ends with these words."""
+class FinalText:
+    """End the turn with this text, without asking the model."""
 
     text: str
 
 
-Next = Choose | Rewrite | Answer | Call | Done
+Step = ActionRequest | RewriteRequest | AnswerRequest | PlannedCall | FinalText
 
 
-def to_change(path: str) -> str:
-    """What the message says that reads a file in order to change it; the history remembers the purpose by it."""
-    return f"To change {path}, I read it first."
-
-
-def next_step(taken: Sequence[Taken]) -> Next:
-    """What comes after the calls of this turn."""
-    if not taken:
-        return Choose()
-    last = taken[-1]
-    if last.is_error:
-        return _after_failure(taken)
-    if last.tool == "write_file":
-        return Done(f"Done. {last.result}")
-    if last.tool == "read_file":
-        return _after_reading(taken)
-    return Answer(last)
-
-
-def taken_since(messages: "Sequence[BaseMessage]") -> list[Taken]:
+def finished_calls(messages: "Sequence[BaseMessage]") -> list[FinishedCall]:
     """The calls of these messages that have a result, in order."""
-    asked = {
+    made = {
         call["id"]: (call, message.text)
         for message in messages
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }
-    taken = []
+    finished = []
     for message in messages:
-        if isinstance(message, ToolMessage) and message.tool_call_id in asked:
-            call, said = asked[message.tool_call_id]
-            taken.append(Taken(call["name"], dict(call["args"]), said, message.text, message.status == "error"))
-    return taken
+        if isinstance(message, ToolMessage) and message.tool_call_id in made:
+            call, text = made[message.tool_call_id]
+            is_error = message.status == "error"
+            finished.append(FinishedCall(call["name"], dict(call["args"]), text, message.text, is_error))
+    return finished
 
 
-def _after_reading(taken: Sequence[Taken]) -> Next:
-    last = taken[-1]
-    path = str(last.arguments.get("file_path", ""))
-    if last.said.startswith(to_change(path)):
-        return Rewrite(path, last.result)
-    unread = [one for one in taken[:-1] if one.tool == "write_file" and one.arguments.get("file_path") == path]
-    return Call("write_file", unread[-1].arguments) if unread else Answer(last)
+def change_notice(path: str) -> str:
+    """The text of the message that reads a file in order to change it; it marks the purpose in the history."""
+    return f"To change {path}, I read it first."
 
 
-def _after_failure(taken: Sequence[Taken]) -> Next:
-    last = taken[-1]
-    if last.result.startswith(_REFUSED):
-        return Done(last.result)
-    if last.tool == "bash":
-        return Answer(last)
+def next_step(finished: Sequence[FinishedCall]) -> Step:
+    """What comes after the calls of this turn."""
+    if not finished:
+        return ActionRequest()
+    last = finished[-1]
+    if last.is_error:
+        return _step_after_failure(finished)
     if last.tool == "write_file":
-        is_first = not any(one.tool == "read_file" for one in taken)
-        path = last.arguments.get("file_path")
-        return Call("read_file", {"file_path": path}) if is_first and "read it" in last.result else _failed(last)
-    repeats = last.key in {one.key for one in taken[:-1]}
-    return _failed(last) if repeats or len(taken) >= _MOST_CHOICES else Choose()
+        return FinalText(f"Done. {last.result}")
+    if last.tool != "read_file":
+        return AnswerRequest(last)
+    path = str(last.arguments.get("file_path", ""))
+    if last.message.startswith(change_notice(path)):
+        return RewriteRequest(path, last.result)
+    # A file that had to be read before it could be overwritten is now written.
+    writes = [call for call in finished if call.tool == "write_file" and call.arguments.get("file_path") == path]
+    return PlannedCall("write_file", writes[-1].arguments) if writes else AnswerRequest(last)
 
 
-def _failed(last: Taken) -> Done:
-    return Done(f"Not done. {last.result}")
+def _step_after_failure(finished: Sequence[FinishedCall]) -> Step:
+    *before, last = finished
+    failed = FinalText(f"Not done. {last.result}")
+    if last.result.startswith(_NOT_RUN):
+        return FinalText(last.result)
+    if last.tool == "bash":
+        return AnswerRequest(last)
+    if last.tool == "write_file":
+        must_read = "read it" in last.result and not any(call.tool == "read_file" for call in finished)
+        return PlannedCall("read_file", {"file_path": last.arguments.get("file_path")}) if must_read else failed
+    is_repeated = any((call.tool, call.arguments) == (last.tool, last.arguments) for call in before)
+    return failed if is_repeated or len(finished) >= _MAX_CHOICES else ActionRequest()
 
 
-_CHARACTERS_A_TOKEN = 3
+_CHARACTERS_PER_TOKEN = 3
 _CHOICE_TOKENS = 800
 _ANSWER_TOKENS = 500
 _OVERHEAD_TOKENS = 150
-_EARLIER = 2
-"""Exchanges before this turn that are told again, each in short."""
+_MAX_REQUEST = 4_000
+_EARLIER_MESSAGES = 4
 _EARLIER_CHARACTERS = 300
 
-_ANSWER = "You are a coding agent. Answer the user shortly and plainly, by what the result below says."
+_ANSWER = "You are a coding agent. Answer the user briefly and plainly, based on the result below."
 _REWRITE = (
     "You edit files. Answer with the whole new text of the file between two lines of three backquotes, and nothing "
     "else. Change only what is asked for and keep all other lines as they are."
@@ -277,41 +254,47 @@ _REWRITE = (
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)\n?```", re.DOTALL)
 
 
-def choosing(wish: str, earlier: "Sequence[BaseMessage]", taken: Sequence[Taken], actions: Sequence[Action]) -> Ask:
-    """Which action comes next; what went wrong before is told."""
-    wish = _clipped(wish, 4_000)
-    for one in taken:
-        wish += f"\n\n{one.tool} {one.arguments} failed: {_clipped(one.result, 300)} Choose another action."
-    told = [_message("system", explained(actions)), *_earlier(earlier), _message("user", wish)]
-    return Ask(told, _CHOICE_TOKENS, schema_of(actions))
+def choice_prompt(
+    prompt: str, earlier: "Sequence[BaseMessage]", failed: Sequence[FinishedCall], actions: Sequence[Action]
+) -> CompletionRequest:
+    """Which action comes next; the end of the conversation and the calls that failed are included in short."""
+    prompt = _clip(prompt, _MAX_REQUEST)
+    for call in failed:
+        result = _clip(call.result, _EARLIER_CHARACTERS)
+        prompt += f"\n\n{call.tool} {call.arguments} failed: {result} Choose another action."
+    roles = {"human": "user", "ai": "assistant"}
+    spoken = [one for one in earlier if one.type in roles and one.text.strip()][-_EARLIER_MESSAGES:]
+    begin = next((position for position, message in enumerate(spoken) if message.type == "human"), 0)
+    recent = [_message(roles[one.type], _clip(one.text, _EARLIER_CHARACTERS)) for one in spoken[begin:]]
+    messages = [_message("system", instructions(actions)), *recent, _message("user", prompt)]
+    return CompletionRequest(messages, _CHOICE_TOKENS, schema_of(actions))
 
 
-def answering(wish: str, last: Taken, context: int) -> Ask:
-    """An answer in words, by the result of the last call."""
-    room = room_of(context, _ANSWER_TOKENS)
-    shown = _clipped(last.result, max(500, room - len(wish)))
-    told = f"{_clipped(wish, 4_000)}\n\nResult of {last.tool} {last.arguments}:\n{shown}"
-    return Ask([_message("system", _ANSWER), _message("user", told)], _ANSWER_TOKENS)
+def answer_prompt(prompt: str, last: FinishedCall, context: int) -> CompletionRequest:
+    """An answer in words, from the result of the last call."""
+    result = _clip(last.result, max(500, prompt_room(context, _ANSWER_TOKENS) - len(prompt)))
+    text = f"{_clip(prompt, _MAX_REQUEST)}\n\nResult of {last.tool} {last.arguments}:\n{result}"
+    return CompletionRequest([_message("system", _ANSWER), _message("user", text)], _ANSWER_TOKENS)
 
 
-def rewriting(wish: str, path: str, text: str, context: int) -> Ask | None:
-    """A file written anew; None where it is too long to be read and written within the context."""
-    told = f"File {path}:\n```\n{text}```\n\n{wish}"
-    tokens = len(text) // _CHARACTERS_A_TOKEN + 200
-    if len(told) > room_of(context, tokens):
+def rewrite_prompt(prompt: str, path: str, content: str, context: int) -> CompletionRequest | None:
+    """The new text of a file; None where reading and writing it does not fit into the context window."""
+    text = f"File {path}:\n```\n{content}```\n\n{prompt}"
+    tokens = len(content) // _CHARACTERS_PER_TOKEN + 200
+    if len(text) > prompt_room(context, tokens):
         return None
-    return Ask([_message("system", _REWRITE), _message("user", told)], tokens)
+    return CompletionRequest([_message("system", _REWRITE), _message("user", text)], tokens)
 
 
-def plainly(messages: "Sequence[BaseMessage]", context: int) -> Ask:
-    """What is asked without any tool, such as a summary: instructions and newest message, as far as they fit."""
-    room = room_of(context, _ANSWER_TOKENS)
-    system = [_message("system", _clipped(each.text, room // 2)) for each in messages[:1] if each.type == "system"]
-    wish = _clipped(messages[-1].text, room - sum(len(each["content"]) for each in system))
-    return Ask([*system, _message("user", wish)], _ANSWER_TOKENS)
+def plain_prompt(messages: "Sequence[BaseMessage]", context: int) -> CompletionRequest:
+    """A request without tools, such as a summary: instructions and newest message, as far as they fit."""
+    room = prompt_room(context, _ANSWER_TOKENS)
+    system = [_message("system", _clip(one.text, room // 2)) for one in messages[:1] if one.type == "system"]
+    prompt = _clip(messages[-1].text, room - sum(len(one["content"]) for one in system))
+    return CompletionRequest([*system, _message("user", prompt)], _ANSWER_TOKENS)
 
 
-def new_text(reply: str) -> str | None:
+def extract_file(reply: str) -> str | None:
     """The file in the reply; None where it is not clearly there."""
     found = _FENCED.search(reply)
     if found is None:
@@ -319,23 +302,14 @@ def new_text(reply: str) -> str | None:
     return found[1] if not found[1] or found[1].endswith("\n") else found[1] + "\n"
 
 
-def room_of(context: int, answer_tokens: int) -> int:
-    """Characters that a prompt may have beside its answer."""
-    return max(0, (context - answer_tokens - _OVERHEAD_TOKENS) * _CHARACTERS_A_TOKEN)
-
-
-def _earlier(messages: "Sequence[BaseMessage]") -> list[dict[str, str]]:
-    """The end of the conversation so far, in words only."""
-    roles = {"human": "user", "ai": "assistant"}
-    spoken = [message for message in messages if message.type in roles and message.text.strip()]
-    begin = next((at for at, message in enumerate(spoken[-2 * _EARLIER :]) if message.type == "human"), 0)
-    kept = spoken[-2 * _EARLIER :][begin:]
-    return [_message(roles[message.type], _clipped(message.text, _EARLIER_CHARACTERS)) for message in kept]
+def prompt_room(context: int, answer_tokens: int) -> int:
+    """Characters that a prompt may have besides its answer."""
+    return max(0, (context - answer_tokens - _OVERHEAD_TOKENS) * _CHARACTERS_PER_TOKEN)
 
 
 def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _clipped(text: str, most: int) -> str:
+def _clip(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} [... cut]"

@@ -33,7 +33,6 @@ from graph_agent.config.model_choice import display_url
 from graph_agent.config.redaction import model_secrets
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ContextOverflow, ModelError, UsageError
-from graph_agent.model.notices import messages_with_notices
 from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore, configured, relearned
 from graph_agent.model.openai.context_windows import limit_in
 from graph_agent.model.openai.errors import (
@@ -50,6 +49,7 @@ from graph_agent.model.openai.messages import LoadImage, has_images, with_images
 from graph_agent.model.openai.prompted_tools import FormatTools, reply_with_corrections, to_prompt_protocol
 from graph_agent.model.openai.request_body import EncodedMessages, encoded
 from graph_agent.model.openai.stream import ReplyStream, begun_in_time, payloads_of, unless_silent
+from graph_agent.model.single_model import messages_with_notices
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from graph_agent.app import local_model
 from graph_agent.app.local_model import adopt, examine_file, give_up, present_choice
 from graph_agent.errors import UsageError
-from graph_agent.model.local.gguf import KNOWN, KnownModel, file_sha256
+from graph_agent.model.local.gguf import KNOWN_MODELS, KnownModel, file_sha256
 from tests.fakes.gguf import write_gguf
 from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
@@ -19,7 +19,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def known_as(model: Path, digest: str) -> KnownModel:
-    return replace(KNOWN[0], bytes=model.stat().st_size, sha256=digest)
+    return replace(KNOWN_MODELS[0], bytes=model.stat().st_size, sha256=digest)
 
 
 def test_a_known_file_is_told_by_its_content(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

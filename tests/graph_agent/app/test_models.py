@@ -19,7 +19,7 @@ async def test_without_an_endpoint_there_is_nothing_to_choose() -> None:
     model = await open_model(settings_for(None), may_choose_later=False)
 
     assert (model.name, await model.names()) == ("", ())
-    with pytest.raises(UsageError, match="'gpt' cannot be asked: there is no endpoint"):
+    with pytest.raises(UsageError, match="Cannot switch to 'gpt': there is no endpoint"):
         await model.switch("gpt")
 
 

@@ -6,7 +6,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from graph_agent.errors import ModelError, UsageError
 from graph_agent.model.local.model import LocalModel
-from graph_agent.model.local.runtime import Generated
+from graph_agent.model.local.runtime import Completion
 from graph_agent.ports import Delta, ModelRequest
 from tests.fakes.scripted_runtime import ScriptedRuntime, action
 from tests.graph_agent.model.offline.test_model import Files, Tool, answer, declared, failing, saying
@@ -15,7 +15,7 @@ GREEN = saying("[exit code 0]")
 
 
 def model_of(
-    *replies: str | Generated | Exception, commands_first: bool = False
+    *replies: str | Completion | Exception, commands_first: bool = False
 ) -> tuple[LocalModel, ScriptedRuntime]:
     runtime = ScriptedRuntime(list(replies))
     path = Path("models/tiny.gguf")
@@ -37,7 +37,7 @@ async def turn(
         messages.append(answer(tools[call["name"]], call["args"], str(call["id"])))
 
 
-async def test_one_action_is_chosen_done_and_answered_in_words() -> None:
+async def test_one_action_is_chosen_run_and_answered_in_words() -> None:
     model, runtime = model_of(action("bash", command="pytest"), "All is green.")
 
     asked, messages = await turn(model, "do the tests pass?", {"bash": GREEN})
@@ -47,7 +47,7 @@ async def test_one_action_is_chosen_done_and_answered_in_words() -> None:
     assert "long instructions" not in str(runtime.asked)
 
 
-async def test_a_file_is_changed_by_reading_it_and_writing_it_anew() -> None:
+async def test_a_file_is_changed_by_reading_and_rewriting_it() -> None:
     files = Files(a_py="x = 1\ny = 2\n")
     model, _ = model_of(action("change_file", file_path="a.py"), "```python\nx = 2\ny = 2\n```")
 
@@ -62,10 +62,10 @@ async def test_a_file_is_changed_by_reading_it_and_writing_it_anew() -> None:
     [
         ("I would change x.", "gave no new text for a.py"),
         ("```\nx = 1\n```", "leave a.py as it is"),
-        (Generated("```\nx = 3", is_whole=False), "did not come to an end"),
+        (Completion("```\nx = 3", is_complete=False), "did not finish"),
     ],
 )
-async def test_no_clear_new_text_changes_nothing_and_says_so(reply: str | Generated, told: str) -> None:
+async def test_without_a_clear_new_text_nothing_is_changed(reply: str | Completion, told: str) -> None:
     files = Files(a_py="x = 1\n")
     model, _ = model_of(action("change_file", file_path="a.py"), reply)
 
@@ -100,12 +100,12 @@ async def test_the_same_call_after_its_failure_ends_the_turn() -> None:
     asked, messages = await turn(model, "explain no.py", {"read_file": failing("Error: there is no no.py")})
 
     assert asked == [("read_file", {"file_path": "no.py"})]
-    assert "asks for the same once more" in messages[-1].text
+    assert "asks for the same call again" in messages[-1].text
     assert "there is no no.py" in messages[-1].text
     assert "failed: Error: there is no no.py" in runtime.asked[1].messages[-1]["content"]
 
 
-async def test_after_a_refusal_the_model_is_not_asked_again() -> None:
+async def test_after_a_rejected_call_the_model_is_not_asked_again() -> None:
     model, runtime = model_of(action("bash", command="rm -rf src"))
 
     _, messages = await turn(model, "clean up", {"bash": failing("Not run: the user refused this call.")})
@@ -113,8 +113,8 @@ async def test_after_a_refusal_the_model_is_not_asked_again() -> None:
     assert (messages[-1].text, len(runtime.asked)) == ("Not run: the user refused this call.", 1)
 
 
-async def test_a_choice_that_was_cut_off_is_not_done() -> None:
-    model, _ = model_of(Generated('{"tool": "bash", "command": "rm -rf', is_whole=False))
+async def test_a_choice_that_was_cut_off_is_not_run() -> None:
+    model, _ = model_of(Completion('{"tool": "bash", "command": "rm -rf', is_complete=False))
 
     asked, messages = await turn(model, "clean up", {"bash": GREEN})
 
@@ -159,7 +159,7 @@ async def test_loading_is_told_once_and_words_are_shown_as_they_come() -> None:
     assert ("Loading tiny (local, limited)" in shown[0].text, last.text) == (True, "one\ntwo")
 
 
-async def test_tokens_are_counted_and_the_reply_names_the_model() -> None:
+async def test_a_reply_has_its_tokens_and_the_name_of_the_model() -> None:
     model, _ = model_of(action("reply", text="hi"))
 
     reply = await model.reply(ModelRequest([HumanMessage("hi")], declared(["ls"])), lambda _: None)
@@ -168,12 +168,12 @@ async def test_tokens_are_counted_and_the_reply_names_the_model() -> None:
     assert reply.response_metadata == {"model_name": "tiny (local, limited)", "finish_reason": "stop"}
 
 
-async def test_a_runtime_that_fails_is_a_failure_of_the_model_and_there_is_none_to_switch_to() -> None:
+async def test_a_runtime_error_is_a_model_error_and_there_is_no_other_model() -> None:
     model, _ = model_of(ModelError("it cannot be loaded"))
 
     with pytest.raises(ModelError, match="cannot be loaded"):
         await model.reply(ModelRequest([HumanMessage("hi")], []), lambda _: None)
-    with pytest.raises(UsageError, match="'other' cannot be asked"):
+    with pytest.raises(UsageError, match="Cannot switch to 'other'"):
         await model.switch("other")
     assert (model.name, await model.names(), model.label) == ("", (), "tiny (local, limited)")
     await model.close()
@@ -187,7 +187,7 @@ async def test_a_request_without_tools_is_answered_in_words_whatever_it_says() -
     assert (reply.text, [ask.schema for ask in runtime.asked]) == ("It was about lists.", [None])
 
 
-async def test_where_nothing_was_asked_the_model_is_not_either() -> None:
+async def test_without_a_prompt_the_model_is_not_asked() -> None:
     model, runtime = model_of()
 
     reply = await model.reply(ModelRequest([AIMessage("x")], []), lambda _: None)
@@ -195,7 +195,7 @@ async def test_where_nothing_was_asked_the_model_is_not_either() -> None:
     assert (reply.text, runtime.asked) == ("Nothing was asked.", [])
 
 
-async def test_ended_shells_are_told_to_the_model_and_by_each_reply_and_a_change_goes_on() -> None:
+async def test_notices_reach_the_model_and_the_reply_and_a_file_change_continues() -> None:
     model, runtime = model_of(action("change_file", file_path="a.py"), "```\nx = 2\n```")
     ended = ("sh1: exit code 1  $ make",)
     tools = declared(["read_file", "write_file"])

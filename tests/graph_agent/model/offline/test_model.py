@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graph_agent.config.model_choice import OFFLINE_LABEL
-from graph_agent.model.offline.model import OfflineModel
+from graph_agent.model.offline.commands import ListFiles, RunShell
+from graph_agent.model.offline.model import Answer, OfflineModel, finished_calls, last_prompt, next_step
+from graph_agent.model.offline.plan import CallResult, PlannedCall
 from graph_agent.ports import Delta, ModelRequest
 
 Asked = tuple[str, dict[str, Any]]
@@ -77,7 +79,7 @@ class Files:
         return "wrote it"
 
 
-async def test_joined_commands_become_one_call_a_message_and_a_truthful_summary() -> None:
+async def test_joined_commands_become_one_call_per_message_and_a_summary() -> None:
     files = Files(a_txt="x\n")
 
     asked, messages = await ask("list the files, then create hello.txt saying hi", files.tools())
@@ -86,7 +88,7 @@ async def test_joined_commands_become_one_call_a_message_and_a_truthful_summary(
     assert messages[-1].text.endswith(".:\na.txt\n\nhello.txt:\nwrote it")
 
 
-async def test_the_first_answer_of_a_thread_says_that_there_is_no_model_and_later_ones_do_not_repeat_it() -> None:
+async def test_only_the_first_answer_of_a_thread_says_that_there_is_no_model() -> None:
     _, messages = await ask("list", Files().tools())
     first = messages[-1].text
 
@@ -102,11 +104,6 @@ async def test_unknown_text_gets_the_list_of_commands_and_how_to_connect_a_model
     assert asked == []
     for part in ("Not understood: 'make me a website'", "create FILE with TEXT", "OPENAI_API_KEY"):
         assert part in messages[-1].text
-
-
-async def test_the_first_answer_says_once_how_to_connect_a_model() -> None:
-    _, messages = await ask("make me a website", Files().tools())
-
     assert messages[-1].text.count("OPENAI_API_KEY") == 1
 
 
@@ -161,7 +158,7 @@ async def test_text_that_is_not_there_is_not_replaced() -> None:
     assert "Nothing changed: a.txt does not contain 'two'." in messages[-1].text
 
 
-async def test_after_a_refusal_the_rest_is_not_done_and_the_answer_says_so() -> None:
+async def test_after_a_rejected_call_the_rest_is_not_run_and_the_answer_says_so() -> None:
     refused = failing("Not run: the user refused this call. The user said: not now")
 
     asked, messages = await ask("run make, then list, then list", {"bash": refused, "ls": saying("a")})
@@ -194,7 +191,7 @@ async def test_a_command_whose_tool_is_not_offered_says_which() -> None:
     asked, messages = await ask("remember I like tabs", {"ls": saying("")})
 
     assert asked == []
-    assert "Not done: the tool save_memory is not offered here." in messages[-1].text
+    assert "Not done: the tool save_memory is not available here." in messages[-1].text
 
 
 async def test_the_same_history_gives_the_same_next_call_under_a_new_id() -> None:
@@ -207,16 +204,16 @@ async def test_the_same_history_gives_the_same_next_call_under_a_new_id() -> Non
     assert (first.text, first.tool_calls[0]["args"]) == (second.text, second.tool_calls[0]["args"])
 
 
-async def test_calls_of_another_model_in_the_same_turn_are_passed_over() -> None:
-    foreign = AIMessage("", tool_calls=[{"name": "grep", "args": {}, "id": "g1"}])
-    history = [HumanMessage("list"), foreign, ToolMessage("hits", tool_call_id="g1")]
+async def test_calls_of_another_model_in_the_same_turn_are_ignored() -> None:
+    other = AIMessage("", tool_calls=[{"name": "grep", "args": {}, "id": "g1"}])
+    history = [HumanMessage("list"), other, ToolMessage("hits", tool_call_id="g1")]
 
     reply = await OfflineModel().reply(ModelRequest(history, declared(ALL)), lambda _: None)
 
     assert [call["name"] for call in reply.tool_calls] == ["ls"]
 
 
-async def test_text_and_calls_are_shown_as_they_come() -> None:
+async def test_text_and_calls_are_streamed() -> None:
     shown: list[Delta] = []
 
     reply = await OfflineModel().reply(ModelRequest([HumanMessage("hm")], declared(ALL)), shown.append)
@@ -255,7 +252,7 @@ def test_the_offline_mode_loads_no_model_library() -> None:
     assert done.stdout == "[]\n"
 
 
-async def test_ended_shells_are_told_beside_a_call_and_in_an_answer_and_change_no_call() -> None:
+async def test_notices_come_with_a_call_and_with_an_answer_and_change_no_call() -> None:
     for prompt, called in (("read a.py", ["read_file"]), ("help", [])):
         request = ModelRequest([HumanMessage(prompt)], declared(ALL), ("sh1: exit code 1  $ make",))
 
@@ -263,3 +260,44 @@ async def test_ended_shells_are_told_beside_a_call_and_in_an_answer_and_change_n
 
         assert [call["name"] for call in reply.tool_calls] == called
         assert reply.text.endswith("Ended in the background:\n- sh1: exit code 1  $ make")
+
+
+STEP_TOOLS = frozenset(("ls", "bash"))
+COMMANDS = (ListFiles("src"), RunShell("make"), ListFiles())
+
+
+def test_the_results_so_far_decide_which_call_comes_next() -> None:
+    listed, failed = ("ls", CallResult("a.py", is_error=False)), ("bash", CallResult("no", is_error=True))
+
+    steps = [
+        next_step(COMMANDS, STEP_TOOLS, list(done), chinese=False) for done in ((), (listed,), (listed, failed))
+    ]
+
+    assert steps == [
+        PlannedCall("ls", {"path": "src"}),
+        PlannedCall("bash", {"command": "make"}),
+        Answer("src:\na.py\n\nNot done: make\nno\n\nThe 1 command after it did not run.", "not done: make"),
+    ]
+
+
+def test_a_call_that_a_person_rejected_is_no_failed_command() -> None:
+    said = "Cancelled by the server"
+    failed, refused = CallResult(said, is_error=True), CallResult(said, is_error=True, is_decided=True)
+
+    unmet = [
+        next_step([RunShell("make")], STEP_TOOLS, [("bash", result)], chinese=False) for result in (failed, refused)
+    ]
+
+    assert unmet == [Answer(f"Not done: make\n{said}", "not done: make"), Answer(f"Not done: make\n{said}")]
+
+
+def test_only_calls_of_these_messages_with_a_result_are_finished() -> None:
+    asked = AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "1"}])
+    messages: list[BaseMessage] = [asked, ToolMessage("a", tool_call_id="1"), ToolMessage("b", tool_call_id="2")]
+
+    assert finished_calls(messages) == [("ls", CallResult("a", is_error=False))]
+
+
+def test_the_newest_message_of_the_user_is_found() -> None:
+    assert last_prompt([HumanMessage("a"), AIMessage("b"), HumanMessage("c"), AIMessage("d")]) == 2
+    assert last_prompt([AIMessage("b")]) == -1

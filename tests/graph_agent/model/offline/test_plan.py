@@ -11,14 +11,14 @@ from graph_agent.model.offline.commands import (
     ReplaceText,
     ShowTodo,
 )
-from graph_agent.model.offline.plan import Call, Report, Result, dialogue
+from graph_agent.model.offline.plan import CallResult, Outcome, PlannedCall, plan_command
 
 TOOLS = frozenset(("ls", "read_file", "write_file", "bash"))
 
 
-def led(command: Command, results: Sequence[Result], tools: frozenset[str] = TOOLS) -> tuple[list[Call], Report]:
-    steps, left = dialogue(command, tools), list(results)
-    calls: list[Call] = []
+def run(command: Command, results: Sequence[CallResult]) -> tuple[list[PlannedCall], Outcome]:
+    steps, left = plan_command(command, TOOLS), list(results)
+    calls: list[PlannedCall] = []
     try:
         calls.append(next(steps))
         while left:
@@ -28,18 +28,21 @@ def led(command: Command, results: Sequence[Result], tools: frozenset[str] = TOO
     raise AssertionError(f"{command} asks for more after {calls}")
 
 
-def fine(text: str) -> Result:
-    return Result(text, is_error=False)
+def fine(text: str) -> CallResult:
+    return CallResult(text, is_error=False)
 
 
-def failed(text: str) -> Result:
-    return Result(text, is_error=True)
+def fairun(text: str) -> CallResult:
+    return CallResult(text, is_error=True)
 
 
-def test_one_call_gives_one_report_with_the_tools_own_words() -> None:
-    assert led(ListFiles("src"), [fine("a\nb")]) == ([Call("ls", {"path": "src"})], Report("done", "src", "a\nb"))
-    assert led(ListFiles("src"), [failed("no")])[1] == Report("failed", "src", "no")
-    assert led(ShowTodo(), []) == ([], Report("missing", "todo_read"))
+def test_one_call_gives_an_outcome_with_the_tools_own_words() -> None:
+    assert run(ListFiles("src"), [fine("a\nb")]) == (
+        [PlannedCall("ls", {"path": "src"})],
+        Outcome("done", "src", "a\nb"),
+    )
+    assert run(ListFiles("src"), [fairun("no")])[1] == Outcome("failed", "src", "no")
+    assert run(ShowTodo(), []) == ([], Outcome("missing", "todo_read"))
 
 
 @pytest.mark.parametrize(
@@ -52,36 +55,36 @@ def test_one_call_gives_one_report_with_the_tools_own_words() -> None:
     ],
 )
 def test_named_lines_become_offset_and_limit(command: ReadFile, arguments: dict[str, object]) -> None:
-    assert led(command, [fine("")])[0] == [Call("read_file", arguments)]
+    assert run(command, [fine("")])[0] == [PlannedCall("read_file", arguments)]
 
 
-def test_a_refused_write_is_not_tried_again() -> None:
+def test_a_rejected_write_is_not_tried_again() -> None:
     refused = "Not run: the user refused this call. The user said: read it first"
 
-    calls, report = led(CreateFile("f", "x\n"), [failed(refused)])
+    calls, report = run(CreateFile("f", "x\n"), [fairun(refused)])
 
-    assert (len(calls), report) == (1, Report("failed", "f", refused))
+    assert (len(calls), report) == (1, Outcome("failed", "f", refused))
 
 
 def test_a_write_that_fails_again_after_reading_is_the_end() -> None:
-    unread = failed("exists and was not read in this conversation")
+    unread = fairun("exists and was not read in this conversation")
 
-    calls, report = led(CreateFile("f", "x\n"), [unread, fine("     1\told"), failed("disk full")])
+    calls, report = run(CreateFile("f", "x\n"), [unread, fine("     1\told"), fairun("disk full")])
 
     assert ([call.tool for call in calls], report) == (
         ["write_file", "read_file", "write_file"],
-        Report("failed", "f", "disk full"),
+        Outcome("failed", "f", "disk full"),
     )
 
 
 def test_a_listing_is_turned_back_into_the_file_and_changed() -> None:
     listing = fine("     1\t  a\tb \n     2\t\n     3\t3\tx")
 
-    appended, _ = led(AppendText("f", "end\n"), [listing, fine("ok")])
-    replaced, _ = led(ReplaceText("f", "a", "A"), [listing, fine("ok")])
+    appended, _ = run(AppendText("f", "end\n"), [listing, fine("ok")])
+    replaced, _ = run(ReplaceText("f", "a", "A"), [listing, fine("ok")])
 
-    assert appended[1] == Call("write_file", {"file_path": "f", "content": "  a\tb \n\n3\tx\nend\n"})
-    assert replaced[1] == Call("write_file", {"file_path": "f", "content": "  A\tb \n\n3\tx\n"})
+    assert appended[1] == PlannedCall("write_file", {"file_path": "f", "content": "  a\tb \n\n3\tx\nend\n"})
+    assert replaced[1] == PlannedCall("write_file", {"file_path": "f", "content": "  A\tb \n\n3\tx\n"})
 
 
 @pytest.mark.parametrize(
@@ -95,4 +98,4 @@ def test_a_listing_is_turned_back_into_the_file_and_changed() -> None:
     ],
 )
 def test_a_listing_that_is_not_clearly_the_whole_file_is_not_written_back(listing: str) -> None:
-    assert led(AppendText("f", "x"), [fine(listing)])[1] == Report("unreadable", "f")
+    assert run(AppendText("f", "x"), [fine(listing)])[1] == Outcome("unreadable", "f")

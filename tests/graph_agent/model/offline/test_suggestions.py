@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_agent.model.offline.grammar import guess
+from graph_agent.model.offline.suggestions import suggest
 
 
 @pytest.mark.parametrize(
@@ -35,19 +35,19 @@ from graph_agent.model.offline.grammar import guess
         ("退出。", "/exit"),
     ],
 )
-def test_the_nearest_command_is_guessed(said: str, meant: str) -> None:
-    assert guess(said, chinese=False) == meant
+def test_the_nearest_command_is_suggested(said: str, meant: str) -> None:
+    assert suggest(said, chinese=False) == meant
 
 
-def test_the_shape_of_a_command_comes_in_the_language_of_the_user() -> None:
-    assert guess("替换 a.txt", chinese=True) == "把 文件 中的 A 替换为 B"
+def test_the_syntax_of_a_command_comes_in_the_language_of_the_user() -> None:
+    assert suggest("替换 a.txt", chinese=True) == "把 文件 中的 A 替换为 B"
 
 
 @pytest.mark.parametrize(
     "said", ["", "hello", "你好", "what time is it", "how do I do this", "read " + "x" * 200, "read\nme now"]
 )
-def test_where_nothing_is_near_nothing_is_guessed(said: str) -> None:
-    assert guess(said, chinese=False) == ""
+def test_nothing_is_suggested_where_nothing_is_near(said: str) -> None:
+    assert suggest(said, chinese=False) == ""
 
 
 @given(
@@ -56,5 +56,5 @@ def test_where_nothing_is_near_nothing_is_guessed(said: str) -> None:
     )
 )
 @settings(max_examples=200, deadline=None)
-def test_no_text_crashes_the_guessing(said: str) -> None:
-    assert isinstance(guess(said, chinese=True), str)
+def test_no_text_crashes_the_suggestions(said: str) -> None:
+    assert isinstance(suggest(said, chinese=True), str)
