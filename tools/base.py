@@ -210,7 +210,7 @@ class BaseTool:
     async def predict_effect(
         self,
         args: Mapping[str, Any],  # noqa: ARG002 - nothing by default
-        context: ToolContext | None = None,  # noqa: ARG002
+        context: ToolContext | None = None,  # noqa: ARG002 - as above
     ) -> FileEffect | None:
         """What the call is about to do to a file; None when that cannot be known. No effects."""
         return None

@@ -1,9 +1,8 @@
-"""Which entries of a folder listings leave out: hidden ones, and what the repository's ignore files name.
+"""Which entries of a folder the repository's `.gitignore` files leave out of listings.
 
-Which names of a folder the patterns of ignore files may speak of, told in one look at all of them.
-
-A cautious first look: a name that is no suspect is named by no pattern, a suspect has to be judged. Only the last
-part of a pattern is looked at, so below a folder that is a suspect itself every name is one.
+`IgnoreRules` decides about one path. `IgnoreFilter` is a quick first look at all names of a folder: no pattern
+matches a name that it does not return; the rules have to check one that it returns. It looks only at the last part
+of a pattern, so below a folder that it returned, every name has to be checked.
 """
 
 import os
@@ -23,15 +22,15 @@ _WILD = re.compile(r"[*?\[\\]")
 
 @dataclass(frozen=True)
 class IgnoreFilter:
-    """What the last parts of patterns look like."""
+    """What the last parts of patterns look like, in three forms that are quick to compare."""
 
     names: frozenset[str] = frozenset()
     extensions: frozenset[str] = frozenset()
     patterns: tuple[str, ...] = ()
     """Regular expressions of what is neither a whole name nor `*.extension`."""
 
-    def joined_by(self, lines: Iterable[str]) -> "IgnoreFilter":
-        """With the lines of one more ignore file; the same object where they add nothing."""
+    def with_lines(self, lines: Iterable[str]) -> "IgnoreFilter":
+        """The filter extended by the lines of one more ignore file; the same object if they add nothing."""
         names, extensions, patterns = set(self.names), set(self.extensions), list(self.patterns)
         for line in lines:
             part = _last_part(line)
@@ -40,38 +39,38 @@ class IgnoreFilter:
             if found := _EXTENSION.fullmatch(part):
                 extensions.add(found[1])
             elif _WILD.search(part):
-                patterns.append(_roughly(part))
+                patterns.append(_approximate(part))
             else:
                 names.add(part)
         joined = IgnoreFilter(frozenset(names), frozenset(extensions), tuple(dict.fromkeys(patterns)))
         return self if joined == self else joined
 
     def among(self, names: Sequence[str]) -> list[str]:
-        """The suspects."""
-        if self == NO_FILTER or not self._may_be_among(names):
+        """The names that a pattern may match."""
+        if self == NO_FILTER or not self._may_contain(names):
             return []
-        return [name for name in names if self._is(name)]
+        return [name for name in names if self._matches(name)]
 
-    def _may_be_among(self, names: Sequence[str]) -> bool:
+    def _may_contain(self, names: Sequence[str]) -> bool:
         if not self.names.isdisjoint(names):
             return True
-        # No name has a slash in it, so that all of them can be searched at once.
+        # No name contains a slash, so that all of them can be searched at once.
         if self._endings is not None and self._endings.search("/".join((*names, ""))):
             return True
         # A line end in a name would hide it from a search through all of them.
-        return self._rest is not None and any(map(self._rest.fullmatch, names))
+        return self._others is not None and any(map(self._others.fullmatch, names))
 
-    def _is(self, name: str) -> bool:
+    def _matches(self, name: str) -> bool:
         if name in self.names or name.rpartition(".")[2] in self.extensions:
             return True
-        return self._rest is not None and self._rest.fullmatch(name) is not None
+        return self._others is not None and self._others.fullmatch(name) is not None
 
     @cached_property
     def _endings(self) -> re.Pattern[str] | None:
         return re.compile(rf"\.(?:{'|'.join(map(re.escape, self.extensions))})/") if self.extensions else None
 
     @cached_property
-    def _rest(self) -> re.Pattern[str] | None:
+    def _others(self) -> re.Pattern[str] | None:
         return re.compile("|".join(self.patterns), re.DOTALL) if self.patterns else None
 
 
@@ -79,7 +78,7 @@ NO_FILTER = IgnoreFilter()
 
 
 def _last_part(line: str) -> str:
-    """What a path or a folder above it has to be called for the pattern to speak of it; "" for no pattern."""
+    """The name that a path or a folder above it must have to match the pattern; "" if the line has no pattern."""
     text = line.strip()
     if not text or line.startswith(("#", "!")):
         return ""
@@ -90,7 +89,7 @@ def _last_part(line: str) -> str:
     return text.rpartition("/")[2] or "*"
 
 
-def _roughly(part: str) -> str:
+def _approximate(part: str) -> str:
     pieces: list[str] = []
     for char in part:
         if char in "[\\":
@@ -102,7 +101,7 @@ def _roughly(part: str) -> str:
 IGNORE_FILE = ".gitignore"
 _MAX_BYTES = 1024 * 1024
 _FOLDER = "ps_d"
-"""The group of a pattern's expression that found the end of a folder's name."""
+"""The group in pathspec's expressions that matches the end of a folder's name."""
 
 
 def is_hidden(name: str) -> bool:
@@ -119,34 +118,31 @@ class IgnoreRules:
         self._specs: dict[Path, GitIgnoreSpec] = {}
 
     def ignores(self, path: Path, *, is_folder: bool) -> bool:
-        """Whether the nearest ignore file that speaks about the path ignores it; outside the root none does."""
+        """Whether the nearest ignore file with a matching pattern ignores the path; nothing outside the root is."""
         if not path.is_relative_to(self._root) or path == self._root:
             return False
-        for folder in self._folders_above(path):
+        for folder in self._ignore_folders(path):
             relative = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
             spec = self._spec(folder)
-            told = spec.check_file(relative)
-            if told.include or (told.index is not None and _is_of(spec, told.index, relative)):
-                return bool(told.include)
+            verdict = spec.check_file(relative)
+            if verdict.include or (verdict.index is not None and _matches_itself(spec, verdict.index, relative)):
+                return bool(verdict.include)
         return False
 
-    def suspicion(self, folder: Path) -> IgnoreFilter:
-        """Which names in a folder `ignores` may be true of, told without asking it for each.
-
-        Holds where no folder above is one that a pattern speaks of and `ignores` nevertheless lets pass.
-        """
+    def filter_for(self, folder: Path) -> IgnoreFilter:
+        """A filter for the names in a folder, from the patterns of this folder and those above it."""
         if not folder.is_relative_to(self._root):
             return NO_FILTER
-        above = NO_FILTER if folder == self._root else self.suspicion(folder.parent)
-        return above.joined_by(self.lines_in(folder))
+        above = NO_FILTER if folder == self._root else self.filter_for(folder.parent)
+        return above.with_lines(self.lines_in(folder))
 
     def lines_in(self, folder: Path) -> list[str]:
-        """The lines of a folder's own ignore file; none where it has none."""
+        """The lines of a folder's own ignore file."""
         if folder not in self._lines:
             self._lines[folder] = _lines(folder / IGNORE_FILE)
         return self._lines[folder]
 
-    def _folders_above(self, path: Path) -> Iterable[Path]:
+    def _ignore_folders(self, path: Path) -> Iterable[Path]:
         for folder in path.parents:
             yield folder
             if folder == self._root:
@@ -158,8 +154,8 @@ class IgnoreRules:
         return self._specs[folder]
 
 
-def _is_of(spec: GitIgnoreSpec, index: int, path: str) -> bool:
-    """Whether a pattern speaks of the path, and not just of a folder above it, which would say no more."""
+def _matches_itself(spec: GitIgnoreSpec, index: int, path: str) -> bool:
+    """Whether a pattern matches the path itself, not only a folder above it, which was checked before."""
     found = spec.patterns[index].match_file(path)
     return found is None or found.match.groupdict().get(_FOLDER) is None or found.match.end(_FOLDER) == len(path)
 

@@ -1,8 +1,7 @@
-"""Regular expressions that cannot run away: neither when they are compiled nor in a search. Knows no files.
+"""Patterns: regular expressions with limits on their size and time, and globs with `**`, `*`, `?`, sets and braces.
 
-File name patterns: `**`, `*`, `?`, sets and braces, matched against relative paths. Knows no file system.
-
-A set also stands for itself: routers of web pages name folders `[id]`, and models write such names as they are.
+In a glob, a set such as `[id]` also matches itself: web frameworks name folders like this, and models write such
+names as they are.
 """
 
 import re
@@ -26,9 +25,14 @@ __all__ = [
 
 _SECONDS = 2.0
 _MAX_STEPS = 200_000
-"""A counted repetition is written out when it is compiled: a few characters can ask for all the memory there is."""
+"""Counted repetitions are expanded when compiled: a few characters can demand all memory."""
 
-_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\{(\d{1,12})[^}]*\}|.", re.DOTALL)
+_MAX_ALTERNATIVES = 256
+_WILDCARD = re.compile(r"[*?\[{]")
+_BRACE = re.compile(r"(?<!\\)\{([^{}]*,[^{}]*)\}")
+_PART_PIECE = re.compile(r"\\(.)|\*+|\?|\[([!^]?)(\]?[^\]]*)\]", re.DOTALL)
+_EVERYTHING = frozenset(("**", "**/*", "**/**"))
+_REGEX_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\{(\d{1,12})[^}]*\}|.", re.DOTALL)
 
 Pattern = regex.Pattern[str]
 
@@ -38,19 +42,19 @@ class BadPattern(Exception):
 
 
 def compile_pattern(pattern: str, *, multiline: bool = True, dot_matches_newline: bool = False) -> Pattern:
-    """The pattern, `^` and `$` standing for line borders unless told otherwise.
+    """Compile the pattern; `^` and `$` match at line ends unless `multiline` is false.
 
     Raises:
-        BadPattern: it is no regular expression.
+        BadPattern: it is not a regular expression, or too large.
     """
     if (steps := _steps(pattern)) > _MAX_STEPS:
-        limit = f"written out it has {steps:,} steps, {_MAX_STEPS:,} are possible"
+        limit = f"expanded it has {steps:,} steps, at most {_MAX_STEPS:,} are allowed"
         raise BadPattern(f"{pattern!r} repeats too often: {limit}.")
     flags = (regex.MULTILINE if multiline else 0) | (regex.DOTALL if dot_matches_newline else 0)
     try:
         return regex.compile(pattern, flags)
     except regex.error as error:
-        raise BadPattern(f"{pattern!r} is no valid regular expression: {error}.") from error
+        raise BadPattern(f"{pattern!r} is not a valid regular expression: {error}.") from error
 
 
 def find_spans(pattern: Pattern, text: str, seconds: float = _SECONDS) -> Iterator[tuple[int, int]]:
@@ -69,9 +73,9 @@ def find_spans(pattern: Pattern, text: str, seconds: float = _SECONDS) -> Iterat
 
 
 def _steps(pattern: str) -> int:
-    """How long the pattern is with its counted repetitions written out, near enough."""
+    """The approximate length of the pattern with its counted repetitions expanded."""
     levels = [(0, 0)]
-    for piece in _PIECE.finditer(pattern):
+    for piece in _REGEX_PIECE.finditer(pattern):
         before, newest = levels[-1]
         if piece[1]:
             levels[-1] = before, newest * int(piece[1])
@@ -85,18 +89,13 @@ def _steps(pattern: str) -> int:
     return sum(map(sum, levels))
 
 
-_MAX_ALTERNATIVES = 256
-_WILD = re.compile(r"[*?\[{]")
-_EVERYTHING = frozenset(("**", "**/*", "**/**"))
-
-
 class BadGlob(ValueError):
     """The pattern cannot be used; the message says why."""
 
 
 @dataclass(frozen=True)
 class RootedPattern:
-    """A pattern and the folder it starts in."""
+    """A pattern and the folder it is relative to."""
 
     folder: str
     pattern: str
@@ -114,13 +113,13 @@ class GlobPattern:
             raise BadGlob("The pattern is empty; write one such as **/*.py.")
         alternatives = [_relative(one) for one in _expanded(text)]
         self._patterns = [re.compile(_as_regex(one), re.DOTALL) for one in alternatives]
-        # What is wanted at any depth is told by the name alone.
+        # A pattern that applies at any depth needs only the name.
         deep = [one.removeprefix("**/") for one in alternatives if one.startswith("**/")]
         is_anywhere = len(deep) == len(alternatives) and not any("/" in one or "**" in one for one in deep)
         self._anywhere = re.compile("|".join(map(_part, deep)), re.DOTALL) if is_anywhere else None
         self._is_everything = not _EVERYTHING.isdisjoint(alternatives)
         parts = {part for one in alternatives for part in one.split("/") if part}
-        self._literal = {_unescaped(part) for part in parts if not _WILD.search(part)}
+        self._literal = {_unescaped(part) for part in parts if not _WILDCARD.search(part)}
         self._dotted = [re.compile(_part(part), re.DOTALL) for part in parts if part.startswith(".")]
 
     def matches(self, path: str) -> bool:
@@ -137,30 +136,30 @@ class GlobPattern:
         return [name for name in names if self.matches(prefix + name)]
 
     def names(self, entry: str) -> bool:
-        """Whether a part of the pattern is this very name, or speaks of dot files and matches it."""
+        """Whether a part of the pattern is exactly this name, or begins with a dot and matches it."""
         return entry in self._literal or any(one.fullmatch(entry) for one in self._dotted)
 
 
 def root_pattern(folder: str, pattern: str) -> RootedPattern:
-    """Move what an absolute, `~` or `..` pattern says about the place from the pattern to the folder."""
+    """Move the leading folders of an absolute, `~` or `..` pattern from the pattern to the folder."""
     if not pattern.startswith(("/", "~", "../")):
         return RootedPattern(folder, pattern)
     parts = pattern.split("/")
-    wild = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
-    start = "/".join(parts[:wild]) or "/"
+    wildcard = next((at for at, part in enumerate(parts) if _WILDCARD.search(part)), len(parts) - 1)
+    start = "/".join(parts[:wildcard]) or "/"
     base = f"{folder.rstrip('/')}/{start}" if pattern.startswith("../") and folder != "." else start
-    return RootedPattern(base, "./" + "/".join(parts[wild:]))
+    return RootedPattern(base, "./" + "/".join(parts[wildcard:]))
 
 
 def literal_prefix(pattern: str) -> str:
-    """The folders a pattern names before its first wild part; the whole of a pattern without any."""
+    """The folders a pattern names before its first wildcard; the whole pattern if it has none."""
     parts = pattern.split("/")
-    wild = next((at for at, part in enumerate(parts) if _WILD.search(part) or "\\" in part), len(parts))
-    return "/".join(parts[:wild])
+    wildcard = next((at for at, part in enumerate(parts) if _WILDCARD.search(part) or "\\" in part), len(parts))
+    return "/".join(parts[:wildcard])
 
 
 def enter_literal_folders(place: RootedPattern) -> RootedPattern:
-    """The same search begun in the folder that the pattern names before its first wild part or its last."""
+    """The same search, started in the folder that the pattern names before its first wildcard or its last part."""
     named = literal_prefix(place.pattern.rpartition("/")[0])
     rest = place.pattern[len(named) :].removeprefix("/") or "**"
     return RootedPattern(f"{place.folder.rstrip('/')}/{named}", f"./{rest}") if named not in ("", ".") else place
@@ -171,7 +170,7 @@ def _relative(text: str) -> str:
     while text.startswith("./"):
         text = text[2:]
     if ".." in text.split("/"):
-        raise BadGlob(f"{text!r} climbs with '..'; name the folder to start in as path.")
+        raise BadGlob(f"{text!r} contains '..'; give the folder to start in as path.")
     text = re.sub("//+", "/", text.lstrip("/")) + ("**" if text.endswith("/") else "")
     return text if here or "/" in text else f"**/{text}"
 
@@ -181,40 +180,27 @@ def _expanded(text: str) -> list[str]:
     pending = [text]
     while pending:
         one = pending.pop(0)
-        span = _innermost_brace(one)
-        if span is None:
-            done.append(one)
+        # The innermost brace; one without a comma is a plain character, as in the shell.
+        if brace := _BRACE.search(one):
+            pending += [one[: brace.start()] + choice + one[brace.end() :] for choice in brace[1].split(",")]
         else:
-            start, end = span
-            pending += [one[:start] + choice + one[end + 1 :] for choice in one[start + 1 : end].split(",")]
+            done.append(one)
         if len(done) + len(pending) > _MAX_ALTERNATIVES:
             raise BadGlob(f"{text!r} has more than {_MAX_ALTERNATIVES} alternatives; ask for fewer at a time.")
     return done
 
 
-def _innermost_brace(text: str) -> tuple[int, int] | None:
-    # A brace without a comma is a plain character, as in the shell.
-    found = re.search(r"(?<!\\)\{([^{}]*,[^{}]*)\}", text)
-    return (found.start(), found.end() - 1) if found else None
-
-
 def _as_regex(text: str) -> str:
-    pieces: list[str] = []
-    parts = text.split("/")
-    for at, part in enumerate(parts):
-        is_last = at == len(parts) - 1
-        if part == "**":
-            pieces.append(".+" if is_last else "(?:[^/]+/)*")
-        else:
-            pieces.append(_part(part) + ("" if is_last else "/"))
-    return "".join(pieces)
+    *folders, last = text.split("/")
+    above = ("(?:[^/]+/)*" if part == "**" else f"{_part(part)}/" for part in folders)
+    return "".join([*above, ".+" if last == "**" else _part(last)])
 
 
 def _part(text: str) -> str:
     pieces: list[str] = []
     at = 0
     while at < len(text):
-        found = re.compile(r"\\(.)|\*+|\?|\[([!^]?)(\]?[^\]]*)\]", re.DOTALL).match(text, at)
+        found = _PART_PIECE.match(text, at)
         pieces.append(_piece(found) if found else re.escape(text[at]))
         at = found.end() if found else at + 1
     return "".join(pieces)
@@ -235,7 +221,7 @@ def _set(whole: str, *, negated: bool, members: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise BadGlob(f"{whole!r} is no valid set of characters: {error}.") from error
+        raise BadGlob(f"{whole!r} is not a valid set of characters: {error}.") from error
     return f"(?:{text}|{re.escape(whole)})"
 
 

@@ -1,8 +1,6 @@
-"""Finding the files below a folder, with the rules of listings: what is hidden, ignored or unreadable is counted.
+"""Finding the files below a folder as listings do: hidden, ignored and unreadable entries are left out and counted.
 
-Links are named, never followed. What is in the files is not looked at here.
-
-Found files by their age: the newest of very many, kept without the rest. Looks at no file.
+Links are listed but never followed.
 """
 
 import os
@@ -26,22 +24,26 @@ __all__ = [
     "newest_first",
     "printable_name",
     "require_searchable",
+    "rules_for",
     "stop_if_cancelled",
     "walk",
 ]
 
+_NEVER_SEARCHED = ("/proc", "/sys", "/dev")
+_PROGRESS_EVERY = 1_000
+
 
 class FoundFile(NamedTuple):
-    """A file or link below the folder; as plain tuples in a set order they sort newest first."""
+    """A file or link below the folder; as plain tuples, such values sort newest first."""
 
     age: int
-    """Negative time of the last change; 0 where nobody looked."""
+    """Negative time of the last change; 0 where it is not known."""
     relative: str
     path: str
 
 
 class NewestFiles:
-    """The `count` newest of all that are noted."""
+    """Keeps the `count` newest of all files that are added."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -49,12 +51,12 @@ class NewestFiles:
         self.total = 0
         """How many there were, kept or not."""
         self.oldest = sys.maxsize
-        """What is older need not be noted."""
+        """Older files need not be added."""
 
-    def note(self, file: FoundFile) -> None:
-        """Take one in."""
+    def add(self, file: FoundFile) -> None:
+        """Add one."""
         self._kept.append(file)
-        # Sorted seldom, so that each costs little however many come.
+        # Sorted rarely, so that each file costs little however many come.
         if len(self._kept) > 4 * self._count:
             self._kept = self.files()
             self.oldest = self._kept[-1].age
@@ -64,28 +66,24 @@ class NewestFiles:
         return sorted(self._kept)[: self._count]
 
 
-_NEVER_SEARCHED = ("/proc", "/sys", "/dev")
-_PROGRESS_EVERY = 1_000
-
-
 class FoundFolder(NamedTuple):
     """What was found directly in one folder."""
 
     path: str
     prefix: str
-    """The folder relative to where the search began, with a slash; empty there."""
+    """The folder relative to the start of the search, with a slash at its end; empty for the start."""
     regular: list[str]
     """Names of files."""
     others: list[str]
     """Names of links, pipes and the like."""
 
-    def files(self, called: Collection[str] | None = None) -> Iterator[FoundFile]:
-        """The regular ones, all or those called so."""
-        if called is not None and not called:
+    def files(self, names: Collection[str] | None = None) -> Iterator[FoundFile]:
+        """The regular files, all or those with these names."""
+        if names is not None and not names:
             return
         start = self.path.rstrip("/")
         for name in self.regular:
-            if called is None or name in called:
+            if names is None or name in names:
                 yield FoundFile(0, f"{self.prefix}{name}", f"{start}/{name}")
 
 
@@ -96,10 +94,10 @@ class WalkSelection(NamedTuple):
     """Of a folder's relative prefix and names, the names that are wanted."""
     names: Callable[[str], bool]
     """Whether a name that is usually left out is asked for."""
-    dated: NewestFiles | None = None
-    """Takes in the files themselves, each with its age, where they are wanted."""
-    found: Callable[[FoundFolder], None] | None = None
-    """Hears of each folder at once, in the order of the walk."""
+    newest: NewestFiles | None = None
+    """Takes the files themselves, each with its age, where they are wanted."""
+    on_folder: Callable[[FoundFolder], None] | None = None
+    """Called for each folder at once, in the order of the walk."""
 
 
 @dataclass
@@ -114,7 +112,7 @@ class Walk:
     seen: int = 0
 
     def notes(self) -> list[str]:
-        """One sentence about what was left out, if anything was."""
+        """One phrase about what was left out, if anything was."""
         counted = (
             (self.hidden, "hidden"),
             (self.ignored, "git-ignored"),
@@ -125,48 +123,30 @@ class Walk:
         return [f"left out: {', '.join(notes)}"] if notes else []
 
 
-@dataclass(frozen=True)
-class _Search:
-    context: ToolContext
-    interest: WalkSelection
-    found: Walk
-
-
-class _Level(NamedTuple):
-    folder: Path
-    prefix: str
-    rules: IgnoreRules
-    suspicion: IgnoreFilter
-    """Of the ignore files above."""
-    is_suspect: bool
-    """Whether a pattern speaks of this folder or one above it, so that each name below has to be judged."""
-
-
-class _Listing(NamedTuple):
-    regular: list[str]
-    folders: list[str]
-    others: list[str]
-
-
-def walk(root: ResolvedPath, context: ToolContext, interest: WalkSelection) -> Walk:
+def walk(root: ResolvedPath, context: ToolContext, selection: WalkSelection) -> Walk:
     """The files below a folder.
 
     Raises:
-        PathRefused: the folder is missing, no folder, may not be listed or never searched; or the call is stopped.
+        PathRefused: it is missing, not a folder, not to be listed or never searched; or the call is cancelled.
     """
     require_searchable(root)
-    search = _Search(context, interest, Walk())
+    walker = _Walker(context, selection)
     with open_directory(root.path.parent) as parent:
-        if not _enter(root.path.name or ".", parent, _first_level(root.path, context.workspace), search):
-            raise PathRefused(
-                ToolErrorType.PERMISSION, f"The folder {root.given!r} may not be listed by this user."
-            )
-    return search.found
+        if not walker.enter(root.path.name or ".", parent, _first_level(root.path, context.workspace)):
+            raise PathRefused(ToolErrorType.PERMISSION, f"You have no permission to list {root.given!r}.")
+    return walker.found
 
 
 def newest_first(files: Sequence[FoundFile]) -> list[FoundFile]:
-    """The files with their age; what is gone by now counts as old and is found missing by whoever opens it."""
-    return sorted(file._replace(age=_age_or_none(file.path)) for file in files)
+    """The files with their age; one that is gone by now counts as old, and is found missing when it is opened."""
+    return sorted(file._replace(age=_age_of(file.path)) for file in files)
+
+
+def _age_of(path: str) -> int:
+    try:
+        return -os.lstat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def require_searchable(root: ResolvedPath) -> None:
@@ -183,139 +163,158 @@ def require_searchable(root: ResolvedPath) -> None:
 
 
 def stop_if_cancelled(context: ToolContext) -> None:
-    """Leave the work when the call is being stopped.
+    """Leave the work when the call is cancelled.
 
     Raises:
         PathRefused: it is.
     """
     if context.cancellation.is_set():
-        raise PathRefused(ToolErrorType.CANCELLED, "The search was stopped before it was done.")
+        raise PathRefused(ToolErrorType.CANCELLED, "The search was cancelled before it was done.")
 
 
 def printable_name(name: str) -> str:
-    """A name on one line of valid text: bytes that are no text, and control characters, written as escapes."""
-    return "".join(char if char.isprintable() else _escaped(ord(char)) for char in name)
+    """A name on one line of valid text: bytes that are no text, and control characters, become escapes."""
+    if name.isprintable():
+        return name
+    return "".join(char if char.isprintable() else _escape(ord(char)) for char in name)
 
 
-def _escaped(code: int) -> str:
+def _escape(code: int) -> str:
     return f"\\x{code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code:02x}"
 
 
-def _first_level(folder: Path, workspace: Path) -> _Level:
+def rules_for(folder: Path, workspace: Path) -> tuple[IgnoreRules, bool]:
+    """The ignore rules for a listing that starts at a folder, and whether they begin there.
+
+    In a folder that is ignored itself, or lies outside the workspace, no rule from above applies: it was asked for.
+    """
     rules = IgnoreRules(workspace)
     within = [part for part in (folder, *folder.parents) if part.is_relative_to(workspace) and part != workspace]
-    is_named = any(rules.ignores(part, is_folder=True) for part in within)
-    if is_named or not folder.is_relative_to(workspace):
-        return _Level(folder, "", IgnoreRules(folder), NO_FILTER, is_suspect=False)
-    is_suspect = any(rules.suspicion(part.parent).among([part.name]) for part in within)
-    above = NO_FILTER if folder == workspace else rules.suspicion(folder.parent)
+    is_own = any(rules.ignores(part, is_folder=True) for part in within) or not folder.is_relative_to(workspace)
+    return (IgnoreRules(folder), True) if is_own else (rules, False)
+
+
+class _Level(NamedTuple):
+    folder: Path
+    prefix: str
+    rules: IgnoreRules
+    filter: IgnoreFilter
+    """Of the ignore files above."""
+    is_suspect: bool
+    """A pattern may match this folder or one above it, so that the rules are asked for each name below."""
+
+
+def _first_level(folder: Path, workspace: Path) -> _Level:
+    rules, is_own = rules_for(folder, workspace)
+    if is_own:
+        return _Level(folder, "", rules, NO_FILTER, is_suspect=False)
+    within = [part for part in (folder, *folder.parents) if part.is_relative_to(workspace) and part != workspace]
+    is_suspect = any(rules.filter_for(part.parent).among([part.name]) for part in within)
+    above = NO_FILTER if folder == workspace else rules.filter_for(folder.parent)
     return _Level(folder, "", rules, above, is_suspect)
 
 
-def _enter(name: str, parent: int, level: _Level, search: _Search) -> bool:
-    try:
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    except OSError:
-        return False
-    try:
-        _look_into(fd, _listed(fd), level, search)
-    finally:
-        os.close(fd)
-    return True
+class _Walker:
+    """Enters folder after folder through directory descriptors."""
+
+    def __init__(self, context: ToolContext, selection: WalkSelection) -> None:
+        self.context = context
+        self.selection = selection
+        self.found = Walk()
+
+    def enter(self, name: str, parent: int, level: _Level) -> bool:
+        """Search a folder; False if it may not be listed."""
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        except OSError:
+            return False
+        try:
+            self._search(fd, level)
+        finally:
+            os.close(fd)
+        return True
+
+    def _search(self, fd: int, level: _Level) -> None:
+        stop_if_cancelled(self.context)
+        regular, folders, others = _list_entries(fd)
+        if IGNORE_FILE in regular:
+            level = level._replace(filter=level.filter.with_lines(level.rules.lines_in(level.folder)))
+        regular, _ = self._keep(regular, level, is_folder=False)
+        others, _ = self._keep(others, level, is_folder=False)
+        self._count(len(regular) + len(others))
+        here = FoundFolder(
+            str(level.folder), level.prefix, self._select(regular, level), self._select(others, level)
+        )
+        self.found.folders.append(here)
+        if self.selection.on_folder is not None:
+            self.selection.on_folder(here)
+        if self.selection.newest is not None:
+            self._add_newest(here, fd, self.selection.newest)
+        folders, named = self._keep(folders, level, is_folder=True)
+        suspects = {*level.filter.among(folders)}
+        for name in folders:
+            path, prefix = level.folder / name, f"{level.prefix}{name}/"
+            below = _Level(path, prefix, level.rules, level.filter, level.is_suspect or name in suspects)
+            if name in named:
+                below = _Level(path, prefix, IgnoreRules(path), NO_FILTER, is_suspect=False)
+            if not self.enter(name, fd, below):
+                self.found.unreadable += 1
+
+    def _keep(self, names: list[str], level: _Level, *, is_folder: bool) -> tuple[list[str], set[str]]:
+        """The names that are not left out; and those of them that are ignored, but asked for."""
+        is_named, shown = self.selection.names, names
+        # No name contains a slash, so that all of them can be searched at once.
+        if "/." in "/".join(("", *names)):
+            shown = [name for name in names if name[0] != "." or is_named(name)]
+            self.found.hidden += len(names) - len(shown)
+        suspects = shown if level.is_suspect else level.filter.among(shown)
+        ignored = {name for name in suspects if level.rules.ignores(level.folder / name, is_folder=is_folder)}
+        if not ignored:
+            return shown, ignored
+        named = {name for name in ignored if is_named(name)}
+        self.found.ignored += len(ignored) - len(named)
+        return [name for name in shown if name not in ignored or name in named], named
+
+    def _count(self, files: int) -> None:
+        before = self.found.seen
+        self.found.seen += files
+        if self.found.seen // _PROGRESS_EVERY > before // _PROGRESS_EVERY:
+            self.context.progress(FilesSearched(self.found.seen))
+
+    def _select(self, names: list[str], level: _Level) -> list[str]:
+        wanted = self.selection.among(level.prefix, names)
+        if not self.context.filters_files:
+            return wanted
+        # The target of a link counts too: its own name may be an innocent one.
+        shown = [name for name in wanted if self.context.may_read(Path(os.path.realpath(level.folder / name)))]
+        self.found.withheld += len(wanted) - len(shown)
+        return shown
+
+    def _add_newest(self, folder: FoundFolder, fd: int, newest: NewestFiles) -> None:
+        start, prefix, status = folder.path.rstrip("/"), folder.prefix, os.stat
+        for name in (*folder.regular, *folder.others):
+            try:
+                age = -status(name, dir_fd=fd, follow_symlinks=False).st_mtime_ns
+            except OSError:
+                self.found.unreadable += 1
+                continue
+            newest.total += 1
+            # Of a hundred thousand files few are ever kept.
+            if age <= newest.oldest:
+                newest.add(FoundFile(age, prefix + name, f"{start}/{name}"))
 
 
-def _listed(fd: int) -> _Listing:
-    listing = _Listing([], [], [])
+def _list_entries(fd: int) -> tuple[list[str], list[str], list[str]]:
+    """Names of regular files, of folders and of all else."""
+    regular: list[str] = []
+    folders: list[str] = []
+    others: list[str] = []
     with os.scandir(fd) as found:
         for entry in found:
             if entry.is_file(follow_symlinks=False):
-                listing.regular.append(entry.name)
+                regular.append(entry.name)
             elif entry.is_dir(follow_symlinks=False):
-                listing.folders.append(entry.name)
+                folders.append(entry.name)
             else:
-                listing.others.append(entry.name)
-    return listing
-
-
-def _look_into(fd: int, listing: _Listing, level: _Level, search: _Search) -> None:
-    stop_if_cancelled(search.context)
-    if IGNORE_FILE in listing.regular:
-        level = level._replace(suspicion=level.suspicion.joined_by(level.rules.lines_in(level.folder)))
-    regular, _ = _kept(listing.regular, level, search, is_folder=False)
-    others, _ = _kept(listing.others, level, search, is_folder=False)
-    _count(len(regular) + len(others), search)
-    here = FoundFolder(
-        str(level.folder), level.prefix, _wanted(regular, level, search), _wanted(others, level, search)
-    )
-    search.found.folders.append(here)
-    if search.interest.found is not None:
-        search.interest.found(here)
-    if search.interest.dated is not None:
-        search.found.unreadable += _date(here, fd, search.interest.dated)
-    folders, named = _kept(listing.folders, level, search, is_folder=True)
-    suspects = {*level.suspicion.among(folders)}
-    for name in folders:
-        path, prefix = level.folder / name, f"{level.prefix}{name}/"
-        below = _Level(path, prefix, level.rules, level.suspicion, level.is_suspect or name in suspects)
-        if name in named:
-            below = _Level(path, prefix, IgnoreRules(path), NO_FILTER, is_suspect=False)
-        if not _enter(name, fd, below, search):
-            search.found.unreadable += 1
-
-
-def _kept(names: list[str], level: _Level, search: _Search, *, is_folder: bool) -> tuple[list[str], set[str]]:
-    """The names that are not left out; and those of them that are ignored, but asked for."""
-    is_named, found = search.interest.names, search.found
-    shown = names
-    # No name has a slash in it, so that all of them can be searched at once.
-    if "/." in "/".join(("", *names)):
-        shown = [name for name in names if name[0] != "." or is_named(name)]
-        found.hidden += len(names) - len(shown)
-    suspects = shown if level.is_suspect else level.suspicion.among(shown)
-    ignored = {name for name in suspects if level.rules.ignores(level.folder / name, is_folder=is_folder)}
-    if not ignored:
-        return shown, ignored
-    named = {name for name in ignored if is_named(name)}
-    found.ignored += len(ignored) - len(named)
-    return [name for name in shown if name not in ignored or name in named], named
-
-
-def _count(files: int, search: _Search) -> None:
-    before = search.found.seen
-    search.found.seen += files
-    if search.found.seen // _PROGRESS_EVERY > before // _PROGRESS_EVERY:
-        search.context.progress(FilesSearched(search.found.seen))
-
-
-def _wanted(names: list[str], level: _Level, search: _Search) -> list[str]:
-    wanted = search.interest.among(level.prefix, names)
-    if not search.context.filters_files:
-        return wanted
-    # Where a link leads counts too: its own name may be an innocent one.
-    shown = [name for name in wanted if search.context.may_read(Path(os.path.realpath(level.folder / name)))]
-    search.found.withheld += len(wanted) - len(shown)
-    return shown
-
-
-def _date(folder: FoundFolder, fd: int, dated: NewestFiles) -> int:
-    """Note the files of a folder; returns how many could not be looked at."""
-    start, prefix, unreadable = folder.path.rstrip("/"), folder.prefix, 0
-    names, status = (*folder.regular, *folder.others), os.stat
-    for name in names:
-        try:
-            age = -status(name, dir_fd=fd, follow_symlinks=False).st_mtime_ns
-        except OSError:
-            unreadable += 1
-            continue
-        # Of a hundred thousand files few are ever named.
-        if age <= dated.oldest:
-            dated.note(FoundFile(age, prefix + name, f"{start}/{name}"))
-    dated.total += len(names) - unreadable
-    return unreadable
-
-
-def _age_or_none(path: str) -> int:
-    try:
-        return -os.lstat(path).st_mtime_ns
-    except OSError:
-        return 0
+                others.append(entry.name)
+    return regular, folders, others

@@ -352,8 +352,11 @@ def policy_of(settings: Settings) -> PolicySettings:
 
 
 def _risk_of_others(settings: Settings) -> dict[str, str]:
+    if not settings.tool_risk:
+        return {}
+    built_in = {*DEFAULT_TOOL_RISK, *(tool.name for tool in create_default_tools(workspace="."))} - SYSTEM_TOOLS
     for name in settings.tool_risk:
-        if name in DEFAULT_TOOL_RISK and name not in SYSTEM_TOOLS:
+        if name in built_in:
             raise ConfigError(
                 f"{settings.origins.get('tool_risk', 'settings')}: tool_risk: {name!r} is built in and has a fixed "
                 f'risk; a rule lets its calls run unasked: [policy] allow = ["{name}(...)"].'

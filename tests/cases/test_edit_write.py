@@ -97,4 +97,4 @@ def test_an_edit_waits_for_what_the_calls_before_it_in_the_message_make_of_the_f
 
     assert (waiting.code, ended.ending, bench.read("new.txt")) == (3, (0, "ok"), b"c\n")
     assert ["depends on the calls ahead of it" in text for text in shown] == [False, True, True]
-    assert ["does not stand" in text for text in bench.results(3)] == [False, False, False, False, True]
+    assert ["was not found" in text for text in bench.results(3)] == [False, False, False, False, True]

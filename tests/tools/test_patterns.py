@@ -11,7 +11,7 @@ def test_places_come_in_order_and_borders_are_those_of_lines() -> None:
 
 @pytest.mark.parametrize("pattern", ["foo(", "[z-a]", "*"])
 def test_what_is_no_pattern_is_refused_with_the_reason(pattern: str) -> None:
-    with pytest.raises(BadPattern, match=r"is no valid regular expression: .+"):
+    with pytest.raises(BadPattern, match=r"is not a valid regular expression: .+"):
         compile_pattern(pattern)
 
 

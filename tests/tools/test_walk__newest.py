@@ -10,14 +10,14 @@ def test_of_very_many_the_newest_are_kept_in_their_order_and_all_are_counted() -
     for file in files:
         newest.total += 1
         if file.age <= newest.oldest:
-            newest.note(file)
+            newest.add(file)
 
     assert (newest.files(), newest.total) == (sorted(files)[:10], 5_000)
 
 
 def test_fewer_than_wanted_are_all_there() -> None:
     newest = NewestFiles(3)
-    newest.note(FoundFile(-1, "a", "/w/a"))
-    newest.note(FoundFile(-2, "b", "/w/b"))
+    newest.add(FoundFile(-1, "a", "/w/a"))
+    newest.add(FoundFile(-2, "b", "/w/b"))
 
     assert [file.relative for file in newest.files()] == ["b", "a"]

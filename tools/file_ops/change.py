@@ -1,9 +1,4 @@
-"""A planned change of one file's content, and carrying it out. Knows neither why it is wanted nor who consented.
-
-Whether a file may still be overwritten: it must be what the thread knows, and what was consented to.
-
-What became of a file change that was broken off: read from the content, never guessed.
-"""
+"""A change of one file's content: plan it, show it, check it against what was read and approved, write it."""
 
 import hashlib
 import stat
@@ -12,31 +7,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.context import ToolContext
+from tools.base import (
+    BaseTool,
+    DiffResult,
+    FileEffect,
+    InterruptedCall,
+    PathTarget,
+    Preview,
+    Reconciliation,
+    Target,
+    ToolContext,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+)
 from tools.diff import diff_texts
 from tools.files import Snapshot, read_snapshot, replace_file
 from tools.paths import PathRefused, ResolvedPath
-from tools.result import DiffResult, FileEffect, InterruptedCall, Reconciliation, ToolErrorType
+from tools.running import run_in_thread
 from tools.text import TextForm, decode, to_newline
 
 __all__ = [
     "FileChange",
+    "FileChangeTool",
     "apply_change",
     "encode_text",
-    "file_effect",
     "find_conflict",
     "plan_change",
     "reconcile_file",
 ]
 
+_MAX_BYTES = 1 << 30
+
 
 @dataclass(frozen=True)
 class FileChange:
-    """What is to become of a file."""
+    """The content a file has and the content it is to get."""
 
     before: Snapshot
     after: bytes
     diff: DiffResult
+    replacements: int = 0
+    """How many places an edit replaces."""
+    notes: tuple[str, ...] = ()
+    """What the model should know about an edit that did not match exactly."""
 
     @property
     def path(self) -> str:
@@ -45,30 +60,84 @@ class FileChange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the content is there already."""
+        """Whether the file has the new content already."""
         return self.before.sha256 == self.diff.after_sha256
 
-    @property
-    def parted_links(self) -> str:
-        """A remark when other names of the file will keep the old content; else nothing."""
-        status = self.before.status
-        if status is None or status.st_nlink < 2:
-            return ""
-        return f" Its {status.st_nlink} hard links are parted: the other names keep the old content."
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The diff for rendering."""
-        return {"diff": self.diff.as_json()}
+class FileChangeTool(BaseTool):
+    """Base of the tools that change one file: a subclass plans the change and reports it."""
+
+    risk_level = ToolRiskLevel.MEDIUM
+    kind = ToolKind.WRITE
+    category = "files"
+
+    def plan(self, args: Mapping[str, Any], context: ToolContext) -> FileChange:
+        """The change these arguments ask for. Blocking; no effects.
+
+        Raises:
+            PathRefused: the file cannot be changed like this.
+        """
+        raise NotImplementedError
+
+    def report(self, change: FileChange, file_path: str) -> ToolResult:
+        """The result of the change that was made."""
+        raise NotImplementedError
+
+    def targets(self, args: Mapping[str, Any]) -> list[Target]:
+        """The file."""
+        return [PathTarget(str(args["file_path"]), "write")]
+
+    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
+        """The diff, and the file it was computed from."""
+        change = await run_in_thread(self.plan, args, self.context_or_default(context))
+        return Preview("diff", change.diff.unified or "(no change)\n", change.before.as_observed())
+
+    async def predict_effect(
+        self, args: Mapping[str, Any], context: ToolContext | None = None
+    ) -> FileEffect | None:
+        """The file before, and the digest after."""
+        try:
+            change = await run_in_thread(self.plan, args, self.context_or_default(context))
+        except PathRefused:
+            return None
+        return await run_in_thread(_file_effect, change)
+
+    async def reconcile(self, call: InterruptedCall) -> Reconciliation:
+        """Compare the file with the predicted digests."""
+        return await run_in_thread(reconcile_file, call)
+
+    async def change_file(
+        self, args: Mapping[str, Any], context: ToolContext, *, needs_earlier_read: bool
+    ) -> ToolResult:
+        """Make the change, unless the file differs from what this thread read and the user approved."""
+        try:
+            change = await run_in_thread(self.plan, args, context)
+            known = await context.file_states.get(context.thread_id, change.path)
+            if known is None and not needs_earlier_read:
+                known = (context.observed or {}).get("sha256") or change.before.sha256
+            if conflict := find_conflict(change.before, known, context.observed):
+                return conflict.as_result()
+            await run_in_thread(apply_change, change, context)
+        except PathRefused as refused:
+            return refused.as_result()
+        await context.file_states.set(context.thread_id, change.path, change.diff.after_sha256)
+        return self.report(change, str(args["file_path"]))
+
+    @staticmethod
+    def result(output: str, display: str, change: FileChange) -> ToolResult:
+        """A result that carries the diff, and says when hard links to the file were broken."""
+        status = change.before.status
+        if status is not None and status.st_nlink > 1 and not change.is_empty:
+            output += f" The file had {status.st_nlink} hard links: the other names keep the old content."
+        return ToolResult(output, display=display, metadata={"diff": change.diff.as_json()})
 
 
 def plan_change(before: Snapshot, old: str | None, after: bytes, new: str | None = None) -> FileChange:
-    """The change from what was looked at, whose text is `old`, to these bytes; `new` is their text, if known."""
+    """The change from a snapshot, whose text is `old`, to the bytes `after`; `new` is their text, if known."""
     new = decode(after)[0] if new is None else new
     after_sha256 = before.digest_of_next(after)
-    return FileChange(
-        before, after, diff_texts(str(before.resolved.path), old, new, digests=(before.sha256, after_sha256))
-    )
+    diff = diff_texts(str(before.resolved.path), old, new, digests=(before.sha256, after_sha256))
+    return FileChange(before, after, diff)
 
 
 def encode_text(file_path: str, text: str, form: TextForm, newline: str | None = None) -> bytes:
@@ -80,83 +149,69 @@ def encode_text(file_path: str, text: str, form: TextForm, newline: str | None =
     try:
         return form.encode(to_newline(text, newline))
     except UnicodeEncodeError as error:
-        lacking = str(error.object)[error.start : error.start + 1]
+        missing = str(error.object)[error.start : error.start + 1]
         raise PathRefused(
             ToolErrorType.VALIDATION,
-            f"{file_path!r} is kept in {form.encoding}, which has no {lacking!r}; "
+            f"{file_path!r} is encoded in {form.encoding}, which has no {missing!r}; "
             "write the text without that character.",
         ) from error
 
 
-def file_effect(change: FileChange) -> FileEffect:
-    """What the change does to the world, as whoever wants to take it back must know."""
-    status = change.before.status
-    mode = None if status is None else stat.S_IMODE(status.st_mode)
-    return FileEffect(change.path, change.before.data, change.diff.after_sha256, mode, _new_folder(change))
-
-
-def _new_folder(change: FileChange) -> str | None:
-    missing = [folder for folder in change.before.resolved.path.parents if not folder.exists()]
-    return str(missing[-1]) if missing else None
-
-
 def apply_change(change: FileChange, context: ToolContext) -> None:
-    """Write it, unless the content is there already.
+    """Write the new content, unless the file has it already.
 
     Raises:
-        PathRefused: see `tools.files.replace`.
+        PathRefused: see `tools.files.replace_file`.
     """
     if change.is_empty:
         return
-    # The name is the same for every attempt of a call, so that a retry clears what a killed attempt left behind.
+    # Every attempt of a call uses the same name, so that a retry removes what a killed attempt left behind.
     owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}\0{change.path}".encode()).hexdigest()[:16]
-    temp_name = f".graph-agent-{owner}.tmp"
-    replace_file(change.before, change.after, temp_name=temp_name)
+    replace_file(change.before, change.after, temp_name=f".graph-agent-{owner}.tmp")
 
 
-def find_conflict(now: Snapshot, known: str | None, seen: Mapping[str, Any] | None) -> PathRefused | None:
+def find_conflict(now: Snapshot, known: str | None, observed: Mapping[str, Any] | None) -> PathRefused | None:
     """Why the file must not be overwritten, or None.
 
     Args:
         now: the file as it is.
-        known: digest the thread last read or wrote there.
-        seen: what the preview was made from; a later write of this very thread does not spoil it.
+        known: digest of what the thread last read or wrote there.
+        observed: what the preview was computed from; a later write of this same thread does not invalidate it.
     """
-    given = now.resolved.given
-    if seen is not None and seen["path"] != str(now.resolved.path):
-        return _refused(f"{given!r} leads to {now.resolved.path} now, but {seen['path']} was shown for consent.")
-    if now.sha256 is None:
-        was_shown = seen is not None and seen["sha256"] is not None
-        return _refused(f"{given!r} was deleted after the change was shown.") if was_shown else None
-    if known is None:
-        return _refused(f"{given!r} exists and was not read in this conversation; read it with read_file first.")
-    if known != now.sha256:
-        return _refused(f"{given!r} was changed by someone else since it was last read; read it again first.")
-    return None
+    given, message = now.resolved.given, ""
+    if observed is not None and observed["path"] != str(now.resolved.path):
+        message = f"{given!r} now leads to {now.resolved.path}, but the approval was for {observed['path']}."
+    elif now.sha256 is None:
+        if observed is not None and observed["sha256"] is not None:
+            message = f"{given!r} was deleted after the change was approved."
+    elif known is None:
+        message = f"{given!r} exists and was not read in this conversation; read it with read_file first."
+    elif known != now.sha256:
+        message = f"{given!r} was changed by someone else since it was last read; read it again first."
+    return PathRefused(ToolErrorType.VALIDATION, f"{message} Nothing was written.") if message else None
 
 
-def _refused(message: str) -> PathRefused:
-    return PathRefused(ToolErrorType.VALIDATION, f"{message} Nothing was written.")
-
-
-_MAX_BYTES = 1 << 30
+def _file_effect(change: FileChange) -> FileEffect:
+    status = change.before.status
+    mode = None if status is None else stat.S_IMODE(status.st_mode)
+    missing = [folder for folder in change.before.resolved.path.parents if not folder.exists()]
+    new_folder = str(missing[-1]) if missing else None
+    return FileEffect(change.path, change.before.data, change.diff.after_sha256, mode, new_folder)
 
 
 def reconcile_file(call: InterruptedCall) -> Reconciliation:
-    """Compares the file with the digests foreseen before it was touched."""
+    """Compare a file with the digests that were predicted before the call touched it."""
     if call.path is None or call.after_sha256 is None:
-        return Reconciliation("unknown", "It was not recorded what the file was to become.")
+        return Reconciliation("unknown", "The intended content of the file was not recorded.")
     path = Path(call.path)
     try:
         now = read_snapshot(ResolvedPath(call.path, path, inside=True, exposes_process=False), _MAX_BYTES).sha256
     except PathRefused as refused:
-        return Reconciliation("unknown", f"The file cannot be looked at: {refused}")
+        return Reconciliation("unknown", f"The file cannot be read: {refused}")
     if now == call.after_sha256:
         return Reconciliation("already_applied", f"{call.path} has exactly the content this call was to write.")
     if now == call.before_sha256:
-        was = (
-            "does not exist, as before the call" if now is None else "has exactly the content from before the call"
-        )
-        return Reconciliation("not_applied", f"{call.path} {was}.")
-    gone = "does not exist any more" if now is None else "has neither the old nor the new content"
-    return Reconciliation("something_else", f"{call.path} {gone}: something else changed it too.")
+        state = "does not exist" if now is None else "has exactly the content"
+        return Reconciliation("not_applied", f"{call.path} {state}, as before the call.")
+    state = "no longer exists" if now is None else "has neither the old nor the new content"
+    return Reconciliation("something_else", f"{call.path} {state}: something else changed it too.")

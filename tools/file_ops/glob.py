@@ -40,7 +40,7 @@ class GlobTool(BaseTool):
 
     name = "glob"
     description = (
-        "Find files by name, newest first: ** crosses folders, * and ? stay within one name, {a,b} means either. "
+        "Find files by name, newest first: ** matches across directories, * and ? within one name, {a,b} either. "
         "Hidden and git-ignored files are left out and counted, unless path or pattern names them literally."
     )
     risk_level = ToolRiskLevel.LOW
@@ -79,7 +79,7 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
     if not root.path.exists():
         raise missing_path(root, context)
     if not root.path.is_dir():
-        return failure(ToolErrorType.VALIDATION, f"{place.folder!r} is no folder; give the folder to search in.")
+        return failure(ToolErrorType.VALIDATION, f"{place.folder!r} is not a folder; give the folder to search in.")
     newest = NewestFiles(_MAX_FILES)
     found = walk(root, context, WalkSelection(wanted.among, wanted.names, newest))
     # Shown as the other tools take them: relative to the workspace where that is possible.
@@ -88,18 +88,18 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
         printable_name(os.path.relpath(file.path, context.workspace) if inside else file.path)
         for file in newest.files()
     ]
-    return _told(shown, newest.total, found, pattern)
+    return _report(shown, newest.total, found, pattern)
 
 
 def _through_links(place: RootedPattern, context: ToolContext) -> RootedPattern:
-    """A search goes through no link but those that the pattern names: there it begins behind them."""
+    """A search follows no link except those that the pattern names: it starts behind them."""
     GlobPattern(place.pattern)
     inner = enter_literal_folders(place)
     as_named = context.resolve(place.folder).path.joinpath(inner.folder.removeprefix(place.folder).lstrip("/"))
     return place if context.resolve(inner.folder).path == as_named else inner
 
 
-def _told(shown: list[str], total: int, found: Walk, pattern: str) -> ToolResult:
+def _report(shown: list[str], total: int, found: Walk, pattern: str) -> ToolResult:
     cut = [f"the newest {len(shown)} of {total} files; narrow the pattern"] if total > len(shown) else []
     notes = "; ".join([*cut, *found.notes()])
     body = "\n".join(shown) or f"No file matches {pattern!r}."

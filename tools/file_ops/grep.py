@@ -1,11 +1,8 @@
-"""Finding text in files: a regular expression or a literal, below a folder or in one file, newest files first.
-
-What a search shows: lines with their file and number, file names, or counts; bounded, with what was left out.
-"""
+"""Finding text in files: a regular expression or a literal, below a folder or in one file, newest files first."""
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +21,7 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.file_ops.grep_engine import LineSearch, Narrowing, SearchHit, certain, split_lines
+from tools.file_ops.grep_engine import LineSearch, Prefilter, SearchHit, required_texts, split_lines
 from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all
 from tools.paths import PathRefused, ResolvedPath, open_regular
@@ -43,118 +40,16 @@ from tools.walk import (
     walk,
 )
 
-__all__ = ["GrepArgs", "GrepReport", "GrepTool", "OutputMode"]
+__all__ = ["GrepArgs", "GrepTool", "OutputMode"]
 
 OutputMode = Literal["content", "files_with_matches", "count"]
 
 _LINE_CHARS = 500
 _BEFORE_HIT = 150
 _MAX_CHARS = 50_000
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
-
-
-@dataclass
-class GrepReport:
-    """Collects matches file by file; what is over the limit is counted and not shown."""
-
-    pattern: str
-    """On one line, as it is told."""
-    mode: OutputMode
-    limit: int
-    around: int
-    """Lines shown before and after a match."""
-    spans_lines: bool = False
-    """Whether the pattern has a line end in it, and lines are searched one by one."""
-    too_large: int = 0
-    _shown: list[str] = field(default_factory=list)
-    _chars: int = 0
-    _shown_matches: int = 0
-    _matches: int = 0
-    _files: int = 0
-    _binary: int = 0
-    _cut_lines: int = 0
-
-    def add(self, name: str, lines: Sequence[str], hits: Sequence[SearchHit]) -> None:
-        """Take in the matches of a text file."""
-        if not hits:
-            return
-        self._files += 1
-        self._matches += len(hits)
-        if self.mode == "content":
-            self._add_lines(name, lines, hits[: max(0, self.limit - self._shown_matches)])
-        elif self._files <= self.limit:
-            self._show(name if self.mode == "files_with_matches" else f"{name}:{len(hits)}")
-
-    def add_binary(self, name: str, is_match: bool) -> None:
-        """Take in a file that is no text: named and counted where it matches, never shown."""
-        if is_match:
-            self._binary += 1
-            self._show(f"{name}: binary file matches")
-
-    def told(self, found: Walk, searched: int) -> ToolResult:
-        """The result: no match is a success too."""
-        body = (
-            "\n".join(self._shown)
-            or f"No match for '{self.pattern}' in {searched} file{'' if searched == 1 else 's'}."
-        )
-        notes = "; ".join(self._notes(found))
-        return ToolResult(
-            f"{body}\n[{notes}]" if notes else body,
-            display=f"{self.pattern}: {self._matches} in {self._files} file{'' if self._files == 1 else 's'}",
-            metadata={"matches": self._matches, "files": self._files, "withheld": found.withheld},
-        )
-
-    def _notes(self, found: Walk) -> list[str]:
-        notes = []
-        shown = self._shown_matches if self.mode == "content" else min(self._files, self.limit, len(self._shown))
-        total = self._matches if self.mode == "content" else self._files
-        what = "matches" if self.mode == "content" else "files"
-        if shown < total:
-            notes.append(f"the first {shown} of {total} {what}, newest files first; narrow the search")
-        if self.spans_lines and not self._matches:
-            notes.append("a pattern with a line end in it matches with multiline=true only")
-        if self._cut_lines:
-            notes.append(f"{self._cut_lines} long lines shortened")
-        if self._binary:
-            notes.append(f"{self._binary} binary")
-        if self.too_large:
-            notes.append(f"{self.too_large} too large to be searched")
-        return [*notes, *found.notes()]
-
-    def _add_lines(self, name: str, lines: Sequence[str], hits: Sequence[SearchHit]) -> None:
-        matching = {number: hit for hit in hits for number in range(hit.first, hit.last + 1)}
-        last = -1
-        for hit in hits:
-            if self._chars > _MAX_CHARS:
-                return
-            start = max(last + 1, hit.first - self.around)
-            if self.around and self._shown and start > last + 1:
-                self._show("--")
-            end = min(len(lines), hit.last + self.around + 1)
-            for number in range(start, end):
-                mark = ":" if number in matching else "-"
-                column = matching[number].column if number in matching else 0
-                self._show(f"{name}{mark}{number + 1}{mark}{self._cut(lines[number], column)}")
-            last = max(last, end - 1)
-            self._shown_matches += 1
-
-    def _cut(self, line: str, column: int) -> str:
-        if len(line) <= _LINE_CHARS:
-            return line
-        self._cut_lines += 1
-        start = max(0, min(column - _BEFORE_HIT, len(line) - _LINE_CHARS))
-        end = start + _LINE_CHARS
-        return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
-
-    def _show(self, line: str) -> None:
-        if self._chars > _MAX_CHARS:
-            return
-        self._shown.append(_LONE_SURROGATE.sub("\ufffd", line))
-        self._chars += len(line) + 1
-
-
 _PROGRESS_EVERY = 200
 _LINE_END = re.compile(r"\n|(?<!\\)(?:\\\\)*\\n")
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class GrepArgs(BaseModel):
@@ -209,82 +104,177 @@ class GrepTool(BaseTool):
         tool_context: ToolContext | None = None,
     ) -> ToolResult:
         """Search the contents."""
-        around = self.context_or_default(tool_context)
-        report = GrepReport(printable_name(pattern), output_mode, max(1, limit), max(0, context))
+        report = _Report(printable_name(pattern), output_mode, max(1, limit), max(0, context))
+        report.needs_multiline = not multiline and _LINE_END.search(pattern) is not None
+        if not pattern:
+            return failure(ToolErrorType.VALIDATION, "The pattern is empty; write what to look for.")
         try:
-            search = _search(pattern, is_literal=literal, is_multiline=multiline)
-            report.spans_lines = not multiline and _LINE_END.search(pattern) is not None
-            wanted = GlobPattern(include) if include is not None else None
-            return await run_in_thread(_grep, search, wanted, path, report, around)
+            expression = compile_pattern(re.escape(pattern) if literal else pattern, dot_matches_newline=multiline)
+            search = LineSearch(expression, required_texts(pattern, is_literal=literal), multiline)
+            wanted = None if include is None else GlobPattern(include)
+            grep = _Grep(search, wanted, report, self.context_or_default(tool_context))
+            return await run_in_thread(grep.run, path)
         except PathRefused as refused:
             return refused.as_result()
         except (BadGlob, BadPattern) as bad:
             return failure(ToolErrorType.VALIDATION, str(bad))
 
 
-def _search(pattern: str, *, is_literal: bool, is_multiline: bool) -> LineSearch:
-    if not pattern:
-        raise BadPattern("The pattern is empty; write what to look for.")
-    expression = compile_pattern(re.escape(pattern) if is_literal else pattern, dot_matches_newline=is_multiline)
-    return LineSearch(expression, certain(pattern, is_literal=is_literal), is_multiline)
+@dataclass
+class _Report:
+    """Collects matches file by file; what exceeds the limit is counted and not shown."""
 
+    pattern: str
+    """On one line, as it is shown."""
+    mode: OutputMode
+    limit: int
+    around: int
+    """Lines shown before and after a match."""
+    needs_multiline: bool = False
+    """The pattern contains a line ending, but lines are searched one by one."""
+    too_large: int = 0
+    _lines: list[str] = field(default_factory=list)
+    _chars: int = 0
+    _shown_matches: int = 0
+    _matches: int = 0
+    _files: int = 0
+    _binary: int = 0
+    _cut_lines: int = 0
 
-def _grep(
-    search: LineSearch, wanted: GlobPattern | None, path: str, report: GrepReport, context: ToolContext
-) -> ToolResult:
-    root = context.resolve(path)
-    require_searchable(root)
-    with Narrowing(search.certain, context, is_all=wanted is None) as narrowing:
-        is_file = root.path.is_file()
-        found = _one_file(root, context) if is_file else _below(root, wanted, context, narrowing.take)
-        files = newest_first(narrowing.holding(found))
-    for count, file in enumerate(files, 1):
-        stop_if_cancelled(context)
-        if count % _PROGRESS_EVERY == 0:
-            context.progress(FilesSearched(count))
-        _look_into(file, search, found, report, context)
-    return report.told(found, sum(len(folder.regular) for folder in found.folders))
+    def add(self, name: str, lines: Sequence[str], hits: Sequence[SearchHit]) -> None:
+        """Add the matches of a text file."""
+        if not hits:
+            return
+        self._files += 1
+        self._matches += len(hits)
+        if self.mode == "content":
+            self._add_lines(name, lines, hits[: max(0, self.limit - self._shown_matches)])
+        elif self._files <= self.limit:
+            self._show(name if self.mode == "files_with_matches" else f"{name}:{len(hits)}")
 
+    def add_binary(self, name: str) -> None:
+        """Add a binary file that matches: it is named and counted, its contents are not shown."""
+        self._binary += 1
+        self._show(f"{name}: binary file matches")
 
-def _below(
-    root: ResolvedPath, wanted: GlobPattern | None, context: ToolContext, found: Callable[[FoundFolder], None]
-) -> Walk:
-    if not root.path.exists():
-        raise missing_path(root, context)
-    if not root.path.is_dir():
-        # Neither file nor folder: refused with what it is.
-        with open_regular(root):
-            pass
-    if wanted is None:
-        return walk(root, context, WalkSelection(lambda _, names: names, lambda _: False, found=found))
-    return walk(root, context, WalkSelection(wanted.among, wanted.names, found=found))
+    def result(self, found: Walk) -> ToolResult:
+        """The result; no match is a success too."""
+        searched = sum(len(folder.regular) for folder in found.folders)
+        body = "\n".join(self._lines) or f"No match for '{self.pattern}' in {_counted(searched, 'file')}."
+        notes = "; ".join([*self._notes(), *found.notes()])
+        return ToolResult(
+            f"{body}\n[{notes}]" if notes else body,
+            display=f"{self.pattern}: {self._matches} in {_counted(self._files, 'file')}",
+            metadata={"matches": self._matches, "files": self._files, "withheld": found.withheld},
+        )
 
+    def _notes(self) -> list[str]:
+        notes = []
+        shown, total, what = self._shown_matches, self._matches, "matches"
+        if self.mode != "content":
+            shown, total, what = min(self._files, self.limit, len(self._lines)), self._files, "files"
+        if shown < total:
+            notes.append(f"the first {shown} of {total} {what}, newest files first; narrow the search")
+        if self.needs_multiline and not self._matches:
+            notes.append("a pattern that contains a line ending needs multiline=true to match")
+        if self._cut_lines:
+            notes.append(f"{self._cut_lines} long lines shortened")
+        if self._binary:
+            notes.append(f"{self._binary} binary")
+        if self.too_large:
+            notes.append(f"{self.too_large} too large to search")
+        return notes
 
-def _one_file(root: ResolvedPath, context: ToolContext) -> Walk:
-    if not context.may_read(root.path):
-        return Walk(withheld=1)
-    return Walk(folders=[FoundFolder(str(root.path.parent), "", [root.path.name], [])])
-
-
-def _look_into(file: FoundFile, search: LineSearch, found: Walk, report: GrepReport, context: ToolContext) -> None:
-    path = Path(file.path)
-    try:
-        with open_regular(ResolvedPath(file.relative, path, inside=True, exposes_process=False)) as fd:
-            size = os.fstat(fd).st_size
-            if size > context.limits.file_bytes:
-                report.too_large += 1
+    def _add_lines(self, name: str, lines: Sequence[str], hits: Sequence[SearchHit]) -> None:
+        columns = {number: hit.column for hit in hits for number in range(hit.first, hit.last + 1)}
+        last = -1
+        for hit in hits:
+            if self._chars > _MAX_CHARS:
                 return
-            data = read_all(fd, size)
-    except (PathRefused, OSError):
-        found.unreadable += 1
-        return
-    name = printable_name(_relative(path, context.workspace))
-    if is_binary(data):
-        report.add_binary(name, bool(search.hits([data.decode("latin-1")])))
-        return
-    lines = split_lines(decode(data)[0])
-    report.add(name, lines, search.hits(lines))
+            start = max(last + 1, hit.first - self.around)
+            if self.around and self._lines and start > last + 1:
+                self._show("--")
+            end = min(len(lines), hit.last + self.around + 1)
+            for number in range(start, end):
+                mark = ":" if number in columns else "-"
+                self._show(f"{name}{mark}{number + 1}{mark}{self._cut(lines[number], columns.get(number, 0))}")
+            last = max(last, end - 1)
+            self._shown_matches += 1
+
+    def _cut(self, line: str, column: int) -> str:
+        if len(line) <= _LINE_CHARS:
+            return line
+        self._cut_lines += 1
+        start = max(0, min(column - _BEFORE_HIT, len(line) - _LINE_CHARS))
+        end = start + _LINE_CHARS
+        return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
+
+    def _show(self, line: str) -> None:
+        if self._chars <= _MAX_CHARS:
+            self._lines.append(_LONE_SURROGATE.sub("\ufffd", line))
+            self._chars += len(line) + 1
 
 
-def _relative(path: Path, workspace: Path) -> str:
-    return str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)
+@dataclass(frozen=True)
+class _Grep:
+    """One search. Blocking; see the tool."""
+
+    search: LineSearch
+    wanted: GlobPattern | None
+    report: _Report
+    context: ToolContext
+
+    def run(self, path: str) -> ToolResult:
+        root = self.context.resolve(path)
+        require_searchable(root)
+        with Prefilter(self.search.required, self.context, is_all=self.wanted is None) as prefilter:
+            found = self._find_files(root, prefilter)
+            files = newest_first(prefilter.candidates(found))
+        for count, file in enumerate(files, 1):
+            stop_if_cancelled(self.context)
+            if count % _PROGRESS_EVERY == 0:
+                self.context.progress(FilesSearched(count))
+            self._search_file(file, found)
+        return self.report.result(found)
+
+    def _find_files(self, root: ResolvedPath, prefilter: Prefilter) -> Walk:
+        if root.path.is_file():
+            if not self.context.may_read(root.path):
+                return Walk(withheld=1)
+            return Walk(folders=[FoundFolder(str(root.path.parent), "", [root.path.name], [])])
+        if not root.path.exists():
+            raise missing_path(root, self.context)
+        if not root.path.is_dir():
+            # Neither file nor folder: refused, with a message that says what it is.
+            with open_regular(root):
+                pass
+        if self.wanted is None:
+            selection = WalkSelection(lambda _, names: names, lambda _: False, on_folder=prefilter.add_folder)
+        else:
+            selection = WalkSelection(self.wanted.among, self.wanted.names, on_folder=prefilter.add_folder)
+        return walk(root, self.context, selection)
+
+    def _search_file(self, file: FoundFile, found: Walk) -> None:
+        path = Path(file.path)
+        try:
+            with open_regular(ResolvedPath(file.relative, path, inside=True, exposes_process=False)) as fd:
+                size = os.fstat(fd).st_size
+                if size > self.context.limits.file_bytes:
+                    self.report.too_large += 1
+                    return
+                data = read_all(fd, size)
+        except (PathRefused, OSError):
+            found.unreadable += 1
+            return
+        workspace = self.context.workspace
+        name = printable_name(str(path.relative_to(workspace) if path.is_relative_to(workspace) else path))
+        if is_binary(data):
+            if self.search.hits([data.decode("latin-1")]):
+                self.report.add_binary(name)
+            return
+        lines = split_lines(decode(data)[0])
+        self.report.add(name, lines, self.search.hits(lines))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

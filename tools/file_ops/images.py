@@ -1,10 +1,4 @@
-"""Images among files: which bytes are one, and what is told of it. Decodes nothing and shows nothing.
-
-Whether an image is whole, as far as its frame shows. Decodes no picture.
-
-A model's endpoint refuses a request over one broken image, and the next ones too, for the image stays in the
-conversation: so a broken one is named to the model and never sent.
-"""
+"""Images among files: which bytes are an image, whether it is complete, and the result that shows it."""
 
 import struct
 import zlib
@@ -13,7 +7,7 @@ from tools.context import BlobStore
 from tools.result import ToolResult
 from tools.running import store_blob
 
-__all__ = ["MOST_BYTES", "image_result", "is_whole_image", "media_type_of"]
+__all__ = ["MAX_BYTES", "image_result", "is_whole_image", "media_type_of"]
 
 _PNG_HEAD = 8
 _PNG_FRAME = 12
@@ -56,8 +50,8 @@ def _is_whole_png(data: bytes) -> bool:
     return False
 
 
-MOST_BYTES = 5 * 1024 * 1024
-"""Larger ones are refused by most providers."""
+MAX_BYTES = 5 * 1024 * 1024
+"""Most providers refuse larger ones."""
 
 
 def media_type_of(data: bytes) -> str | None:
@@ -72,20 +66,24 @@ def media_type_of(data: bytes) -> str | None:
 
 
 def image_result(data: bytes, media_type: str, given: str, blobs: BlobStore | None) -> ToolResult:
-    """A line about the image; `metadata["images"]` has the reference under which it can be shown to a model."""
-    told = f"{given} is an image: {media_type}, {len(data)} bytes"
+    """A line about the image; `metadata["images"]` has the reference that lets a model see it.
+
+    A broken image is named but never sent: the endpoint would refuse this request and all later ones, because the
+    image stays in the conversation.
+    """
+    line = f"{given} is an image: {media_type}, {len(data)} bytes"
     display = f"{media_type}, {len(data)} bytes"
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         return ToolResult(
-            f"{told}; too large to be shown, {MOST_BYTES} bytes at most. Make a smaller copy.", display
+            f"{line}; too large to be shown, {MAX_BYTES} bytes at most. Make a smaller copy.", display
         )
     if not is_whole_image(data, media_type):
-        return ToolResult(f"{told}; it is broken or cut off, so it cannot be shown.", f"{display}, broken")
+        return ToolResult(f"{line}; it is broken or cut off, so it cannot be shown.", f"{display}, broken")
     reference = store_blob(data, blobs)
     if reference is None:
-        return ToolResult(f"{told}; it cannot be shown here.", display)
+        return ToolResult(f"{line}; it cannot be shown here.", display)
     return ToolResult(
-        f"{told}. To models that see, it is shown after the results of these calls.",
+        f"{line}. To models that see, it is shown after the results of these calls.",
         display,
         metadata={"images": [{"blob": reference, "media_type": media_type}]},
     )

@@ -21,10 +21,10 @@ from tools.base import (
     failure,
 )
 from tools.file_ops.similar_paths import missing_path
-from tools.ignore_files import IgnoreRules, is_hidden
-from tools.paths import PathRefused, ResolvedPath, open_directory
+from tools.ignore_files import IgnoreRules
+from tools.paths import PathRefused, open_directory
 from tools.running import run_in_thread
-from tools.walk import printable_name
+from tools.walk import Walk, printable_name, rules_for
 
 __all__ = ["LsArgs", "LsTool"]
 
@@ -36,23 +36,6 @@ class LsArgs(BaseModel):
 
     path: str = Field(default=".", description="folder or file, relative to the workspace or absolute")
     depth: int = Field(default=1, ge=1, le=10, description="how many levels to show")
-
-
-@dataclass
-class _Listing:
-    rules: IgnoreRules
-    depth: int
-    lines: list[str] = field(default_factory=list)
-    hidden: int = 0
-    ignored: int = 0
-    unreadable: int = 0
-    is_cut: bool = False
-
-    def notes(self) -> list[str]:
-        counted = (("hidden", self.hidden), ("git-ignored", self.ignored), ("unreadable", self.unreadable))
-        notes = [f"{count} {what}" for what, count in counted if count]
-        left_out = [f"left out: {', '.join(notes)}"] if notes else []
-        return [*left_out, f"cut after {_MAX_ENTRIES} entries; list a folder below"] if self.is_cut else left_out
 
 
 class LsTool(BaseTool):
@@ -74,9 +57,8 @@ class LsTool(BaseTool):
 
     async def execute(self, *, path: str = ".", depth: int = 1, context: ToolContext | None = None) -> ToolResult:
         """List it."""
-        surroundings = self.context_or_default(context)
         try:
-            return await run_in_thread(_list, path, depth, surroundings)
+            return await run_in_thread(_list, path, depth, self.context_or_default(context))
         except PathRefused as refused:
             return refused.as_result()
 
@@ -84,7 +66,7 @@ class LsTool(BaseTool):
 def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
     resolved = context.resolve(path)
     if resolved.exposes_process:
-        return failure(ToolErrorType.PERMISSION, f"{path!r} leads into the insides of a process: never listed.")
+        return failure(ToolErrorType.PERMISSION, f"{path!r} leads into the internals of a process: never listed.")
     if not resolved.path.parent.exists():
         raise missing_path(resolved, context)
     with open_directory(resolved.path.parent) as parent:
@@ -94,71 +76,64 @@ def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
         except FileNotFoundError:
             raise missing_path(resolved, context, "list the folder above it") from None
         if not stat.S_ISDIR(status.st_mode):
-            entry = _described(path, name, parent)
-            return ToolResult(entry, display=f"{path}: 1 entry", metadata={"entries": 1})
-        return _list_folder(resolved, name, parent, _listing(resolved.path, depth, context.workspace))
+            return ToolResult(_describe(path, name, parent), f"{path}: 1 entry", metadata={"entries": 1})
+        listing = _Listing(rules_for(resolved.path, context.workspace)[0], depth)
+        if not listing.add_folder(name, parent, resolved.path):
+            return failure(ToolErrorType.PERMISSION, f"You have no permission to list {resolved.given!r}.")
+    return listing.result(resolved.given)
 
 
-def _listing(folder: Path, depth: int, workspace: Path) -> _Listing:
-    rules = IgnoreRules(workspace)
-    within = (part for part in (folder, *folder.parents) if part.is_relative_to(workspace))
-    # What lies below a folder that is ignored itself was asked for by name: no rule above it leaves it out.
-    is_named = any(rules.ignores(part, is_folder=True) for part in within)
-    return _Listing(IgnoreRules(folder) if is_named else rules, depth)
+@dataclass
+class _Listing:
+    rules: IgnoreRules
+    depth: int
+    lines: list[str] = field(default_factory=list)
+    left_out: Walk = field(default_factory=Walk)
+    is_cut: bool = False
 
-
-def _list_folder(resolved: ResolvedPath, name: str, parent: int, listing: _Listing) -> ToolResult:
-    if not _walk(name, parent, resolved.path, 1, listing):
-        return failure(ToolErrorType.PERMISSION, f"The folder {resolved.given!r} may not be listed by this user.")
-    body = "\n".join(listing.lines) or "(nothing to show)"
-    notes = listing.notes()
-    output = f"{body}\n[{'; '.join(notes)}]" if notes else body
-    count = len(listing.lines)
-    return ToolResult(output, display=f"{resolved.given}: {count} entries", metadata={"entries": count})
-
-
-def _walk(name: str, parent: int, folder: Path, level: int, listing: _Listing) -> bool:
-    try:
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    except OSError:
-        return False
-    try:
-        with os.scandir(fd) as found:
-            entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
-        for entry, is_folder in entries:
-            if len(listing.lines) >= _MAX_ENTRIES:
-                listing.is_cut = True
-                break
-            if _is_left_out(entry, folder / entry, is_folder, listing):
-                continue
-            listing.lines.append("  " * (level - 1) + _described(entry, entry, fd))
-            goes_deeper = is_folder and level < listing.depth
-            if goes_deeper and not _walk(entry, fd, folder / entry, level + 1, listing):
-                listing.unreadable += 1
-    finally:
-        os.close(fd)
-    return True
-
-
-def _is_left_out(name: str, path: Path, is_folder: bool, listing: _Listing) -> bool:
-    if is_hidden(name):
-        listing.hidden += 1
+    def add_folder(self, name: str, parent: int, folder: Path, level: int = 1) -> bool:
+        """Add the entries of a folder; False if it may not be listed."""
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        except OSError:
+            return False
+        try:
+            with os.scandir(fd) as found:
+                entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
+            for entry, is_folder in entries:
+                if len(self.lines) >= _MAX_ENTRIES:
+                    self.is_cut = True
+                    break
+                if entry.startswith("."):
+                    self.left_out.hidden += 1
+                elif self.rules.ignores(folder / entry, is_folder=is_folder):
+                    self.left_out.ignored += 1
+                else:
+                    self.lines.append("  " * (level - 1) + _describe(entry, entry, fd))
+                    is_deeper = is_folder and level < self.depth
+                    if is_deeper and not self.add_folder(entry, fd, folder / entry, level + 1):
+                        self.left_out.unreadable += 1
+        finally:
+            os.close(fd)
         return True
-    if listing.rules.ignores(path, is_folder=is_folder):
-        listing.ignored += 1
-        return True
-    return False
+
+    def result(self, given: str) -> ToolResult:
+        notes = self.left_out.notes()
+        if self.is_cut:
+            notes.append(f"cut after {_MAX_ENTRIES} entries; list a folder below")
+        body, count = "\n".join(self.lines) or "(nothing to show)", len(self.lines)
+        output = f"{body}\n[{'; '.join(notes)}]" if notes else body
+        return ToolResult(output, display=f"{given}: {count} entries", metadata={"entries": count})
 
 
-def _described(shown_as: str, name: str, parent: int) -> str:
+def _describe(shown_as: str, name: str, parent: int) -> str:
     shown = printable_name(shown_as)
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(status.st_mode) else ""
+        if stat.S_ISLNK(status.st_mode):
+            return f"{shown} -> {printable_name(os.readlink(name, dir_fd=parent))}"
     except OSError:
         return f"{shown}  (gone)"
-    if target:
-        return f"{shown} -> {printable_name(target)}"
     if stat.S_ISDIR(status.st_mode):
         return f"{shown}/"
     return f"{shown}  {status.st_size} bytes" if stat.S_ISREG(status.st_mode) else f"{shown}  (special file)"

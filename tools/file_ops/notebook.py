@@ -1,4 +1,4 @@
-"""Notebooks as cells with their outputs, shortened. Runs nothing and writes nothing."""
+"""Jupyter notebooks as text: cells with their outputs, shortened."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ _OUTPUT_CHARS = 2_000
 
 
 def as_cells(text: str) -> str | None:
-    """The cells of a notebook, one below the other; None where the text is no notebook."""
+    """The cells of a notebook, one below the other; None if the text is not a notebook."""
     try:
         book = json.loads(text)
     except (ValueError, RecursionError):
@@ -31,9 +31,9 @@ def _cell(number: int, cell: Any) -> Iterator[str]:
     yield _joined(cell.get("source")).rstrip("\n")
     outputs = cell.get("outputs")
     for output in outputs if isinstance(outputs, list) else ():
-        if isinstance(output, Mapping) and (told := _output(output)):
+        if isinstance(output, Mapping) and (shown := _output(output)):
             yield f"--- output of cell {number} ---"
-            yield told.rstrip("\n")
+            yield shown.rstrip("\n")
 
 
 def _output(output: Mapping[str, Any]) -> str:
@@ -57,5 +57,5 @@ def _of_kinds(data: Any) -> str:
 
 
 def _joined(source: Any) -> str:
-    """Texts stand as one or as a list of lines with their ends."""
+    """Notebooks store a text as one string or as a list of lines."""
     return "".join(map(str, source)) if isinstance(source, list) else str(source or "")

@@ -1,9 +1,4 @@
-"""Finding a text that was written down not quite as it stands: quotes, blanks, indentation. Never guesses words.
-
-Works on texts with plain line ends.
-
-The place in a text that is most like what was looked for in vain. Quick on any size; shows little.
-"""
+"""Text that differs only in quotes, white space or indentation; and the nearest text, to explain a failed match."""
 
 import re
 from collections import Counter
@@ -18,24 +13,24 @@ _CLASS_OF = {char: f"[{re.escape(group)}]" for group in _ALIKE for char in group
 
 
 class Level(NamedTuple):
-    """What is overlooked."""
+    """What a search ignores."""
 
     name: str
     """In words: `… was ignored`."""
-    overlooks_line_ends: bool = False
-    overlooks_blanks: bool = False
+    ignores_line_ends: bool = False
+    ignores_blanks: bool = False
 
 
 LEVELS = (
     Level("the form of quotes, dashes or blanks"),
-    Level("white space at line ends", overlooks_line_ends=True),
-    Level("white space", overlooks_line_ends=True, overlooks_blanks=True),
+    Level("white space at line ends", ignores_line_ends=True),
+    Level("white space", ignores_line_ends=True, ignores_blanks=True),
 )
 """From strict to loose."""
 
 
 def find_similar(wanted: str, text: str, level: Level) -> list[tuple[int, int]]:
-    """Where the text holds what is wanted, as far as the level sees it."""
+    """Where the text, whose line endings are plain, matches what is wanted on this level."""
     if not wanted.strip():
         return []
     return [found.span() for found in re.finditer(_pattern(wanted, level), text)]
@@ -43,11 +38,11 @@ def find_similar(wanted: str, text: str, level: Level) -> list[tuple[int, int]]:
 
 def _pattern(wanted: str, level: Level) -> str:
     lines = wanted.split("\n")
-    join = rf"{_BLANK}*\n" if level.overlooks_line_ends else r"\n"
-    if level.overlooks_blanks:
+    join = rf"{_BLANK}*\n" if level.ignores_line_ends else r"\n"
+    if level.ignores_blanks:
         body = join.join(_loose(line, is_first=number == 0) for number, line in enumerate(lines))
         return _at_word_borders(wanted, body)
-    return join.join(_alike(line.rstrip() if level.overlooks_line_ends else line) for line in lines)
+    return join.join(_alike(line.rstrip() if level.ignores_line_ends else line) for line in lines)
 
 
 def _loose(line: str, *, is_first: bool) -> str:
@@ -76,22 +71,22 @@ _WORD = re.compile(r"\w+")
 
 
 def describe_nearest(wanted: str, text: str) -> str:
-    """A paragraph that shows the nearest lines and the first difference; empty when nothing is near."""
-    asked = wanted.strip("\n").split("\n")
+    """A paragraph with the most similar lines and the first difference; empty when nothing is similar."""
+    wanted_lines = wanted.strip("\n").split("\n")
     lines = text.split("\n")
-    start = _by_equal_lines(asked, lines)
+    start = _start_by_equal_lines(wanted_lines, lines)
     if start is None:
-        start = _by_words(asked, lines)
+        start = _start_by_words(wanted_lines, lines)
     if start is None:
         return ""
-    shown = lines[start : start + min(len(asked), _MAX_SHOWN)]
+    shown = lines[start : start + min(len(wanted_lines), _MAX_SHOWN)]
     body = "\n".join(f"{number:>6}\t{_cut(line)}" for number, line in enumerate(shown, start + 1))
-    return f"The nearest text is:\n{body}{_first_difference(asked, lines, start)}"
+    return f"The most similar text is:\n{body}{_first_difference(wanted_lines, lines, start)}"
 
 
-def _by_equal_lines(asked: list[str], lines: list[str]) -> int | None:
+def _start_by_equal_lines(wanted_lines: list[str], lines: list[str]) -> int | None:
     offsets: dict[str, list[int]] = {}
-    for number, line in enumerate(asked):
+    for number, line in enumerate(wanted_lines):
         if line.strip():
             offsets.setdefault(line.strip(), []).append(number)
     votes: Counter[int] = Counter()
@@ -101,9 +96,9 @@ def _by_equal_lines(asked: list[str], lines: list[str]) -> int | None:
     return min(votes, key=lambda start: (-votes[start], start)) if votes else None
 
 
-def _by_words(asked: list[str], lines: list[str]) -> int | None:
-    number = max(range(len(asked)), key=lambda at: len(asked[at].strip()))
-    words = set(_WORD.findall(asked[number].casefold()))
+def _start_by_words(wanted_lines: list[str], lines: list[str]) -> int | None:
+    number = max(range(len(wanted_lines)), key=lambda at: len(wanted_lines[at].strip()))
+    words = set(_WORD.findall(wanted_lines[number].casefold()))
     best, score = None, 0.5
     for at, line in enumerate(lines[:_MAX_COMPARED]):
         here = set(_WORD.findall(line[:2_000].casefold()))
@@ -113,8 +108,8 @@ def _by_words(asked: list[str], lines: list[str]) -> int | None:
     return None if best is None else max(0, best - number)
 
 
-def _first_difference(asked: list[str], lines: list[str], start: int) -> str:
-    for at, line in enumerate(asked):
+def _first_difference(wanted_lines: list[str], lines: list[str], start: int) -> str:
+    for at, line in enumerate(wanted_lines):
         there = lines[start + at] if start + at < len(lines) else None
         if there == line:
             continue

@@ -3,10 +3,17 @@ from typing import Any
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tools.agent_ops.ask_user import AskUserTool
 from tools.base import ToolContext, ToolResult
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
+
+EXAMPLE_CALLS = {
+    "ask_user": ExampleCalls(
+        {"question": "Which port?", "options": ["8080", "9090"]}, {"question": " "}, needs_context=True
+    ),
+}
 
 _QUESTION = {"question": "Tabs or\nblanks?", "options": ["tabs", "blanks"]}
 

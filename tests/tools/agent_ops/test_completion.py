@@ -1,4 +1,9 @@
+from tests.contracts.example_calls import ExampleCalls
 from tools.agent_ops.completion import AttemptCompletionTool
+
+EXAMPLE_CALLS = {
+    "attempt_completion": ExampleCalls({"result": "All done."}, {"result": " "}),
+}
 
 
 async def test_the_result_is_handed_over_as_it_is_and_marked_as_the_answer() -> None:

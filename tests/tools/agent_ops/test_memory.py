@@ -5,10 +5,15 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.paths import memory_file
+from tests.contracts.example_calls import ExampleCalls
 from tools.agent_ops.memory import SaveMemoryTool
 from tools.base import InterruptedCall, ToolContext, ToolResult
 from tools.running import execute, normalize_arguments, predict_effect, preview
 from tools.schema import InvalidArguments
+
+EXAMPLE_CALLS = {
+    "save_memory": ExampleCalls({"fact": "likes tabs"}, {"fact": " "}, writes_in="memory/"),
+}
 
 _MARK = "<!-- saved by graph-agent, thread t1 -->"
 

@@ -3,10 +3,15 @@ from typing import Any
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import SubAgentsAtOnce
 from tools.agent_ops.new_task import NewTaskTool, SubAgentTask
 from tools.base import ToolContext, ToolResult
 from tools.running import execute, normalize_arguments
+
+EXAMPLE_CALLS = {
+    "new_task": ExampleCalls({"prompt": "Count the files.", "tools": ["ls"]}, {"prompt": " "}),
+}
 
 
 async def _given(port: SubAgentsAtOnce | None, **arguments: Any) -> ToolResult:

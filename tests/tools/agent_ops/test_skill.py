@@ -3,7 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tools.agent_ops.skill import Skill, SkillTool
+
+EXAMPLE_CALLS = {
+    "skill": ExampleCalls({"name": "release"}, {"name": "none"}),
+}
 
 
 @pytest.fixture

@@ -3,11 +3,20 @@ from typing import Any
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import ToolContext, ToolResult
 from tools.registry import ToolRegistry
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
+
+EXAMPLE_CALLS = {
+    "todo_write": ExampleCalls(
+        {"items": [{"content": "look", "status": "in_progress"}, {"content": "act"}]},
+        {"items": [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]},
+    ),
+    "todo_read": ExampleCalls({}, None),
+}
 
 _PLAN = [
     {"content": "look around", "status": "completed"},

@@ -25,5 +25,5 @@ def test_a_change_is_written_once_and_only_where_there_is_one(tmp_path: Path) ->
 
 
 def test_a_character_the_encoding_lacks_is_named() -> None:
-    with pytest.raises(PathRefused, match="'f' is kept in gbk, which has no '🙂'"):
+    with pytest.raises(PathRefused, match="'f' is encoded in gbk, which has no '🙂'"):
         encode_text("f", "好\n🙂", TextForm("gbk", newline="\r\n"), "\r\n")

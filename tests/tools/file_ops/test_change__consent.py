@@ -27,7 +27,7 @@ def _seen(path: str = "/w/f", sha256: str | None = _OLD) -> dict[str, Any]:
         (None, _OLD, _seen(), "was deleted"),
         (b"old", None, None, "was not read"),
         (b"new", _OLD, _seen(), "changed by someone else"),
-        (b"old", _OLD, _seen("/w/g"), "was shown for consent"),
+        (b"old", _OLD, _seen("/w/g"), "the approval was for"),
         (b"old", None, _seen(sha256=None), "was not read"),
     ],
 )

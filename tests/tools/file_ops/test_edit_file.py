@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import InterruptedCall, Limits, ToolResult
 from tools.file_ops.edit_file import EditFileTool
@@ -14,6 +15,13 @@ from tools.files import sha256_hex
 from tools.paths import PathRefused
 from tools.running import normalize_arguments
 from tools.schema import InvalidArguments
+
+EXAMPLE_CALLS = {
+    "edit_file": ExampleCalls(
+        {"file_path": "here.txt", "old_string": "here", "new_string": "there"},
+        {"file_path": "missing.txt", "old_string": "a", "new_string": "b"},
+    ),
+}
 
 _AT_HOME = settings(
     max_examples=60,
@@ -132,7 +140,7 @@ async def test_a_character_the_files_encoding_lacks_is_refused(around: ToolSurro
 
     result = await _edit(around, "caf", "→")
 
-    assert result.error == "'f' is kept in iso-8859-1, which has no '→'; write the text without that character."
+    assert result.error == "'f' is encoded in iso-8859-1, which has no '→'; write the text without that character."
     assert path.read_bytes() == b"caf\xe9\n"
 
 
@@ -145,7 +153,7 @@ async def test_several_edits_are_made_all_or_none(around: ToolSurroundings) -> N
     failed = await EditFileTool().execute(file_path="f", edits=bad, context=around.context())
 
     assert (done.output, path.read_bytes()) == ("Edited f in 2 places (+1 -1 lines).", b"x b x\n")
-    assert (failed.error or "").startswith("edit 2 of 2 in 'f': old_string does not stand in the file.")
+    assert (failed.error or "").startswith("edit 2 of 2 in 'f': old_string was not found.")
 
 
 @pytest.mark.parametrize(
@@ -294,6 +302,6 @@ async def test_a_parted_hard_link_and_an_inexact_match_are_told(around: ToolSurr
     result = await _edit(around, "a\nb", "a\nc")
 
     assert result.output == (
-        "Edited f in 1 place (+1 -1 lines). The match was not exact: the kind of line ends was overlooked. "
-        "Its 2 hard links are parted: the other names keep the old content."
+        "Edited f in 1 place (+1 -1 lines). The match was not exact: the kind of line endings was ignored. "
+        "The file had 2 hard links: the other names keep the old content."
     )

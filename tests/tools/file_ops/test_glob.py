@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import PathTarget, ToolResult
 from tools.file_ops.glob import GlobTool
+
+EXAMPLE_CALLS = {
+    "glob": ExampleCalls({"pattern": "**/*.txt"}, {"pattern": "*", "path": "missing"}),
+}
 
 
 @pytest.fixture

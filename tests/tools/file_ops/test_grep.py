@@ -5,15 +5,20 @@ from typing import Any
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import ToolResult
 from tools.file_ops import grep_engine
 from tools.file_ops.grep import GrepTool
 
+EXAMPLE_CALLS = {
+    "grep": ExampleCalls({"pattern": "her.", "context": 1}, {"pattern": "foo("}),
+}
+
 
 @pytest.fixture(params=["with ripgrep", "without"])
 def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
-    monkeypatch.setattr(grep_engine, "_WORTH_A_PROCESS", 0)
+    monkeypatch.setattr(grep_engine, "_MIN_FILES", 0)
     if request.param == "without":
         monkeypatch.setattr(grep_engine, "find_ripgrep", lambda: None)
     return ToolSurroundings(tmp_path)
@@ -27,7 +32,7 @@ def _write(around: ToolSurroundings, files: dict[str, bytes]) -> None:
         os.utime(file, (1_000_000 - age, 1_000_000 - age))
 
 
-_ONLY_MULTILINE = "\n[a pattern with a line end in it matches with multiline=true only]"
+_ONLY_MULTILINE = "\n[a pattern that contains a line ending needs multiline=true to match]"
 
 
 async def _grep(around: ToolSurroundings, pattern: str, **arguments: Any) -> ToolResult:

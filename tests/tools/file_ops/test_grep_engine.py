@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.file_ops import grep_engine
 from tools.file_ops.grep import GrepTool
-from tools.file_ops.grep_engine import Certain, Narrowing
+from tools.file_ops.grep_engine import Prefilter, RequiredTexts
 from tools.walk import FoundFolder, Walk
 
 _MANY = 150
@@ -17,7 +17,7 @@ _TEXT = "a line\nthe needle\n"
 @pytest.fixture(params=["asked at the end", "asked meanwhile"])
 def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
     if request.param == "asked meanwhile":
-        monkeypatch.setattr(grep_engine, "_WORTH_ASKING_EARLY", 1)
+        monkeypatch.setattr(grep_engine, "_MIN_FILES_EARLY", 1)
     around = ToolSurroundings(tmp_path)
     for number in range(_MANY):
         folder = around.workspace / f"-d{number % 7}"
@@ -91,12 +91,12 @@ def test_the_program_searches_the_first_folders_while_others_are_found_and_each_
     names = [f"file{number}" for number in range(2_000)]
     folders = [FoundFolder(f"/{name}", f"{name}/", names, []) for name in "abc"]
 
-    with Narrowing(Certain(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
-        narrowed.take(folders[0])
+    with Prefilter(RequiredTexts(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
+        narrowed.add_folder(folders[0])
         _until_there(asked)
         for folder in folders[1:]:
-            narrowed.take(folder)
-        found = narrowed.holding(Walk(folders=folders))
+            narrowed.add_folder(folder)
+        found = narrowed.candidates(Walk(folders=folders))
 
     assert (found, sorted(asked.read_text().split())) == ([], ["/a", "/b", "/c"])
 
@@ -105,8 +105,8 @@ def test_a_search_that_is_given_up_waits_for_no_program(tmp_path: Path, monkeypa
     asked = _program(tmp_path, monkeypatch, "exec sleep 50")
     began = time.monotonic()
 
-    with Narrowing(Certain(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
-        narrowed.take(FoundFolder("/a", "a/", [f"file{number}" for number in range(2_000)], []))
+    with Prefilter(RequiredTexts(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
+        narrowed.add_folder(FoundFolder("/a", "a/", [f"file{number}" for number in range(2_000)], []))
         _until_there(asked)
 
     assert time.monotonic() - began < 25

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.file_ops.grep_engine import Certain, certain
+from tools.file_ops.grep_engine import RequiredTexts, required_texts
 
 
 @pytest.mark.parametrize(
@@ -31,18 +31,24 @@ from tools.file_ops.grep_engine import Certain, certain
     ],
 )
 def test_only_what_every_match_must_hold_is_taken_for_certain(pattern: str, texts: list[str]) -> None:
-    assert certain(pattern, is_literal=False) == Certain(tuple(texts))
+    assert required_texts(pattern, is_literal=False) == RequiredTexts(tuple(texts))
 
 
 def test_where_case_is_ignored_only_letters_that_have_no_case_beyond_ascii_are_certain() -> None:
-    assert certain("(?i)Needle|skill", is_literal=False) == Certain(("Needle", "ll"), ignores_case=True)
+    assert required_texts("(?i)Needle|skill", is_literal=False) == RequiredTexts(
+        ("Needle", "ll"), ignores_case=True
+    )
 
 
 def test_the_longest_line_of_ascii_in_a_literal_is_certain() -> None:
-    assert certain("é(x|y)\nlonger than that", is_literal=True) == Certain(("longer than that",))
+    assert required_texts("é(x|y)\nlonger than that", is_literal=True) == RequiredTexts(("longer than that",))
 
 
 def test_a_match_is_possible_where_one_of_the_texts_stands_or_nothing_is_known() -> None:
-    known = Certain(("one", "two"))
+    known = RequiredTexts(("one", "two"))
 
-    assert (known.may_be_in("a two"), known.may_be_in("a three"), Certain().may_be_in("a")) == (True, False, True)
+    assert (known.may_match("a two"), known.may_match("a three"), RequiredTexts().may_match("a")) == (
+        True,
+        False,
+        True,
+    )

@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.app.model_trial import red_square
 from tests.fakes.tool_ports import ToolSurroundings
-from tools.file_ops.images import MOST_BYTES, image_result, media_type_of
+from tools.file_ops.images import MAX_BYTES, image_result, media_type_of
 from tools.file_ops.read_file import ReadFileTool
 
 _PNG = red_square()
@@ -40,7 +40,7 @@ async def test_reading_an_image_gives_a_line_and_a_reference(tmp_path: Path) -> 
 
 
 def test_an_image_that_is_too_large_or_cannot_be_kept_is_only_named(tmp_path: Path) -> None:
-    large = image_result(_PNG + b"\0" * MOST_BYTES, "image/png", "big.png", ToolSurroundings(tmp_path).blobs)
+    large = image_result(_PNG + b"\0" * MAX_BYTES, "image/png", "big.png", ToolSurroundings(tmp_path).blobs)
     unkept = image_result(_PNG, "image/png", "a.png", None)
 
     assert ("too large to be shown" in large.output, large.metadata) == (True, {})

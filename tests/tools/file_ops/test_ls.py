@@ -2,9 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import ToolResult
 from tools.file_ops.ls import LsTool
+
+EXAMPLE_CALLS = {
+    "ls": ExampleCalls({"path": ".", "depth": 3}, {"path": "missing"}),
+}
 
 
 @pytest.fixture

@@ -70,5 +70,5 @@ async def test_a_notebook_is_read_as_its_cells_and_a_broken_one_as_its_text(tmp_
     broken = await ReadFileTool().execute(file_path="b.ipynb", context=around.context())
 
     assert whole.output.splitlines()[0].endswith("--- cell 1: markdown ---")
-    assert "lines 1 to 2 of 13; go on with offset=3; a notebook, shown as its cells" in whole.output
+    assert "lines 1 to 2 of 13; continue with offset=3; a notebook, shown as its cells" in whole.output
     assert "{broken" in broken.output

@@ -3,10 +3,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import Limits, ToolResult
 from tools.file_ops.read_file import ReadFileTool
 from tools.files import sha256_hex
+
+EXAMPLE_CALLS = {
+    "read_file": ExampleCalls({"file_path": "here.txt"}, {"file_path": "missing.txt"}),
+}
 
 
 @pytest.fixture
@@ -48,7 +53,7 @@ async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_
     changed = await ReadFileTool().execute(file_path="f.txt", context=context)
 
     assert again == ToolResult(
-        "[./f.txt is unchanged since you read the same lines of it: they stand in that earlier result, above.]",
+        "[./f.txt is unchanged since you read these lines: see that earlier result, above.]",
         "f.txt: unchanged since it was read",
         metadata={"unchanged": True},
     )
@@ -61,7 +66,7 @@ async def test_a_range_says_what_it_is_a_part_of(around: ToolSurroundings) -> No
 
     result = await _read(around, "f.txt", offset=4, limit=2)
 
-    assert result.output == "     4\t4\n     5\t5\n[lines 4 to 5 of 10; go on with offset=6]"
+    assert result.output == "     4\t4\n     5\t5\n[lines 4 to 5 of 10; continue with offset=6]"
 
 
 async def test_a_range_behind_the_end_is_an_error(around: ToolSurroundings) -> None:
@@ -69,7 +74,7 @@ async def test_a_range_behind_the_end_is_an_error(around: ToolSurroundings) -> N
 
     result = await _read(around, "f.txt", offset=5)
 
-    assert result.error == "'f.txt' has 1 lines; offset 5 is behind its end."
+    assert result.error == "'f.txt' has 1 lines; offset 5 is beyond its end."
 
 
 async def test_a_range_that_begins_nowhere_is_an_error(around: ToolSurroundings) -> None:
@@ -100,7 +105,7 @@ async def test_a_result_stays_bounded_and_says_where_to_go_on(around: ToolSurrou
     result = await _read(around, "f.txt")
 
     assert len(result.output) < 100_000
-    assert result.output.endswith("[lines 1 to 44 of 100; go on with offset=45]")
+    assert result.output.endswith("[lines 1 to 44 of 100; continue with offset=45]")
 
 
 async def test_an_encoding_that_is_not_utf_8_is_named(around: ToolSurroundings) -> None:
@@ -136,7 +141,7 @@ async def test_a_stored_output_is_read_by_its_reference(around: ToolSurroundings
 
     result = await _read(around, reference, offset=2, limit=1)
 
-    assert result.output == "     2\tb\n[lines 2 to 2 of 3; go on with offset=3]"
+    assert result.output == "     2\tb\n[lines 2 to 2 of 3; continue with offset=3]"
 
 
 async def test_an_unknown_reference_is_not_found(around: ToolSurroundings) -> None:
@@ -164,7 +169,7 @@ async def test_a_range_too_far_into_a_huge_file_is_given_up(around: ToolSurround
     result = await ReadFileTool().execute(file_path="huge", offset=3001, limit=5, context=context)
 
     assert result.error is not None
-    assert "looked at its first 4000 bytes only" in result.error
+    assert "only its first 4000 bytes were searched" in result.error
 
 
 async def test_without_a_context_the_tools_own_workspace_counts(tmp_path: Path) -> None:

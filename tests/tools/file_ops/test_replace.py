@@ -48,14 +48,14 @@ def test_replacing_all_is_what_python_calls_replacing(text: str, old: str, new: 
         assert replace_text(text, wish, "\n") == ReplaceResult(expected, text.count(old))
 
 
-_LEVEL = "The match was not exact: {} was overlooked."
+_LEVEL = "The match was not exact: {} was ignored."
 
 
 @pytest.mark.parametrize(
     ("text", "old", "new", "expected", "overlooked"),
     [
-        ("a\r\nb\nc\r\n", "a\nb\nc", "a\nB\nc", "a\r\nB\nc\r\n", "the kind of line ends"),
-        ("a\rb\rc\r", "b\nc", "b\nx\nc", "a\rb\rx\rc\r", "the kind of line ends"),
+        ("a\r\nb\nc\r\n", "a\nb\nc", "a\nB\nc", "a\r\nB\nc\r\n", "the kind of line endings"),
+        ("a\rb\rc\r", "b\nc", "b\nx\nc", "a\rb\rx\rc\r", "the kind of line endings"),
         ("say “hi” now\n", 'say "hi"', 'say "ho"', 'say "ho" now\n', "the form of quotes, dashes or blanks"),
         ("a  \nb\n", "a\nb", "a\nc", "a  \nc\n", "white space at line ends"),
         ("\tif x:\n\t\ty()\n", "  if x:\n    y()", "  if x:\n    z()", "\tif x:\n\t\tz()\n", "white space"),
@@ -81,15 +81,15 @@ def test_what_was_overlooked_is_told_and_lines_that_stay_keep_their_form(
 @pytest.mark.parametrize(
     ("text", "old", "mode", "why"),
     [
-        ("x\nx\n", "x", "flexible", "old_string fits 2 places (lines 1, 2)"),
-        ("aaa", "aa", "exact", "old_string fits 2 places (lines 1, 1)"),
-        ("a  b\na   b\n", "a b", "flexible", "old_string fits 2 places"),
+        ("x\nx\n", "x", "flexible", "old_string matches 2 places (lines 1, 2)"),
+        ("aaa", "aa", "exact", "old_string matches 2 places (lines 1, 1)"),
+        ("a  b\na   b\n", "a b", "flexible", "old_string matches 2 places"),
         ("a\r\nb", "a\nb", "exact", "try mode=flexible"),
         ("Abc", "abc", "flexible", "other upper and lower case"),
         ("x\n", "     1\tx", "flexible", "leave the numbers out"),
         ("one\ntwo", "two\n", "exact", "no newline at its end"),
         ("\tf( a )\n", "f( a )  ", "flexible", "cannot be indented"),
-        ("x", "(", "regex", "is no valid regular expression"),
+        ("x", "(", "regex", "is not a valid regular expression"),
         ("x", "y", "regex", "matches no text"),
         ("x", "y*", "regex", "matches no text"),
         ("a" * 80 + "!", "(a|aa)+$", "regex", "was stopped after 2 seconds"),

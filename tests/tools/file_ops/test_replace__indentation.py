@@ -1,6 +1,6 @@
 import pytest
 
-from tools.file_ops.replace import indent_of, reindent
+from tools.file_ops.replace import reindent
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,3 @@ def test_indentation_is_carried_over_by_one_rule_or_not_at_all(
     old: list[str], found: list[str], new: list[str], expected: list[str] | None
 ) -> None:
     assert reindent(old, found, new) == expected
-
-
-def test_the_indentation_of_a_line_is_its_leading_blanks() -> None:
-    assert [indent_of(line) for line in ("a", " \ta b", "  ")] == ["", " \t", "  "]

@@ -46,7 +46,7 @@ def test_what_may_not_be_read_is_not_named(around: ToolSurroundings) -> None:
 
     assert (
         str(missing_path(context.resolve("readme.md"), context))
-        == "'readme.md' does not exist; look with ls what is there."
+        == "'readme.md' does not exist; list the folder with ls."
     )
 
 

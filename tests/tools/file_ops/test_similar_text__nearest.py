@@ -7,7 +7,7 @@ def test_the_place_that_shares_most_lines_is_shown_with_the_first_difference() -
     text = "def f():\n    return 1\n\ndef g():\n    return 2\n"
 
     assert describe_nearest("def g():\n    return 3\n", text) == (
-        "The nearest text is:\n     4\tdef g():\n     5\t    return 2\n"
+        "The most similar text is:\n     4\tdef g():\n     5\t    return 2\n"
         "The first difference is in line 5: the file has '    return 2', old_string has '    return 3'."
     )
 

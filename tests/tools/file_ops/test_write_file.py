@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import names_in
 from tools import create_default_tools
@@ -13,6 +14,12 @@ from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
 from tools.files import sha256_hex
 from tools.paths import PathRefused
+
+EXAMPLE_CALLS = {
+    "write_file": ExampleCalls(
+        {"file_path": "new/file.txt", "content": "x"}, {"file_path": "here.txt/below", "content": "x"}
+    ),
+}
 
 
 @pytest.fixture
@@ -85,7 +92,7 @@ async def test_a_character_the_files_encoding_lacks_is_refused(around: ToolSurro
 
     result = await _write(around, "f", "→")
 
-    assert result.error == "'f' is kept in iso-8859-1, which has no '→'; write the text without that character."
+    assert result.error == "'f' is encoded in iso-8859-1, which has no '→'; write the text without that character."
     assert (around.workspace / "f").read_bytes() == b"caf\xe9\n"
 
 
@@ -159,7 +166,7 @@ async def test_a_file_deleted_after_consent_is_not_written(around: ToolSurroundi
 
     result = await _write(around, "f", "new", observed=seen)
 
-    assert result.error == "'f' was deleted after the change was shown. Nothing was written."
+    assert result.error == "'f' was deleted after the change was approved. Nothing was written."
     assert not (around.workspace / "f").exists()
 
 
@@ -171,7 +178,7 @@ async def test_a_path_that_leads_elsewhere_after_consent_is_not_written(around: 
     result = await _write(around, "d/f", "new", observed=seen)
 
     assert result.error is not None
-    assert "was shown for consent" in result.error
+    assert "the approval was for" in result.error
     assert names_in(around.workspace / "other") == []
 
 
@@ -202,7 +209,7 @@ async def test_a_parted_hard_link_is_told(around: ToolSurroundings) -> None:
     result = await _write(around, "f", "new\n")
 
     assert result.output == (
-        "Wrote f (4 bytes, +1 -1 lines). Its 2 hard links are parted: the other names keep the old content."
+        "Wrote f (4 bytes, +1 -1 lines). The file had 2 hard links: the other names keep the old content."
     )
     assert (around.workspace / "g").read_text() == "old\n"
 
@@ -214,7 +221,7 @@ async def test_content_that_is_there_already_is_not_written_again(around: ToolSu
 
     result = await _write(around, "f", "same")
 
-    assert result.output == "f has exactly this content already."
+    assert result.output == "f already has this content."
     assert (around.workspace / "f").stat().st_ino == inode
 
 

@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import MemoryProcesses, ToolSurroundings
 from tests.fakes.waiting import is_running, names_in, until
 from tools.base import Limits, ToolContext, ToolResult
 from tools.shell_ops.bash import BashTool
+
+EXAMPLE_CALLS = {
+    "bash": ExampleCalls({"command": "true"}, {"command": "exit 1"}, writes_in="spools/"),
+}
 
 
 @pytest.fixture

@@ -3,10 +3,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.background import Background, background
 from tests.fakes.waiting import is_running
 from tools.base import InterruptedCall, Reconciliation
 from tools.shell_ops.bash_kill import BashKillTool
+
+EXAMPLE_CALLS = {
+    "bash_kill": ExampleCalls({"id": "sh1"}, {"id": "sh9"}),
+}
 
 
 @pytest.fixture

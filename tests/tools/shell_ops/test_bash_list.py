@@ -1,6 +1,11 @@
 from pathlib import Path
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.background import background
+
+EXAMPLE_CALLS = {
+    "bash_list": ExampleCalls({}, None),
+}
 
 
 async def test_each_shell_of_the_thread_has_a_line_with_its_state_and_what_was_not_read(tmp_path: Path) -> None:

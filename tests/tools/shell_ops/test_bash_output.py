@@ -3,10 +3,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.background import Background, background
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.context import Limits
 from tools.shell_ops.bash_output import BashOutputTool
+
+EXAMPLE_CALLS = {
+    "bash_output": ExampleCalls({"id": "sh1"}, {"id": "sh9"}),
+}
 
 
 @pytest.fixture

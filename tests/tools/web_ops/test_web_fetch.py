@@ -6,12 +6,17 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.web_site import Answer, WebSite, packed
 from tools.base import HostPermission, ToolContext, ToolResult
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
 from tools.web_ops import http
 from tools.web_ops.web_fetch import WebFetchTool
+
+EXAMPLE_CALLS = {
+    "web_fetch": ExampleCalls({"url": "http://127.0.0.1/"}, {"url": "http://127.0.0.1:9/"}, needs_context=True),
+}
 
 _PAGE = b"""<!doctype html><html><head><title> A  page </title><style>b{}</style></head><body>
 <h1>Head</h1><script>alert(1)</script><p>Some <b>bold</b> text with a <a href="/x">link</a>.</p>

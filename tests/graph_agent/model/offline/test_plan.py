@@ -92,7 +92,7 @@ def test_a_listing_is_turned_back_into_the_file_and_changed() -> None:
     [
         "     2\tb",
         "     1\ta\n     3\tc",
-        "     1\ta\n[lines 1 to 1 of 9; go on with offset=2]",
+        "     1\ta\n[lines 1 to 1 of 9; continue with offset=2]",
         "     1\ta [… line cut, it has 5000 characters]",
         "",
     ],

@@ -29,10 +29,10 @@ _NAMES = ["a.log", "build", "notes.txt", "x.tar.gz", "odd\nname.log", ".env", "c
 def test_a_name_is_a_suspect_where_the_last_part_of_a_pattern_may_speak_of_it(
     line: str, suspects: list[str]
 ) -> None:
-    assert NO_FILTER.joined_by([line]).among(_NAMES) == suspects
+    assert NO_FILTER.with_lines([line]).among(_NAMES) == suspects
 
 
 def test_lines_that_add_nothing_leave_the_same_suspicion() -> None:
-    known = NO_FILTER.joined_by(["*.log"])
+    known = NO_FILTER.with_lines(["*.log"])
 
-    assert known.joined_by(["# only words", "*.log"]) is known
+    assert known.with_lines(["# only words", "*.log"]) is known
