@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from docs._generate import drawing
 from docs._generate.markdown import mermaid, note, table
 from graph_agent.calls import FINAL, INITIAL, STATUSES, TRANSITIONS
+from graph_agent.cli.views.graph import build_graph, format_mermaid
 from graph_agent.graph.edges import EDGES
 
 __all__ = ["page"]
@@ -22,15 +22,12 @@ def page() -> str:
             "",
             "## Where control goes",
             "",
-            "![The five nodes and the edges between them](graph.svg)",
+            "`graph-agent graph --format mermaid` prints this diagram. With a thread's ID,",
+            "the current node is marked and the visits of each node and edge are counted.",
             "",
-            "This picture, and the two below, are what `graph-agent graph` draws: in the terminal, with",
-            "`--format mermaid`, `svg` or `png`. With the id of a thread it marks where that thread stands, and",
-            "counts how often it came by each node and edge.",
-            "",
-            *drawing.in_terminal(),
-            "",
-            *drawing.as_mermaid(),
+            "```mermaid",
+            *format_mermaid(build_graph()),
+            "```",
             "",
             *table(("after", "reports", "control goes to", "why"), [tuple(edge) for edge in EDGES]),
             "",

@@ -1,24 +1,17 @@
-"""Completion in a shell: what can stand where the cursor is.
+"""Shell completion: the values that Typer offers for each parameter, and the scripts of the shells.
 
-Walks the commands as the command line declares them; whence the values of a parameter come is known to `offers`.
-
-What values the parameters of the commands take, as far as that can be known while somebody types.
-
-Reads the database and the settings, in silence: what cannot be read offers nothing. Never asks a network.
-
-What makes a shell ask this program for completions: a script for each, shown or installed.
-
-The scripts hand over the words and insert what comes back as it is: nothing of it is evaluated.
+Typer's own scripts evaluate what comes back (zsh) or insert it unquoted (bash). Titles and ids of imported threads
+come from elsewhere, so the scripts here insert everything as text.
 """
 
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, get_args
+
+from typer._click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
 from graph_agent.calls import STATUSES
 from graph_agent.cli.render.escape import escape
@@ -32,299 +25,223 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "FILES",
-    "FREE",
-    "SHELLS",
+    "FREE_TEXT",
+    "SCRIPTS",
     "SOURCES",
-    "Offer",
-    "Values",
+    "LineCompletion",
+    "complete_parameter",
     "install_script",
-    "offered",
-    "show_script",
-    "split_line",
-    "tell_offers",
-    "values",
+    "print_completions",
+    "print_script",
 ]
 
+_MAX_IDS = 100
+"""Limit on the ids that are offered before anything is typed."""
 
-class Offer(NamedTuple):
-    """One word to choose."""
-
-    value: str
-    about: str = ""
-    """What it means, in one line."""
+Source = Callable[[Path, str], Iterable[CompletionItem]]
+"""Takes the database and the typed part of a value."""
 
 
-FILES = Offer(":files")
-"""Stands alone: the shell itself completes the name of a file."""
+def print_completions(program: Any, arguments: Sequence[str], *, is_line: bool) -> None:
+    """Print the completions, one per line: the value, a tab, its help text.
 
-Values = Callable[[Sequence[str], str, str, Mapping[str, str]], Sequence[Offer]]
-"""Takes the words of a command, the name of a parameter, what was typed of its value, and the options given."""
-
-
-@dataclass
-class _Line:
-    """What stands before the cursor, as far as it was understood."""
-
-    command: Any
-    path: list[str] = field(default_factory=list)
-    given: dict[str, str] = field(default_factory=dict)
-    """Options by the name of their parameter."""
-    taken: int = 0
-    """Arguments that are there already."""
-    awaiting: Any = None
-    """The option whose value comes next."""
-    is_literal: bool = False
-    """After --, no word is an option any more."""
-
-    def read(self, word: str) -> None:
-        """Take in one word."""
-        is_option = not self.is_literal and word.startswith("-") and len(word) > 1
-        if self.awaiting is not None and not is_option:
-            self.given[self.awaiting.name] = word
-            self.awaiting = None
-        elif is_option:
-            self._read_option(word)
-        elif (inner := getattr(self.command, "commands", {}).get(word)) is not None:
-            self.command = inner
-            self.path.append(word)
-        else:
-            self.taken += 1
-
-    def _read_option(self, word: str) -> None:
-        name, sign, value = word.partition("=")
-        self.is_literal = word == "--"
-        found = next((one for one in _options(self.command) if name in one.opts), None)
-        self.awaiting = found if found is not None and not found.is_flag and not sign else None
-        if found is not None:
-            self.given[found.name] = value
-
-
-def split_line(line: str) -> list[str]:
-    """The words of a line up to the cursor, the last one unfinished or empty; an open quote ends where it does."""
-    reader = shlex.shlex(line, posix=True, punctuation_chars=False)
-    reader.whitespace_split, reader.commenters = True, ""
-    words: list[str] = []
-    try:
-        words.extend(reader)
-    except ValueError:
-        return [*words, reader.token]
-    return [*words, ""] if not line or line[-1].isspace() else words
-
-
-def offered(program: Any, words: Sequence[str], values: Values) -> list[Offer]:
-    """What may stand in place of the last of these words, which come after the program's name.
-
-    Words that begin with what was typed go before those that only end with it, as ids may be typed.
+    Args:
+        arguments: the words up to the cursor, beginning with the program's name; with `is_line`, as bash asks, one
+            word that holds the whole line.
     """
-    *before, typed = words or [""]
-    line = _Line(program)
-    for word in before:
-        line.read(word)
-    name, sign, value = typed.partition("=")
-    option = next((one for one in _options(line.command) if sign and name in one.opts), None)
-    if option is not None:
-        found = _fitting(_values(line, option, value, values), value)
-        return [one if one is FILES else Offer(f"{name}={one.value}", one.about) for one in found]
-    if line.awaiting is None and typed.startswith("-") and not line.is_literal:
-        return _fitting(_option_names(line), typed)
-    if line.awaiting is None and (commands := getattr(line.command, "commands", {})):
-        return _fitting([Offer(word, _summary(one)) for word, one in commands.items()], typed)
-    parameter = line.awaiting or _argument(line)
-    return _fitting(_values(line, parameter, typed, values), typed) if parameter is not None else []
+    text = LineCompletion(program, arguments, is_line=is_line).complete()
+    sys.stdout.write(f"{text}\n" if text else "")
 
 
-def _options(command: Any) -> Iterator[Any]:
-    return (one for one in command.params if one.param_type_name == "option")
+class LineCompletion(ShellComplete):
+    """Typer's completion, with the protocol of the scripts below."""
+
+    name = "graph-agent"
+    source_template = ""
+
+    def __init__(self, program: Any, arguments: Sequence[str], *, is_line: bool) -> None:
+        super().__init__(program, {}, "graph-agent", "_GRAPH_AGENT_COMPLETE")
+        self._is_line = is_line
+        self._words = _split_line("".join(arguments)) if is_line else list(arguments)
+
+    def source_vars(self) -> dict[str, Any]:
+        """Nothing: the scripts below are not templates."""
+        return {}
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The complete words, and the incomplete last one."""
+        *complete, incomplete = self._words[1:] or [""]
+        return complete, incomplete
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """The completions; the value of `--name=value` comes with its name, because the shells replace the word."""
+        name, sign, _ = incomplete.partition("=")
+        is_joined = bool(sign) and incomplete.startswith("-") and "--" not in args
+        items = super().get_completions(list(args), incomplete)
+        if not is_joined:
+            return items
+        prefix = f"{name}="
+        return [
+            item if item.type == "file" else CompletionItem(prefix + item.value, help=item.help) for item in items
+        ]
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """One line; `:files` stands for file names, which the shell completes."""
+        if item.type == "file":
+            return ":files"
+        value = shlex.quote(item.value) if self._is_line else item.value
+        return f"{value}\t{escape(item.help)}" if item.help else value
 
 
-def _argument(line: _Line) -> Any:
-    arguments = [one for one in line.command.params if one.param_type_name == "argument"]
-    if line.taken < len(arguments):
-        return arguments[line.taken]
-    return arguments[-1] if arguments and arguments[-1].nargs == -1 else None
+def complete_parameter(context: Any, name: str, typed: str) -> list[CompletionItem] | None:
+    """The values of a parameter that begin, else end, with what was typed. None: Typer knows its values itself.
 
-
-def _option_names(line: _Line) -> list[Offer]:
-    names = [
-        Offer(name, one.help or "")
-        for one in _options(line.command)
-        if one.multiple or one.name not in line.given
-        for name in one.opts
-    ]
-    return [*names, Offer("--help", "Show this message and exit.")]
-
-
-def _values(line: _Line, parameter: Any, typed: str, values: Values) -> Sequence[Offer]:
-    kind = parameter.type_descriptor.annotation
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return [Offer(str(one.value)) for one in kind]
-    return values(line.path, parameter.name, typed, line.given)
-
-
-def _fitting(found: Sequence[Offer], typed: str) -> list[Offer]:
-    if list(found) == [FILES]:
-        return [FILES]
-    begin = [one for one in found if one.value.startswith(typed)]
-    return begin or [one for one in found if len(typed) > 1 and one.value.endswith(typed)]
-
-
-def _summary(command: Any) -> str:
-    return str(command.get_short_help_str())
-
-
-_MOST = 100
-"""So many ids are offered before anything of one was typed."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """What was typed of a value, and where ids are looked up."""
-
-    typed: str
-    database: Path
-
-
-def values(path: Sequence[str], name: str, typed: str, given: Mapping[str, str]) -> Sequence[Offer]:
-    """What a parameter may be given; see `graph_agent.cli.completion`."""
-    source = SOURCES.get(f"{path[0]} {name}" if path else "") or SOURCES.get(name)
+    Reads the database and the settings, never the network. Whatever cannot be read is offered nothing from.
+    """
+    group = context.parent.info_name if context.parent else ""
+    source = SOURCES.get(f"{group} {name}") or SOURCES.get(name)
     if source is None:
-        return ()
+        return None
     try:
-        return tuple(source(_Wish(typed, database_path(os.environ, given.get("db")))))
+        items = list(source(database_path(os.environ, context.params.get("db")), typed))
     except (AgentError, OSError):
-        return ()
+        return []
+    items = [item for item in items if item.type == "file" or item.value == escape(item.value)]
+    matches = [item for item in items if item.type == "file" or item.value.startswith(typed)]
+    return matches or [item for item in items if len(typed) > 1 and item.value.endswith(typed)]
 
 
-def _threads(wish: _Wish) -> Iterator[Offer]:
-    with Reader.open(wish.database) as reader:
-        found = reader.threads()
-    for thread in found if wish.typed else found[:_MOST]:
-        yield Offer(thread.thread_id, f"{thread.title or 'no title'} ({thread.status})")
+def _split_line(line: str) -> list[str]:
+    words = split_arg_string(line)
+    is_new_word = line[-1:].isspace() and not (words and words[-1][-1:].isspace())
+    return [*words, ""] if is_new_word or not words else words
 
 
-def _checkpoints(wish: _Wish) -> Iterator[Offer]:
-    with Reader.open(wish.database) as reader:
-        yield from (Offer(one.id, one.title) for one in reader.suggest_checkpoints(wish.typed, _MOST))
+def _threads(database: Path, typed: str) -> Iterator[CompletionItem]:
+    with Reader.open(database) as reader:
+        threads = reader.threads()
+    for thread in threads if typed else threads[:_MAX_IDS]:
+        yield CompletionItem(thread.thread_id, help=f"{thread.title or 'no title'} ({thread.status})")
 
 
-def _both(wish: _Wish) -> Iterator[Offer]:
-    yield from _threads(wish)
-    if wish.typed:
-        yield from _checkpoints(wish)
+def _checkpoints(database: Path, typed: str) -> Iterator[CompletionItem]:
+    with Reader.open(database) as reader:
+        yield from (CompletionItem(one.id, help=one.title) for one in reader.suggest_checkpoints(typed, _MAX_IDS))
 
 
-def _waiting(wish: _Wish) -> Iterator[Offer]:
-    with Reader.open(wish.database) as reader:
-        yield from _named(reader, (one for one in reader.approvals() if one.is_waiting))
+def _threads_and_checkpoints(database: Path, typed: str) -> Iterator[CompletionItem]:
+    yield from _threads(database, typed)
+    if typed:
+        yield from _checkpoints(database, typed)
 
 
-def _waiting_or_all(wish: _Wish) -> Iterator[Offer]:
-    yield from _waiting(wish)
-    yield Offer("all", "every call that waits at the start")
+def _waiting_calls(database: Path, _: str) -> Iterator[CompletionItem]:
+    with Reader.open(database) as reader:
+        yield from _calls(reader, (view for view in reader.approvals() if view.is_waiting))
 
 
-def _interrupted(wish: _Wish) -> Iterator[Offer]:
-    with Reader.open(wish.database) as reader:
-        yield from _named(reader, (one for one in reader.interrupted() if one.is_interrupted))
+def _waiting_calls_or_all(database: Path, typed: str) -> Iterator[CompletionItem]:
+    yield from _waiting_calls(database, typed)
+    yield CompletionItem("all", help="all approvals that are pending at the start")
 
 
-def _named(reader: Reader, views: Iterable[CallView]) -> Iterator[Offer]:
+def _interrupted_calls(database: Path, _: str) -> Iterator[CompletionItem]:
+    with Reader.open(database) as reader:
+        yield from _calls(reader, (view for view in reader.interrupted() if view.is_interrupted))
+
+
+def _calls(reader: Reader, views: Iterable[CallView]) -> Iterator[CompletionItem]:
     shared = reader.shared_call_ids()
     for view in views:
         record = view.record
-        about = record.get("display") or record["tool_name"]
-        yield Offer(call_name(view.thread_id, record["call_id"], shared), str(about))
+        name = call_name(view.thread_id, record["call_id"], shared)
+        yield CompletionItem(name, help=str(record.get("display") or record["tool_name"]))
 
 
-def _grants(wish: _Wish) -> Iterator[Offer]:
-    with Reader.open(wish.database) as reader:
-        yield from (Offer(str(one.id), ", ".join(one.rules)) for one in reader.grants())
+def _grants(database: Path, _: str) -> Iterator[CompletionItem]:
+    with Reader.open(database) as reader:
+        yield from (CompletionItem(str(grant.id), help=", ".join(grant.rules)) for grant in reader.grants())
 
 
-def _models(wish: _Wish) -> Iterator[Offer]:
-    """Profiles, the configured model, and those that threads were held with."""
+def _models(database: Path, _: str) -> Iterator[CompletionItem]:
+    """The profiles, the configured model, and the models that threads used."""
     settings = _settings()
-    yield from (Offer(name, "profile") for name in settings.models)
-    named = [settings.model.name] if settings.model.name else []
+    yield from (CompletionItem(name, help="profile") for name in settings.models)
+    names = [settings.model.name] if settings.model.name else []
     try:
-        with Reader.open(wish.database) as reader:
-            named += [thread.model.partition(" @ ")[0] for thread in reader.threads() if " @ " in thread.model]
+        with Reader.open(database) as reader:
+            names += [thread.model.partition(" @ ")[0] for thread in reader.threads() if " @ " in thread.model]
     except (AgentError, OSError):
         pass
-    yield from (Offer(name) for name in dict.fromkeys(named) if name not in settings.models)
+    yield from (CompletionItem(name) for name in dict.fromkeys(names) if name not in settings.models)
 
 
-def _keys(_: _Wish) -> Iterator[Offer]:
-    # Loaded with the library that checks settings, which ids need not wait for.
-    from graph_agent.config.keys import known_keys
-
-    yield from (Offer(key) for key in known_keys())
-
-
-def _tools(_: _Wish) -> Iterator[Offer]:
-    # Loaded with all that the tools stand on, which ids need not wait for.
+def _tools(_: Path, __: str) -> Iterator[CompletionItem]:
+    # Imported late, as are the settings below: completing an id does not need what the tools and pydantic load.
     from asyncio import run
 
     from graph_agent.app.tool_catalog import known_tools
 
     settings = _settings()
-    known = run(known_tools(Path.cwd(), settings, settings.mode))
-    yield from (Offer(tool.name) for tool in known.tools)
+    yield from (CompletionItem(tool.name) for tool in run(known_tools(Path.cwd(), settings, settings.mode)).tools)
 
 
-def _tools_used(wish: _Wish) -> Iterator[Offer]:
-    with Reader.open(wish.database) as reader:
-        yield from (Offer(one.tool) for one in reader.statistics())
+def _used_tools(database: Path, _: str) -> Iterator[CompletionItem]:
+    with Reader.open(database) as reader:
+        yield from (CompletionItem(one.tool) for one in reader.statistics())
 
 
-def _modes(_: _Wish) -> Iterator[Offer]:
-    # Loaded with the library that checks settings, which ids need not wait for.
+def _keys(_: Path, __: str) -> Iterator[CompletionItem]:
+    from graph_agent.config.keys import known_keys
+
+    yield from map(CompletionItem, known_keys())
+
+
+def _modes(_: Path, __: str) -> Iterator[CompletionItem]:
     from graph_agent.config.settings import Mode
 
-    yield from (Offer(mode) for mode in get_args(Mode))
+    yield from map(CompletionItem, get_args(Mode))
 
 
-def _servers(_: _Wish) -> Iterator[Offer]:
-    yield from (Offer(name) for name in _settings().mcp_servers)
+def _servers(_: Path, __: str) -> Iterator[CompletionItem]:
+    yield from map(CompletionItem, _settings().mcp_servers)
 
 
 def _settings() -> "Settings":
-    """The user's own: a project's file is looked at only where somebody works."""
-    # Loaded with the library that checks settings, which ids need not wait for.
+    """The user's settings, without those of a project."""
     from graph_agent.config.sources import load_settings
 
     return load_settings(os.environ)
 
 
-def _words(*words: str) -> Callable[[_Wish], Iterable[Offer]]:
-    return lambda _: [Offer(word) for word in words]
+def _words(*words: str) -> Source:
+    return lambda _, __: map(CompletionItem, words)
 
 
-def _files(_: _Wish) -> Iterable[Offer]:
-    return [FILES]
+def _files(_: Path, typed: str) -> Iterable[CompletionItem]:
+    return [CompletionItem(typed, type="file")]
 
 
-SOURCES: Mapping[str, Callable[[_Wish], Iterable[Offer]]] = {
+SOURCES: Mapping[str, Source] = {
     "thread": _threads,
     "threads": _threads,
-    "resume": _both,
-    "identifier": _both,
-    "target": _both,
+    "resume": _threads_and_checkpoints,
+    "identifier": _threads_and_checkpoints,
+    "target": _threads_and_checkpoints,
     "checkpoint": _checkpoints,
     "old": _checkpoints,
     "new": _checkpoints,
-    "approve": _waiting_or_all,
-    "reject": _waiting_or_all,
-    "call": _waiting,
-    "retry": _interrupted,
-    "done": _interrupted,
-    "cancel": _interrupted,
+    "approve": _waiting_calls_or_all,
+    "reject": _waiting_calls_or_all,
+    "call": _waiting_calls,
+    "retry": _interrupted_calls,
+    "done": _interrupted_calls,
+    "cancel": _interrupted_calls,
     "grant": _grants,
     "model": _models,
     "model name": _models,
     "key": _keys,
-    "tool": _tools_used,
+    "tool": _used_tools,
     "policy tool": _tools,
     "tools name": _tools,
     "mcp name": _servers,
@@ -333,33 +250,22 @@ SOURCES: Mapping[str, Callable[[_Wish], Iterable[Offer]]] = {
     "status": _words(*STATUSES),
     "until": _words(*get_args(ThreadStatus)),
     "risk": _words("low", "medium", "high"),
-    "form": _words("terminal", "mermaid", "svg", "png"),
+    "format_name": _words("terminal", "mermaid"),
+    "install_completion": _words("bash", "zsh", "fish"),
+    "show_completion": _words("bash", "zsh", "fish"),
     **dict.fromkeys(
         ("workspace", "add_dir", "db", "output", "backup", "file", "folder", "command", "source"), _files
     ),
 }
-"""By the name of the parameter, with the group before it where the name alone says too little."""
+"""By the name of the parameter, or by its group and its name."""
 
-FREE = frozenset(
+FREE_TEXT = frozenset(
     (
-        "message",
-        "prompt",
-        "reason",
-        "result",
-        "path",
-        "as_id",
-        "older_than",
-        "max_size",
-        "text",
-        "title",
-        "arguments",
-        "url",
-        "env",
-        "header",
-        "value",
+        *("arguments", "as_id", "env", "header", "max_size", "message", "older_than", "path", "prompt", "reason"),
+        *("result", "text", "title", "url", "value"),
     )
 )
-"""Parameters that take any text, for which nothing can be offered."""
+"""Parameters that take any text, without completion."""
 
 _BASH = r"""
 _graph_agent() {
@@ -417,70 +323,62 @@ end
 complete --command graph-agent --no-files --arguments "(__graph_agent_complete)"
 """
 
-SHELLS: Mapping[str, str] = {"bash": _BASH.strip(), "zsh": _ZSH.strip(), "fish": _FISH.strip()}
-"""The script of each shell."""
+SCRIPTS: Mapping[str, str] = {"bash": _BASH.strip(), "zsh": _ZSH.strip(), "fish": _FISH.strip()}
+"""The completion script of each shell."""
 
 
-def tell_offers(offers: list[Offer], *, is_line: bool) -> None:
-    """Print what may be typed, one a line, with what it means after a tab; `is_line` is how bash asks."""
-    for one in offers:
-        value = shlex.quote(one.value) if is_line and one is not FILES else one.value
-        if value == escape(value):
-            sys.stdout.write(f"{value}\t{escape(one.about)}\n" if one.about else f"{value}\n")
-
-
-def show_script(shell: str) -> None:
-    """Print the script of a shell, by default the user's own.
+def print_script(shell: str) -> None:
+    """Print the completion script of a shell, by default of the current one.
 
     Raises:
-        UsageError: there is none for it.
+        UsageError: the shell is not supported.
     """
-    sys.stdout.write(f"{SHELLS[_known(shell)]}\n")
+    sys.stdout.write(f"{SCRIPTS[_require_shell(shell)]}\n")
 
 
 def install_script(shell: str) -> None:
-    """Write the script of a shell where it stays, have the shell read it when it starts, and say so.
+    """Write the completion script of a shell, and have bash and zsh load it at start.
 
     Raises:
-        UsageError: there is none for it.
+        UsageError: the shell is not supported.
         StorageError: a file cannot be written.
     """
-    name = _known(shell)
+    name = _require_shell(shell)
     home = Path(os.environ.get("HOME") or Path.home())
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    is_fish = name == "fish"
+    own = data_dir(os.environ) / f"completion.{name}"
+    script = config / "fish/completions/graph-agent.fish" if is_fish else own
     try:
-        if name == "fish":
-            base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-            script = base / "fish/completions/graph-agent.fish"
+        if is_fish:
             script.parent.mkdir(parents=True, exist_ok=True)
-            replace_text(script, f"{SHELLS[name]}\n")
-            _tell(f"wrote {script}")
-            return
-        script = data_dir(os.environ) / f"completion.{name}"
-        make_private_folder(script.parent)
-        replace_text(script, f"{SHELLS[name]}\n")
-        _tell(f"wrote {script}")
-        start = home / ".bashrc" if name == "bash" else Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
-        _source(script, start)
+        else:
+            make_private_folder(script.parent)
+        replace_text(script, f"{SCRIPTS[name]}\n")
+        _print(f"Wrote {script}.")
+        if not is_fish:
+            start = home / ".bashrc" if name == "bash" else Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
+            _source_from(start, script)
     except OSError as error:
-        raise StorageError(f"{error.filename} cannot be written: {error.strerror}.") from error
+        raise StorageError(f"Cannot write {error.filename}: {error.strerror}.") from error
 
 
-def _source(script: Path, start: Path) -> None:
+def _source_from(start: Path, script: Path) -> None:
     line = f"source {shlex.quote(str(script))}"
     text = start.read_text(encoding="utf-8", errors="surrogateescape") if start.exists() else ""
     if line not in text.splitlines():
         with start.open("a", encoding="utf-8") as file:
             file.write(f"{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n")
-        _tell(f"added to {start}: {line}")
-    _tell("it counts in every shell that is started from now on")
+        _print(f"Added to {start}: {line}")
+    _print("Completion works in every shell that you start from now on.")
 
 
-def _known(shell: str) -> str:
+def _require_shell(shell: str) -> str:
     name = shell or Path(os.environ.get("SHELL", "")).name
-    if name not in SHELLS:
-        raise UsageError(f"there is no completion for the shell {name!r}; name one of: {', '.join(SHELLS)}")
+    if name not in SCRIPTS:
+        raise UsageError(f"No completion for the shell {name!r}. Choose one of: {', '.join(SCRIPTS)}.")
     return name
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"{escape(line)}\n")

@@ -1,11 +1,7 @@
-"""The command line: which commands there are, and what happens when none is named.
+"""The command line: its commands, and what runs if none is given.
 
-Light on purpose: `--help` and `--version` load nothing but Typer; every command loads its own parts.
-
-The commands of a program by name, each made when somebody asks for it.
-
-Typer reads the whole signature of a command to make it; for all of them that takes longer than most commands run.
-Knows no command.
+`--help` and `--version` load only Typer. Building a command makes Typer read its whole signature, so each command
+is built when it is first used, and its body imports what it needs.
 """
 
 import inspect
@@ -41,59 +37,84 @@ from graph_agent.cli.version import print_version
 
 __all__ = ["LazyCommands", "LazyGroup", "app", "main", "single_command"]
 
+_TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
+"""Variables that make LangChain send every conversation to LangSmith."""
+
+_COMPLETION = "_GRAPH_AGENT_COMPLETE"
+"""Variable by which a shell asks for completions: `line` passes the line up to the cursor, `words` its words."""
+
+
+def main() -> int:
+    """Run the command of `sys.argv`; returns the exit code."""
+    for name in _TRACING:
+        os.environ.pop(name, None)
+    protocol = os.environ.pop(_COMPLETION, "")
+    return run_guarded(lambda: _complete(is_line=protocol == "line") if protocol else _run_command())
+
+
+def _run_command() -> None:
+    print_result_on_signal(*parse_run_options(sys.argv[1:]))
+    app(prog_name="graph-agent")
+
+
+def _complete(*, is_line: bool) -> None:
+    from graph_agent.cli.completion import print_completions
+
+    print_completions(get_command(app), sys.argv[1:], is_line=is_line)
+
 
 def single_command(function: Any, kind: type[TyperCommand] = PlainCommand) -> Typer:
-    """A program of one command."""
+    """A Typer app with one command."""
     program = Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
     program.command(cls=kind)(function)
     return program
 
 
 class LazyCommands(MutableMapping[str, Any]):
-    """As far as a group of commands can tell, a dictionary of them."""
+    """The commands of a group by name, each built when it is first looked up."""
 
     def __init__(self, programs: Mapping[str, Typer]) -> None:
         self._programs = programs
-        self._made: dict[str, Any] = {}
+        self._built: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            made = get_command(self._programs[name])
-            made.name = name
-            self._made[name] = made
-        return self._made[name]
+        if name not in self._built:
+            command = get_command(self._programs[name])
+            command.name = name
+            self._built[name] = command
+        return self._built[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
-        self._made[name] = command
+        self._built[name] = command
 
     def __delitem__(self, name: str) -> None:
-        del self._made[name]
+        del self._built[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**self._programs, **self._made})
+        return iter({**self._programs, **self._built})
 
     def __len__(self) -> int:
-        return len({**self._programs, **self._made})
+        return len({**self._programs, **self._built})
 
     def outlines(self) -> dict[str, Any]:
-        """Each command with its name and what it is for, and nothing else."""
-        return {name: PlainCommand(name, help=_purpose(program)) for name, program in self._programs.items()}
+        """Stand-ins with the name and help of each command, without its parameters."""
+        return {name: PlainCommand(name, help=_help_of(program)) for name, program in self._programs.items()}
+
+
+def _help_of(program: Typer) -> str:
+    if isinstance(program.info.help, str):
+        return program.info.help
+    return inspect.getdoc(program.registered_commands[0].callback) or ""
 
 
 class LazyGroup(PlainGroup):
-    """A group whose commands are `LateCommands`."""
+    """A group whose commands are `LazyCommands`."""
 
     commands: LazyCommands
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands, of which none has to be made."""
+        """Write the list of commands without building them."""
         PlainGroup(name=self.name, commands=self.commands.outlines()).format_commands(ctx, formatter)
-
-
-def _purpose(program: Typer) -> str:
-    if isinstance(program.info.help, str):
-        return program.info.help
-    return inspect.getdoc(program.registered_commands[0].callback) or ""
 
 
 _PROGRAMS = {
@@ -120,27 +141,29 @@ _PROGRAMS = {
     "mcp": mcp_app,
     "model": model_app,
 }
-"""What the program can be told to do, in the order of its help."""
+"""The commands, in the order of the help."""
 
 
 class _Root(LazyGroup):
-    """The program itself, whose options about completion may stand without the name of a shell."""
+    """The program itself."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = LazyCommands(_PROGRAMS)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Examples to begin with."""
+        """Write examples, and where the terms are explained."""
         write_examples(ctx.command_path, formatter)
+        formatter.write("\nIDs can be shortened to any unique prefix or suffix of four or more characters.\n")
+        formatter.write("Terms (thread, checkpoint, call, ...): docs/glossary.md\n")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As for `run --resume`: an empty name is put in for the one that was left out."""
-        bare = [name for name in ("--install-completion", "--show-completion") if args[:2] == [name]]
-        return super().parse_args(ctx, [*bare, ""] if bare else args)
+        """Insert an empty shell name after a bare `--install-completion` or `--show-completion`."""
+        is_bare = args in (["--install-completion"], ["--show-completion"])
+        return super().parse_args(ctx, [*args, ""] if is_bare else args)
 
 
-app = typer.Typer(
+app = Typer(
     name="graph-agent",
     help="A terminal coding agent you can kill: every tool call is a durable record.",
     rich_markup_mode=None,
@@ -151,45 +174,21 @@ app = typer.Typer(
 )
 
 
-_TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
-"""Variables by which the libraries below would send every conversation to a service of their maker."""
-
-
-_COMPLETION = "_GRAPH_AGENT_COMPLETE"
-"""The variable by which a shell asks for completions: `line` gives the line up to the cursor, `words` its words."""
-
-
-def main() -> int:
-    """Run the command of `sys.argv`; returns the exit code."""
-    for name in _TRACING:
-        os.environ.pop(name, None)
-    asked = os.environ.pop(_COMPLETION, "")
-    return run_guarded(lambda: _complete(is_line=asked == "line") if asked else _run_command())
-
-
-def _run_command() -> None:
-    print_result_on_signal(*parse_run_options(sys.argv[1:]))
-    app(prog_name="graph-agent")
-
-
 @app.callback()
 def root(
     context: typer.Context,
-    show_version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help=DEBUG_HELP)] = False,
     install_completion: Annotated[
         str | None,
         typer.Option(
             "--install-completion",
             metavar="[SHELL]",
-            help="Have bash, zsh or fish, else your shell, complete commands, options and ids.",
+            help="Install shell completion for bash, zsh or fish. Default: your shell.",
         ),
     ] = None,
     show_completion: Annotated[
-        str | None,
-        typer.Option(
-            "--show-completion", metavar="[SHELL]", help="Print the script that does it, to put elsewhere."
-        ),
+        str | None, typer.Option("--show-completion", metavar="[SHELL]", help="Print the completion script.")
     ] = None,
 ) -> None:
     """A terminal coding agent you can kill: every tool call is a durable record."""
@@ -198,31 +197,23 @@ def root(
     if show_version:
         raise typer.Exit(print_version())
     if install_completion is not None or show_completion is not None:
-        from graph_agent.cli.completion import install_script, show_script
+        from graph_agent.cli.completion import install_script, print_script
 
         if install_completion is not None:
             install_script(install_completion)
         else:
-            show_script(show_completion or "")
+            print_script(show_completion or "")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        _no_command(context)
+        _run_default(context)
 
 
-def _complete(*, is_line: bool) -> None:
-    """Print what may stand at the cursor of a shell; the first word is the program's own name."""
-    from graph_agent.cli.completion import offered, split_line, tell_offers, values
-
-    words = split_line(sys.argv[1] if sys.argv[1:] else "") if is_line else sys.argv[1:]
-    tell_offers(offered(typer.main.get_command(app), words[1:] or [""], values), is_line=is_line)
-
-
-def _no_command(context: typer.Context) -> None:
-    """On a terminal the chat, with text on stdin one run, else the usage."""
+def _run_default(context: typer.Context) -> None:
+    """Start the chat on a terminal, one run with text on stdin, or print the usage."""
     if sys.stdin.isatty() and sys.stdout.isatty():
-        session.chat_here()
+        session.chat()
     text = "" if sys.stdin.isatty() else sys.stdin.read()
     if text.strip():
-        session.run_text(text)
+        session.run(text)
     typer.echo(context.get_help(), err=True)
     raise typer.Exit(2)

@@ -1,7 +1,4 @@
-"""Options that several commands share.
-
-Examples of every command, as its help shows them: lines that can be typed as they stand.
-"""
+"""Options that several commands share, and the examples that each command's help shows."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -12,10 +9,10 @@ from graph_agent.cli.exit_codes import MEANINGS
 
 __all__ = ["DATABASE_HELP", "DEBUG_HELP", "EXAMPLES", "AsJson", "Database", "describe_exit_codes", "find_examples"]
 
-DEBUG_HELP = "Write tracebacks and all that is logged to the private log file."
-DATABASE_HELP = "The database; else GRAPH_AGENT_DB, else the one in the data folder."
+DEBUG_HELP = "Write tracebacks and debug messages to the log file."
+DATABASE_HELP = "Database file. Default: $GRAPH_AGENT_DB, else the one in the data folder."
 Database = Annotated[str | None, typer.Option("--db", metavar="FILE", help=DATABASE_HELP)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "": ("graph-agent", "echo 'what is in this folder?' | graph-agent", "graph-agent --install-completion"),
@@ -31,7 +28,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "inspect": (
         "graph-agent inspect",
         "graph-agent inspect shop --path messages.3.content",
-        "graph-agent inspect shop --watch --until at_rest --json",
+        "graph-agent inspect shop --watch --until idle --json",
     ),
     "fork": ("graph-agent fork 8a7f3c21", "graph-agent fork shop --as shop-2"),
     "rewind": (
@@ -47,7 +44,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "graph-agent recover shop --done 1a2b3c4d --result 'it was deployed' --all cancel",
     ),
     "history": ("graph-agent history --last 10", "graph-agent history shop --json"),
-    "graph": ("graph-agent graph", "graph-agent graph shop", "graph-agent graph shop --output shop.svg"),
+    "graph": ("graph-agent graph", "graph-agent graph shop", "graph-agent graph shop --format mermaid"),
     "diff": ("graph-agent diff 8a7f3c21 9b8e4d32", "graph-agent diff shop shop-2 --json"),
     "doctor": ("graph-agent doctor", "graph-agent doctor --backup threads.db", "graph-agent doctor --repair"),
     "threads list": ("graph-agent threads list", "graph-agent threads list --json"),
@@ -107,14 +104,14 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "model show": ("graph-agent model show",),
     "model test": ("graph-agent model test", "graph-agent model test fast --yes"),
 }
-"""By the words of the command after the program's name."""
+"""By the command's path without the program's name; a test runs each of them."""
 
 
 def find_examples(path: str) -> tuple[str, ...]:
-    """Those of a command, whatever the program before it is called; none where it has no such command."""
+    """The examples of the command with this path, whose first word is the program; empty for an unknown one."""
     return EXAMPLES.get(path.partition(" ")[2], ())
 
 
 def describe_exit_codes() -> str:
-    """Every exit code with what it says, as one sentence."""
+    """Every exit code with its meaning, on one line."""
     return ", ".join(f"{code.value} {meaning}" for code, meaning in MEANINGS.items())

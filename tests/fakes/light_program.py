@@ -6,7 +6,7 @@ import typer
 
 from graph_agent.cli.command_types import PlainCommand, PlainGroup
 from graph_agent.cli.commands.approvals import approvals_app, recover_command
-from graph_agent.cli.commands.inspect import calls_command, inspect_command
+from graph_agent.cli.commands.inspect import calls_command, graph_command, inspect_command
 from graph_agent.cli.commands.policy import policy_app
 from graph_agent.cli.commands.threads import threads_app
 from graph_agent.cli.errors import run_guarded
@@ -18,6 +18,7 @@ app.add_typer(threads_app, name="threads")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(policy_app, name="policy")
 app.command("inspect", cls=PlainCommand)(inspect_command)
+app.command("graph", cls=PlainCommand)(graph_command)
 app.command("recover", cls=PlainCommand)(recover_command)
 app.command("calls", cls=PlainCommand)(calls_command)
 

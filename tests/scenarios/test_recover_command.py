@@ -62,7 +62,7 @@ def test_a_call_given_up_from_outside_is_never_asked_about_and_the_model_sees_it
         "half",
     )
     assert decided.returncode == 0
-    assert decided.stdout == ("cancel: c1 of thread t1\ngo on with: graph-agent resume t1\n")
+    assert decided.stdout == ("cancel: c1 of thread t1\nResume with: graph-agent resume t1\n")
     assert (code, result["answer"], (command.workspace / "log").read_text(), server.faults) == (
         0,
         "done",

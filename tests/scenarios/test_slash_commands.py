@@ -43,7 +43,7 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
             ("/inspect messages.1.content", "plan it"),
             ("/mode plan", "mode: plan"),
             ("/tools", "write_file"),
-            ("/memory", "Nothing is remembered yet"),
+            ("/memory", "Memory is empty"),
             ("/retry", "There is nothing to retry"),
             ("/cals", "did you mean /calls?"),
             ("/model", "/model NAME takes another"),
@@ -98,23 +98,23 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
             ("/diff", "+++ made.txt"),
             ("/mcp", "no MCP server"),
             ("/doctor", "database"),
-            ("/export out.html", "wrote out.html"),
+            ("/export out.html", "Wrote out.html"),
             ("/export", "name a file, such as /export thread.html"),
             ("/rewind", "/rewind CHECKPOINT goes back"),
             ("/rewind zzzzzz --odd", "/rewind takes a CHECKPOINT"),
             ("/rewind zzzzzz", "zzzzzz"),
-            (f"/rewind {rest[1]}", "Go on?"),
+            (f"/rewind {rest[1]}", "Continue?"),
             ("n", "nothing was changed"),
-            (f"/rewind {rest[1]}", "Go on?"),
-            ("y", "done; the thread stands at"),
-            ("/rewind --undo", "Go on?"),
-            ("y", "done; the thread stands at"),
+            (f"/rewind {rest[1]}", "Continue?"),
+            ("y", "Done. The thread is at"),
+            ("/rewind --undo", "Continue?"),
+            ("y", "Done. The thread is at"),
             (f"/fork {rest[1]}", "forked at checkpoint"),
             ("go on", "here again"),
         ):
             chat.enters(line)
             chat.sees(shown)
-            if shown == "done; the thread stands at":
+            if shown == "Done. The thread is at":
                 chat.sees("> ")
         chat.enters("/quit")
 

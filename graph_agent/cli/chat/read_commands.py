@@ -74,7 +74,7 @@ class ReadCommands:
     def _diff(self, argument: str) -> None:
         match argument.split():
             case []:
-                from graph_agent.cli.views.file_changes import show_changes
+                from graph_agent.cli.views.threads import show_changes
 
                 show_changes(self.database, self.thread_id, None, as_json=False)
             case [old]:
@@ -85,10 +85,9 @@ class ReadCommands:
                 raise UsageError("/diff takes two checkpoints at most; /history lists them")
 
     def _graph(self) -> None:
-        from graph_agent.cli.views.graph import GraphOutput, show_graph
+        from graph_agent.cli.views.graph import show_graph
 
-        drawing = GraphOutput.of(None, None, is_ascii=False, as_json=False)
-        show_graph(self.database, self.thread_id, None, drawing)
+        show_graph(self.database, self.thread_id, None)
 
     def _servers(self) -> None:
         from graph_agent.cli.views.mcp import list_servers
@@ -120,7 +119,7 @@ class ReadCommands:
 
     def _export(self, file: str) -> None:
         # Loaded with the part that knows the settings, which hold what must not go out.
-        from graph_agent.cli.views.thread_changes import export_thread
+        from graph_agent.cli.views.thread_files import export_thread
 
         if not file:
             print_lines(["name a file, such as /export thread.html; .md is a page too, .json can be imported"])

@@ -1,13 +1,4 @@
-"""The `inspect` command.
-
-The `calls` command.
-
-The `history` command.
-
-The `diff` command.
-
-The `graph` command.
-"""
+"""The commands that read the state of threads: `inspect`, `calls`, `history`, `diff` and `graph`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,20 +13,21 @@ __all__ = ["calls_command", "diff_command", "graph_command", "history_command", 
 def inspect_command(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="[ID]", help="Thread, checkpoint or call id, or a part of one; else the newest here."
-        ),
+        typer.Argument(metavar="[ID]", help="Thread, checkpoint or call id. Default: the newest thread here."),
     ] = "",
     *,
     path: Annotated[
-        str | None, typer.Option("--path", metavar="PATH", help="Only this piece, such as messages.3.content.")
+        str | None, typer.Option("--path", metavar="PATH", help="Only this value, e.g. messages.3.content.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Cut nothing off.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not shorten anything.")] = False,
     watched: Annotated[
-        bool, typer.Option("--watch", help="Show it again each time it changes; with --json a line each time.")
+        bool, typer.Option("--watch", help="Print again on every change; with --json one line each time.")
     ] = False,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="STATUS", help="Watch until the thread has this status.")
+        str | None,
+        typer.Option(
+            "--until", metavar="STATUS", help="Watch until the thread has this status: idle, waiting, ..."
+        ),
     ] = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -48,20 +40,20 @@ def inspect_command(
         inspect_state(resolve_database(db), target, default_workspace(db), path=path, as_json=as_json, full=full)
         return
     if path is not None:
-        raise typer.BadParameter("--watch shows the whole state; leave --path out with it")
+        raise typer.BadParameter("--path cannot be combined with --watch or --until.")
     watch_state(resolve_database(db), target, default_workspace(db), until=until, as_json=as_json, full=full)
 
 
 def calls_command(
     thread: Annotated[
-        str | None, typer.Argument(help="Thread, checkpoint or call id, or a part of one; else every thread.")
+        str | None, typer.Argument(help="Thread, checkpoint or call id. Default: all threads.")
     ] = None,
     status: Annotated[str | None, typer.Option("--status", help="Only calls with this status.")] = None,
     tool: Annotated[str | None, typer.Option("--tool", help="Only calls of this tool.")] = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the ledger: every call with its status, risk, time and attempt. A call that is named is shown whole."""
+    """Show the call log: every call with status, risk, time and attempt. With a call id, the whole call."""
     from graph_agent.cli.views.calls import list_calls
     from graph_agent.cli.views.format import resolve_database
 
@@ -70,29 +62,29 @@ def calls_command(
 
 def history_command(
     thread: Annotated[
-        str, typer.Argument(help="Thread, checkpoint or call id, or a part of one; else the newest here.")
+        str, typer.Argument(help="Thread, checkpoint or call id. Default: the newest thread here.")
     ] = "",
-    last: Annotated[int | None, typer.Option("--last", min=1, help="Only so many, the newest.")] = None,
+    last: Annotated[int | None, typer.Option("--last", min=1, help="Only the newest N.")] = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the checkpoints of a thread, newest first: each can be resumed, forked, rewound to and inspected."""
+    """List the checkpoints of a thread, newest first. Resume, fork, rewind and inspect take their ids."""
     from graph_agent.cli.views.checkpoints import show_history
     from graph_agent.cli.views.format import default_workspace, resolve_database
 
     show_history(resolve_database(db), thread, default_workspace(db), last=last, as_json=as_json)
 
 
-_ID = "Checkpoint, or a thread for its newest; a part of an id will do."
+_ID = "Checkpoint id, or a thread id for its newest checkpoint."
 
 
 def diff_command(
     old: Annotated[str, typer.Argument(metavar="A", help=_ID)],
-    new: Annotated[str, typer.Argument(metavar="B", help=f"{_ID} They may be of different threads.")],
+    new: Annotated[str, typer.Argument(metavar="B", help=f"{_ID} May be of another thread.")],
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what differs between the states of two checkpoints; messages and calls are compared by their ids."""
+    """Diff the state of two checkpoints. Messages and calls are compared by id."""
     from graph_agent.cli.views.checkpoints import show_difference
     from graph_agent.cli.views.format import default_workspace, resolve_database
 
@@ -102,29 +94,22 @@ def diff_command(
 def graph_command(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="[ID]",
-            help="Thread, checkpoint or call id, or a part of one: marks where it stands and counts the visits.",
-        ),
+        typer.Argument(metavar="[ID]", help="Thread, checkpoint or call id: marks its current node, shows visits."),
     ] = "",
     *,
-    form: Annotated[
+    format_name: Annotated[
         str | None,
-        typer.Option(
-            "--format", metavar="FORMAT", help="terminal, mermaid, svg or png; else by the end of --output."
-        ),
+        typer.Option("--format", metavar="terminal|mermaid", help="Default: by the file name of --output."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write there, not to the terminal.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to FILE instead of the terminal.")
     ] = None,
-    no_unicode: Annotated[bool, typer.Option("--no-unicode", help="Draw with ASCII characters only.")] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw the graph; with an ID or --db also where that thread stands and how it came there."""
+    """List the nodes and edges of the graph, or print Mermaid. With an ID, mark the thread's current node."""
     from graph_agent.cli.views.format import default_workspace, resolve_database
-    from graph_agent.cli.views.graph import GraphOutput, show_graph
+    from graph_agent.cli.views.graph import show_graph
 
-    drawing = GraphOutput.of(form, output, is_ascii=no_unicode, as_json=as_json)
-    is_of_thread = bool(target or db)
-    show_graph(resolve_database(db) if is_of_thread else None, target, default_workspace(db), drawing)
+    database = resolve_database(db) if target or db else None
+    show_graph(database, target, default_workspace(db), format_name=format_name, output=output, as_json=as_json)

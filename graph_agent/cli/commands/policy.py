@@ -1,34 +1,26 @@
-"""The `policy` commands: what the rules say, and what was allowed always. They run nothing.
-
-The `tools` commands: what the agent can do, and how that went so far. They run nothing.
-"""
+"""The `policy` and `tools` commands. They run no call."""
 
 from typing import Annotated
 
 import typer
 
-from graph_agent.cli.command_types import PlainCommand, PlainGroup
+from graph_agent.cli.command_types import PlainCommand, command_group
 from graph_agent.cli.options import AsJson, Database
 
 __all__ = ["policy_app", "tools_app"]
 
-policy_app = typer.Typer(
-    help="Ask what the rules say to a call; list them and what was allowed always, take that back.",
-    cls=PlainGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+policy_app = command_group("Check, list and revoke permission rules.")
 
-_Mode = Annotated[str | None, typer.Option("--mode", help="Judge in this mode instead of the configured one.")]
+_Mode = Annotated[str | None, typer.Option("--mode", help="Evaluate in this mode. Default: the configured one.")]
 _Workspace = Annotated[
-    str | None, typer.Option("--workspace", metavar="DIR", help="Judge as if working there instead of here.")
+    str | None,
+    typer.Option("--workspace", metavar="DIR", help="Evaluate for this folder. Default: the current one."),
 ]
 
 
 @policy_app.command("list", cls=PlainCommand)
 def list_command(db: Database = None, as_json: AsJson = False) -> None:
-    """List the rules of the config, and every grant: what was allowed always, where, in which mode, by whom."""
+    """List the configured rules and the saved permissions."""
     from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import list_policy
 
@@ -37,11 +29,11 @@ def list_command(db: Database = None, as_json: AsJson = False) -> None:
 
 @policy_app.command("revoke", cls=PlainCommand)
 def revoke_command(
-    grant: Annotated[str, typer.Argument(metavar="ID", help="Id of a grant, as `policy list` shows it.")],
+    grant: Annotated[str, typer.Argument(metavar="ID", help="Id of a permission; see `policy list`.")],
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take a grant back; from its next call on every process asks again."""
+    """Revoke a saved permission. Takes effect on the next call."""
     from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import revoke_permission
 
@@ -50,14 +42,14 @@ def revoke_command(
 
 @policy_app.command("check", cls=PlainCommand)
 def check_command(
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name, or its alias.")],
-    arguments: Annotated[str, typer.Argument(metavar="JSON", help="The call's arguments, as one JSON object.")],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool name or alias.")],
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="Arguments, as one JSON object.")],
     mode: _Mode = None,
     workspace: _Workspace = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what would become of a call, by which rule and why; exit code 0 allow, 3 ask, 4 deny."""
+    """Show the decision for a call, the rule and the reason. Exit code: 0 allow, 3 ask, 4 deny."""
     from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import check_call
 
@@ -66,10 +58,10 @@ def check_command(
 
 @policy_app.command("test", cls=PlainCommand)
 def cases_command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Labelled cases, one JSON object a line.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Labelled cases, one JSON object per line.")],
     as_json: AsJson = False,
 ) -> None:
-    """Decide the labelled cases of a file; exit code 1 when one is decided more permissively than labelled."""
+    """Test the policy against labelled cases. Exit code 1 if a decision is more permissive than its label."""
     from graph_agent.cli.views.policy import run_cases
 
     run_cases(file, as_json=as_json)
@@ -77,29 +69,23 @@ def cases_command(
 
 @policy_app.command("show", cls=PlainCommand)
 def show_command(mode: _Mode = None, db: Database = None, as_json: AsJson = False) -> None:
-    """Show everything that judges a call, in order, with where it stands."""
+    """Show the whole policy in the order of evaluation, with the source of each rule."""
     from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import show_policy
 
     show_policy(resolve_database(db), mode, as_json=as_json)
 
 
-tools_app = typer.Typer(
-    help="List the tools, show one as the model gets it, count how they fared.",
-    cls=PlainGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+tools_app = command_group("List tools, show one, show usage statistics.")
 
 _ModeTools = Annotated[
-    str | None, typer.Option("--mode", help="Say what is offered in this mode instead of the configured one.")
+    str | None, typer.Option("--mode", help="Show what is enabled in this mode. Default: the configured one.")
 ]
 
 
 @tools_app.command("list", cls=PlainCommand)
 def list_command_tools(mode: _ModeTools = None, as_json: AsJson = False) -> None:
-    """List every registered tool: its risk, its kind, where it comes from, whether the model is offered it."""
+    """List every registered tool with its risk, kind and origin, and whether the model can use it."""
     from graph_agent.cli.views.tools import list_tools
 
     list_tools(mode, as_json=as_json)
@@ -107,11 +93,11 @@ def list_command_tools(mode: _ModeTools = None, as_json: AsJson = False) -> None
 
 @tools_app.command("show", cls=PlainCommand)
 def show_command_tools(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Tool name.")],
     mode: _ModeTools = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one tool: its description and the schema of its arguments, as the model gets them."""
+    """Show one tool's description and argument schema, as the model receives them."""
     from graph_agent.cli.views.tools import show_tool
 
     show_tool(name, mode, as_json=as_json)
@@ -119,8 +105,8 @@ def show_command_tools(
 
 @tools_app.command("stats", cls=PlainCommand)
 def stats_command(db: Database = None, as_json: AsJson = False) -> None:
-    """Show how often each tool ran, how that ended and how long it took, over all threads."""
+    """Show how often each tool ran, its results and its run time, over all threads."""
     from graph_agent.cli.views.format import resolve_database
-    from graph_agent.cli.views.statistics import show_statistics
+    from graph_agent.cli.views.tools import show_statistics
 
     show_statistics(resolve_database(db), as_json=as_json)

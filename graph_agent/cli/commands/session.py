@@ -1,4 +1,4 @@
-"""The commands that run a session: their options, and nothing else. Each body loads its own module."""
+"""The commands that run a session: `chat`, `resume` and `run`. Each body loads its own modules."""
 
 import signal
 import sys
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from graph_agent.cli.session_target import Target
 
 
-__all__ = ["Output", "Recover", "chat", "chat_here", "resume", "run", "run_text"]
+__all__ = ["Output", "Recover", "chat", "resume", "run"]
 
 
 class Output(StrEnum):
-    """What `run` prints on stdout."""
+    """Output formats of `run`."""
 
     text = "text"
     json = "json"
@@ -36,51 +36,49 @@ class Recover(StrEnum):
     cancel = "cancel"
 
 
-Model = Annotated[str | None, typer.Option("--model", help="Model to use instead of the configured one.")]
+Model = Annotated[str | None, typer.Option("--model", help="Model or profile. Default: the configured one.")]
 Mode = Annotated[
     str | None, typer.Option("--mode", help="default, acceptEdits, plan, auto, dontAsk or bypassPermissions.")
 ]
-Bypass = Annotated[
-    bool, typer.Option("--dangerously-skip-permissions", help="The same as --mode bypassPermissions.")
-]
-Workspace = Annotated[
-    str | None, typer.Option("--workspace", help="Folder to work in; moves a thread that has another.")
-]
-Thread = Annotated[str | None, typer.Option("--thread", help="Continue, or create, the thread with this id.")]
+Bypass = Annotated[bool, typer.Option("--dangerously-skip-permissions", help="Same as --mode bypassPermissions.")]
+Workspace = Annotated[str | None, typer.Option("--workspace", help="Working directory (moves the thread).")]
+Thread = Annotated[str | None, typer.Option("--thread", help="Thread to continue or create.")]
 Resume = Annotated[
     str | None,
-    typer.Option("--resume", metavar="[ID]", help="Go on with this thread or checkpoint, or the newest here."),
+    typer.Option(
+        "--resume", metavar="[ID]", help="Resume this thread or checkpoint. Default: the newest thread here."
+    ),
 ]
-NoStream = Annotated[bool, typer.Option("--no-stream", help="Ask the model for whole replies.")]
-MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Model requests a turn may make.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens a turn may use.")]
+NoStream = Annotated[bool, typer.Option("--no-stream", help="Disable streaming.")]
+MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Limit of model requests per turn.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Limit of tokens per turn.")]
 MaxCost = Annotated[
     float | None,
-    typer.Option("--max-cost", min=0.000001, metavar="AMOUNT", help="What a turn may cost; needs a price."),
+    typer.Option("--max-cost", min=0.000001, metavar="AMOUNT", help="Cost limit per turn; needs a price."),
 ]
 
 
 AddDir = Annotated[
     list[str] | None,
-    typer.Option("--add-dir", metavar="DIR", help="Work in this folder too, now and whenever resumed; repeatable."),
+    typer.Option(
+        "--add-dir", metavar="DIR", help="Additional working directory, kept with the thread; repeatable."
+    ),
 ]
 Approve = Annotated[
-    list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a waiting call; repeatable.")
+    list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a pending call; repeatable.")
 ]
 Reject = Annotated[
-    list[str] | None, typer.Option("--reject", metavar="CALL|all", help="Refuse a waiting call; repeatable.")
+    list[str] | None, typer.Option("--reject", metavar="CALL|all", help="Reject a pending call; repeatable.")
 ]
 Timeout = Annotated[
     float | None,
     typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Pause the turn after this time."),
 ]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Let the workspace's project files count in this run; nothing is kept.")
-]
+Trust = Annotated[bool, typer.Option("--trust", help="Trust project config for this run only.")]
 
 
 def chat(
-    message: Annotated[str | None, typer.Argument(help="First message; asked for when left out.")] = None,
+    message: Annotated[str | None, typer.Argument(help="First message.")] = None,
     *,
     thread: Thread = None,
     model: Model = None,
@@ -91,7 +89,7 @@ def chat(
     db: Database = None,
     no_stream: NoStream = False,
 ) -> None:
-    """Talk with the agent in this terminal."""
+    """Start an interactive session; side effects need approval."""
     from graph_agent.cli.session_target import absolute_paths, resolve_target
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
@@ -100,7 +98,7 @@ def chat(
 
 def resume(
     identifier: Annotated[
-        str, typer.Argument(metavar="[ID]", help="Thread, checkpoint, or part of one; the newest here if left out.")
+        str, typer.Argument(metavar="[ID]", help="Thread or checkpoint id. Default: the newest thread here.")
     ] = "",
     *,
     model: Model = None,
@@ -111,7 +109,7 @@ def resume(
     db: Database = None,
     no_stream: NoStream = False,
 ) -> None:
-    """Open the chat where a thread was left: what broke off and what waits comes first."""
+    """Resume a thread in the chat. Interrupted calls and pending approvals come first."""
     from graph_agent.cli.session_target import absolute_paths, resolve_target
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
@@ -119,14 +117,14 @@ def resume(
 
 
 def run(
-    prompt: Annotated[str | None, typer.Argument(help="What to do; - reads it from stdin.")] = None,
+    prompt: Annotated[str | None, typer.Argument(help="The task; - reads it from stdin.")] = None,
     *,
-    output: Annotated[Output, typer.Option("--output", help="What to print on stdout.")] = Output.text,
+    output: Annotated[Output, typer.Option("--output", help="Output format.")] = Output.text,
     thread: Thread = None,
     resume: Resume = None,
     approve: Approve = None,
     reject: Reject = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why the rejected calls are refused.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason of --reject, sent to the model.")] = "",
     recover: Annotated[Recover, typer.Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,
     max_steps: MaxSteps = None,
     max_tokens: MaxTokens = None,
@@ -141,7 +139,7 @@ def run(
     trust: Trust = False,
     db: Database = None,
 ) -> None:
-    """Run one turn without asking anybody; the exit code says how it ended."""
+    """Run one turn non-interactively; the exit code tells you how it ended."""
     with _starting(output, thread):
         from graph_agent.cli.headless.run import PendingAnswers, RunRequest
         from graph_agent.cli.session_target import absolute_paths, resolve_target
@@ -161,16 +159,6 @@ def run(
         order = RunRequest(text, output.value, settlement, timeout, target.thread_id, resolve_database(db))
         code = _loaded_run()(order, target)
     raise typer.Exit(code)
-
-
-def chat_here() -> None:
-    """The chat with no options given."""
-    chat()
-
-
-def run_text(text: str) -> None:
-    """One headless turn on text that came on stdin."""
-    run(text)
 
 
 def _flags(
@@ -193,9 +181,7 @@ def _prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str 
     if prompt is None and target.exists:
         return None
     if prompt is None or not prompt.strip():
-        raise typer.BadParameter(
-            "there is nothing to do: give a PROMPT, or - to read it from stdin, or --resume ID"
-        )
+        raise typer.BadParameter("No prompt. Give a PROMPT, - to read it from stdin, or --resume ID.")
     return expand_command(prompt, target.workspace, trusted_once=trusted_once)
 
 
@@ -228,5 +214,5 @@ def _loaded_run() -> "Callable[[RunRequest, Target], int]":
 
 
 def _take_interrupts() -> None:
-    """Until here Ctrl-C ended the process at once; a session is asked to stop instead."""
+    """Replace the startup handler, which ends the process at once: Ctrl-C asks a session to stop."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,4 @@
-"""The `doctor` command: what works on this machine, and what to do about what does not.
-
-The `demo` command: what the program promises, shown on files that are gone afterwards.
-"""
+"""The `doctor` and `demo` commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,16 +13,16 @@ __all__ = ["demo_command", "doctor_command"]
 def doctor_command(
     backup: Annotated[
         Path | None,
-        typer.Option("--backup", metavar="FILE", help="Copy the database there, whole, also while others write."),
+        typer.Option("--backup", metavar="FILE", help="Back up the database (safe while in use)."),
     ] = None,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Mend what can be mended, saying what is done; a damaged file is kept."),
+        typer.Option("--repair", help="Fix what can be fixed; a damaged file is kept."),
     ] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check versions, settings, model, programs, database, permissions and terminal; exit code 1 when one fails."""
+    """Check versions, settings, model, programs, database, permissions and terminal. Exit code 1 on failure."""
     from graph_agent.cli.views.doctor import copy_database, print_checks
     from graph_agent.cli.views.format import resolve_database
 
@@ -41,10 +38,10 @@ def doctor_command(
 
 
 def demo_command(
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nobody: answer the questions by itself.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the files of the demo where they are.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Answer the questions automatically.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the files of the demo.")] = False,
 ) -> None:
-    """Show in a minute, offline, on throwaway files: a question, kill -9 inside a call, its recovery, a rewind."""
+    """Show an approval, kill -9 during a call, its recovery and a rewind. Offline, one minute, throwaway files."""
     from graph_agent.cli.demo.script import run_demo
 
     run_demo(is_asking=not yes, is_kept=keep)

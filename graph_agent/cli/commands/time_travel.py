@@ -1,7 +1,4 @@
-"""The commands that travel: `fork` makes a thread from a checkpoint, `rewind` puts one back to it.
-
-The `compact` command: makes what the model is told of a thread shorter, and asks the model for nothing else.
-"""
+"""The `fork`, `rewind` and `compact` commands."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,16 +18,16 @@ __all__ = ["compact_command", "fork_command", "rewind_command"]
 def fork_command(
     checkpoint: Annotated[
         str,
-        typer.Argument(metavar="CHECKPOINT", help="Checkpoint, or part of its id; a thread means its newest one."),
+        typer.Argument(metavar="CHECKPOINT", help="Checkpoint id, or a thread id for its newest one."),
     ],
     *,
     as_id: Annotated[
-        str | None, typer.Option("--as", metavar="ID", help="Id of the new thread; else one of its own.")
+        str | None, typer.Option("--as", metavar="ID", help="Id of the new thread. Default: generated.")
     ] = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new thread that goes on from a checkpoint; the old one stays as it is."""
+    """Create a new thread from a checkpoint; the original is unchanged."""
     from asyncio import run
 
     from graph_agent.app.threads import fork
@@ -46,28 +43,26 @@ def fork_command(
 def rewind_command(
     checkpoint: Annotated[
         str,
-        typer.Argument(
-            metavar="[CHECKPOINT]", help="Where to go back to, or part of its id; a thread with --undo."
-        ),
+        typer.Argument(metavar="[CHECKPOINT]", help="Checkpoint id; with --undo a thread id."),
     ] = "",
     *,
-    files_only: Annotated[bool, typer.Option("--files-only", help="Leave the conversation as it is.")] = False,
-    chat_only: Annotated[bool, typer.Option("--chat-only", help="Leave the files as they are.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Take back the last rewind of the thread.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do, and do nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Put back files that somebody else changed, too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    files_only: Annotated[bool, typer.Option("--files-only", help="Keep the conversation.")] = False,
+    chat_only: Annotated[bool, typer.Option("--chat-only", help="Keep the files.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the thread's last rewind.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also restore files that something else changed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put the conversation, and the files that its tools changed since, back to a checkpoint."""
+    """Restore the conversation and files to a checkpoint, after a preview."""
     from graph_agent.app.rewind import Order
     from graph_agent.cli.views.format import default_workspace
 
     if not checkpoint and not undo:
-        raise typer.BadParameter("name the CHECKPOINT to go back to, or take the last rewind back with --undo")
+        raise typer.BadParameter("Name a CHECKPOINT, or undo the last rewind with --undo.")
     if as_json and not (yes or dry_run):
-        raise typer.BadParameter("--json asks nobody: give --yes or --dry-run with it")
+        raise typer.BadParameter("--json cannot ask for confirmation; add --yes or --dry-run.")
     scope = _scope(files_only=files_only, chat_only=chat_only)
     order = Order(checkpoint, default_workspace(db), scope, is_undo=undo, is_dry=dry_run, is_forced=force)
     _rewind(order, db, is_settled=yes, as_json=as_json)
@@ -75,7 +70,9 @@ def rewind_command(
 
 def _scope(*, files_only: bool, chat_only: bool) -> "RewindScope":
     if files_only and chat_only:
-        raise typer.BadParameter("--files-only and --chat-only exclude each other; without both, both go back")
+        raise typer.BadParameter(
+            "--files-only and --chat-only cannot be combined. Without them, both are restored."
+        )
     return "files" if files_only else "chat" if chat_only else "both"
 
 
@@ -99,12 +96,12 @@ def _rewind(order: "Order", db: str | None, *, is_settled: bool, as_json: bool) 
 
 
 def compact_command(
-    thread: Annotated[str, typer.Argument(metavar="THREAD", help="Thread id, or a part of it.")],
+    thread: Annotated[str, typer.Argument(metavar="THREAD", help="Thread id.")],
     *,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make what the model is told of a thread shorter, as happens by itself too; nothing of the thread is lost."""
+    """Compact the context that is sent to the model. The full transcript is kept."""
     from asyncio import run
 
     from graph_agent.cli.headless.run import compact

@@ -6,7 +6,6 @@ How the HTML page looks, in light and in dark. Text only: nothing of it is loade
 import base64
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape as quoted
@@ -21,6 +20,7 @@ from graph_agent.cli.export.transcript import (
     thread_facts,
 )
 from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.graph import GraphView, format_mermaid
 
 __all__ = ["STYLE", "html_page"]
 
@@ -70,27 +70,22 @@ td.awaiting_approval, td.executing, td.pending { color: var(--wait); }
 .diff .del { background: var(--del); }
 .diff .hunk { background: var(--hunk); }
 .diff .head { color: var(--dim); }
-.graph { overflow-x: auto; } .graph svg { max-width: 100%; height: auto; }
+tr.current td { font-weight: 600; color: var(--wait); }
 svg.bar { display: block; width: 100%; height: .6rem; margin-top: .45rem; background: var(--box); }
 svg.bar rect { fill: var(--dim); stroke: none; }
 footer { margin-top: 3rem; color: var(--dim); font-size: .85rem; }
 """
 
-_OWN_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _FOLDED_FROM = 16
 """Lines from which on a result is folded away."""
 _LINE_KINDS = {"+": "add", "-": "del", "@": "hunk", "\\": "head"}
 _WHO = {"user": "You", "assistant": "Assistant"}
 
 
-def html_page(told: Transcript, picture: str) -> Iterator[str]:
-    """The pieces of the page.
-
-    Args:
-        picture: the graph as SVG, made by this program: it is the one thing that is not quoted.
-    """
+def html_page(told: Transcript, graph: GraphView) -> Iterator[str]:
+    """The pieces of the page."""
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{_policy(STYLE, *_OWN_STYLE.findall(picture))}">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_policy(STYLE)}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
     yield f"<title>{_safe(told.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>"
@@ -104,15 +99,24 @@ def html_page(told: Transcript, picture: str) -> Iterator[str]:
         yield f'<h2 id="turn-{number}">Turn {number} <small>{_safe(format_utc(turn[0].at))}</small></h2>'
         for message in turn:
             yield from _message(message, numbers)
-    yield f'<h2>Where it stands in the graph</h2>\n<div class="graph">{picture}</div>'
+    yield from _graph(graph)
     yield "<footer>Written by graph-agent. The page loads nothing from elsewhere.</footer>\n</body>\n</html>"
 
 
-def _policy(*styles: str) -> str:
-    """Forbids the page everything but its own styles, each by its digest."""
-    digests = (base64.b64encode(hashlib.sha256(style.encode()).digest()).decode() for style in styles)
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return f"default-src 'none'; style-src {allowed}; base-uri 'none'; form-action 'none'"
+def _policy(style: str) -> str:
+    """A Content-Security-Policy that allows only the page's own style sheet, by its digest."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _graph(graph: GraphView) -> Iterator[str]:
+    yield "<h2>Graph</h2>\n<table>\n<tr><th>node</th><th>visits</th><th>next</th></tr>"
+    for node in graph.nodes:
+        mark, css = ("current", ' class="current"') if node.is_current else ("", "")
+        visits = "" if node.visits is None else node.visits
+        yield f"<tr{css}><td>{_safe(node.name)}</td><td>{visits}</td><td>{mark}</td></tr>"
+    text = _safe("\n".join(format_mermaid(graph)))
+    yield f"</table>\n<details><summary>Mermaid</summary><pre>{text}</pre></details>"
 
 
 def _timeline(calls: Sequence[TranscriptCall]) -> Iterator[str]:

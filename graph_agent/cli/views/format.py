@@ -1,23 +1,4 @@
-"""How long ago something was, in words, and how a person writes a span of time.
-
-Numbers of things in words.
-
-Names in a row, as a line shows them. Knows nothing of what they name.
-
-What requests used, as a line: tokens, marked where estimated, and what they cost, where that is known.
-
-Messages of a conversation as lines, and what they cost in tokens.
-
-Asks yes or no on a command's own input, where no chat is: anything but yes is no.
-
-Which database a read-only command is about, and whose threads are meant when no id is given.
-
-The plan of the work as a checklist: plain lines, escaped already. Knows neither terminal nor thread.
-
-One line about a compaction.
-
-What became of a background shell, on one line.
-"""
+"""Text for values that several views show: times, counts, tokens, cost, messages, todo items, shells."""
 
 import json
 import os
@@ -61,10 +42,55 @@ __all__ = [
 ]
 
 _UNITS = (("d", 86_400, "d"), ("h", 3_600, "h"), ("m", 60, "min"), ("s", 1, "s"))
+_SECONDS = {"w": 604_800, **{letter: size for letter, size, _ in _UNITS}}
+_MAX_NAMES = 8
+_MAX_MESSAGE_LINES = 8
+_MAX_ARGUMENT_CHARS = 120
+_MAX_COMMAND_CHARS = 80
+_ROLES = {"human": "user", "ai": "assistant"}
+_TODO_MARKS = {"completed": "[x]", "in_progress": "[>]"}
+_COMPACTION_METHODS = {
+    "references": "old results as references",
+    "summary": "model summary",
+    "outline": "no model summary",
+}
+
+
+def resolve_database(flag: str | None) -> Path:
+    """The database file of the flag, the environment or the data folder."""
+    return database_path(os.environ, flag)
+
+
+def default_workspace(flag: str | None) -> str | None:
+    """The folder whose newest thread a missing id means. None if a database was named: then it is any folder's."""
+    return None if flag else str(Path.cwd())
+
+
+def open_reader(database: Path) -> Reader:
+    """Open the database for reading; prints the reader's note, if any, on stderr."""
+    reader = Reader.open(database)
+    if reader.note:
+        sys.stderr.write(f"graph-agent: {escape(reader.note)}\n")
+    return reader
+
+
+def confirm(question: str, *, hint: str = "") -> bool:
+    """Ask on stdin; everything but yes means no, and so does the end of stdin if there is no `hint`.
+
+    Raises:
+        UsageError: stdin ended. The message ends with the `hint` how to do without an answer.
+    """
+    sys.stdout.write(f"{question} [y/N] ")
+    sys.stdout.flush()
+    answer = sys.stdin.readline()
+    if not answer and hint:
+        sys.stdout.write("\n")
+        raise UsageError(f"No answer, so nothing was changed. {hint}")
+    return answer.strip().lower() in ("y", "yes")
 
 
 def format_age(iso: str | None) -> str:
-    """How long ago a stored time was: `3 min ago`; as it is where it is no time."""
+    """How long ago a stored time was, e.g. `3 min ago`; text that is not a time is returned unchanged."""
     seconds = age_seconds(iso)
     if seconds is None:
         return iso or ""
@@ -75,7 +101,7 @@ def format_age(iso: str | None) -> str:
 
 
 def age_seconds(iso: str | None) -> float | None:
-    """Seconds since a stored time; None where it is no time."""
+    """Seconds since a stored time; None if the text is not a time."""
     try:
         return max((datetime.now(UTC) - datetime.fromisoformat(iso or "")).total_seconds(), 0)
     except (ValueError, TypeError):
@@ -83,60 +109,50 @@ def age_seconds(iso: str | None) -> float | None:
 
 
 def format_time_and_age(iso: str | None) -> str:
-    """A stored time as the local clock shows it, with how long ago that was."""
+    """A stored time in local time, and how long ago it was."""
     return f"{format_time(iso)}, {format_age(iso)}" if age_seconds(iso) is not None else iso or ""
 
 
-def parse_duration(written: str, option: str) -> float:
-    """Seconds of a span such as `90s`, `10m`, `2h` or `3d`.
+def parse_duration(text: str, option: str) -> float:
+    """Seconds of a duration such as `90s`, `10m`, `2h`, `3d` or `2w`.
 
     Raises:
-        UsageError: it is no such span.
+        UsageError: the text is not a duration.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", written.strip())
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw])", text.strip().lower())
     if found is None:
-        raise UsageError(f"{option} {written!r} is no span of time; write a number and s, m, h or d, such as 10m")
-    sizes = {letter: size for letter, size, _ in _UNITS}
-    return float(found[1]) * sizes[found[2]]
+        raise UsageError(f"{option} {text!r} is not a duration. Examples: 90s, 10m, 12h, 30d, 2w.")
+    return float(found[1]) * _SECONDS[found[2]]
 
 
-def format_count(count: int, word: str) -> str:
-    """The number with the word, in the plural where it is not one."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
+def format_count(count: int, noun: str) -> str:
+    """The number with its noun, in the plural unless it is one."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def format_omitted(count: int, word: str) -> str:
-    """The line in place of what only --full shows."""
-    return f"… {format_count(count, word)}; --full shows {'it' if count == 1 else 'them'}"
-
-
-_SHOWN = 8
+def format_omitted(count: int, noun: str) -> str:
+    """The line that stands for what only --full shows."""
+    return f"… {format_count(count, noun)}; --full shows {'it' if count == 1 else 'them'}"
 
 
 def format_names(names: Sequence[str], more: int = 0) -> str:
-    """The first of the names and how many there are besides; `more` were never named."""
-    shown, others = names[:_SHOWN], len(names[_SHOWN:]) + more
-    listed = ", ".join(shown) or "nothing that git sees"
+    """The first names and the number of others; `more` counts those that are not in `names`."""
+    shown, others = names[:_MAX_NAMES], len(names[_MAX_NAMES:]) + more
+    listed = ", ".join(shown) or "no files that git tracks"
     return f"{listed} and {others} more" if others else listed
 
 
-_THOUSAND = 1_000
-_MILLION = 1_000_000
-_CENT = 0.01
-
-
 def format_cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] | None) -> Iterator[str]:
-    """What the last turn and the whole thread used, as stored, and how to let the cost be known."""
-    for name, used in (("this turn", turn), ("this thread", thread)):
-        told = told_usage(used)
-        count = told["requests"]
-        yield f"{name}: {count} {'request' if count == 1 else 'requests'}, {format_usage(told)}"
+    """The stored usage of the last turn and of the thread, and how to configure a missing price."""
+    for name, stored in (("this turn", turn), ("this thread", thread)):
+        usage = told_usage(stored)
+        yield f"{name}: {format_count(usage['requests'], 'request')}, {format_usage(usage)}"
     if told_usage(thread)["cost"] is None:
-        yield 'A price is missing: [prices."MODEL"] in config.toml, with input and output per million tokens.'
+        yield 'No price configured: add [prices."MODEL"] to config.toml, with input and output per million tokens.'
 
 
 def format_usage(usage: Mapping[str, Any]) -> str:
-    """All that is known; the usage as `told_usage` tells it."""
+    """Tokens in and out and the cost, of a usage as `told_usage` returns it."""
     mark = "~" if usage["estimated"] else ""
     cached, reasoning = usage["cached_input_tokens"], usage["reasoning_tokens"]
     into = f"{mark}{usage['input_tokens']:,} in{f' ({cached:,} cached)' if cached else ''}"
@@ -145,122 +161,63 @@ def format_usage(usage: Mapping[str, Any]) -> str:
 
 
 def format_short_usage(usage: Mapping[str, Any]) -> str:
-    """The total for a line that has little room."""
-    mark = "~" if usage["estimated"] else ""
-    return f"{mark}{_short(usage['total_tokens'])} tokens · cost {format_cost(usage)}"
+    """Total tokens and cost, for a line with little room."""
+    count = usage["total_tokens"]
+    size = str(count) if count < 1e3 else f"{count / 1e3:.1f}k" if count < 1e6 else f"{count / 1e6:.2f}M"
+    return f"{'~' if usage['estimated'] else ''}{size} tokens · cost {format_cost(usage)}"
 
 
 def format_cost(usage: Mapping[str, Any]) -> str:
-    """The amount with its currency; `unknown` where a price is missing, `~` where the tokens are estimated."""
+    """The cost with its currency; `unknown` without a price, with `~` if tokens are estimated."""
     cost = usage["cost"]
     if cost is None:
         return "unknown"
     if not cost:
         return "0"
-    mark = "~" if usage["estimated"] else ""
-    return f"{mark}{cost:.{2 if cost >= 1 else 4 if cost >= _CENT else 6}f} {usage['currency'] or ''}".rstrip()
-
-
-def _short(count: int) -> str:
-    if count < _THOUSAND:
-        return str(count)
-    return f"{count / _THOUSAND:.1f}k" if count < _MILLION else f"{count / _MILLION:.2f}M"
-
-
-_ROLES = {"human": "user", "ai": "assistant"}
-_FIRST_LINES = 8
-
-
-def format_message(role: str, body: Mapping[str, Any], *, full: bool) -> Iterator[str]:
-    """One message: who, what, and the calls it asks for. Long ones end early unless `full`."""
-    shown = escape(_ROLES.get(role, role))
-    about = f" {escape(str(body['tool_call_id']))}" if body.get("tool_call_id") else ""
-    yield f"{colorize(shown, 'heading')}{about}"
-    lines = escape(plain_text(body.get("content")), multiline=True).split("\n")
-    kept = lines if full else lines[:_FIRST_LINES]
-    yield from (f"  {line}" for line in kept if line or full or len(kept) > 1)
-    if len(lines) > len(kept):
-        yield f"  {format_omitted(len(lines) - len(kept), 'more line')}"
-    for call in body.get("tool_calls") or []:
-        arguments = json.dumps(call.get("args"), ensure_ascii=False)
-        name, call_id = escape(str(call.get("name"))), escape(str(call.get("id")))
-        yield f"  → {name} {call_id} {_short_messages(escape(arguments), full=full)}"
+    digits = 2 if cost >= 1 else 4 if cost >= 0.01 else 6
+    return f"{'~' if usage['estimated'] else ''}{cost:.{digits}f} {usage['currency'] or ''}".rstrip()
 
 
 def sum_tokens(transcript: Iterable[TranscriptEntry]) -> dict[str, int]:
-    """Tokens of all requests, as the provider told them."""
+    """Input and output tokens of all requests, as the provider reported them."""
     total = {"input_tokens": 0, "output_tokens": 0}
     for entry in transcript:
         usage = entry.body.get("usage")
         for name in total:
-            told = usage.get(name) if isinstance(usage, dict) else None
-            total[name] += told if isinstance(told, int) else 0
+            count = usage.get(name) if isinstance(usage, dict) else None
+            total[name] += count if isinstance(count, int) else 0
     return total
 
 
-def _short_messages(text: str, *, full: bool) -> str:
-    return text if full or len(text) <= 120 else text[:119] + "…"
-
-
-def confirm(question: str, *, otherwise: str) -> bool:
-    """Whether the answer is yes.
-
-    Raises:
-        UsageError: nobody is there to answer; the message ends with `otherwise`, the way to do without.
-    """
-    sys.stdout.write(f"{question} [y/N] ")
-    sys.stdout.flush()
-    answer = sys.stdin.readline()
-    if not answer:
-        sys.stdout.write("\n")
-        raise UsageError(f"nobody answered, so nothing was changed; {otherwise}")
-    return answer.strip().lower() in ("y", "yes")
-
-
-def resolve_database(flag: str | None) -> Path:
-    """The database file of the flag, the environment or the data folder."""
-    return database_path(os.environ, flag)
-
-
-def default_workspace(flag: str | None) -> str | None:
-    """The folder whose newest thread an absent id means; None, so any, where a file was named."""
-    return None if flag else str(Path.cwd())
-
-
-def open_reader(database: Path) -> Reader:
-    """The database opened for reading; what is to be known of how that went is told on stderr."""
-    reader = Reader.open(database)
-    if reader.note:
-        sys.stderr.write(f"graph-agent: {escape(reader.note)}\n")
-    return reader
-
-
-_MARKS = {"completed": "[x]", "in_progress": "[>]"}
+def format_message(role: str, body: Mapping[str, Any], *, full: bool) -> Iterator[str]:
+    """One message: role, text, and the calls it requests. Long text is cut unless `full`."""
+    call_id = f" {escape(str(body['tool_call_id']))}" if body.get("tool_call_id") else ""
+    yield f"{colorize(escape(_ROLES.get(role, role)), 'heading')}{call_id}"
+    lines = escape(plain_text(body.get("content")), multiline=True).split("\n")
+    kept = lines if full else lines[:_MAX_MESSAGE_LINES]
+    yield from (f"  {line}" for line in kept if line or full or len(kept) > 1)
+    if len(lines) > len(kept):
+        yield f"  {format_omitted(len(lines) - len(kept), 'more line')}"
+    for call in body.get("tool_calls") or []:
+        arguments = escape(json.dumps(call.get("args"), ensure_ascii=False))
+        if not full and len(arguments) > _MAX_ARGUMENT_CHARS:
+            arguments = arguments[: _MAX_ARGUMENT_CHARS - 1] + "…"
+        yield f"  → {escape(str(call.get('name')))} {escape(str(call.get('id')))} {arguments}"
 
 
 def format_todo(items: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One line a step: done, under way, or still to do."""
-    return [escape(f"{_MARKS.get(item.get('status', ''), '[ ]')} {item.get('content', '')}") for item in items]
-
-
-_HOW = {
-    "references": "old results as references",
-    "summary": "summed up by the model",
-    "outline": "summed up without a model",
-}
+    """One line per step of the plan, marked as completed, in progress or pending."""
+    return [escape(f"{_TODO_MARKS.get(item.get('status', ''), '[ ]')} {item.get('content', '')}") for item in items]
 
 
 def format_compaction(event: Compacted) -> str:
-    """How far the conversation that the model is told shrank, and how."""
-    return f"compacted: {event.tokens_before:,} -> {event.tokens_after:,} tokens ({_HOW[event.how]})"
-
-
-_COMMAND_CHARS = 80
+    """One line about a compaction: tokens before and after, and the method."""
+    return f"Compacted {event.tokens_before:,} → {event.tokens_after:,} tokens ({_COMPACTION_METHODS[event.how]})"
 
 
 def format_shell(event: ShellEnded | ShellKept) -> str:
-    """The line, with the command last."""
+    """One line about a background shell: its state and the start of its command."""
     first, *more = event.command.strip().split("\n")
-    command = first[:_COMMAND_CHARS] + ("…" if more or len(first) > _COMMAND_CHARS else "")
-    state = event.state if isinstance(event, ShellEnded) else "goes on"
+    command = first[:_MAX_COMMAND_CHARS] + ("…" if more or len(first) > _MAX_COMMAND_CHARS else "")
+    state = event.state if isinstance(event, ShellEnded) else "still running"
     return f"background shell {event.shell_id}: {state}  $ {command}"

@@ -1,187 +1,208 @@
-"""`graph`: the state machine as a drawing, with the place and the way of one thread in it where one is named."""
+"""`graph`: the nodes and edges of the state machine as a list, Mermaid or JSON, with the visits of a thread."""
 
-import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, assert_never, get_args
+from typing import Any, Literal, get_args
 
 from graph_agent.app.graph_outline import EDGES, END, START
-from graph_agent.cli.draw.chart import Chart, Walked, chart_of
-from graph_agent.cli.draw.layout import lay_out
-from graph_agent.cli.draw.mermaid import draw_mermaid
-from graph_agent.cli.draw.png import draw_png
-from graph_agent.cli.draw.svg import draw_svg
-from graph_agent.cli.draw.text import draw_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import open_reader
-from graph_agent.cli.views.table import (
-    colorize,
-    format_fields,
-    line_width,
-    print_json,
-    print_lines,
-    supports_unicode,
-)
-from graph_agent.errors import UnknownId, UsageError
+from graph_agent.cli.views.table import colorize, format_fields, format_table, print_json, print_lines
+from graph_agent.errors import UsageError
 from graph_agent.inspect import Inspection, Visits
 
-__all__ = ["GraphOutput", "graph_picture", "show_graph", "whole_graph"]
+__all__ = ["GraphEdge", "GraphNode", "GraphView", "build_graph", "format_mermaid", "read_graph", "show_graph"]
 
-Form = Literal["terminal", "mermaid", "svg", "png"]
+Format = Literal["terminal", "mermaid"]
 
-_BY_SUFFIX: dict[str, Form] = {".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg", ".png": "png"}
-_WIDTH = 80
-
-
-@dataclass(frozen=True, slots=True)
-class GraphOutput:
-    """How it is drawn, and where to."""
-
-    form: Form
-    output: Path | None = None
-    """None: stdout."""
-    is_ascii: bool = False
-    as_json: bool = False
-
-    @classmethod
-    def of(cls, form: str | None, output: Path | None, *, is_ascii: bool, as_json: bool) -> Self:
-        """The order of a command line.
-
-        Raises:
-            UsageError: there is no such form, or options exclude each other.
-        """
-        if as_json and (form or output):
-            raise UsageError("--json prints the graph as data; leave --format and --output out with it.")
-        if form is not None and form not in get_args(Form):
-            raise UsageError(f"--format {form!r} is unknown; choose one of {', '.join(get_args(Form))}.")
-        by_name = _BY_SUFFIX.get(output.suffix.lower(), "terminal") if output else "terminal"
-        chosen = next((one for one in get_args(Form) if one == form), by_name)
-        if chosen == "png" and output is None and sys.stdout.isatty():
-            raise UsageError("a PNG picture cannot be shown in a terminal; write it to a file with --output FILE.")
-        return cls(chosen, output, is_ascii, as_json)
+_PLAIN_ID = re.compile(r"[a-z][a-z0-9_]*")
+_RESERVED = frozenset(("begin", "class", "default", "end", "graph", "style", "subgraph"))
+_MERMAID_STYLES = (
+    "classDef default fill:#f2f0ff,line-height:1.2",
+    "classDef first fill-opacity:0",
+    "classDef last fill:#bfb6fc",
+    "classDef current fill:#fff8c5,stroke:#9a6700,stroke-width:3px,color:#1f2328",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a thread stands, and how it came there."""
+class GraphNode:
+    """A node, or one of the two ends."""
 
-    found: Inspection
-    visits: Visits
-    is_ours: bool
-    """Whether the graph is this program's; of another, only what was seen is known."""
-
-    @property
-    def live(self) -> tuple[str, ...]:
-        nodes = dict.fromkeys(START if node == "__start__" else node for node in self.found.state.next)
-        return tuple(nodes) or (END,)
+    name: str
+    is_end: bool = False
+    visits: int | None = None
+    """Number of supersteps in which the node ran; None without a thread."""
+    is_current: bool = False
+    """Whether this node runs next; END if the thread is idle."""
 
 
-def whole_graph() -> Chart:
-    """The graph without any thread in it."""
-    return chart_of(((edge.source, edge.outcome, edge.target) for edge in EDGES), (START, END))
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """All outcomes that lead from one node to another."""
+
+    source: str
+    target: str
+    outcomes: tuple[str, ...] = ()
+    visits: int | None = None
 
 
-def show_graph(database: Path | None, text: str, workspace: str | None, drawing: GraphOutput) -> None:
-    """Draw the graph, and the thread that the text means in it where a database is given."""
-    place = None if database is None else _place(database, text, workspace)
-    chart = whole_graph() if place is None else _chart(place)
-    if drawing.as_json:
-        print_json(_json(chart, place))
-    elif drawing.output is not None:
-        _write(drawing.output, _picture(chart, place, drawing))
-    elif drawing.form == "png":
-        sys.stdout.buffer.write(_picture(chart, place, drawing))
-    elif drawing.form == "terminal":
-        print_lines(_lines(chart, place, drawing, line_width() or _WIDTH, lambda live: colorize(live, "running")))
+@dataclass(frozen=True, slots=True)
+class GraphView:
+    """The graph, and where one thread is in it."""
+
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    facts: Mapping[str, Any] = field(
+        default_factory=lambda: {
+            "thread_id": None,
+            "checkpoint_id": None,
+            "status": None,
+            "next": [],
+            "since": None,
+        }
+    )
+    is_head: bool = True
+
+
+def show_graph(
+    database: Path | None,
+    text: str,
+    workspace: str | None,
+    *,
+    format_name: str | None = None,
+    output: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Print the graph, with the thread that `text` names if a database is given.
+
+    Raises:
+        UsageError: the format is unknown, the options exclude each other, or the output cannot be written.
+    """
+    if as_json and (format_name or output):
+        raise UsageError("--json cannot be combined with --format or --output.")
+    if format_name not in (None, *get_args(Format)):
+        raise UsageError(f"Unknown --format {format_name!r}. Choose one of: {', '.join(get_args(Format))}.")
+    graph = build_graph() if database is None else read_graph(database, text, workspace)
+    is_mermaid_file = output is not None and output.suffix.lower() in (".mmd", ".mermaid")
+    is_mermaid = format_name == "mermaid" or (format_name is None and is_mermaid_file)
+    if as_json:
+        nodes, edges = ([asdict(one) for one in many] for many in (graph.nodes, graph.edges))
+        print_json({**graph.facts, "nodes": nodes, "edges": edges})
+    elif output is None:
+        print_lines(format_mermaid(graph) if is_mermaid else _format_list(graph))
     else:
-        print_lines(_picture(chart, place, drawing).decode().splitlines())
+        _write(output, format_mermaid(graph) if is_mermaid else _format_list(graph))
 
 
-def graph_picture(database: Path, thread_id: str) -> str:
-    """The graph with one thread in it as an SVG picture, for a page; without it where it has no checkpoint yet."""
-    try:
-        place = _place(database, thread_id, None)
-    except UnknownId:
-        return draw_svg(lay_out(whole_graph()), _title(None))
-    return draw_svg(lay_out(_chart(place)), _title(place))
+def read_graph(database: Path, text: str, workspace: str | None) -> GraphView:
+    """The graph with the position and the visits of a thread at a checkpoint.
 
-
-def _place(database: Path, text: str, workspace: str | None) -> _Place:
+    Raises:
+        UnknownId: no id matches, or the thread has no checkpoint.
+    """
     with open_reader(database) as reader:
         target = reader.resolve(text, workspace)
         found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
         visits = reader.visits(found.state.thread_id, found.state.checkpoint_id)
-        is_ours = not reader.is_foreign
-    return _Place(found, visits, is_ours)
+        return build_graph(found, visits, is_foreign=reader.is_foreign)
 
 
-def _chart(place: _Place) -> Chart:
-    walked = Walked(place.visits.nodes, place.visits.edges, place.live)
-    ways = [(edge.source, edge.outcome, edge.target) for edge in EDGES] if place.is_ours else []
-    return chart_of(ways, (START, END), walked)
+def build_graph(
+    found: Inspection | None = None, visits: Visits | None = None, *, is_foreign: bool = False
+) -> GraphView:
+    """Combine the edge table with what a thread visited. Of a foreign graph only the visits are known."""
+    outcomes: dict[tuple[str, str], list[str]] = {}
+    for edge in () if is_foreign else EDGES:
+        outcomes.setdefault((edge.source, edge.target), []).append(edge.outcome)
+    for pair in visits.edges if visits else ():
+        outcomes.setdefault(pair, [])
+    inner = dict.fromkeys(name for name in (*(source for source, _ in outcomes), *(end for _, end in outcomes)))
+    names = [START, *(name for name in inner if name not in (START, END)), END]
+    edges = tuple(
+        GraphEdge(*pair, tuple(labels), None if visits is None else visits.edges.get(pair, 0))
+        for pair, labels in outcomes.items()
+    )
+    if found is None or visits is None:
+        return GraphView(tuple(GraphNode(name, name in (START, END)) for name in names), edges)
+    state = found.state
+    current = {START if name == "__start__" else name for name in state.next} or {END}
+    counts = {name: None if name in (START, END) else visits.nodes.get(name, 0) for name in names}
+    nodes = (GraphNode(name, count is None, count, name in current) for name, count in counts.items())
+    facts = {
+        "thread_id": state.thread_id,
+        "checkpoint_id": state.checkpoint_id,
+        "status": found.status,
+        "next": list(state.next),
+        "since": visits.since,
+    }
+    return GraphView(tuple(nodes), edges, facts, state.is_head)
 
 
-def _picture(chart: Chart, place: _Place | None, drawing: GraphOutput) -> bytes:
-    match drawing.form:
-        case "terminal":
-            lines = _lines(chart, place, drawing, _WIDTH, str)
-        case "mermaid":
-            lines = draw_mermaid(chart)
-        case "svg":
-            lines = [draw_svg(lay_out(chart), _title(place)).rstrip("\n")]
-        case "png":
-            return draw_png(lay_out(chart))
-        case _:
-            assert_never(drawing.form)
-    return "".join(f"{line}\n" for line in lines).encode()
+def format_mermaid(graph: GraphView) -> Iterator[str]:
+    """The graph as Mermaid text, in the form that LangGraph's `draw_mermaid` writes."""
+    ids = {node.name: _mermaid_id(number, node) for number, node in enumerate(graph.nodes)}
+    yield "graph TD;"
+    for node in graph.nodes:
+        label = _quote(node.name if not node.visits else f"{node.name} ×{node.visits}")
+        shape = f"([{label}])" if node.is_end else f"({label})"
+        style = ":::first" if node.name == START else ":::last" if node.name == END else ""
+        yield f"    {ids[node.name]}{shape}{':::current' if node.is_current else style}"
+    for edge in graph.edges:
+        is_conditional = sum(one.source == edge.source for one in graph.edges) > 1 or len(edge.outcomes) > 1
+        label = " ".join(("/".join(edge.outcomes), f"×{edge.visits}" if edge.visits else "")).strip()
+        plain, labelled = ("-.->", "-. {} .->") if is_conditional else ("-->", "-- {} -->")
+        arrow = labelled.format(_quote(label)) if label else plain
+        yield f"    {ids[edge.source]} {arrow} {ids[edge.target]};"
+    yield from (f"    {style}" for style in _MERMAID_STYLES)
 
 
-def _lines(
-    chart: Chart, place: _Place | None, drawing: GraphOutput, width: int, paint: Callable[[str], str]
-) -> list[str]:
-    is_ascii = drawing.is_ascii or (drawing.output is None and not supports_unicode())
-    lines = draw_text(lay_out(chart, width), is_ascii=is_ascii, paint=paint)
-    return lines if place is None else [*lines, "", *_told(place)]
+def _mermaid_id(number: int, node: GraphNode) -> str:
+    if node.is_end:
+        return "__start__" if node.name == START else "__end__"
+    return node.name if _PLAIN_ID.fullmatch(node.name) and node.name not in _RESERVED else f"n{number}"
 
 
-def _told(place: _Place) -> list[str]:
-    state, since = place.found.state, place.visits.since
-    return list(
-        format_fields(
+def _quote(text: str) -> str:
+    safe = escape(text)
+    for sign, entity in (("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
+        safe = safe.replace(sign, entity)
+    return safe if re.fullmatch(r"\w+", safe) and safe not in _RESERVED else f'"{safe}"'
+
+
+def _format_list(graph: GraphView) -> Iterator[str]:
+    facts, has_visits = graph.facts, graph.facts["thread_id"] is not None
+    if has_visits:
+        since = facts["since"]
+        yield from format_fields(
             {
-                "thread": state.thread_id,
-                "checkpoint": f"{state.checkpoint_id}{'' if state.is_head else ' (not the newest)'}",
-                "status": place.found.status,
-                "next": ", ".join(dict.fromkeys(state.next)) or "nothing",
-                "counted": f"from checkpoint {since} on; older ones were pruned" if since else "",
+                "thread": facts["thread_id"],
+                "checkpoint": f"{facts['checkpoint_id']}{'' if graph.is_head else ' (not the newest)'}",
+                "status": facts["status"],
+                "next": ", ".join(dict.fromkeys(facts["next"])) or "nothing",
+                "visits": f"counted from checkpoint {since}; older ones were pruned" if since else "",
             }
         )
-    )
+        yield ""
+    yield colorize("nodes", "heading")
+    for node in graph.nodes:
+        count = f"  ×{node.visits}" if node.visits is not None else ""
+        line = escape(f"{'> ' if node.is_current else '  '}{node.name}{count}")
+        yield colorize(line, "running") if node.is_current else line
+    yield ""
+    visits = [(f"×{edge.visits}",) if has_visits else () for edge in graph.edges]
+    rows = [
+        (edge.source, edge.target, *count, " | ".join(edge.outcomes) or "-")
+        for edge, count in zip(graph.edges, visits, strict=True)
+    ]
+    yield from format_table(("FROM", "TO", *(("VISITS",) if has_visits else ()), "OUTCOMES"), rows)
 
 
-def _title(place: _Place | None) -> str:
-    if place is None:
-        return "The state machine of graph-agent"
-    return escape(f"Thread {place.found.state.thread_id} at {', '.join(place.live)}")
-
-
-def _json(chart: Chart, place: _Place | None) -> dict[str, Any]:
-    state = place.found.state if place else None
-    return {
-        "thread_id": state.thread_id if state else None,
-        "checkpoint_id": state.checkpoint_id if state else None,
-        "status": place.found.status if place else None,
-        "next": list(state.next) if state else [],
-        "since": place.visits.since if place else None,
-        "nodes": [asdict(node) for node in chart.nodes],
-        "edges": [asdict(edge) for edge in chart.edges],
-    }
-
-
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, lines: Iterator[str]) -> None:
     try:
-        path.write_bytes(content)
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"--output {str(path)!r} cannot be written: {error.strerror}.") from error
-    print_lines([f"wrote {escape(str(path))}"])
+        raise UsageError(f"Cannot write --output {str(path)!r}: {error.strerror}.") from error
+    print_lines([f"Wrote {escape(str(path))}."])

@@ -1,9 +1,7 @@
-"""`inspect`: the state of the graph at a checkpoint, as JSON, as text, or one piece of it.
+"""`inspect`: the state of the graph at a checkpoint as text or JSON, or one value of it; `--watch` on every change.
 
-`inspect --watch`: the state of a thread shown again each time it changes, until somebody has seen enough.
-
-Between two looks the file is not open: it is seen from outside whether it has changed, so that nothing is locked,
-the log can be taken into the database, and another file may take its place.
+While watching, the database is closed between two reads and its file is polled from outside, so that nothing is
+locked, the write-ahead log can be checkpointed, and the file can be replaced.
 """
 
 import json
@@ -12,9 +10,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -36,144 +33,11 @@ from graph_agent.errors import AgentError, UnknownId, UsageError
 from graph_agent.inspect import Inspection, Lease, Reader, ThreadStatus, are_messages, is_alive, role_of
 from graph_agent.ports.usage import told_usage
 
-__all__ = ["Watch", "find_value", "inspect_state", "watch", "watch_state"]
+__all__ = ["find_value", "inspect_state", "watch_state"]
 
-_TICK_S = 0.25
-_SETTLED_S = 1.0
-"""A file that changed so lately may have changed again within the same tick of its clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What is watched, and how it is shown."""
-
-    database: Path
-    text: str
-    """Thread, checkpoint or call; whatever it is, its thread's newest state is watched."""
-    workspace: str | None
-    until: str | None
-    """The status that ends it."""
-    as_data: Callable[[Inspection], Any] | None
-    """Makes one line of JSON of each state; None: lines are shown."""
-    as_lines: Callable[[Inspection, frozenset[str]], Iterator[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """One state as it was found, or why it could not be."""
-
-    found: Inspection | None
-    shared: frozenset[str] = frozenset()
-    holder: Lease | None = None
-    trouble: str = ""
-    is_gone: bool = False
-    """Whether the thread was deleted: there is nothing to wait for any more."""
-
-
-def watch(order: Watch) -> None:
-    """Show each new state; ends with the status asked for, when nobody reads any more, or by Ctrl-C.
-
-    Raises:
-        UnknownId: nothing fits the id, or the thread was deleted meanwhile.
-        StorageError: the database cannot be read at the first look; later on that is only told.
-    """
-    with open_reader(order.database) as reader:
-        thread_id = reader.resolve(order.text, order.workspace).thread_id
-    shown: _Look | None = None
-    while True:
-        stamp = _stamp(order.database)
-        look = _look(order.database, thread_id)
-        if look.is_gone:
-            raise UnknownId(f"thread {thread_id!r} was deleted meanwhile")
-        if shown is None or _differs(look, shown):
-            _show(look, order)
-            shown = look
-        if look.found is not None and look.found.status == order.until:
-            return
-        if not _changes(order.database, stamp, look):
-            return
-
-
-def _look(database: Path, thread_id: str) -> _Look:
-    try:
-        with Reader.open(database) as reader:
-            try:
-                holder = reader.thread(thread_id).holder
-            except UnknownId:
-                return _Look(None, is_gone=True)
-            return _Look(reader.inspection(thread_id), reader.shared_call_ids(), holder)
-    except AgentError as trouble:
-        return _Look(None, trouble=str(trouble))
-
-
-def _differs(look: _Look, shown: _Look) -> bool:
-    return (look.found, look.trouble) != (shown.found, shown.trouble)
-
-
-def _show(look: _Look, order: Watch) -> None:
-    if look.found is None:
-        sys.stderr.write(f"graph-agent: {escape(look.trouble)}\n")
-    elif order.as_data is not None:
-        print_json_line(order.as_data(look.found))
-    elif supports_cursor():
-        _redraw(list(order.as_lines(look.found, look.shared)))
-    else:
-        print_lines([f"--- {time.strftime('%H:%M:%S')} ---", *order.as_lines(look.found, look.shared), ""])
-    sys.stdout.flush()
-
-
-def _redraw(lines: Sequence[str]) -> None:
-    """Over what stands on the screen; never more than fits, because what scrolls away is no picture."""
-    rows = shutil.get_terminal_size().lines - 1
-    kept = lines if len(lines) <= rows else [*lines[: rows - 1], f"… {len(lines) - rows + 1} more lines"]
-    # Long lines are cut by the terminal itself, which knows best how wide they are.
-    sys.stdout.write("\x1b[?7l\x1b[H\x1b[2J")
-    print_lines(kept)
-    sys.stdout.write("\x1b[?7h")
-
-
-def _changes(database: Path, stamp: tuple[Any, ...], look: _Look) -> bool:
-    """Wait until it is worth another look; False when nobody reads the output any more."""
-    size = shutil.get_terminal_size()
-    was_alive = look.holder is not None
-    while True:
-        time.sleep(_TICK_S)
-        if _is_unheard():
-            return False
-        is_same_life = not was_alive or (look.holder is not None and is_alive(look.holder))
-        if _stamp(database) != stamp or not is_same_life or shutil.get_terminal_size() != size:
-            return True
-        if _newest(stamp) > time.time() - _SETTLED_S:
-            return True
-
-
-def _stamp(database: Path) -> tuple[Any, ...]:
-    """What tells from outside that a file or its log has changed, or that another has taken its place."""
-    return tuple(_seen(path) for path in (database, database.with_name(f"{database.name}-wal")))
-
-
-def _seen(path: Path) -> tuple[int, int, int] | None:
-    try:
-        seen = path.stat()
-    except OSError:
-        return None
-    return seen.st_ino, seen.st_size, seen.st_mtime_ns
-
-
-def _newest(stamp: tuple[Any, ...]) -> float:
-    return max((seen[2] / 1e9 for seen in stamp if seen is not None), default=0.0)
-
-
-def _is_unheard() -> bool:
-    """Whether stdout leads to a pipe whose other end is closed."""
-    poll = select.poll()
-    try:
-        poll.register(sys.stdout.fileno(), 0)
-        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-    except (OSError, ValueError):
-        return False
-
-
+_POLL_SECONDS = 0.25
+_SETTLED_SECONDS = 1.0
+"""A file that changed more recently may have changed again within the resolution of its time stamp."""
 _LAST_MESSAGES = 6
 _INDENT = 2
 _OWN_SECTIONS = ("messages", "calls", "usage", "todo")
@@ -182,71 +46,51 @@ _OWN_SECTIONS = ("messages", "calls", "usage", "todo")
 def inspect_state(
     database: Path, text: str, workspace: str | None, *, path: str | None, as_json: bool, full: bool
 ) -> None:
-    """Print the state of a checkpoint, or the piece of it under a dotted path."""
+    """Print the state of a checkpoint, or its value at a dotted path."""
     with open_reader(database) as reader:
         target = reader.resolve(text, workspace)
         found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
         shared = reader.shared_call_ids()
-    whole = _inspection_json(found)
-    if path is not None:
-        _print_piece(find_value(whole, path), as_json=as_json)
-    elif as_json:
-        print_json(whole)
+    if path is None and not as_json:
+        print_lines(_state_lines(found, shared, full=full))
+        return
+    shown = _state_json(found) if path is None else find_value(_state_json(found), path)
+    if as_json:
+        print_json(shown)
     else:
-        print_lines(_inspection_lines(found, shared, full=full))
+        value = shown if isinstance(shown, str) else json.dumps(shown, indent=2, ensure_ascii=False, default=str)
+        print_lines([escape(value, multiline=True)])
 
 
-def watch_state(
-    database: Path, text: str, workspace: str | None, *, until: str | None, as_json: bool, full: bool
-) -> None:
-    """Print the state of a thread again each time it changes."""
-    if until is not None and until not in get_args(ThreadStatus):
-        raise UsageError(f"--until {until!r} is no status; choose one of {', '.join(get_args(ThreadStatus))}.")
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # Ends with 130, and says nothing.
-    as_data = _inspection_json if as_json else None
-    watch(Watch(database, text, workspace, until, as_data, partial(_inspection_lines, full=full)))
-
-
-def find_value(whole: Mapping[str, Any], path: str) -> Any:
-    """What stands under a path like `messages.3.content`; it may begin in the values or at the top.
+def find_value(state: Mapping[str, Any], path: str) -> Any:
+    """The value at a path like `messages.3.content`, which starts in the channel values or at the top.
 
     Raises:
-        UsageError: nothing does; the message says how far the path leads and what is there.
+        UsageError: there is none; the message says how far the path leads and what is there.
     """
     parts = path.split(".")
-    root = whole["values"] if parts[0] not in whole or parts[0] in whole["values"] else whole
-    return _descend(root, parts, path)
+    value: Any = state["values"] if parts[0] not in state or parts[0] in state["values"] else state
+    while parts:
+        if isinstance(value, dict):
+            # Keys may contain dots: the longest one that matches is meant.
+            keys = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+            key = next((key for key in keys if key in value), None)
+            if key is not None:
+                value, parts = value[key], parts[key.count(".") + 1 :]
+                continue
+            there = f"the keys {', '.join(value)}" if value else "an empty object"
+        elif isinstance(value, list):
+            if parts[0].lstrip("-").isdecimal() and -len(value) <= int(parts[0]) < len(value):
+                value, parts = value[int(parts[0])], parts[1:]
+                continue
+            there = f"a list of {len(value)}"
+        else:
+            there = "a plain value"
+        raise UsageError(f"--path {path!r}: no {parts[0]!r} there, only {there}.")
+    return value
 
 
-def _descend(value: Any, parts: list[str], path: str) -> Any:
-    if not parts:
-        return value
-    if isinstance(value, dict):
-        # Keys may hold dots themselves: the longest one that fits is meant.
-        for length in range(len(parts), 0, -1):
-            key = ".".join(parts[:length])
-            if key in value:
-                return _descend(value[key], parts[length:], path)
-        there = ", ".join(value) or "nothing"
-    elif isinstance(value, list):
-        index = parts[0]
-        if index.lstrip("-").isdecimal() and -len(value) <= int(index) < len(value):
-            return _descend(value[int(index)], parts[1:], path)
-        there = f"a list of {len(value)}"
-    else:
-        there = "a plain value"
-    raise UsageError(f"--path {path!r} leads nowhere: there is no {parts[0]!r}; at that place is {there}.")
-
-
-def _print_piece(piece: Any, *, as_json: bool) -> None:
-    if as_json:
-        print_json(piece)
-        return
-    text = piece if isinstance(piece, str) else json.dumps(piece, indent=2, ensure_ascii=False, default=str)
-    print_lines([escape(text, multiline=True)])
-
-
-def _inspection_json(found: Inspection) -> dict[str, Any]:
+def _state_json(found: Inspection) -> dict[str, Any]:
     state = found.state
     return {
         "thread_id": state.thread_id,
@@ -269,10 +113,16 @@ def _inspection_json(found: Inspection) -> dict[str, Any]:
     }
 
 
-def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) -> Iterator[str]:
+def _usage(found: Inspection) -> dict[str, Any]:
+    used = {} if found.is_foreign else found.state.values.get("usage") or {}
+    return told_usage(used) if used else {}
+
+
+def _state_lines(found: Inspection, shared: frozenset[str], *, full: bool) -> Iterator[str]:
     state = found.state
-    values = state.values
-    todo: list[dict[str, Any]] = [] if found.is_foreign else values.get("todo") or []
+    usage = _usage(found)
+    todo: list[dict[str, Any]] = [] if found.is_foreign else state.values.get("todo") or []
+    conversations = _conversations(state.values)
     yield from format_fields(
         {
             "thread": state.thread_id,
@@ -281,41 +131,33 @@ def _inspection_lines(found: Inspection, shared: frozenset[str], *, full: bool) 
             "status": found.status,
             "next": ", ".join(state.next) or "nothing",
             "also in": ", ".join(found.roots),
-            "usage": format_usage(usage) if (usage := _usage(found)) else "",
-            "within": ", ".join(found.threads_within),
+            "usage": format_usage(usage) if usage else "",
+            "sub-agents": ", ".join(found.threads_within),
         }
     )
+    writes = (f"{escape(write.channel)} = {_to_json(write.value)}" for write in state.pending_writes)
+    shells = (escape(f"{shell.shell_id}  pid {shell.pid}  $ {shell.command}") for shell in found.shells)
     yield from _section("tasks", _task_lines(found, full=full))
-    yield from _section("pending writes", _write_lines(found, full=full))
-    yield from _section("calls", call_table(found.calls, shared, indent=_INDENT) if found.calls else iter(()))
-    yield from _section("in the background", _shell_lines(found))
-    yield from _section("todo", iter(format_todo(todo)))
-    yield from _section("values", _value_lines(_other_values(found), _notes(found), full=full))
-    for name, messages in _conversations(values).items():
+    yield from _section("pending writes", _cut(writes, full=full))
+    yield from _section("calls", call_table(found.calls, shared, indent=_INDENT) if found.calls else ())
+    yield from _section("background shells", _cut(shells, full=False))
+    yield from _section("todo", format_todo(todo))
+    yield from _section("values", _cut(_value_lines(found, hidden=conversations), full=full))
+    for name, messages in conversations.items():
         yield from _section(escape(name), _conversation_lines(messages, full=full))
 
 
-def _usage(found: Inspection) -> dict[str, Any]:
-    used = {} if found.is_foreign else found.state.values.get("usage") or {}
-    return told_usage(used) if used else {}
-
-
-def _conversations(values: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    return {name: value for name, value in values.items() if are_messages(value)}
-
-
-def _other_values(found: Inspection) -> dict[str, Any]:
-    """What is not shown in a section of its own."""
-    shown = {*_conversations(found.state.values), *(() if found.is_foreign else _OWN_SECTIONS)}
-    return {name: value for name, value in found.state.values.items() if name not in shown}
-
-
-def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         if number == 0:
             yield ""
             yield colorize(title, "heading")
         yield f"{' ' * _INDENT}{line}"
+
+
+def _cut(lines: Iterable[str], *, full: bool) -> Iterator[str]:
+    width = (line_width() or 160) - _INDENT
+    return (line if full else truncate(line, width) for line in lines)
 
 
 def _task_lines(found: Inspection, *, full: bool) -> Iterator[str]:
@@ -324,46 +166,144 @@ def _task_lines(found: Inspection, *, full: bool) -> Iterator[str]:
         if task.node == "__start__" and isinstance(task.input, dict):
             for messages in _conversations(task.input).values():
                 yield from (f"  {line}" for line in _conversation_lines(messages, full=full))
-        for item in task.interrupts:
-            line = f"  asks {_json(item['value'])}"
-            yield line if full else _cut(line)
+        yield from _cut((f"  asks {_to_json(item['value'])}" for item in task.interrupts), full=full)
 
 
-def _shell_lines(found: Inspection) -> Iterator[str]:
-    for shell in found.shells:
-        yield _cut(escape(f"{shell.shell_id}  pid {shell.pid}  $ {shell.command}"))
+def _value_lines(found: Inspection, *, hidden: Mapping[str, Any]) -> Iterator[str]:
+    """The values that have no section of their own."""
+    is_bypassed = any(view.record.get("rule") == "bypassPermissions" for view in found.calls)
+    for name, value in found.state.values.items():
+        if name not in hidden and (found.is_foreign or name not in _OWN_SECTIONS):
+            note = (
+                " (calls ran in bypassPermissions, which is never stored)" if name == "mode" and is_bypassed else ""
+            )
+            yield f"{escape(name)} = {_to_json(value)}{note}"
 
 
-def _write_lines(found: Inspection, *, full: bool) -> Iterator[str]:
-    for write in found.state.pending_writes:
-        line = f"{escape(write.channel)} = {_json(write.value)}"
-        yield line if full else _cut(line)
-
-
-def _notes(found: Inspection) -> Mapping[str, str]:
-    """What is to be said of a value, by its name, where it alone would mislead."""
-    if any(view.record.get("rule") == "bypassPermissions" for view in found.calls):
-        return {"mode": " (calls ran under bypassPermissions, which is never kept)"}
-    return {}
-
-
-def _value_lines(values: Mapping[str, Any], notes: Mapping[str, str], *, full: bool) -> Iterator[str]:
-    for name, value in values.items():
-        line = f"{escape(name)} = {_json(value)}{notes.get(name, '')}"
-        yield line if full else _cut(line)
+def _conversations(values: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    return {name: value for name, value in values.items() if are_messages(value)}
 
 
 def _conversation_lines(messages: list[dict[str, Any]], *, full: bool) -> Iterator[str]:
-    left_out = 0 if full else max(len(messages) - _LAST_MESSAGES, 0)
-    if left_out:
-        yield format_omitted(left_out, "earlier message")
-    for message in messages[left_out:]:
+    omitted = 0 if full else max(len(messages) - _LAST_MESSAGES, 0)
+    if omitted:
+        yield format_omitted(omitted, "earlier message")
+    for message in messages[omitted:]:
         yield from format_message(role_of(message), message, full=full)
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return escape(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _cut(line: str) -> str:
-    return truncate(line, (line_width() or 160) - _INDENT)
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """The state at one read, or why it could not be read."""
+
+    found: Inspection | None
+    shared: frozenset[str] = frozenset()
+    holder: Lease | None = None
+    error: str = ""
+    is_deleted: bool = False
+
+
+def watch_state(
+    database: Path, text: str, workspace: str | None, *, until: str | None, as_json: bool, full: bool
+) -> None:
+    """Print the newest state of a thread on each change: until it has a status, stdout is closed, or Ctrl-C.
+
+    Raises:
+        UsageError: the status is unknown.
+        UnknownId: no id matches, or the thread was deleted meanwhile.
+        StorageError: the first read failed; later failures are printed on stderr.
+    """
+    if until not in (None, *get_args(ThreadStatus)):
+        raise UsageError(f"Unknown --until {until!r}. Choose one of: {', '.join(get_args(ThreadStatus))}.")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Ends with 130 and without a message.
+    with open_reader(database) as reader:
+        thread_id = reader.resolve(text, workspace).thread_id
+    shown: _Snapshot | None = None
+    while True:
+        stamp = _stamp(database)
+        snapshot = _read_snapshot(database, thread_id)
+        if snapshot.is_deleted:
+            raise UnknownId(f"Thread {thread_id!r} was deleted.")
+        if shown is None or (snapshot.found, snapshot.error) != (shown.found, shown.error):
+            _print_snapshot(snapshot, as_json=as_json, full=full)
+            shown = snapshot
+        if snapshot.found is not None and snapshot.found.status == until:
+            return
+        if not _wait_for_change(database, stamp, snapshot):
+            return
+
+
+def _read_snapshot(database: Path, thread_id: str) -> _Snapshot:
+    try:
+        with Reader.open(database) as reader:
+            try:
+                holder = reader.thread(thread_id).holder
+            except UnknownId:
+                return _Snapshot(None, is_deleted=True)
+            return _Snapshot(reader.inspection(thread_id), reader.shared_call_ids(), holder)
+    except AgentError as error:
+        return _Snapshot(None, error=str(error))
+
+
+def _print_snapshot(snapshot: _Snapshot, *, as_json: bool, full: bool) -> None:
+    if snapshot.found is None:
+        sys.stderr.write(f"graph-agent: {escape(snapshot.error)}\n")
+    elif as_json:
+        print_json_line(_state_json(snapshot.found))
+    else:
+        lines = list(_state_lines(snapshot.found, snapshot.shared, full=full))
+        if supports_cursor():
+            _redraw(lines)
+        else:
+            print_lines([f"--- {time.strftime('%H:%M:%S')} ---", *lines, ""])
+    sys.stdout.flush()
+
+
+def _redraw(lines: list[str]) -> None:
+    """Replace the content of the screen, with at most as many lines as fit on it."""
+    rows = shutil.get_terminal_size().lines - 1
+    kept = lines if len(lines) <= rows else [*lines[: rows - 1], f"… {len(lines) - rows + 1} more lines"]
+    # Line wrap is off meanwhile: the terminal itself cuts long lines.
+    sys.stdout.write("\x1b[?7l\x1b[H\x1b[2J")
+    print_lines(kept)
+    sys.stdout.write("\x1b[?7h")
+
+
+def _wait_for_change(database: Path, stamp: tuple[Any, ...], snapshot: _Snapshot) -> bool:
+    """Wait until the state may have changed; False if stdout is a pipe that nobody reads any more."""
+    size = shutil.get_terminal_size()
+    while True:
+        time.sleep(_POLL_SECONDS)
+        if _is_stdout_closed():
+            return False
+        has_holder_died = snapshot.holder is not None and not is_alive(snapshot.holder)
+        if _stamp(database) != stamp or has_holder_died or shutil.get_terminal_size() != size:
+            return True
+        if max((one[2] / 1e9 for one in stamp if one), default=0.0) > time.time() - _SETTLED_SECONDS:
+            return True
+
+
+def _stamp(database: Path) -> tuple[tuple[int, int, int] | None, ...]:
+    """Inode, size and time of the database and its log: different if one has changed or was replaced."""
+
+    def stat(path: Path) -> tuple[int, int, int] | None:
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    return stat(database), stat(database.with_name(f"{database.name}-wal"))
+
+
+def _is_stdout_closed() -> bool:
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    except (OSError, ValueError):
+        return False

@@ -1,7 +1,4 @@
-"""What the `mcp` commands print.
-
-`mcp add` and `mcp remove`: what was typed becomes a table of the config file, shown before it is trusted.
-"""
+"""The `mcp` commands: list, add, remove, trust and test MCP servers."""
 
 import asyncio
 import shlex
@@ -40,15 +37,15 @@ from graph_agent.events import ServerChanged
 __all__ = ["ServerRequest", "add_server", "describe_server", "list_servers", "print_test", "remove", "trust"]
 
 _NONE = (
-    "no MCP server is configured; `graph-agent mcp add NAME -- COMMAND ARGS` adds one, and so does a table "
-    "[mcp_servers.NAME] with `command` and `args`, or with `url`, in config.toml"
+    "No MCP servers. Add one with: graph-agent mcp add NAME -- COMMAND ARGS, "
+    "or with a table [mcp_servers.NAME] in config.toml."
 )
 
 _STATES = {"ready": "ready", "untrusted": "not trusted", "disabled": "disabled", "unusable": "cannot start"}
 
 
 def list_servers(*, as_json: bool, live: Mapping[str, ServerChanged] = MappingProxyType({})) -> None:
-    """Every configured server with whether it would be started; in a session, how it is doing."""
+    """Print every configured server and whether it can start; in a session, its current state."""
     servers = known_servers()
     print_ignored_files(current_project())
     if as_json:
@@ -75,25 +72,25 @@ def _problem(server: ServerView, live: Mapping[str, ServerChanged]) -> str:
 
 
 def trust(name: str, *, withdraw: bool, as_json: bool) -> None:
-    """Trust a server, showing what is trusted; or trust it no more."""
+    """Trust a server and show what it runs, or revoke its trust."""
     if withdraw:
         withdraw_trust(name)
         if as_json:
             print_json({"name": name, "is_trusted": False})
         else:
-            print_lines([escape(f"{name} is not started any more until it is trusted again")])
+            print_lines([escape(f"Trust revoked: {name} does not start until you trust it again.")])
         return
     server = trust_server(name)
     if as_json:
         print_json(asdict(server))
         return
     print_lines(format_fields({"trusted": server.name, **describe_server(server)}))
-    print_lines([escape(f"try it: graph-agent mcp test {shlex.quote(server.name)}")])
+    print_lines([escape(f"Test it with: graph-agent mcp test {shlex.quote(server.name)}")])
 
 
 def describe_server(server: ServerView) -> dict[str, str]:
-    """What is started or reached, and with what."""
-    network = "the network too" if server.network else "no network"
+    """The command or address of a server, its variables or headers, and its sandbox."""
+    network = "with network" if server.network else "no network"
     return {
         "command" if server.transport == "stdio" else "address": server.reached_by,
         "variables" if server.transport == "stdio" else "headers": ", ".join(server.variables),
@@ -102,7 +99,7 @@ def describe_server(server: ServerView) -> dict[str, str]:
 
 
 def print_test(name: str, *, as_json: bool) -> None:
-    """The tools a server offers; exit code 1 with what it said when it does not work."""
+    """Start a server and print its tools; exit code 1 with its output if it does not work."""
     log_to_file()
     tried = asyncio.run(try_server(name, Path.cwd()))
     if as_json:
@@ -113,8 +110,8 @@ def print_test(name: str, *, as_json: bool) -> None:
             print_lines([escape(f"  | {line}", multiline=False) for line in tried.said])
         else:
             count = format_count(len(tried.tools), "tool") if tried.tools else "no tool"
-            print_lines([escape(f"{name} offers {count}; it was ready after {tried.seconds:.1f} s")])
-            print_lines(format_table(("TOOL", "RISK", "ABOUT"), tried.tools) if tried.tools else [])
+            print_lines([escape(f"{name} started in {tried.seconds:.1f} s and has {count}.")])
+            print_lines(format_table(("TOOL", "RISK", "DESCRIPTION"), tried.tools) if tried.tools else [])
     if tried.warnings:
         raise typer.Exit(1)
 
@@ -131,14 +128,14 @@ def _trial_json(name: str, tried: ServerTrial) -> dict[str, Any]:
 
 
 _HOW = (
-    "say what starts it, as in: graph-agent mcp add NAME -- COMMAND ARGS; or where it is: --url URL; "
-    "or take servers of another client: --from FILE"
+    "Name the server and its command: graph-agent mcp add NAME -- COMMAND ARGS. "
+    "Or give its address with --url URL, or import servers with --from FILE."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRequest:
-    """What was typed."""
+    """The arguments of `mcp add`."""
 
     name: str | None
     command: tuple[str, ...]
@@ -151,10 +148,10 @@ class ServerRequest:
 def add_server(
     wish: ServerRequest, more: Mapping[str, Any], scope: Scope, *, replaces: bool, trusts: bool, as_json: bool
 ) -> None:
-    """Write servers down, show them, and trust them if the person, or `trusts`, says so.
+    """Add servers to the configuration, show them, and trust them if the user agrees or `trusts`.
 
     Raises:
-        UsageError: what was typed describes no server, or the name is taken.
+        UsageError: the arguments describe no server, or the name is taken.
         ConfigError: the file cannot be read or written.
     """
     given = {key: value for key, value in more.items() if value is not None}
@@ -173,17 +170,17 @@ def add_server(
 
 
 def remove(name: str, scope: Scope, *, as_json: bool) -> None:
-    """Take a server out of the configuration.
+    """Remove a server from the configuration.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: there is no such server.
         ConfigError: the file cannot be read or written.
     """
     path = remove_server(name, scope, Path.cwd())
     if as_json:
         print_json({"name": name, "path": str(path), "removed": True})
     else:
-        print_lines([escape(f"{name} was taken out of {path} and is not trusted any more")])
+        print_lines([escape(f"Removed {name} from {path} and revoked its trust.")])
 
 
 def _typed(wish: ServerRequest, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -204,13 +201,13 @@ def _typed(wish: ServerRequest, given: Mapping[str, Any]) -> dict[str, dict[str,
 def _of_file(wish: ServerRequest, given: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     if wish.command or wish.url or wish.env or wish.headers:
         raise UsageError(
-            "--from takes the servers as they stand in the file; change them in config.toml afterwards"
+            "--from imports servers unchanged and takes no other options; edit config.toml afterwards."
         )
     path = Path(wish.source or "").expanduser()
     try:
         found = parse_client_config(read_plain_text(path), wish.name)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+        raise UsageError(f"Cannot read {path}: {error}") from error
     except UsageError as error:
         raise UsageError(f"{path}: {error}. Nothing was changed.") from error
     left_out = [f"{server.name}: {', '.join(server.left_out)}" for server in found if server.left_out]
@@ -222,38 +219,39 @@ def _pair(text: str, option: str, *, passes_on: bool) -> tuple[str, str]:
     if not sign and not passes_on:
         key, sign, value = text.partition(":")
     if not key.strip() or not (sign or passes_on):
-        raise UsageError(f"{option} takes NAME=VALUE, this has no {'name' if sign else 'value'}: {text[:20]!r}")
+        raise UsageError(f"{option} takes NAME=VALUE; {text[:20]!r} has no {'name' if sign else 'value'}.")
     return key.strip(), value.strip() if sign else f"${{{key.strip()}}}"
 
 
 def _show(added: Added, left_out: Iterable[str]) -> None:
     for server in added.servers:
         print_lines(format_fields({"server": server.name, **describe_server(server), "note": _note(server)}))
-    print_lines(escape(f"left out, as it means nothing here: {told}") for told in left_out)
-    print_lines([escape(f"written to {added.path}")])
+    print_lines(escape(f"Ignored, not supported: {text}") for text in left_out)
+    print_lines([escape(f"Wrote {added.path}.")])
 
 
 def _note(server: ServerView) -> str:
     if server.problem:
         return server.problem
     if server.fetches_first:
-        return (
-            f"{server.fetches_first} fetches from the network, which the sandbox keeps closed; --network opens it"
-        )
+        return f"{server.fetches_first} downloads packages, but the sandbox has no network; allow it with --network"
     return ""
 
 
 def _asked(added: Added) -> bool:
     if added.needs_folder or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    what = "it be started" if len(added.servers) == 1 else "them be started"
-    return confirm(f"Let {what} as shown?", otherwise="--trust does without asking")
+    question = "Trust this server?" if len(added.servers) == 1 else f"Trust these {len(added.servers)} servers?"
+    return confirm(question, hint="Use --trust to skip the question.")
 
 
 def _next(added: Added, *, is_trusted: bool) -> list[str]:
     names = [shlex.quote(server.name) for server in added.servers]
     if is_trusted:
-        return [escape(f"trusted; try it: graph-agent mcp test {name}") for name in names]
+        return [escape(f"Trusted. Test it with: graph-agent mcp test {name}") for name in names]
     if added.scope == "project":
-        return ["not trusted yet; see what the folder turns on and trust it: graph-agent config trust"]
-    return [escape(f"not trusted yet, so that it is not started: graph-agent mcp trust {name}") for name in names]
+        return ["Not trusted yet. Review and trust the folder with: graph-agent config trust"]
+    return [
+        escape(f"Not trusted yet, so it does not start. Trust it with: graph-agent mcp trust {name}")
+        for name in names
+    ]

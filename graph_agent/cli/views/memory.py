@@ -1,10 +1,9 @@
-"""`memory show` and `memory edit`: the user's context file, read as it is and changed in their own editor."""
+"""`memory show` and `memory edit`: the user's CONTEXT.md."""
 
 import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import print_json, print_lines
@@ -15,55 +14,47 @@ __all__ = ["edit_memory", "show_memory"]
 
 
 def show_memory(*, as_json: bool) -> None:
-    """Print the file, or that there is none.
+    """Print the file.
 
     Raises:
         StorageError: it cannot be read.
     """
     path = memory_file(os.environ)
-    text = _text(path)
+    try:
+        text: str | None = read_plain_text(path, errors="replace")
+    except FileNotFoundError:
+        text = None
+    except OSError as error:
+        raise StorageError(f"Cannot read {path}: {error}. Check that it is a file that you may read.") from error
     if as_json:
         print_json({"path": str(path), "exists": text is not None, "text": text or ""})
     elif not text:
-        print_lines([f"Nothing is remembered yet. `graph-agent memory edit` opens {escape(str(path))}."])
+        print_lines([f"Memory is empty. Edit {escape(str(path))} with: graph-agent memory edit"])
     else:
         print_lines([escape(text.rstrip("\n"), multiline=True)])
         sys.stderr.write(f"{escape(str(path))}\n")
 
 
 def edit_memory() -> None:
-    """Open the file in the user's editor and wait until that has ended.
+    """Open the file in the user's editor and wait for the editor to exit.
 
     Raises:
         UsageError: no editor can be started.
         StorageError: the file cannot be created, or the editor failed.
     """
     path = memory_file(os.environ)
-    _create_privately(path)
-    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if chosen is None and not sys.stdin.isatty():
-        raise UsageError(f"there is no terminal for an editor; set EDITOR to a program, or edit {path} itself")
-    command = chosen or "vi"
-    try:
-        ended = subprocess.run([*shlex.split(command), str(path)], check=False)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the editor {command!r} could not be started ({error}); set EDITOR to another") from error
-    if ended.returncode:
-        raise StorageError(f"the editor {command!r} ended with code {ended.returncode}; look at {path}")
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return read_plain_text(path, errors="replace")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error}; check that it is a file you may read") from error
-
-
-def _create_privately(path: Path) -> None:
     try:
         make_private_folder(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error}; check who owns it and its folder") from error
+        raise StorageError(f"Cannot write {path}: {error}. Check the owner of the file and its folder.") from error
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if editor is None and not sys.stdin.isatty():
+        raise UsageError(f"No terminal for an editor. Set EDITOR, or edit {path} directly.")
+    command = editor or "vi"
+    try:
+        ended = subprocess.run([*shlex.split(command), str(path)], check=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"Cannot start the editor {command!r}: {error}. Set EDITOR to another one.") from error
+    if ended.returncode:
+        raise StorageError(f"The editor {command!r} exited with code {ended.returncode}. Check {path}.")

@@ -1,7 +1,4 @@
-"""`model list`, `use`, `show` and `test`: which models there are, which answers, and what it can do.
-
-`model local`: what a file is, under which licence, what will be done with it, and how to go back.
-"""
+"""The `model` commands: list, choose and test models, and use a local GGUF file."""
 
 import asyncio
 import json
@@ -40,12 +37,12 @@ __all__ = [
 
 
 def list_models(*, as_json: bool) -> ExitCode:
-    """Print the profiles and the models of the endpoint; 6 where it did not tell them.
+    """Print the profiles and the models of the endpoint; exit code 6 if the endpoint cannot list them.
 
     Raises:
-        ConfigError: the settings cannot be read.
+        ConfigError: the settings are invalid.
     """
-    # Loaded with what speaks to models, which no look at threads waits for.
+    # Imported late, here and below: it loads the model clients, which the other commands do not need.
     from graph_agent.app.model_trial import list_all, settings_of
 
     settings = settings_of(Path.cwd(), None)
@@ -65,38 +62,36 @@ def list_models(*, as_json: bool) -> ExitCode:
         print_lines(format_table(("", "NAME", "MODEL", "AT"), rows))
     if listed.error:
         print_lines([escape(f"Models of the endpoint: {listed.error}")])
-    print_lines(["`graph-agent model use NAME` takes one for good, `--model NAME` for one run."])
+    print_lines(["Set the default with graph-agent model use NAME, or use --model NAME for one run."])
     return code
 
 
 def use_model(name: str, *, as_json: bool) -> None:
-    """Write into the user's settings that this model answers from now on.
+    """Set the default model in the user's settings.
 
     Raises:
-        UsageError: no model can have this name.
-        ConfigError: they cannot be read or written.
+        UsageError: the name is invalid.
+        ConfigError: the settings cannot be read or written.
     """
-    # Loaded with what speaks to models, which no look at threads waits for.
     from graph_agent.app.model_trial import settings_of
 
     if not name.isprintable():
-        raise UsageError(f"{name!r} is no name of a model; `graph-agent model list` shows those there are")
+        raise UsageError(f"{name!r} is not a model name. List them with: graph-agent model list")
     path = set_value("model.name", json.dumps(name), os.environ)
     settings = settings_of(Path.cwd(), None)
     reason = choose_model(settings).reason
     if as_json:
         print_json({"config": str(path), "name": name, "profile": settings.profile or None, "answers": reason})
     else:
-        print_lines([escape(f"wrote model.name in {path}"), escape(reason)])
+        print_lines([escape(f"Set model.name in {path}."), escape(reason)])
 
 
 def show_model(name: str | None, *, as_json: bool) -> None:
-    """Print how a model is asked, what it costs and what it may cost.
+    """Print the settings, price and budget of a model.
 
     Raises:
-        ConfigError: the settings cannot be read.
+        ConfigError: the settings are invalid.
     """
-    # Loaded with what speaks to models, which no look at threads waits for.
     from graph_agent.app.model_trial import settings_of
 
     settings = settings_of(Path.cwd(), name)
@@ -126,13 +121,12 @@ def show_model(name: str | None, *, as_json: bool) -> None:
 
 
 def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
-    """Try a model out, print what was found, and write what belongs into the settings where that is agreed to.
+    """Test a model, print the findings, and write its limitations into the settings if the user agrees.
 
     Raises:
-        UsageError: there is nothing to try.
+        UsageError: no model is configured.
         ConfigError: the settings cannot be read or written.
     """
-    # Loaded with what speaks to models, which no look at threads waits for.
     from graph_agent.app.model_trial import settings_of, try_model
 
     settings = settings_of(Path.cwd(), name)
@@ -146,7 +140,7 @@ def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
         print_json({"works": works, "findings": findings, "settings": wanted})
         return ExitCode.DONE if works else ExitCode.MODEL
     print_lines(format_table(("", "PROBE", "FOUND"), [(_sign(one), one.name, one.detail) for one in found]))
-    print_lines(["It works." if works else "The agent cannot work with it as it is."])
+    print_lines(["The model works." if works else "The agent cannot use this model as configured."])
     if values:
         _offer(table_name, values, yes=yes)
     return ExitCode.DONE if works else ExitCode.MODEL
@@ -155,7 +149,7 @@ def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
 def _to_write(
     settings: Settings, name: str | None, found: Sequence["Finding"]
 ) -> tuple[tuple[str, ...], dict[str, str | int]]:
-    """The table that what was found belongs into, and its new values; a model without a table gets a profile."""
+    """The config table for the findings and its new values; a model without a table gets a profile."""
     values = dict(one.setting for one in found if one.setting is not None)
     profile = name if name in settings.models else settings.profile
     if profile:
@@ -168,13 +162,11 @@ def _to_write(
 
 def _offer(table_name: tuple[str, ...], values: Mapping[str, str | int], *, yes: bool) -> None:
     lines = [f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
-    print_lines(
-        [escape(line) for line in ("", f"Into [{'.'.join(table_name)}] of your config.toml belongs:", *lines)]
-    )
+    print_lines([escape(line) for line in ("", f"Add to [{'.'.join(table_name)}] in config.toml:", *lines)])
     if not yes and not sys.stdin.isatty():
-        print_lines(["`--yes` writes it."])
-    elif yes or confirm("Write it?", otherwise="--yes writes it without asking"):
-        print_lines([escape(f"wrote {_write(table_name, values)}")])
+        print_lines(["Use --yes to write it."])
+    elif yes or confirm("Write it?", hint="Use --yes to skip the question."):
+        print_lines([escape(f"Wrote {_write(table_name, values)}.")])
 
 
 def _write(table_name: tuple[str, ...], values: Mapping[str, str | int]) -> str:
@@ -196,16 +188,14 @@ def _sign(found: "Finding") -> str:
 
 
 _BASE_MODEL = (
-    "This file has no chat template: it is most likely a base model, which goes on writing instead of answering. "
-    "Files named Instruct or Chat have one."
+    "This file has no chat template, so it is probably a base model, which continues text instead of answering. "
+    "Use a file named Instruct or Chat."
 )
-_HONEST = (
-    "It is small: it does one step at a time and is often wrong. What writes is shown and asked about as always."
-)
+_HONEST = "Small models take one step at a time and are often wrong. Side effects need approval as always."
 
 
 def set_local_model(name: str, *, as_json: bool) -> None:
-    """Check a file, make it the local model and say so.
+    """Check a GGUF file and set it as the local model.
 
     Raises:
         UsageError: it cannot be used.
@@ -218,13 +208,13 @@ def set_local_model(name: str, *, as_json: bool) -> None:
         print_json({**_facts(file), "config": str(settings), "answers": choice.kind})
         return
     print_lines(escape(line) for line in _page(file))
-    print_lines([escape(f"wrote    model.local in {settings}"), "back     graph-agent model local --off"])
+    print_lines([escape(f"wrote    model.local in {settings}"), "undo     graph-agent model local --off"])
     if choice.kind != "local":
-        print_lines([escape(f"It does not answer yet. {choice.reason}")])
+        print_lines([escape(f"It is not used yet. {choice.reason}")])
 
 
 def unset_local_model(*, as_json: bool) -> None:
-    """Take the local model out of the settings.
+    """Remove the local model from the settings.
 
     Raises:
         ConfigError: they cannot be read or written.
@@ -234,20 +224,22 @@ def unset_local_model(*, as_json: bool) -> None:
     if as_json:
         print_json({"config": str(settings), "answers": choice.kind})
     else:
-        print_lines([escape(f"No local model stands in {settings} any more. {choice.reason}")])
+        print_lines([escape(f"Removed the local model from {settings}. {choice.reason}")])
 
 
 def show_local_model(*, as_json: bool) -> None:
-    """Say which model answers now, and how to use one from a file.
+    """Print which model is used, and how to use one from a file.
 
     Raises:
-        ConfigError: the settings cannot be read.
+        ConfigError: the settings are invalid.
     """
     choice = present_choice(os.environ)
     if as_json:
         print_json({"answers": choice.kind, "reason": choice.reason})
     else:
-        print_lines([escape(choice.reason), "graph-agent model local FILE takes a GGUF file of an instruct model."])
+        print_lines(
+            [escape(choice.reason), "Use a GGUF file of an instruct model with: graph-agent model local FILE"]
+        )
 
 
 def _facts(file: LocalFile) -> dict[str, Any]:
@@ -260,12 +252,12 @@ def _page(file: LocalFile) -> Iterator[str]:
     header, known = file.header, file.known
     yield f"file     {file.path} ({file.bytes / 1e6:,.0f} MB, GGUF {header.version}, {header.architecture})"
     if known is None:
-        yield f"model    {header.name or 'without a name'}; no file that is known here, so nothing was compared"
-        yield f"licence  {header.licence or 'the file names none; ask where it came from'}"
+        yield f"model    {header.name or 'without a name'}; an unknown file, so nothing was verified"
+        yield f"licence  {header.licence or 'not named in the file; check where it came from'}"
     else:
-        yield f"model    {known.name}: size and SHA-256 are those of the known file; {known.about}"
+        yield f"model    {known.name}: size and SHA-256 verified; {known.about}"
         yield f"licence  {known.licence}"
         yield f"memory   {known.memory}"
     if not header.has_chat_template:
         yield f"warning  {_BASE_MODEL}"
-    yield f"use      as {file.label}, in this process, where no endpoint is configured. {_HONEST}"
+    yield f"use      as {file.label}, in this process, if no endpoint is configured. {_HONEST}"

@@ -1,4 +1,4 @@
-"""`recover`: interrupted calls with what is known of each, and what came of deciding them."""
+"""`recover`: interrupted calls with everything known about each, and their resolution."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ import typer
 from graph_agent.app.recovery import Decision, Interrupted, decide_calls, interrupted_calls
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.answers import format_next_step
-from graph_agent.cli.views.calls import call_json
+from graph_agent.cli.views.calls import call_json, format_block
 from graph_agent.cli.views.format import format_time_and_age
 from graph_agent.cli.views.table import colorize, format_time, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
@@ -21,58 +21,50 @@ from graph_agent.errors import NothingYet, UsageError
 __all__ = ["RecoveryChoices", "list_interrupted", "resolve_calls"]
 
 _Kind = Literal["retry", "done", "cancel"]
-_HAPPENED = {
-    "never_started": "let through and never started: a retry is safe",
-    "outcome_unknown": "started and broken off: its effect may be there, in part or in whole",
+_NONE = "No interrupted calls."
+_REASONS = {
+    "never_started": "approved but never started: a retry is safe",
+    "outcome_unknown": "started but did not finish; it may have taken effect partly or fully",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryChoices:
-    """What the options say."""
+    """The decisions of the command line."""
 
     retry: tuple[str, ...] = ()
     done: tuple[str, ...] = ()
     cancel: tuple[str, ...] = ()
     everything: str | None = None
-    """The decision for every call that is not named."""
+    """Decision for every call that is not named."""
     result: str = ""
 
-    @property
-    def are_made(self) -> bool:
-        """Whether anything is to be decided."""
+    def __bool__(self) -> bool:
         return bool(self.retry or self.done or self.cancel or self.everything or self.result)
 
     def decisions(self) -> list[Decision]:
-        """One per call that is named, and one for the others.
+        """One decision per named call, and one for all others.
 
         Raises:
-            UsageError: the options do not make sense together.
+            UsageError: the options contradict each other.
         """
-        named: tuple[tuple[_Kind, tuple[str, ...]], ...] = (
-            ("retry", self.retry),
-            ("done", self.done),
-            ("cancel", self.cancel),
-        )
-        decisions = [Decision(kind, call, self._told(kind)) for kind, calls in named for call in calls]
-        if self.everything is not None:
-            decisions.append(Decision(self._everything(), "all", self._told(self.everything)))
+        if self.everything not in (None, *get_args(_Kind)):
+            raise UsageError(f"Unknown --all {self.everything!r}. Choose one of: {', '.join(get_args(_Kind))}.")
+        named = {"retry": self.retry, "done": self.done, "cancel": self.cancel}
+        decisions = [
+            Decision(kind, call, self.result if kind == "done" else "")
+            for kind in get_args(_Kind)
+            for call in (*named[kind], *(("all",) if kind == self.everything else ()))
+        ]
+        # `all` covers the calls that no other decision names, so it comes last.
+        decisions.sort(key=lambda decision: decision.call == "all")
         if self.result and not any(decision.kind == "done" for decision in decisions):
-            raise UsageError("--result says what a call did, which goes with --done CALL or --all done")
+            raise UsageError("--result needs --done CALL or --all done.")
         return decisions
-
-    def _everything(self) -> _Kind:
-        for kind in get_args(_Kind):
-            if kind == self.everything:
-                return kind  # type: ignore[no-any-return]  # one of the literal's own values
-        raise UsageError(f"--all {self.everything!r} is no decision; use one of: {', '.join(get_args(_Kind))}")
-
-    def _told(self, kind: str) -> str:
-        return self.result if kind == "done" else ""
 
 
 def list_interrupted(database: Path, thread: str | None, *, as_json: bool) -> None:
-    """Print the calls of a thread, or of all, that were broken off."""
+    """Print the interrupted calls of a thread or of all threads."""
     try:
         calls = asyncio.run(interrupted_calls(database, thread))
     except NothingYet:
@@ -81,47 +73,46 @@ def list_interrupted(database: Path, thread: str | None, *, as_json: bool) -> No
         calls = []
     if as_json:
         print_json({"calls": [_call_json(call) for call in calls]})
-    elif calls:
+    elif not calls:
+        print_lines([_NONE])
+    else:
         print_lines(line for call in calls for line in _call_lines(call))
         print_lines(_next_steps(calls, database))
-    else:
-        print_lines(["Nothing was broken off."])
 
 
 def resolve_calls(
     database: Path, thread: str | None, choices: RecoveryChoices, *, end_processes: bool, as_json: bool
 ) -> None:
-    """Record what the options say and tell what stands now; exit code 1 when something else stood before."""
+    """Store the decisions and print which ones count. Exit code 1 if another decision was first."""
     by = f"cli pid {os.getpid()}"
     given = asyncio.run(decide_calls(database, thread, choices.decisions(), by=by, end_processes=end_processes))
     if as_json:
         print_json({"calls": [asdict(one) for one in given]})
     else:
         for one in given:
-            told = f"{one.kind}: {one.call_id} of thread {one.thread_id}"
+            line = f"{one.kind}: {one.call_id} of thread {one.thread_id}"
             if not one.accepted:
-                told = f"{one.call_id} was decided before: {one.kind} by {one.by}, {format_time(one.at)}"
-            print_lines([escape(told)])
+                line = f"{one.call_id} was already resolved: {one.kind} by {one.by}, {format_time(one.at)}"
+            print_lines([escape(line)])
         for thread_id in dict.fromkeys(one.thread_id for one in given if one.accepted):
             print_lines([escape(format_next_step(thread_id, database))])
         if not given:
-            print_lines(["Nothing was broken off."])
+            print_lines([_NONE])
     if not all(one.accepted for one in given):
         raise typer.Exit(1)
 
 
 def _next_steps(calls: list[Interrupted], database: Path) -> Iterator[str]:
-    if any(call.view.is_interrupted for call in calls):
-        yield "Decide with: graph-agent recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"
-    open_threads = {call.view.thread_id for call in calls if call.view.is_interrupted}
+    unresolved = {call.view.thread_id for call in calls if call.view.is_interrupted}
+    if unresolved:
+        yield "Resolve with: graph-agent recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"
     for thread_id in dict.fromkeys(call.view.thread_id for call in calls):
-        if thread_id not in open_threads:
+        if thread_id not in unresolved:
             yield escape(format_next_step(thread_id, database))
 
 
 def _call_json(call: Interrupted) -> dict[str, Any]:
     found, answer = call.found, call.view.answer
-    decided = None if answer is None else {"kind": answer.kind, "by": answer.by, "at": answer.at}
     return {
         **call_json(call.view),
         "call_id": call.name,
@@ -129,33 +120,28 @@ def _call_json(call: Interrupted) -> dict[str, Any]:
         "finding": found.finding,
         "finding_verdict": found.finding_verdict,
         "processes": list(found.processes),
-        "answer": decided,
+        "answer": None if answer is None else {"kind": answer.kind, "by": answer.by, "at": answer.at},
     }
 
 
 def _call_lines(call: Interrupted) -> Iterator[str]:
     record, found = call.view.record, call.found
     risk = str(record.get("risk", "medium"))
-    about = escape(f"{call.name}  {record['tool_name']}")
-    level = colorize(escape(risk.upper()), risk)
-    yield f"{colorize(about, 'heading')}  {level}  attempt {record.get('attempt', 1)}"
-    yield escape(f"  thread {call.view.thread_id}: {_HAPPENED.get(record.get('reason', ''), 'broken off')}")
-    for label, key in (("asked", "asked_at"), ("approved", "approved_at"), ("started", "started_at")):
-        if when := record.get(key):
+    head = colorize(escape(f"{call.name}  {record['tool_name']}"), "heading")
+    yield f"{head}  {colorize(escape(risk.upper()), risk)}  attempt {record.get('attempt', 1)}"
+    yield escape(f"  thread {call.view.thread_id}: {_REASONS.get(record.get('reason', ''), 'interrupted')}")
+    for label in ("asked", "approved", "started"):
+        if when := record.get(f"{label}_at"):
             yield escape(f"  {label} {format_time_and_age(when)}")
-    yield from _block(json.dumps(record["arguments"], indent=2, ensure_ascii=False))
+    yield from format_block(json.dumps(record["arguments"], indent=2, ensure_ascii=False))
     if found.partial_output:
-        yield "  what it wrote until then:"
-        yield from _block(found.partial_output)
+        yield "  output so far:"
+        yield from format_block(found.partial_output)
     if found.finding:
-        yield escape(f"  finding: {found.finding_verdict.replace('_', ' ')}: {found.finding}")
+        yield escape(f"  outcome {found.finding_verdict.replace('_', ' ')}: {found.finding}")
     if found.processes:
         pids = ", ".join(map(str, found.processes))
-        yield f"  still running: pid {pids} (--end-processes ends them, and a retry waits for that)"
+        yield f"  still running: pid {pids} (a retry waits until they exit; terminate them with --end-processes)"
     if answer := call.view.answer:
-        yield escape(f"  decided: {answer.kind} by {answer.by}; its thread has not taken it in")
+        yield escape(f"  resolved: {answer.kind} by {answer.by}, not applied yet")
     yield ""
-
-
-def _block(text: str) -> Iterator[str]:
-    yield from (f"  │ {line}" for line in escape(text, multiline=True).split("\n"))

@@ -1,12 +1,9 @@
-"""`config`: the settings as a table, one with all its layers, and what came of setting one.
-
-`config trust`: what a project folder would turn on, whether it does, and the user's answer about it.
-"""
+"""The `config` commands: settings with their sources, and trust in project folders."""
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -38,26 +35,26 @@ __all__ = [
 ]
 
 _STATES = {
-    "none": "nothing in it asks for trust",
+    "none": "no files that need trust",
     "trusted": "trusted",
     "once": "trusted for this process",
     "untrusted": "not trusted",
-    "changed": "not trusted: it changed since it was",
-    "declined": "not trusted: you said no",
+    "changed": "not trusted: it changed since you trusted it",
+    "declined": "not trusted: you rejected it",
 }
 
 
 def current_project() -> Project:
-    """The folder a command is called in."""
+    """The project of the current folder."""
     return project_at(Path.cwd())
 
 
 def trust_folder(folder: str | None, *, is_settled: bool, as_json: bool) -> None:
-    """Show what a folder turns on, and trust it if the person, or `is_settled`, says yes.
+    """Show what a folder would enable, and trust it if the user agrees or `is_settled`.
 
     Raises:
-        UsageError: there is no such folder, or nobody is there to answer.
-        ConfigError: its settings cannot be read.
+        UsageError: the folder does not exist, or stdin ended.
+        ConfigError: its settings are invalid.
     """
     project = project_at(_folder(folder))
     if project.files and not project.is_trusted:
@@ -71,29 +68,27 @@ def trust_folder(folder: str | None, *, is_settled: bool, as_json: bool) -> None
 
 
 def revoke_trust(folder: str | None, *, as_json: bool) -> None:
-    """Forget what was answered about a folder, whether it is still there or not."""
+    """Forget the answer about a folder, which may no longer exist."""
     path = Path(folder or ".").expanduser().resolve()
     known = forget_trust(path)
     if as_json:
         print_json({"folder": str(path), "revoked": known})
     else:
-        told = (
-            "is not trusted any more; the next chat there asks" if known else "was not trusted; nothing was changed"
-        )
-        print_lines([escape(f"{path} {told}")])
+        result = "Trust revoked; the next chat there asks again" if known else "Not trusted; nothing was changed"
+        print_lines([escape(f"{result}: {path}")])
 
 
 def list_trusted(*, as_json: bool) -> None:
-    """Print every folder that was answered about."""
+    """Print the trusted and rejected folders."""
     folders = trust_file(os.environ).folders()
     if as_json:
-        told = [
+        shown = [
             {"folder": path, "trusted": one.trusted, "at": one.at, "files": dict(one.files)}
             for path, one in folders.items()
         ]
-        print_json({"folders": told})
+        print_json({"folders": shown})
     elif not folders:
-        print_lines(["No project folder was trusted yet."])
+        print_lines(["No trusted folders."])
     else:
         rows = [
             (path, "yes" if one.trusted else "no", format_time(one.at), ", ".join(one.files))
@@ -103,32 +98,28 @@ def list_trusted(*, as_json: bool) -> None:
 
 
 def format_trust(project: Project) -> Iterator[str]:
-    """What trusting a folder turns on, line by line; `+` marks what is new since it was trusted, `-` what is gone.
+    """What trusting a folder enables; `+` marks what was added since it was trusted, `-` what was removed.
 
     Raises:
-        ConfigError: its settings cannot be read.
+        ConfigError: its settings are invalid.
     """
     lines, before = turns_on(project), turned_on(project)
     if project.files or project.gone:
-        yield from _offered(project, lines, before)
-    for name, why in project.refused.items():
-        yield escape(f"Never used: {name}, {why}")
-
-
-def _offered(project: Project, lines: Sequence[str], before: Sequence[str]) -> Iterator[str]:
-    yield escape(f"{project.folder} brings files that change what the agent does here:")
-    for file in project.files:
-        yield escape(f"  {file.name}{f' ({file.news} since you trusted it)' if file.news else ''}")
-    yield from (escape(f"  {name} (gone since you trusted it)") for name in project.gone)
-    yield "If you trust the folder, they turn on:"
-    for line in lines:
-        mark = "  " if not before else "  " if line in before else "+ "
-        yield escape(f"  {mark}{line}", multiline=False)
-    yield from (escape(f"  - {line}") for line in before if line not in lines)
+        yield escape(f"{project.folder} contains files that change how the agent works here:")
+        for file in project.files:
+            yield escape(f"  {file.name}{f' ({file.news} since you trusted it)' if file.news else ''}")
+        yield from (escape(f"  {name} (deleted since you trusted it)") for name in project.gone)
+        yield "If you trust the folder, they enable:"
+        for line in lines:
+            mark = "+ " if before and line not in before else "  "
+            yield escape(f"  {mark}{line}", multiline=False)
+        yield from (escape(f"  - {line}") for line in before if line not in lines)
+    for name, reason in project.refused.items():
+        yield escape(f"Never used: {name}, {reason}")
 
 
 def project_json(project: Project) -> dict[str, Any]:
-    """The folder as scripts get it."""
+    """A project folder in the JSON shape of `config trust`."""
     try:
         lines = list(turns_on(project)) if project.files else []
     except ConfigError as error:
@@ -144,7 +135,7 @@ def project_json(project: Project) -> dict[str, Any]:
 
 
 def print_ignored_files(project: Project) -> None:
-    """Say on stderr what of the folder does not count."""
+    """Print on stderr which files of the folder are ignored."""
     for notice in notices(project):
         sys.stderr.write(f"note: {escape(notice)}\n")
 
@@ -155,7 +146,7 @@ def _asked(project: Project, *, is_settled: bool, as_json: bool) -> Project:
     lines = list(format_trust(project))
     if not as_json:
         print_lines(lines)
-    if is_settled or confirm("Trust this folder?", otherwise="--yes trusts it without asking"):
+    if is_settled or confirm("Trust this folder?", hint="Use --yes to skip the question."):
         return answer_trust(project, trusted=True)
     return answer_trust(project, trusted=False)
 
@@ -163,7 +154,7 @@ def _asked(project: Project, *, is_settled: bool, as_json: bool) -> Project:
 def _folder(text: str | None) -> Path:
     folder = Path(text or ".").expanduser()
     if not folder.is_dir():
-        raise UsageError(f"{text!r} is not a folder; name one that exists")
+        raise UsageError(f"{text!r} is not a folder.")
     return folder
 
 
@@ -171,7 +162,7 @@ def show_settings(database: str | None = None, *, as_json: bool) -> None:
     """Print every setting.
 
     Raises:
-        ConfigError: one is wrong.
+        ConfigError: one is invalid.
     """
     project = current_project()
     settings = explain_all(os.environ, project, database)
@@ -185,7 +176,7 @@ def show_settings(database: str | None = None, *, as_json: bool) -> None:
 
 
 def show_paths(*, as_json: bool) -> None:
-    """Print the places of the user's own files."""
+    """Print the paths of the user's files."""
     places = {
         "config": config_file(os.environ),
         "memory": memory_file(os.environ),
@@ -198,28 +189,28 @@ def show_paths(*, as_json: bool) -> None:
 
 
 def change_setting(key: str, value: str, *, as_json: bool) -> None:
-    """Set a key and say what holds now: a variable may go before the file.
+    """Set a key in the user's file, and warn if another layer overrides it.
 
     Raises:
-        UsageError: there is no such key.
-        ConfigError: the value does not fit.
+        UsageError: the key is unknown.
+        ConfigError: the value is invalid.
     """
     path = set_value(key, value, os.environ)
     setting = explain(key, os.environ, current_project())
     if as_json:
         print_json({**_setting_json(setting), "path": str(path)})
         return
-    print_lines([escape(f"{path}: {key} is set")])
+    print_lines([escape(f"Set {key} in {path}.")])
     if setting.layer != "user":
-        print_lines([escape(f"but {setting.origin} goes before it: {key} is {_text(setting.value)}")])
+        print_lines([escape(f"{setting.origin} overrides it: {key} is {_text(setting.value)}.")])
 
 
 def explain_setting(key: str, database: str | None = None, *, as_json: bool) -> None:
-    """Print one setting with what each layer says.
+    """Print one setting with its value in each layer.
 
     Raises:
-        UsageError: there is no such key.
-        ConfigError: a setting is wrong.
+        UsageError: the key is unknown.
+        ConfigError: a setting is invalid.
     """
     setting = explain(key, os.environ, current_project(), database)
     if as_json:
@@ -232,7 +223,7 @@ def explain_setting(key: str, database: str | None = None, *, as_json: bool) -> 
 def _explanation(setting: Explanation) -> Iterator[str]:
     yield colorize(escape(f"{setting.key} = {_text(setting.value)}"), "heading")
     yield escape(f"  {setting.description}")
-    yield escape(f"  takes: {setting.allowed}")
+    yield escape(f"  allowed: {setting.allowed}")
     yield "  layers, strongest first:"
     for one in setting.layers:
         yield escape(f"  {'→' if one.layer == setting.layer else ' '} {one.layer:<8} {_said(one)}")
@@ -244,7 +235,7 @@ def _said(one: LayerValue) -> str:
     if one.speaks:
         text = _text(one.value)
         return f"{text}  ({one.place})" if one.place and one.place not in text else text
-    return f"nothing; {one.place} would" if one.place else "cannot be set here"
+    return f"not set; {one.place} would set it" if one.place else "cannot be set here"
 
 
 def _setting_json(setting: Explanation) -> dict[str, Any]:

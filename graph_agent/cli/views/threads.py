@@ -1,9 +1,4 @@
-"""`threads list` and `threads show`: threads as a table, one thread with its calls and conversation.
-
-`threads delete` and `threads rename`: what is asked before, and what came of it.
-
-`threads search`: the messages of all threads that hold the words, newest first, with what was found marked.
-"""
+"""The `threads` commands that list, show, diff, rename, delete and search."""
 
 import sys
 from collections import Counter
@@ -17,8 +12,11 @@ from graph_agent.calls import FINAL
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.format import (
+    confirm,
     format_age,
+    format_count,
     format_message,
+    format_names,
     format_omitted,
     format_usage,
     open_reader,
@@ -37,10 +35,11 @@ from graph_agent.cli.views.table import (
     truncate,
 )
 from graph_agent.errors import NothingYet, UnknownId, UsageError
-from graph_agent.inspect import CallView, Reader, SearchHit, Target, ThreadSummary, TranscriptEntry
+from graph_agent.inspect import Reader, SearchHit, Target, ThreadSummary, TranscriptEntry
 from graph_agent.ports.usage import told_usage
 
 if TYPE_CHECKING:
+    from graph_agent.app.file_changes import Changes
     from graph_agent.app.threads import Deleted
 
 
@@ -51,11 +50,16 @@ __all__ = [
     "print_deleted",
     "print_renamed",
     "search_threads",
+    "show_changes",
     "show_thread",
     "thread_json",
 ]
 
 _LAST_MESSAGES = 20
+_JSON_FIRST = (
+    *("thread_id", "title", "workspace", "status", "updated_at", "checkpoint_id", "turns"),
+    *("pending_approvals", "interrupted_calls", "answered_calls"),
+)
 
 
 def list_threads(database: Path, *, as_json: bool) -> None:
@@ -70,7 +74,61 @@ def list_threads(database: Path, *, as_json: bool) -> None:
     elif threads:
         print_lines(_thread_table(threads))
     else:
-        print_lines(["No threads yet. `graph-agent chat` starts the first."])
+        print_lines(["No threads yet. Start one with: graph-agent chat"])
+
+
+def thread_json(thread: ThreadSummary) -> dict[str, Any]:
+    """A thread in the JSON shape of `threads list`."""
+    facts = asdict(thread)
+    holder = facts.pop("holder")
+    facts.pop("last_lease")
+    facts["usage"] = told_usage(thread.usage) if thread.usage is not None else None
+    ordered = {name: facts.pop(name) for name in _JSON_FIRST}
+    return {**ordered, **facts, "held_by": holder and {name: holder[name] for name in ("pid", "host", "since")}}
+
+
+def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
+    short = id_shortener(thread.thread_id for thread in threads)
+    has_workspaces = len({thread.workspace for thread in threads}) > 1
+    rows = [
+        (
+            short(thread.thread_id),
+            thread.status,
+            format_age(thread.updated_at),
+            str(thread.turns),
+            _pending(thread),
+            *((thread.workspace,) if has_workspaces else ()),
+            f"{'  ' * (depth - 1)}└ {thread.title}" if depth else thread.title,
+        )
+        for depth, thread in _with_depth(threads)
+    ]
+    workspace = ("WORKSPACE",) if has_workspaces else ()
+    head = ("THREAD", "STATUS", "UPDATED", "TURNS", "PENDING", *workspace, "TITLE")
+    return format_table(head, rows, path_column="WORKSPACE")
+
+
+def _with_depth(threads: list[ThreadSummary]) -> Iterator[tuple[int, ThreadSummary]]:
+    """The threads in their order, each sub-agent below its parent, with its depth."""
+    known = {thread.thread_id for thread in threads}
+    roots: list[ThreadSummary] = []
+    children: dict[str, list[ThreadSummary]] = {}
+    for thread in threads:
+        parent = thread.parent_thread if thread.parent_call is not None else None
+        (children.setdefault(parent, []) if parent in known and parent is not None else roots).append(thread)
+    stack = [(0, thread) for thread in reversed(roots)]
+    while stack:
+        depth, thread = stack.pop()
+        yield depth, thread
+        stack.extend((depth + 1, child) for child in reversed(children.get(thread.thread_id, [])))
+
+
+def _pending(thread: ThreadSummary) -> str:
+    counts = (
+        (thread.pending_approvals, "to approve"),
+        (thread.interrupted_calls, "interrupted"),
+        (thread.answered_calls, "answered"),
+    )
+    return ", ".join(f"{count} {word}" for count, word in counts if count) or "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +137,9 @@ class ThreadView:
 
     as_json: bool = False
     full: bool = False
-    """Every message, whole."""
+    """Whether every message is shown in full."""
     all_branches: bool = False
-    """Messages that the thread came away from, too."""
+    """Whether messages of abandoned branches are shown."""
 
 
 def show_thread(database: Path, text: str, workspace: str | None, view: ThreadView) -> None:
@@ -90,12 +148,12 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
         target = reader.resolve(text, workspace)
         thread = reader.thread(target.thread_id)
         if view.as_json:
-            _print_as_json(reader, thread, view)
+            _print_thread_json(reader, thread, view)
         else:
             print_lines(_thread_lines(reader, thread, view))
 
 
-def _print_as_json(reader: Reader, thread: ThreadSummary, view: ThreadView) -> None:
+def _print_thread_json(reader: Reader, thread: ThreadSummary, view: ThreadView) -> None:
     def transcript() -> Iterator[TranscriptEntry]:
         return reader.iter_messages(thread.thread_id, all_branches=view.all_branches)
 
@@ -106,81 +164,24 @@ def _print_as_json(reader: Reader, thread: ThreadSummary, view: ThreadView) -> N
     )
 
 
-def thread_json(thread: ThreadSummary) -> dict[str, Any]:
-    """A thread in the shape others script against."""
-    facts = asdict(thread)
-    holder = facts.pop("holder")
-    facts.pop("last_lease")
-    facts["usage"] = told_usage(thread.usage) if thread.usage is not None else None
-    first = ("thread_id", "title", "workspace", "status", "updated_at", "checkpoint_id", "turns")
-    ordered = {
-        name: facts.pop(name) for name in (*first, "pending_approvals", "interrupted_calls", "answered_calls")
-    }
-    shown = holder and {name: holder[name] for name in ("pid", "host", "since")}
-    return {**ordered, **facts, "held_by": shown}
-
-
-def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
-    short = id_shortener(thread.thread_id for thread in threads)
-    has_places = len({thread.workspace for thread in threads}) > 1
-    rows = [
-        (
-            short(thread.thread_id),
-            thread.status,
-            format_age(thread.updated_at),
-            str(thread.turns),
-            _open_of(thread),
-            *((thread.workspace,) if has_places else ()),
-            f"{'  ' * (depth - 1)}└ {thread.title}" if depth else thread.title,
-        )
-        for depth, thread in _under_parents(threads)
-    ]
-    place = ("WORKSPACE",) if has_places else ()
-    return format_table(("THREAD", "STATUS", "UPDATED", "TURNS", "OPEN", *place, "TITLE"), rows, place="WORKSPACE")
-
-
-def _under_parents(threads: list[ThreadSummary]) -> Iterator[tuple[int, ThreadSummary]]:
-    """The threads as they are, but each sub-agent below its parent, with its depth."""
-    known = {thread.thread_id for thread in threads}
-    tops: list[ThreadSummary] = []
-    children: dict[str, list[ThreadSummary]] = {}
-    for thread in threads:
-        parent = thread.parent_thread if thread.parent_call is not None else None
-        (children.setdefault(parent, []) if parent in known and parent is not None else tops).append(thread)
-    left = [(0, thread) for thread in reversed(tops)]
-    while left:
-        depth, thread = left.pop()
-        yield depth, thread
-        left.extend((depth + 1, child) for child in reversed(children.get(thread.thread_id, [])))
-
-
-def _open_of(thread: ThreadSummary) -> str:
-    counts = (
-        (thread.pending_approvals, "to approve"),
-        (thread.interrupted_calls, "interrupted"),
-        (thread.answered_calls, "answered"),
-    )
-    return ", ".join(f"{count} {word}" for count, word in counts if count) or "-"
-
-
 def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> Iterator[str]:
     statuses: Counter[str] = Counter()
     open_calls = []
     for call in reader.iter_calls(thread.thread_id, brief=True):
         statuses[call.record["status"]] += 1
-        if _is_open(call):
+        if call.record["status"] not in FINAL and not call.record.get("abandoned"):
             open_calls.append(call)
     usage = thread.usage
     if not usage:
-        # Of threads from before it was noted it is counted.
-        told = sum_tokens(reader.iter_messages(thread.thread_id, all_branches=view.all_branches))
-        usage = {**told, "unpriced_requests": 1}
+        # Threads of old versions have no stored usage: it is summed up from their messages.
+        tokens = sum_tokens(reader.iter_messages(thread.thread_id, all_branches=view.all_branches))
+        usage = {**tokens, "unpriced_requests": 1}
     yield from format_fields(
         {
             "thread": thread.thread_id,
             "title": thread.title,
             "status": thread.status,
-            "held by": _lease_text(thread),
+            "held by": _holder(thread),
             "workspace": thread.workspace,
             "also in": ", ".join(reader.roots(thread.thread_id)),
             "model": thread.model,
@@ -199,23 +200,26 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> It
     if open_calls:
         yield ""
         yield from call_table(open_calls, reader.shared_call_ids())
-    yield from _messages(reader, thread.thread_id, view)
-
-
-def _messages(reader: Reader, thread_id: str, view: ThreadView) -> Iterator[str]:
-    shown, left_out = _said(reader, thread_id, view)
-    is_first = True
-    for entry in shown:
-        if is_first:
+    entries, omitted = _messages(reader, thread.thread_id, view)
+    for number, entry in enumerate(entries):
+        if number == 0:
             yield ""
-            if left_out:
-                yield format_omitted(left_out, "earlier message")
-            is_first = False
+            if omitted:
+                yield format_omitted(omitted, "earlier message")
         yield from format_message(entry.role, entry.body, full=view.full)
 
 
-def _said(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterable[TranscriptEntry], int]:
-    """What is shown of the conversation, and how many messages stand before it. No more is read: it may be long."""
+def _holder(thread: ThreadSummary) -> str:
+    if thread.holder is not None:
+        return f"process {thread.holder.pid} on {thread.holder.host} since {format_time(thread.holder.since)}"
+    last = thread.last_lease
+    if last is None or last.ended_at is not None:
+        return ""
+    return f"nobody; the last process (pid {last.pid} on {escape(last.host)}) ended unexpectedly"
+
+
+def _messages(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterable[TranscriptEntry], int]:
+    """The messages to show and the number of earlier ones. No more than these are read: a thread may be long."""
     if view.full:
         return reader.iter_messages(thread_id, all_branches=view.all_branches), 0
     if view.all_branches:
@@ -225,117 +229,115 @@ def _said(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterable[Tr
     return recent.entries, recent.earlier
 
 
-def _is_open(view: CallView) -> bool:
-    return view.record["status"] not in FINAL and not view.record.get("abandoned")
+def show_changes(database: Path, text: str, here: str | None, *, as_json: bool) -> None:
+    """Print the file changes of one thread as a unified diff that `patch` and `git apply` read."""
+    # Imported late: only this view reads files of the workspace.
+    from graph_agent.app.file_changes import changes_of
 
-
-def _lease_text(thread: ThreadSummary) -> str:
-    if thread.holder is not None:
-        return f"process {thread.holder.pid} on {thread.holder.host} since {format_time(thread.holder.since)}"
-    last = thread.last_lease
-    if last is None or last.ended_at is not None:
-        return ""
-    return f"nobody; process {last.pid} on {escape(last.host)} died holding it"
-
-
-def confirm_delete(threads: Sequence["ThreadSummary"]) -> bool:
-    """Show what would go and ask.
-
-    Raises:
-        UsageError: nobody is there to answer.
-    """
-    if not sys.stdin.isatty():
-        raise UsageError("deleting cannot be undone, and nobody is here to ask; --yes does it without asking")
-    open_calls = {thread.thread_id: thread.pending_approvals + thread.interrupted_calls for thread in threads}
-    for thread in threads:
-        count = open_calls[thread.thread_id]
-        asking = f", {count} open question{'s' * (count != 1)}" if count else ""
-        print_lines(
-            [escape(f"{thread.thread_id}  {thread.turns} turn{'s' * (thread.turns != 1)}{asking}  {thread.title}")]
-        )
-    what = "this thread" if len(threads) == 1 else f"these {len(threads)} threads"
-    sys.stdout.write(f"Delete {what}, with all that was said and recorded? It cannot be undone. [y/N] ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def print_deleted(done: "Deleted", *, as_json: bool) -> None:
-    """Tell what went."""
+    changes = changes_of(database, text, here)
     if as_json:
-        print_json({"deleted": [one.thread_id for one in done.threads], "collected": asdict(done.collected)})
-    elif done.threads:
-        print_lines(escape(f"deleted: {one.thread_id}  {one.title}") for one in done.threads)
+        print_json(asdict(changes))
     else:
-        print_lines(["nothing was deleted"])
+        print_lines(_change_lines(changes))
+
+
+def _change_lines(changes: "Changes") -> Iterator[str]:
+    if not (changes.files or changes.by_commands):
+        yield "No files changed."
+    for one in changes.by_commands:
+        command = one.command.strip().split("\n", 1)[0]
+        yield escape(f"# not shown: {format_names(one.files, one.more)}: changed by $ {command}")
+    for file in changes.files:
+        if file.status == "unreadable":
+            yield escape(f"# {file.path}: not shown: {file.by_others}")
+            continue
+        if file.by_others:
+            yield escape(f"# {file.path}: {file.by_others}")
+        yield from (escape(line) for line in file.diff.removesuffix("\n").split("\n"))
 
 
 def print_renamed(thread_id: str, title: str, *, as_json: bool) -> None:
-    """Tell what the thread is called now."""
+    """Print the new title."""
     if as_json:
         print_json({"thread_id": thread_id, "title": title})
     else:
-        print_lines([escape(f"{thread_id} is now called: {title}")])
+        print_lines([escape(f"Renamed {thread_id}: {title}")])
+
+
+def confirm_delete(threads: Sequence[ThreadSummary]) -> bool:
+    """Show the threads and ask whether to delete them.
+
+    Raises:
+        UsageError: stdin is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError("Deleting cannot be undone and needs a confirmation. Without a terminal, add --yes.")
+    for thread in threads:
+        count = thread.pending_approvals + thread.interrupted_calls
+        pending = f", {format_count(count, 'pending call')}" if count else ""
+        print_lines([escape(f"{thread.thread_id}  {format_count(thread.turns, 'turn')}{pending}  {thread.title}")])
+    what = "this thread" if len(threads) == 1 else f"these {len(threads)} threads"
+    return confirm(f"Delete {what} with all messages and calls? This cannot be undone.")
+
+
+def print_deleted(done: "Deleted", *, as_json: bool) -> None:
+    """Print what was deleted."""
+    if as_json:
+        print_json({"deleted": [one.thread_id for one in done.threads], "collected": asdict(done.collected)})
+    elif done.threads:
+        print_lines(escape(f"Deleted {one.thread_id}: {one.title}") for one in done.threads)
+    else:
+        print_lines(["Nothing was deleted."])
 
 
 def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> None:
-    """Print what is found.
+    """Print the messages of all threads that contain the words, newest first.
 
     Raises:
         UsageError: the text is blank.
     """
     if not text.strip():
-        raise UsageError("the text to look for is blank; give one or more words that a message holds")
+        raise UsageError("The search text is blank. Give one or more words.")
     try:
         with Reader.open(database) as reader:
             found = list(islice(reader.search(text), limit + 1))
             short = id_shortener(thread.thread_id for thread in reader.threads())
-            places = [_place(reader, hit) for hit in found]
+            checkpoints = [_checkpoint_name(reader, hit) for hit in found]
     except NothingYet:
-        found, short, places = [], str, []
-    hits, is_cut = found[:limit], len(found) > limit
+        found, short, checkpoints = [], str, []
+    hits, has_more = found[:limit], len(found) > limit
     if as_json:
-        print_json({"query": text, "hits": [_as_json(hit) for hit in hits], "more": is_cut})
-    elif hits:
-        told = zip(hits, places, strict=False)
-        print_lines(line for hit, place in told for line in _lines(hit, short(hit.thread_id), place))
-        if is_cut:
-            print_lines([f"… and more; --limit {limit * 2} shows them"])
+        shown = [{**asdict(hit), "marks": [list(mark) for mark in hit.marks]} for hit in hits]
+        print_json({"query": text, "hits": shown, "more": has_more})
+    elif not hits:
+        print_lines([f"No message contains “{escape(text)}”."])
     else:
-        print_lines([f"No message holds “{escape(text)}”."])
+        pairs = zip(hits, checkpoints, strict=False)
+        print_lines(line for hit, name in pairs for line in _hit_lines(hit, short(hit.thread_id), name))
+        if has_more:
+            print_lines([f"… more results; show them with --limit {limit * 2}"])
 
 
-def _as_json(hit: SearchHit) -> dict[str, Any]:
-    facts = asdict(hit)
-    return {**facts, "marks": [list(mark) for mark in hit.marks]}
-
-
-def _place(reader: Reader, hit: SearchHit) -> str:
-    """What `resume` takes for it: a thread that was copied has its checkpoints under the same ids as the other."""
+def _checkpoint_name(reader: Reader, hit: SearchHit) -> str:
+    """The id that `resume` accepts: a copied thread has checkpoints with the same ids as its original."""
     checkpoint = Target("checkpoint", hit.thread_id, hit.checkpoint_id or "")
     try:
-        is_enough = reader.resolve(checkpoint.id, kinds=("checkpoint",)) == checkpoint
+        is_unique = reader.resolve(checkpoint.id, kinds=("checkpoint",)) == checkpoint
     except UnknownId:
-        is_enough = False
-    return checkpoint.id if is_enough else str(checkpoint)
+        is_unique = False
+    return checkpoint.id if is_unique else str(checkpoint)
 
 
-def _lines(hit: SearchHit, thread: str, resumed_at: str) -> Iterator[str]:
-    room = line_width()
-    place = f"{thread}  {format_time(hit.at)}  {hit.role}  {hit.title}"
-    yield colorize(truncate(escape(place), room) if room else escape(place), "heading")
-    yield f"  {_marked(hit)}"
-    if hit.checkpoint_id:
-        yield f"  graph-agent resume {escape(resumed_at)}"
-
-
-def _marked(hit: SearchHit) -> str:
-    shown, end = [], 0
+def _hit_lines(hit: SearchHit, thread: str, checkpoint: str) -> Iterator[str]:
+    width = line_width()
+    head = escape(f"{thread}  {format_time(hit.at)}  {hit.role}  {hit.title}")
+    yield colorize(truncate(head, width) if width else head, "heading")
+    snippet, end = [], 0
     for first, last in hit.marks:
-        shown += [escape(hit.snippet[end:first]), _mark(escape(hit.snippet[first:last]))]
+        word = escape(hit.snippet[first:last])
+        marked = colorize(word, "found")
+        snippet += [escape(hit.snippet[end:first]), marked if marked != word else f"»{word}«"]
         end = last
-    return "".join([*shown, escape(hit.snippet[end:])])
-
-
-def _mark(text: str) -> str:
-    coloured = colorize(text, "found")
-    return coloured if coloured != text else f"»{text}«"
+    yield f"  {''.join([*snippet, escape(hit.snippet[end:])])}"
+    if hit.checkpoint_id:
+        yield f"  graph-agent resume {escape(checkpoint)}"

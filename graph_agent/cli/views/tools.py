@@ -1,4 +1,4 @@
-"""`tools list` and `tools show`: the tools there are, as a table, one as the model reads it, and as JSON."""
+"""`tools list`, `tools show` and `tools stats`."""
 
 import asyncio
 import difflib
@@ -7,35 +7,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graph_agent.app.project_trust import settings_at
-from graph_agent.app.tool_catalog import KnownTool, KnownTools, known_tools
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
-from graph_agent.errors import UsageError
+from graph_agent.errors import NothingYet, UsageError
+from graph_agent.inspect import Reader
 
-__all__ = ["list_tools", "show_tool"]
+if TYPE_CHECKING:
+    from graph_agent.app.tool_catalog import KnownTool, KnownTools
 
-_LISTED = (
-    "name",
-    "risk",
-    "kind",
-    "origin",
-    "original_name",
-    "rule_name",
-    "offered",
-    "display_name",
-    "category",
-    "version",
-    "tags",
-    "timeout_s",
-    "max_result_chars",
-    "strict",
-    "defer",
-    "in_plan_mode",
-    "wants_answer",
-    "argument_aliases",
-)
+
+__all__ = ["list_tools", "show_statistics", "show_tool"]
+
+_UNLISTED = ("description", "parameters")
 _SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)\.(?: |\Z)")
 
 
@@ -43,67 +28,84 @@ def list_tools(mode: str | None, *, as_json: bool) -> None:
     """Print every registered tool.
 
     Raises:
-        ConfigError: a setting is wrong.
+        ConfigError: a setting is invalid.
     """
-    tools, problems = _known(mode)
+    tools, problems = _read_tools(mode)
     if as_json:
-        print_json({"tools": [_listed(tool) for tool in tools], "problems": list(problems)})
+        print_json({"tools": [_tool_json(tool) for tool in tools], "problems": list(problems)})
         return
-    print_lines(
-        format_table(("TOOL", "RISK", "KIND", "ORIGIN", "OFFERED", "ABOUT"), [_row(tool) for tool in tools])
-    )
-    print_lines([escape(f"! left out: {problem}") for problem in problems])
+    rows = [
+        (tool.name, tool.risk, tool.kind, tool.origin, _yes(tool.offered), _first_sentence(tool.description))
+        for tool in tools
+    ]
+    print_lines(format_table(("TOOL", "RISK", "KIND", "ORIGIN", "ENABLED", "DESCRIPTION"), rows))
+    print_lines(escape(f"! Not available: {problem}") for problem in problems)
 
 
 def show_tool(name: str, mode: str | None, *, as_json: bool) -> None:
-    """Print one tool with what the model is told of it; for a server's tool the servers are started and ended.
+    """Print one tool as the model receives it. For a tool of an MCP server, the server is started and stopped.
 
     Raises:
         UsageError: there is no such tool.
-        ConfigError: a setting is wrong.
+        ConfigError: a setting is invalid.
     """
-    tool = _named(name, _known(mode, about=name))
+    tool = _find_tool(name, _read_tools(mode, about=name))
     if as_json:
-        print_json({**_listed(tool), "description": tool.description, "parameters": tool.parameters})
+        print_json({**_tool_json(tool), "description": tool.description, "parameters": tool.parameters})
     else:
-        print_lines(_lines(tool))
+        print_lines(_tool_lines(tool))
 
 
-def _known(mode: str | None, *, about: str = "") -> KnownTools:
+def show_statistics(database: Path, *, as_json: bool) -> None:
+    """Print how often each tool ran, with its results and run times."""
+    try:
+        with Reader.open(database) as reader:
+            found = reader.statistics()
+    except NothingYet:
+        found = []
+    if as_json:
+        print_json({"tools": [asdict(item) for item in found]})
+    elif not found:
+        print_lines(["No tool has run yet."])
+    else:
+        rows = [
+            (
+                item.tool,
+                *map(str, (item.executions, item.successes, item.failures, item.unfinished)),
+                *map(_seconds, (item.total_s, item.average_s, item.p95_s)),
+            )
+            for item in found
+        ]
+        head = ("TOOL", "RUNS", "OK", "FAILED", "UNFINISHED", "TOTAL", "AVERAGE", "P95")
+        print_lines(format_table(head, rows))
+
+
+def _read_tools(mode: str | None, *, about: str = "") -> "KnownTools":
+    # Imported late: statistics need neither the settings nor the tools.
+    from graph_agent.app.project_trust import settings_at
+    from graph_agent.app.tool_catalog import known_tools
+
     settings = settings_at(Path.cwd(), {"mode": mode})
     return asyncio.run(known_tools(Path.cwd(), settings, settings.mode, about=about))
 
 
-def _named(name: str, known: KnownTools) -> KnownTool:
+def _find_tool(name: str, known: "KnownTools") -> "KnownTool":
     for tool in known.tools:
         if name and name in (tool.name, tool.rule_name):
             return tool
     names = [tool.name for tool in known.tools]
     near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}."
-    left_out = f" Left out: {'; '.join(known.problems)}." if known.problems else ""
-    raise UsageError(f"there is no tool {name!r}; {hint}{left_out}")
+    hint = f"Did you mean {near[0]!r}?" if near else f"Tools: {', '.join(names)}."
+    problems = f" Not available: {'; '.join(known.problems)}." if known.problems else ""
+    raise UsageError(f"No tool named {name!r}. {hint}{problems}")
 
 
-def _listed(tool: KnownTool) -> dict[str, object]:
+def _tool_json(tool: "KnownTool") -> dict[str, object]:
     facts = asdict(tool)
-    return {name: facts[name] for name in _LISTED}
+    return {name: value for name, value in facts.items() if name not in _UNLISTED}
 
 
-def _yes(is_so: bool) -> str:
-    return "yes" if is_so else "no"
-
-
-def _row(tool: KnownTool) -> tuple[str, ...]:
-    return tool.name, tool.risk, tool.kind, tool.origin, _yes(tool.offered), _first_sentence(tool.description)
-
-
-def _first_sentence(text: str) -> str:
-    """Without its full stop; that of an abbreviation ("e.g. a preference") ends none."""
-    return _SENTENCE_END.split(text.partition("\n")[0], maxsplit=1)[0]
-
-
-def _lines(tool: KnownTool) -> Iterator[str]:
+def _tool_lines(tool: "KnownTool") -> Iterator[str]:
     yield from format_fields(
         {
             "tool": tool.name,
@@ -112,10 +114,10 @@ def _lines(tool: KnownTool) -> Iterator[str]:
             "origin": tool.origin,
             "original name": tool.original_name,
             "name in rules": tool.rule_name,
-            "offered": _yes(tool.offered),
+            "enabled": _yes(tool.offered),
             "in plan mode": _yes(tool.in_plan_mode),
             "deferred": _yes(tool.defer),
-            "asks the user": _yes(tool.wants_answer),
+            "requires input": _yes(tool.wants_answer),
             "display name": tool.display_name,
             "category": tool.category,
             "version": tool.version,
@@ -123,10 +125,23 @@ def _lines(tool: KnownTool) -> Iterator[str]:
             "time limit": f"{tool.timeout_s:g} s",
             "result limit": f"{tool.max_result_chars} characters",
             "strict": _yes(tool.strict),
-            "also takes": ", ".join(f"{alias} for {name}" for alias, name in tool.argument_aliases.items()),
+            "aliases": ", ".join(f"{alias} for {name}" for alias, name in tool.argument_aliases.items()),
         }
     )
     yield ""
     yield escape(tool.description, multiline=True)
     yield ""
     yield escape(json.dumps(tool.parameters, indent=2, ensure_ascii=False), multiline=True)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _first_sentence(text: str) -> str:
+    """Without its full stop; the one of an abbreviation ("e.g. a preference") ends no sentence."""
+    return _SENTENCE_END.split(text.partition("\n")[0], maxsplit=1)[0]
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} s"

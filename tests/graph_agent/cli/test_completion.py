@@ -1,104 +1,266 @@
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from typing import Annotated, Any
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_origin
 
 import pytest
 import typer
 
-from graph_agent.cli.completion import FILES, Offer, offered, split_line
+from graph_agent.cli.completion import (
+    FREE_TEXT,
+    SCRIPTS,
+    SOURCES,
+    LineCompletion,
+    install_script,
+    print_completions,
+    print_script,
+)
+from graph_agent.cli.main import app
+from graph_agent.errors import StorageError, UsageError
+from tests.fakes.database_rows import Rows, record_of
+from tests.fakes.light_commands import asking
+
+_ROOT = Path(__file__).parents[3]
+_ASK_BASH = """
+source "$1"
+COMP_LINE="$2" COMP_POINT=${#2} COMP_WORDBREAKS=$' \\t\\n"=:'
+_graph_agent "$3" "${2##*[ :=]}" ""
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
 
 
-class Colour(StrEnum):
-    red = "red"
-    green = "green"
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in {"HOME": str(tmp_path), "GRAPH_AGENT_HOME": str(tmp_path / "agent")}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("XDG_CONFIG_HOME", "ZDOTDIR", "GRAPH_AGENT_DB"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
 
 
-def _program() -> Any:
-    app = typer.Typer(add_completion=False)
-    inner = typer.Typer(help="What is in the box.")
-
-    @app.command()
-    def paint(
-        thing: str,
-        rest: list[str],
-        *,
-        colour: Annotated[Colour, typer.Option("--colour", help="Which.")] = Colour.red,
-        twice: Annotated[bool, typer.Option("--twice", help="Two coats.")] = False,
-        note: Annotated[list[str] | None, typer.Option("--note")] = None,
-        db: Annotated[str, typer.Option("--db")] = "",
-    ) -> None:
-        """Paint a thing. At length."""
-
-    @inner.command()
-    def show(name: str) -> None:
-        """Show one."""
-
-    app.add_typer(inner, name="box")
-    return typer.main.get_command(app)
+@pytest.fixture
+def rows(home: Path) -> Iterator[Rows]:
+    (home / "agent/data").mkdir(parents=True)
+    rows = Rows(home / "agent/data/graph-agent.db")
+    yield rows
+    rows.close()
 
 
-def _values(path: Sequence[str], name: str, typed: str, given: Mapping[str, str]) -> Sequence[Offer]:
-    if name == "db":
-        return [FILES]
-    return [
-        Offer(f"{name}-{number}", f"{'.'.join(path)} {typed} {given.get('db', '')}".strip()) for number in (1, 2)
-    ]
+def complete(line: str) -> dict[str, str]:
+    """The completed values with their help, as the shell that asks with a line gets them."""
+    found = LineCompletion(typer.main.get_command(app), [f"graph-agent {line}"], is_line=True)
+    answer = [one.partition("\t") for one in found.complete().splitlines()]
+    return {value: about for value, _, about in answer}
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "present", "absent"),
     [
-        ("", ["paint", "box"]),
-        ("pa", ["paint"]),
-        ("box ", ["show"]),
-        ("box show ", ["name-1", "name-2"]),
-        ("box show name-2", ["name-2"]),
-        ("box show -2", []),
-        ("box show e-2", ["name-2"]),
-        ("box show name-1 ", []),
-        ("paint ", ["thing-1", "thing-2"]),
-        ("paint x ", ["rest-1", "rest-2"]),
-        ("paint x y z ", ["rest-1", "rest-2"]),
-        ("paint 'x y' ", ["rest-1", "rest-2"]),
-        ("paint --c", ["--colour"]),
-        ("paint --twice --note a --", ["--colour", "--note", "--db", "--help"]),
-        ("paint --colour ", ["red", "green"]),
-        ("paint --colour=g", ["--colour=green"]),
-        ("paint --colour red ", ["thing-1", "thing-2"]),
-        ("paint --twice ", ["thing-1", "thing-2"]),
-        ("paint --note ", ["note-1", "note-2"]),
-        ("paint -- --no", []),
-        ("paint -- ", ["thing-1", "thing-2"]),
-        ("paint --db ", [":files"]),
-        ("paint --db=x", [":files"]),
-        ("nothing ", ["paint", "box"]),
-        ("paint --unknown ", ["thing-1", "thing-2"]),
+        ("", {"chat", "threads"}, {"--help"}),
+        ("thr", {"threads"}, {"chat"}),
+        ("threads sh", {"show"}, {"list"}),
+        ("run --out", {"--output"}, {"--mode"}),
+        ("run --mode plan --", {"--output", "--approve"}, {"--mode"}),
+        ("run --approve all --", {"--approve"}, set()),
+        ("run --output ", {"text", "json", "stream-json"}, set()),
+        ("run --output=s", {"--output=stream-json"}, {"--output=text"}),
+        ("run -- --ou", set(), {"--output"}),
+        ("recover --all ", {"retry", "done", "cancel"}, set()),
+        ("calls --status exec", {"executing"}, {"error"}),
+        ("chat --mode ", {"plan", "auto"}, set()),
+        ("config set model.b", {"model.base_url"}, {"mode"}),
+        ("tools show gr", {"grep"}, {"bash"}),
+        ("graph --format ", {"mermaid"}, {"svg"}),
+        ("threads import ", {":files"}, set()),
+        ("inspect --db=x", {":files"}, set()),
+        ("nothing ", {"chat"}, set()),
+        ("run 'make it ", set(), {"chat"}),
     ],
 )
-def test_what_may_stand_at_the_cursor_is_offered(line: str, words: list[str]) -> None:
-    assert [one.value for one in offered(_program(), split_line(line), _values)] == words
+def test_words_of_the_command_line_are_completed(
+    home: Path, line: str, present: set[str], absent: set[str]
+) -> None:
+    values = set(complete(line))
+
+    assert (present - values, absent & values) == (set(), set())
 
 
-def test_commands_and_options_come_with_what_they_do_and_values_with_what_was_given_before() -> None:
-    told = [offered(_program(), split_line(line), _values)[0] for line in ("p", "paint --c", "paint --db /x t")]
+def test_commands_and_options_come_with_their_help(home: Path) -> None:
+    assert complete("threads rena")["rename"].startswith("Rename")
+    assert "JSON" in complete("calls --js")["--json"]
 
-    assert told == [
-        ("paint", "Paint a thing."),
-        ("--colour", "Which."),
-        ("thing-1", "paint t /x"),
+
+def test_every_parameter_has_a_source_of_values_or_takes_free_text() -> None:
+    def parameters(command: Any, group: str) -> Iterator[tuple[str, Any]]:
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from parameters(inner, name)
+        if not hasattr(command, "commands"):
+            yield from ((f"{group} {one.name}", one) for one in command.params)
+
+    def takes_text(one: Any) -> bool:
+        kind = one.type_descriptor.annotation
+        return not getattr(one, "is_flag", False) and (get_origin(kind) or kind) in (str, list, Path)
+
+    program: Any = typer.main.get_command(app)
+    found = [
+        (f"{group} {one.name}", one.name)
+        for group, command in program.commands.items()
+        for _, one in parameters(command, group)
+        if takes_text(one)
     ]
+    assert {name for key, name in found if key not in SOURCES and name not in SOURCES} == FREE_TEXT
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("", [""]),
-        ("a b", ["a", "b"]),
-        ("a b ", ["a", "b", ""]),
-        ("a 'b c' d", ["a", "b c", "d"]),
-        ("a 'b c ", ["a", "b c "]),
-        ("a #b", ["a", "#b"]),
-    ],
-)
-def test_a_line_falls_into_words_the_last_of_them_unfinished(line: str, words: list[str]) -> None:
-    assert split_line(line) == words
+def test_ids_come_with_what_they_are(rows: Rows) -> None:
+    asking(rows, "t1")
+    later = "2026-11-28T11:00:00.000Z"
+    rows.thread("t2", title="Broken", next_nodes=("human_approval",), checkpoint_id="c1", updated_at=later)
+    rows.call(record_of("interrupted", "call_b"), "t2")
+
+    threads = complete("resume ")
+    assert (list(threads), threads["t2"]) == (["t2", "t1"], "Broken (interrupted)")
+    assert complete("approvals approve ") == {"call_a": "make"}
+    assert list(complete("run --resume t1 --approve ")) == ["call_a", "all"]
+    assert list(complete("recover --retry ")) == ["call_b"]
+    assert list(complete("recover --retry l_b")) == ["call_b"], "the end of an id will do"
+    assert complete("policy revoke ") == {}
+
+
+def test_a_call_id_of_several_threads_is_completed_with_its_thread(rows: Rows) -> None:
+    asking(rows, "t1")
+    asking(rows, "t2")
+
+    assert sorted(complete("approvals reject ")) == ["t1:call_a", "t2:call_a"]
+
+
+def test_the_database_of_the_line_is_read(rows: Rows, tmp_path: Path) -> None:
+    other = Rows(tmp_path / "other.db")
+    other.thread("elsewhere")
+    other.close()
+
+    assert list(complete(f"threads show --db {tmp_path / 'other.db'} ")) == ["elsewhere"]
+
+
+def test_models_and_servers_of_the_settings_are_completed(rows: Rows, home: Path) -> None:
+    rows.thread("t1", model="llama @ 127.0.0.1:1")
+    (home / "agent/config.toml").write_text(
+        '[model]\nname = "big"\n[models.fast]\nname = "small"\n[mcp_servers.demo]\ncommand = "true"\n',
+        encoding="utf-8",
+    )
+
+    assert complete("model use ") == {"fast": "profile", "big": "", "llama": ""}
+    assert complete("mcp test ") == {"demo": ""}
+
+
+@pytest.mark.parametrize("content", [None, b"no database", b"SQLite format 3\0"])
+def test_an_unreadable_database_or_configuration_completes_nothing(home: Path, content: bytes | None) -> None:
+    (home / "agent").mkdir()
+    (home / "agent/config.toml").write_text("nonsense =", encoding="utf-8")
+    if content is not None:
+        (home / "a.db").write_bytes(content)
+
+    lines = ("resume", "fork", "approvals approve", "recover --retry", "chat --model", "mcp test")
+    for line in lines:
+        command, sign, option = line.partition(" --")
+        assert complete(f"{command} --db {home / 'a.db'}{sign}{option} ") == {}
+
+
+def test_bash_evaluates_nothing_of_what_comes_back(rows: Rows, home: Path) -> None:
+    for thread in ("my thread", "$(touch pwned)", "my:one"):
+        rows.thread(thread, title="`touch pwned`\x1b[2J\t:files")
+    script = home / "script"
+    script.write_text(SCRIPTS["bash"])
+    program = _program(home)
+
+    def ask(line: str) -> list[str]:
+        words = ["bash", "--norc", "-c", _ASK_BASH, "bash", str(script), line, str(program)]
+        return subprocess.run(words, cwd=home, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    assert sorted(ask("graph-agent resume ")) == ["'$(touch pwned)'", "'my thread'", "my:one"]
+    assert ask("graph-agent resume my:") == ["one"]
+    assert ask("graph-agent run --output=str") == ["stream-json"]
+    assert not (home / "pwned").exists()
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes_with_the_installed_script(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _program(home)
+    (home / "a file").touch()
+    monkeypatch.setenv("PATH", str(home), prepend=":")
+    install_script("fish")
+
+    def ask(line: str) -> list[str]:
+        words = ["fish", "-c", f"complete -C '{line}'"]
+        shown = subprocess.run(words, cwd=home, capture_output=True, text=True, check=True).stdout
+        return [offer.partition("\t")[0] for offer in shown.splitlines()]
+
+    assert ask("graph-agent run --output str") == ["stream-json"]
+    assert ask("graph-agent threads import a") == ["a file"]
+
+
+@pytest.mark.parametrize("shell", sorted(SCRIPTS))
+def test_each_script_has_the_syntax_of_its_shell(tmp_path: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    script = tmp_path / "script"
+    script.write_text(SCRIPTS[shell])
+
+    assert subprocess.run([shell, "-n", str(script)], capture_output=True, text=True, check=False).stderr == ""
+
+
+@pytest.mark.parametrize(("shell", "start"), [("bash", ".bashrc"), ("zsh", ".zshrc")])
+def test_installing_adds_one_line_to_the_start_file_and_keeps_its_content(
+    home: Path, monkeypatch: pytest.MonkeyPatch, shell: str, start: str
+) -> None:
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    (home / "dotfiles").write_bytes(b"alias a=b # \xff")
+    (home / start).symlink_to("dotfiles")
+
+    for _ in range(2):
+        install_script("")
+
+    script = home / f"agent/data/completion.{shell}"
+    assert (home / "dotfiles").read_bytes() == b"alias a=b # \xff\nsource %s\n" % str(script).encode()
+    assert script.read_text(encoding="utf-8") == f"{SCRIPTS[shell]}\n"
+
+
+def test_fish_loads_its_script_without_a_line_in_a_start_file(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install_script("fish")
+
+    script = home / ".config/fish/completions/graph-agent.fish"
+    assert (script.read_text(encoding="utf-8"), str(script) in capsys.readouterr().out) == (
+        f"{SCRIPTS['fish']}\n",
+        True,
+    )
+
+
+def test_an_unsupported_shell_and_an_unwritable_file_are_errors(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", "/bin/csh")
+    (home / ".bashrc").mkdir()
+
+    with pytest.raises(UsageError, match=r"'csh'.*bash, zsh, fish"):
+        print_script("")
+    with pytest.raises(StorageError, match="bashrc"):
+        install_script("bash")
+
+
+def test_no_line_can_control_the_terminal(rows: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+    for thread, title in (("a b", "x\x1b[2J\ty"), ("c\nd", "z")):
+        rows.thread(thread, title=title)
+
+    print_completions(typer.main.get_command(app), ["graph-agent", "resume", ""], is_line=False)
+
+    assert capsys.readouterr().out == "a b\tx\\x1b[2J\\ty (idle)\n"
+
+
+def _program(home: Path) -> Path:
+    program = home / "graph-agent"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={_ROOT} exec {sys.executable} -m graph_agent "$@"\n')
+    program.chmod(0o700)
+    return program

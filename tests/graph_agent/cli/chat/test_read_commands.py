@@ -49,7 +49,7 @@ async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pyt
         look.view("export", "")()
 
     assert capsys.readouterr().out.splitlines() == [
-        f"wrote {tmp_path / 'page.html'}",
+        f"Wrote {tmp_path / 'page.html'}.",
         "name a file, such as /export thread.html; .md is a page too, .json can be imported",
     ]
     assert "<title>hi</title>" in (tmp_path / "page.html").read_text()

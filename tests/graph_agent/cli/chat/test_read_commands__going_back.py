@@ -51,6 +51,6 @@ def test_nothing_changes_before_the_person_has_seen_it_and_agreed(
     with Reader.open(path) as reader:
         messages = [entry.body["content"] for entry in reader.transcript(thread.thread_id) if entry.role == "user"]
     assert messages == (["one"] if agrees else ["one", "two"])
-    assert f"rewind to checkpoint {first}" in shown[0]
-    assert ("done; the thread stands at" in capsys.readouterr().out) == agrees
+    assert f"Rewind to checkpoint {first}" in shown[0]
+    assert ("Done. The thread is at" in capsys.readouterr().out) == agrees
     assert first != second

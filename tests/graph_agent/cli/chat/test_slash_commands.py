@@ -128,7 +128,7 @@ async def test_tools_and_memory_are_shown_as_their_commands_do(
     shown = capsys.readouterr().out
     [bash] = [line.split() for line in shown.splitlines() if line.startswith("bash ")]
     assert bash[:5] == ["bash", "high", "execute", "builtin", "no"]
-    assert ["List a folder" in shown, "Nothing is remembered yet." in shown] == [True, True]
+    assert ["List a folder" in shown, "Memory is empty." in shown] == [True, True]
 
 
 async def test_what_was_allowed_always_is_shown_and_taken_back(

@@ -5,16 +5,21 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START as GRAPH_START
+from langgraph.graph import StateGraph
 from langgraph.types import interrupt
+from typer.testing import CliRunner, Result
 
 from graph_agent.calls import NEW_MESSAGE
+from graph_agent.cli.main import app
 from graph_agent.graph.state import AgentState
 from graph_agent.ports.usage import told_usage
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from tests.fakes.database_rows import record_of
-from tests.fakes.light_commands import run
+from tests.fakes.database_rows import START, Rows, record_of
+from tests.fakes.light_commands import json_of, run
+from tests.fakes.played_thread import play
+from tests.fakes.scripted_model import text
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
 _RECORD = record_of("awaiting_approval", asked_at="then", display="make \x1b[2J")
@@ -39,7 +44,7 @@ async def path(tmp_path: Path) -> Path:
     builder: Any = StateGraph(AgentState)
     builder.add_node("reasoning", _reasoning)
     builder.add_node("human_approval", _human_approval)
-    builder.add_edge(START, "reasoning")
+    builder.add_edge(GRAPH_START, "reasoning")
     builder.add_edge("reasoning", "human_approval")
     async with await Database.open(tmp_path / "graph-agent.db") as database:
         graph = builder.compile(checkpointer=CheckpointSaver(database))
@@ -97,7 +102,7 @@ def test_the_text_is_literal_and_complete_with_full(path: Path) -> None:
     shown = _run(path, "t1", "--full")
 
     for part in (
-        "status      awaiting_approval",
+        "status      waiting",
         "next        human_approval",
         "  human_approval  interrupted",
         '    asks {"approve": [{"call_id": "call_a"}], "recover": []}',
@@ -140,5 +145,97 @@ def test_watching_refuses_a_status_there_is_not_and_a_path(path: Path) -> None:
         for options in (("--until", "tired"), ("--watch", "--path", "messages"))
     ]
 
-    assert "'tired' is no status; choose one of interrupted, awaiting_approval" in str(results[0].exception)
-    assert (results[1].exit_code, "leave --path out" in results[1].stderr) == (2, True)
+    assert "'tired'. Choose one of: interrupted" in str(results[0].exception)
+    assert (results[1].exit_code, "--path" in results[1].stderr) == (2, True)
+
+
+def test_calls_are_records_with_their_thread_and_can_be_filtered(rows: Rows) -> None:
+    rows.thread(next_nodes=("tool_execution",))
+    rows.call(record_of("executing"))
+    rows.call(record_of("success", "call_b", tool_name="grep"))
+
+    broken = record_of("interrupted", reason="never_started", begun=False, stored_status="executing")
+    done = record_of("success", "call_b", tool_name="grep")
+    assert json_of(rows, "calls") == {"calls": [{"thread_id": "t1", **broken}, {"thread_id": "t1", **done}]}
+    assert [call["call_id"] for call in json_of(rows, "calls", "--status", "interrupted")["calls"]] == ["call_a"]
+    assert [call["call_id"] for call in json_of(rows, "calls", "t1", "--tool", "grep")["calls"]] == ["call_b"]
+    assert [call["call_id"] for call in json_of(rows, "calls", "call_b")["calls"]] == ["call_b"]
+
+
+def test_a_call_that_is_named_is_shown_whole(rows: Rows) -> None:
+    rows.thread()
+    rows.call(record_of("success", result="".join(f"line {number}\n" for number in range(30))))
+    rows.call(record_of("success", "call_b"))
+
+    whole = run("calls", "call_a", "--db", str(rows.path)).stdout.splitlines()
+    table = run("calls", "t1", "--db", str(rows.path)).stdout.splitlines()
+
+    assert whole[2:] == ["  command: make", "  result:", *(f"  │ line {number}" for number in range(30))]
+    assert len(table) == 3
+
+
+def test_an_answer_that_waits_to_be_taken_in_is_told_with_its_call(rows: Rows) -> None:
+    rows.thread(next_nodes=("human_approval",))
+    rows.call(record_of("interrupted"))
+    rows.decision("retry", "recovery")
+
+    [call] = json_of(rows, "calls")["calls"]
+
+    assert (call["status"], call["answered_by"], call["answered_at"]) == ("interrupted", "cli pid 7", START)
+
+
+def test_a_status_that_does_not_exist_is_named_with_those_that_do(rows: Rows) -> None:
+    refused = run("calls", "--status", "broken", "--db", str(rows.path))
+
+    assert "'broken'. Choose one of: pending, awaiting_approval" in str(refused.exception)
+
+
+def test_without_a_database_there_are_no_calls_and_no_thread_to_ask_for(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.db")
+
+    assert run("calls", "--db", missing).stdout == "No calls.\n"
+    assert run("calls", "--status", "success", "--db", missing).stdout == "No matching calls.\n"
+    assert json.loads(run("calls", "--db", missing, "--json").stdout) == {"calls": []}
+    assert missing in str(run("calls", "t1", "--db", missing).exception)
+
+
+def _diff(path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["diff", *arguments, "--db", str(path)])
+
+
+def test_two_checkpoints_differ_in_the_messages_between_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    first, second = play(path, "one", "two", replies=(text("a"), text("b")))
+
+    there = json.loads(_diff(path, first, second, "--json").stdout)["changes"]
+    back = json.loads(_diff(path, second, first, "--json").stdout)["changes"]
+    messages = [change for change in there if change["path"].startswith("messages.")]
+
+    assert [(change["op"], change["old"], change["new"]["content"]) for change in messages] == [
+        ("added", None, "two"),
+        ("added", None, "b"),
+    ]
+    assert [(change["path"], change["op"]) for change in back if change["path"].startswith("messages.")] == [
+        (change["path"], "removed") for change in messages
+    ]
+    assert _diff(path, second, second).stdout == "No differences.\n"
+
+
+def test_an_unknown_id_is_told_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    play(path, "one")
+
+    assert "UnknownId" in repr(_diff(path, "no-such", "nor-this").exception)
+
+
+def test_the_ids_that_are_listed_are_ids_that_other_commands_take(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    first, second = play(path, "one", "two", replies=(text("a"), text("b")))
+
+    listed = CliRunner().invoke(app, ["history", "--db", str(path), "--json"])
+    shown = json.loads(listed.stdout)
+    inspected = CliRunner().invoke(app, ["inspect", shown["checkpoints"][-1]["checkpoint_id"], "--db", str(path)])
+
+    assert (listed.exit_code, inspected.exit_code) == (0, 0)
+    assert shown["checkpoints"][0]["checkpoint_id"] == second
+    assert first in [entry["checkpoint_id"] for entry in shown["checkpoints"]]

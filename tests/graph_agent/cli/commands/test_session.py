@@ -23,8 +23,8 @@ def _graph_agent(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.Comp
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run",), "nothing to do"),
-        (("run", "-"), "nothing to do"),
+        (("run",), "No prompt"),
+        (("run", "-"), "No prompt"),
         (("run", "x", "--output", "yaml"), "yaml"),
         (("run", "x", "--recover", "maybe"), "maybe"),
         (("run", "x", "--max-steps", "0"), "max-steps"),

@@ -46,3 +46,10 @@ def test_a_copy_is_made_and_its_size_told(rows: Rows, tmp_path: Path) -> None:
     assert json.loads(told.stdout) == {"file": str(target), "bytes": target.stat().st_size}
     with closing(sqlite3.connect(target)) as copy:
         assert copy.execute("SELECT count(*) FROM threads").fetchone() == (0,)
+
+
+def test_help_says_what_it_shows_and_how_to_keep_its_files() -> None:
+    shown = CliRunner().invoke(app, ["demo", "--help"], env={"COLUMNS": "100"})
+
+    assert shown.exit_code == 0
+    assert all(words in shown.stdout for words in ("kill -9", "--yes", "--keep"))

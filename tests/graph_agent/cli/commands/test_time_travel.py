@@ -11,9 +11,9 @@ from tests.fakes.played_thread import play
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name the CHECKPOINT"),
-        (("c1", "--files-only", "--chat-only"), "exclude each other"),
-        (("c1", "--json"), "give --yes or --dry-run"),
+        ((), "Name a CHECKPOINT"),
+        (("c1", "--files-only", "--chat-only"), "cannot be combined"),
+        (("c1", "--json"), "--yes or --dry-run"),
     ],
 )
 def test_rewind_refuses_options_that_make_no_sense_together(arguments: tuple[str, ...], told: str) -> None:
@@ -44,3 +44,12 @@ def test_fork_takes_a_part_of_an_id_and_prints_the_new_thread_as_json(tmp_path: 
         0,
         {"thread_id": "mine", "parent_thread": "thread-1", "checkpoint_id": first, "turns": 1, "open_calls": 0},
     )
+
+
+def test_an_older_checkpoint_is_not_compacted(tmp_path: Path) -> None:
+    database = tmp_path / "agent.db"
+    first, _ = play(database, "one", "two")
+
+    done = CliRunner().invoke(app, ["compact", first, "--db", str(database)])
+
+    assert (done.exit_code, "compact takes the thread itself" in str(done.exception)) == (1, True)

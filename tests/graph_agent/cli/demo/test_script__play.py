@@ -74,10 +74,10 @@ def test_the_picture_shows_a_kill_its_evidence_one_charge_and_the_way_back() -> 
     for evidence in (
         "bash (high risk) $ sh charge.sh",
         "interrupted  high    bash",
-        "  what it wrote until then:\n  │ card charged, waiting for the bank\n",
+        "  output so far:\n  │ card charged, waiting for the bank\n",
         "$ cat charges.txt\norder 17: 12.40\n\nOne line: charged once.",
         "+status: paid",
-        "cannot be undone, what they did stays:\n  $ sh charge.sh",
+        "Cannot be undone; the effects of these calls stay:\n  $ sh charge.sh",
         "$ cat order.txt\norder 17\nstatus: open\n",
     ):
         assert evidence in recorded

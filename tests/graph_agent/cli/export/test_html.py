@@ -12,7 +12,7 @@ import pytest
 
 from graph_agent.cli.export.html import html_page
 from graph_agent.cli.export.transcript import read_transcript
-from graph_agent.cli.views.graph import graph_picture
+from graph_agent.cli.views.graph import build_graph
 from tests.fakes.database_rows import Rows, record_of
 
 _HOSTILE = (
@@ -59,7 +59,7 @@ def hostile(rows: Rows, more: str = "") -> str:
     )
     rows.call(record)
     rows.message("tool", {"content": "\n".join([bad] * 20), "tool_call_id": "call_a"})
-    return "\n".join(html_page(read_transcript(rows.path, "t1", None), graph_picture(rows.path, "t1")))
+    return "\n".join(html_page(read_transcript(rows.path, "t1", None), build_graph()))
 
 
 def test_a_page_is_laid_out_by_turns_and_calls(rows: Rows) -> None:
@@ -69,7 +69,7 @@ def test_a_page_is_laid_out_by_turns_and_calls(rows: Rows) -> None:
     rows.message("assistant", {"content": "", "tool_calls": [asked]})
     rows.call(record_of("success", result="ok", metadata={"diff": {"unified": "@@ -1 +1 @@\n-a\n+b\n"}}))
 
-    page = "\n".join(html_page(read_transcript(rows.path, "t1", None), graph_picture(rows.path, "t1")))
+    page = "\n".join(html_page(read_transcript(rows.path, "t1", None), build_graph()))
 
     assert '<h2 id="turn-1">Turn 1 <small>2026-11-28 10:00:00 UTC</small></h2>' in page
     assert '<div class="call success" id="call-1">' in page
@@ -102,7 +102,7 @@ def test_whatever_was_said_stays_text(rows: Rows) -> None:
     allowed |= {"a", "svg", "rect", "g", "path", "polygon", "text", "tspan", "div", "small", "p", "strong", "code"}
     allowed |= {"span", "pre", "details", "summary", "footer", "line", "defs"}
     assert {tag for tag, _ in seen.tags} <= allowed
-    assert sum(tag == "style" for tag, _ in seen.tags) == 2
+    assert sum(tag == "style" for tag, _ in seen.tags) == 1
     linked = [attributes.get(name) for _, attributes in seen.tags for name in ("href", "src", "srcset", "data")]
     assert {link for link in linked if link} == {"#call-1"}
     assert [

@@ -1,8 +1,11 @@
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from graph_agent.cli.views.format import format_time_and_age
+from graph_agent.cli.views.table import format_time
+from graph_agent.errors import UsageError
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.light_commands import asking, json_of, run, text_of
 
@@ -24,14 +27,14 @@ def test_a_question_is_told_with_all_one_needs_to_answer_it(rows: Rows) -> None:
         '  │   "command": "make"',
         "  │ }",
         "",
-        "Answer with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT",
+        "Respond with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT",
     ]
 
 
 def test_a_long_preview_ends_with_how_to_see_the_rest(rows: Rows) -> None:
     asking(rows, preview={"text": "\n".join(map(str, range(50)))})
 
-    assert "  │ 39\n  │ … 10 more lines; --json has them all\n" in text_of(rows, "approvals", "list")
+    assert "  │ 39\n  │ … 10 more lines; --json shows all\n" in text_of(rows, "approvals", "list")
 
 
 def _listed(rows: Rows, *filters: str) -> list[str]:
@@ -52,9 +55,9 @@ def test_questions_can_be_chosen_by_thread_tool_risk_and_age(rows: Rows) -> None
 @pytest.mark.parametrize(
     ("filters", "told"),
     [
-        (["--risk", "huge"], "--risk 'huge' is no risk; use one of: low, medium, high"),
-        (["--older-than", "x"], "--older-than 'x' is no span of time"),
-        (["--thread", "nowhere"], "no thread or checkpoint has an id that is, begins or ends with 'nowhere'"),
+        (["--risk", "huge"], "low, medium, high"),
+        (["--older-than", "x"], "--older-than 'x'"),
+        (["--thread", "nowhere"], "'nowhere'"),
     ],
 )
 def test_a_filter_that_can_fit_nothing_is_refused(rows: Rows, filters: list[str], told: str) -> None:
@@ -73,3 +76,43 @@ def test_a_command_stands_above_how_it_was_understood(rows: Rows) -> None:
     asking(rows, preview={"kind": "text", "text": "in      /work"})
 
     assert "  │ $ make\n  │ in      /work\n" in text_of(rows, "approvals", "list")
+
+
+def test_whoever_is_late_is_told_what_was_answered_by_whom_and_when(rows: Rows) -> None:
+    asking(rows)
+    rows.decision("reject")
+
+    late = run("approvals", "approve", "call_a", "--db", str(rows.path))
+
+    told = f"call_a was already answered: reject by cli pid 7, {format_time(START)}\n"
+    assert (late.exit_code, late.stdout) == (1, told)
+
+
+def test_a_late_always_is_told_who_was_first_and_stores_nothing(rows: Rows) -> None:
+    asking(rows)
+    rows.decision("reject")
+
+    late = run("approvals", "approve", "call_a", "--always", "--json", "--db", str(rows.path))
+    listed = run("policy", "list", "--json", "--db", str(rows.path))
+
+    told = json.loads(late.stdout)
+    assert (late.exit_code, told["kind"], told["accepted"], "always" in told) == (1, "reject", False, False)
+    assert json.loads(listed.stdout)["grants"] == []
+
+
+def test_a_scope_without_always_is_a_wrong_use(rows: Rows) -> None:
+    asking(rows)
+
+    wrong = run("approvals", "approve", "call_a", "--scope", "user", "--db", str(rows.path))
+
+    assert (wrong.exit_code, "--always" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '"x"'])
+def test_arguments_are_one_json_object(rows: Rows, text: str) -> None:
+    asking(rows)
+
+    refused = run("approvals", "edit", "call_a", "--arguments", text, "--db", str(rows.path)).exception
+
+    assert isinstance(refused, UsageError)
+    assert repr(text) in str(refused)

@@ -1,4 +1,4 @@
-from graph_agent.cli.views.calls import call_json, call_table
+from graph_agent.cli.views.calls import call_json, call_table, format_call
 from graph_agent.inspect import CallView, StandingAnswer
 from tests.fakes.database_rows import record_of
 
@@ -31,13 +31,13 @@ def test_the_table_says_why_a_call_ended_as_it_did() -> None:
     ]
 
     assert list(call_table(calls, frozenset())) == [
-        "CALL    STATUS             RISK    TOOL  TRY  WHEN  ABOUT",
-        "call_a  error              medium  bash  1    9     $ make: no rule (exit code 2)",
-        "call_b  cancelled          medium  bash  1          make (stopped by user)",
-        "call_c  awaiting_approval  medium  bash  1          make (reject by chat, not taken in yet)",
-        "call_d  success            -       bash  1          bash",
-        "call_e  success            medium  bash  1          $ make all: exit code 0",
-        "call_f  error              medium  bash  1          $ make: no such file",
+        "CALL    STATUS             RISK    TOOL  ATTEMPT  WHEN  SUMMARY",
+        "call_a  error              medium  bash  1        9     $ make: no rule (exit code 2)",
+        "call_b  cancelled          medium  bash  1              make (stopped by user)",
+        "call_c  awaiting_approval  medium  bash  1              make (reject by chat, not applied yet)",
+        "call_d  success            -       bash  1              bash",
+        "call_e  success            medium  bash  1              $ make all: exit code 0",
+        "call_f  error              medium  bash  1              $ make: no such file",
     ]
 
 
@@ -60,5 +60,28 @@ def test_workspaces_are_told_where_there_are_several() -> None:
     one = next(call_table(calls, frozenset(), workspaces={"t1": "/a", "t2": "/a"}))
     several = list(call_table(calls, frozenset(), workspaces={"t1": "/a", "t2": "/b"}))
 
-    assert one.split() == ["THREAD", "CALL", "STATUS", "RISK", "TOOL", "TRY", "WHEN", "ABOUT"]
-    assert [line.split()[-2:] for line in several] == [["WORKSPACE", "ABOUT"], ["/a", "bash"], ["/b", "bash"]]
+    assert one.split() == ["THREAD", "CALL", "STATUS", "RISK", "TOOL", "ATTEMPT", "WHEN", "SUMMARY"]
+    assert [line.split()[-2:] for line in several] == [["WORKSPACE", "SUMMARY"], ["/a", "bash"], ["/b", "bash"]]
+
+
+def test_a_call_is_shown_with_all_of_its_arguments_and_its_result() -> None:
+    output = "".join(f"line {number}\n" for number in range(50))
+    record = record_of("success", arguments={"command": "seq\x1b[2J", "timeout": 3}, result=output)
+
+    assert list(format_call(CallView("t1", record))) == [
+        "  command: seq\\x1b[2J",
+        "  timeout: 3",
+        "  result:",
+        *(f"  │ line {number}" for number in range(50)),
+    ]
+
+
+def test_a_failure_and_a_change_are_shown_too() -> None:
+    diff = {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}
+    record = record_of("error", arguments={}, error_msg="no", metadata={"diff": diff})
+
+    assert list(format_call(CallView("t1", record))) == [
+        "  error: no",
+        "  change:",
+        *(f"  │ {line}" for line in diff["unified"].splitlines()),
+    ]

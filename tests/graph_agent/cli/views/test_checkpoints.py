@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.checkpoints import show_history
+from graph_agent.cli.views.checkpoints import show_difference, show_history
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import text
 
@@ -25,3 +25,20 @@ def test_the_newest_comes_first_and_the_head_is_marked(
 
     *rows, told = capsys.readouterr().out.splitlines()
     assert (len(rows), rows[1].split()[0], told.startswith("… ")) == (2, head[-8:], True)
+
+
+def test_what_was_and_what_is_stand_under_each_other_and_move_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    path = tmp_path / "a.db"
+    first, second = play(path, "one", "two \x1b[2J", replies=(text("a"), text("b")))
+
+    show_difference(path, first, second, None, as_json=False)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith(("- usage.requests", "+ usage.requests"))] == [
+        "- usage.requests: 1",
+        "+ usage.requests: 2",
+    ]
+    assert not any("\x1b" in line for line in lines)

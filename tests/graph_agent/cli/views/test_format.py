@@ -1,10 +1,37 @@
+import io
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from graph_agent.cli.views.format import age_seconds, format_age, format_time_and_age, parse_duration
+from graph_agent.cli.views.format import (
+    age_seconds,
+    confirm,
+    default_workspace,
+    format_age,
+    format_compaction,
+    format_cost,
+    format_cost_lines,
+    format_count,
+    format_message,
+    format_names,
+    format_omitted,
+    format_shell,
+    format_short_usage,
+    format_time_and_age,
+    format_todo,
+    format_usage,
+    parse_duration,
+    resolve_database,
+    sum_tokens,
+)
 from graph_agent.cli.views.table import format_time
 from graph_agent.errors import UsageError
+from graph_agent.events import Compacted, ShellEnded, ShellKept
+from graph_agent.inspect import TranscriptEntry
+from graph_agent.ports.usage import told_usage
 
 
 def _ago(**span: float) -> str:
@@ -26,8 +53,169 @@ def test_a_time_is_told_with_its_age() -> None:
 
 
 def test_a_span_is_a_number_and_a_unit() -> None:
-    spans = [parse_duration(written, "--older-than") for written in ("90s", "10m", "1.5h", "2d")]
+    spans = [parse_duration(written, "--older-than") for written in ("90s", "10m", "1.5h", "2 D", "1w")]
 
-    assert spans == [90, 600, 5400, 172_800]
-    with pytest.raises(UsageError, match="--older-than 'soon' is no span of time"):
-        parse_duration("soon", "--older-than")
+    assert spans == [90, 600, 5400, 172_800, 604_800]
+
+
+@pytest.mark.parametrize("text", ["", "d", "-3d", "3 years", "soon"])
+def test_text_that_is_no_duration_is_a_usage_error_with_examples(text: str) -> None:
+    with pytest.raises(UsageError, match="Examples: 90s"):
+        parse_duration(text, "--older-than")
+
+
+def test_each_step_stands_on_a_line_of_its_own_with_how_far_it_is() -> None:
+    plan = [
+        {"content": "look", "status": "completed"},
+        {"content": "act\x1b[2J", "status": "in_progress"},
+        {"content": "tell", "status": "pending"},
+    ]
+
+    assert format_todo(plan) == ["[x] look", "[>] act\\x1b[2J", "[ ] tell"]
+
+
+def test_the_line_says_how_far_and_how() -> None:
+    assert format_compaction(Compacted(84_000, 21_000, "summary")) == (
+        "Compacted 84,000 → 21,000 tokens (model summary)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_agreed"), [("y\n", True), (" YES \n", True), ("\n", False), ("n\n", False), ("yea\n", False)]
+)
+def test_anything_but_yes_is_no(monkeypatch: pytest.MonkeyPatch, typed: str, is_agreed: bool) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+
+    assert confirm("Go on?", hint="--yes") is is_agreed
+
+
+def test_the_end_of_stdin_is_an_error_or_without_a_hint_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+
+    with pytest.raises(UsageError, match="--yes"):
+        confirm("Go on?", hint="--yes")
+    assert confirm("Go on?") is False
+
+
+def test_only_one_is_not_many() -> None:
+    assert [format_count(count, "call") for count in (0, 1, 2)] == ["0 calls", "1 call", "2 calls"]
+    assert [format_omitted(count, "more line") for count in (1, 2)] == [
+        "… 1 more line; --full shows it",
+        "… 2 more lines; --full shows them",
+    ]
+
+
+def test_a_long_message_ends_early_unless_all_of_it_is_asked_for() -> None:
+    body = {"content": "\n".join(f"line {number}" for number in range(10)), "tool_call_id": "call_a"}
+
+    short = list(format_message("tool", body, full=False))
+    full = list(format_message("tool", body, full=True))
+
+    assert (short[0], short[-1]) == ("tool call_a", "  … 2 more lines; --full shows them")
+    assert full[1:] == [f"  line {number}" for number in range(10)]
+
+
+def test_long_arguments_are_cut_unless_all_of_them_are_asked_for() -> None:
+    body = {"content": "", "tool_calls": [{"name": "bash", "args": {"command": "x" * 200}, "id": "c"}]}
+
+    [_, short] = format_message("ai", body, full=False)
+    [*_, full] = format_message("ai", body, full=True)
+
+    assert short.endswith("…")
+    assert "x" * 200 in full
+
+
+def test_tokens_are_those_the_provider_told() -> None:
+    usages: list[Any] = [
+        {"input_tokens": 3, "output_tokens": 1},
+        None,
+        {"input_tokens": "many"},
+        {"input_tokens": 4},
+    ]
+    entries = [
+        TranscriptEntry(number, 0, str(number), "assistant", {"usage": usage}, "c1", "then")
+        for number, usage in enumerate(usages)
+    ]
+
+    assert sum_tokens(entries) == {"input_tokens": 7, "output_tokens": 1}
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "shown"),
+    [
+        ([], 0, "no files that git tracks"),
+        (["a"], 0, "a"),
+        (["a", "b"], 3, "a, b and 3 more"),
+        ([str(number) for number in range(10)], 5, "0, 1, 2, 3, 4, 5, 6, 7 and 7 more"),
+    ],
+)
+def test_the_first_names_are_shown_and_the_others_counted(names: list[str], more: int, shown: str) -> None:
+    assert format_names(names, more) == shown
+
+
+def test_a_named_file_stands_for_itself_and_for_threads_of_any_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_DB", "/env/graph-agent.db")
+    monkeypatch.chdir(tmp_path)
+
+    assert (resolve_database("/named.db"), default_workspace("/named.db")) == (Path("/named.db"), None)
+    assert (resolve_database(None), default_workspace(None)) == (Path("/env/graph-agent.db"), str(tmp_path))
+
+
+def test_a_line_names_the_shell_its_state_and_the_first_line_of_its_command() -> None:
+    lines = [
+        format_shell(ShellEnded("sh1", "npm run dev", "exit code 1")),
+        format_shell(ShellKept("sh2", "for i in 1 2\ndo echo $i; done")),
+        format_shell(ShellKept("sh3", "x" * 200)),
+    ]
+
+    assert lines == [
+        "background shell sh1: exit code 1  $ npm run dev",
+        "background shell sh2: still running  $ for i in 1 2…",
+        f"background shell sh3: still running  $ {'x' * 80}…",
+    ]
+
+
+def used(**further: Any) -> dict[str, Any]:
+    return told_usage({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, **further})
+
+
+def test_all_that_is_known_stands_on_the_line() -> None:
+    whole = used(cached_input_tokens=8_000, reasoning_tokens=200, cost=0.0123, currency="EUR")
+
+    assert format_usage(whole) == "12,000 in (8,000 cached), 345 out (200 reasoning), cost 0.0123 EUR"
+    assert format_short_usage(whole) == "12.3k tokens · cost 0.0123 EUR"
+
+
+def test_estimates_are_marked_and_unknown_prices_are_called_so() -> None:
+    assert format_usage(used(estimated_requests=1)) == "~12,000 in, ~345 out, cost unknown"
+    assert (
+        format_short_usage(used(estimated_requests=1, cost=2.0, currency="USD")) == "~12.3k tokens · cost ~2.00 USD"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"), [(0.0, "0"), (0.00002, "0.000020 USD"), (0.05, "0.0500 USD"), (12.5, "12.50 USD")]
+)
+def test_an_amount_is_shown_as_finely_as_it_is_small(cost: float, shown: str) -> None:
+    assert format_cost(used(cost=cost, currency="USD")) == shown
+
+
+@pytest.mark.parametrize(("tokens", "shown"), [(0, "0"), (999, "999"), (2_500, "2.5k"), (3_250_000, "3.25M")])
+def test_many_tokens_are_shown_in_short(tokens: int, shown: str) -> None:
+    assert format_short_usage(told_usage({"total_tokens": tokens})).startswith(f"{shown} tokens")
+
+
+def test_costs_are_told_for_turn_and_thread_and_how_to_let_them_be_known() -> None:
+    turn = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3, "requests": 1}
+
+    assert list(format_cost_lines(turn, turn)) == [
+        "this turn: 1 request, 1 in, 2 out, cost unknown",
+        "this thread: 1 request, 1 in, 2 out, cost unknown",
+        'No price configured: add [prices."MODEL"] to config.toml, with input and output per million tokens.',
+    ]
+    assert list(format_cost_lines(None, None)) == [
+        "this turn: 0 requests, 0 in, 0 out, cost 0",
+        "this thread: 0 requests, 0 in, 0 out, cost 0",
+    ]

@@ -1,115 +1,116 @@
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.graph import GraphOutput, show_graph, whole_graph
+from graph_agent.cli.views.graph import build_graph, format_mermaid, show_graph
 from graph_agent.errors import UsageError
 from graph_agent.graph.edges import EDGES, NODES
+from graph_agent.inspect import Visits
+from tests.fakes.light_commands import run
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 
 
-def drawn(database: Path | None, identifier: str = "", **order: bool) -> None:
-    drawing = GraphOutput.of(None, None, is_ascii=order.get("is_ascii", False), as_json=order.get("as_json", False))
-    show_graph(database, identifier, None, drawing)
+def test_every_node_and_edge_of_the_table_is_in_the_graph_and_nothing_else() -> None:
+    graph = build_graph()
 
-
-def test_every_node_and_edge_of_the_table_is_drawn_and_nothing_else() -> None:
-    chart = whole_graph()
-
-    assert {node.name for node in chart.nodes if not node.is_end} == set(NODES)
-    assert {(edge.source, outcome, edge.target) for edge in chart.edges for outcome in edge.outcomes} == {
+    assert {node.name for node in graph.nodes if not node.is_end} == set(NODES)
+    assert {(edge.source, outcome, edge.target) for edge in graph.edges for outcome in edge.outcomes} == {
         (edge.source, edge.outcome, edge.target) for edge in EDGES
     }
 
 
-def test_it_fits_a_terminal_of_eighty_columns_even_with_counts(
+def test_the_list_fits_eighty_columns_and_counts_visits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     replies = [reply for number in range(11) for reply in (calls((f"r{number}", "read_a")), text("ok"))]
     play(tmp_path / "a.db", *["go"] * 11, replies=tuple(replies))
 
-    drawn(tmp_path / "a.db")
+    show_graph(tmp_path / "a.db", "", None)
 
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert [
-        words in "\n".join(lines) for words in ("reasoning ×22", "marked ×11", "● END", "status      idle")
-    ] == [True] * 4
+    assert {"  reasoning  ×22", "> END"} <= set(lines)
+    assert any(line.split()[:3] == ["tool_routing", "tool_execution", "×11"] for line in lines)
 
 
-def test_the_place_of_the_thread_and_its_way_there_are_data(
+def test_the_position_and_the_visits_of_a_thread_are_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.db"
     (head,) = play(path, "go", replies=(calls(("w", "write_a")),))
 
-    drawn(path, head, as_json=True)
+    show_graph(path, head, None, as_json=True)
 
-    told = json.loads(capsys.readouterr().out)
-    assert {key: told[key] for key in ("checkpoint_id", "status", "next", "since")} == {
-        "checkpoint_id": head,
-        "status": "awaiting_approval",
-        "next": ["human_approval"],
-        "since": None,
-    }
-    assert [node["name"] for node in told["nodes"] if node["is_live"]] == ["human_approval"]
-    assert {edge["source"]: edge["visits"] for edge in told["edges"] if edge["visits"]} == {
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["checkpoint_id"], shown["next"], shown["since"]) == (head, ["human_approval"], None)
+    assert [node["name"] for node in shown["nodes"] if node["is_current"]] == ["human_approval"]
+    assert {edge["source"]: edge["visits"] for edge in shown["edges"] if edge["visits"]} == {
         "START": 1,
         "reasoning": 1,
         "tool_routing": 1,
     }
 
 
-@pytest.mark.parametrize("form", ["terminal", "mermaid", "svg", "png"])
-def test_a_file_gets_the_form_asked_for(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "drawing"
-    beginnings = {"terminal": "  ", "mermaid": "flowchart TD", "svg": "<svg ", "png": "\x89PNG"}
+def test_mermaid_marks_the_current_node_as_langgraph_marks_the_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.db"
+    (head,) = play(path, "go", replies=(calls(("w", "write_a")),))
 
-    show_graph(None, "", None, GraphOutput.of(form, path, is_ascii=False, as_json=False))
+    show_graph(path, head, None, format_name="mermaid")
 
-    assert path.read_bytes().decode("latin-1").startswith(beginnings[form])
-    assert capsys.readouterr().out == f"wrote {path}\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["graph TD;", "    __start__([START]):::first"]
+    assert "    human_approval(human_approval):::current" in lines
+    assert '    __start__ -- "input ×1" --> reasoning;' in lines
+    assert "    reasoning -. compacted .-> reasoning;" in lines
+
+
+def test_names_of_a_foreign_graph_are_quoted_where_mermaid_would_misread_them() -> None:
+    edges = {("START", "end"): 1, ("end", 'a "b"'): 1}
+    graph = build_graph(None, Visits({"end": 1}, edges, None), is_foreign=True)
+
+    assert list(format_mermaid(graph))[1:7] == [
+        "    __start__([START]):::first",
+        '    n1("end")',
+        '    n2("a #quot;b#quot;")',
+        "    __end__([END]):::last",
+        '    __start__ -- "×1" --> n1;',
+        '    n1 -- "×1" --> n2;',
+    ]
 
 
 @pytest.mark.parametrize(
-    ("name", "form"), [("a.svg", "svg"), ("a.PNG", "png"), ("a.mmd", "mermaid"), ("a.txt", "terminal")]
+    ("name", "format_name", "start"),
+    [("a.mmd", None, "graph TD;"), ("a.txt", None, "nodes"), ("a.txt", "mermaid", "graph TD;")],
 )
-def test_the_end_of_the_file_name_says_the_form(name: str, form: str) -> None:
-    assert GraphOutput.of(None, Path(name), is_ascii=False, as_json=False).form == form
+def test_a_file_gets_the_format_of_its_name_or_the_option(
+    tmp_path: Path, name: str, format_name: str | None, start: str
+) -> None:
+    show_graph(None, "", None, format_name=format_name, output=tmp_path / name)
 
-
-def test_a_dumb_terminal_gets_ascii(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-
-    drawn(None)
-
-    assert capsys.readouterr().out.isascii()
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
 @pytest.mark.parametrize(
-    ("form", "output", "as_json", "words"),
+    ("arguments", "words"),
     [
-        ("gif", None, False, "'gif' is unknown; choose one of terminal, mermaid, svg, png"),
-        ("svg", None, True, "--json prints the graph as data"),
-        (None, Path("a"), True, "--json prints the graph as data"),
+        (["--format", "svg"], "terminal, mermaid"),
+        (["--format", "mermaid", "--json"], "--json"),
+        (["--output", "/"], "Cannot write"),
     ],
 )
-def test_what_makes_no_sense_is_refused(form: str | None, output: Path | None, as_json: bool, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        GraphOutput.of(form, output, is_ascii=False, as_json=as_json)
+def test_wrong_options_are_usage_errors(tmp_path: Path, arguments: list[str], words: str) -> None:
+    ended = run("graph", *arguments)
+
+    assert isinstance(ended.exception, UsageError)
+    assert words in str(ended.exception)
 
 
-def test_a_picture_is_not_poured_into_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+def test_without_an_id_no_database_is_needed(tmp_path: Path) -> None:
+    plain = run("graph")
 
-    with pytest.raises(UsageError, match="--output FILE"):
-        GraphOutput.of("png", None, is_ascii=False, as_json=False)
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be written"):
-        show_graph(None, "", None, GraphOutput.of("svg", tmp_path, is_ascii=False, as_json=False))
+    assert (plain.exit_code, "×" in plain.stdout) == (0, False)

@@ -1,10 +1,12 @@
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from graph_agent.cli.views.mcp import list_servers
 from graph_agent.events import ServerChanged
+from tests.fakes.pty_program import PtyProgram
 from tests.graph_agent.cli.servers_scene import configure, mcp, settle
 
 
@@ -54,3 +56,119 @@ def test_in_a_session_the_list_says_how_each_server_is_doing(
         "other   not trusted       http  http://x/",
         "broke: it ended by itself",
     ]
+
+
+def _written(home: Path) -> object:
+    return tomllib.loads((home / "config.toml").read_text())["mcp_servers"]
+
+
+def test_a_command_is_written_shown_without_its_secrets_and_not_started_before_it_is_trusted(home: Path) -> None:
+    options = ("--env", "TOKEN=sk-hidden", "--env", "HOME", "--timeout", "20", "--startup-timeout", "5")
+
+    added = mcp("add", "tickets", *options, "--", "npx", "-y", "it", "--url")
+    listed = json.loads(mcp("list", "--json").stdout)["servers"][0]
+
+    assert _written(home) == {
+        "tickets": {
+            "command": "npx",
+            "args": ["-y", "it", "--url"],
+            "env": {"TOKEN": "sk-hidden", "HOME": "${HOME}"},
+            "timeout": 20.0,
+            "startup_timeout": 5.0,
+        }
+    }
+    lines = added.stdout.splitlines()
+    assert lines[:4] == [
+        "server     tickets",
+        "command    npx -y it --url",
+        "variables  TOKEN, HOME",
+        "sandbox    no network",
+    ]
+    assert lines[4].startswith("note       ")
+    assert lines[5:] == [
+        f"Wrote {home}/config.toml.",
+        "Not trusted yet, so it does not start. Trust it with: graph-agent mcp trust tickets",
+    ]
+    assert (listed["state"], "sk-hidden" in added.stdout) == ("untrusted", False)
+
+
+def test_a_program_that_is_fetched_first_is_said_to_need_the_network(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "npx").write_text("#!/bin/sh\n")
+    (tmp_path / "npx").chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    closed = mcp("add", "closed", "--", "npx", "it")
+    opened = mcp("add", "opened", "--network", "--", "npx", "it")
+
+    assert "npx downloads packages" in closed.stdout
+    assert ("downloads" in opened.stdout, "sandbox  with network" in opened.stdout) == (False, True)
+    assert _written(home) == {
+        "closed": {"command": "npx", "args": ["it"]},
+        "opened": {"command": "npx", "args": ["it"], "network": True},
+    }
+
+
+def test_an_address_is_added_with_its_headers_and_trusted_at_once_where_that_is_said(home: Path) -> None:
+    headers = ("--header", "Authorization: Bearer ${HOME}", "--header", "X-A=b=c")
+
+    added = json.loads(mcp("add", "net", "--url", "http://x/mcp", *headers, "--trust", "--json").stdout)
+
+    assert _written(home) == {
+        "net": {"url": "http://x/mcp", "headers": {"Authorization": "Bearer ${HOME}", "X-A": "b=c"}}
+    }
+    assert [(one["name"], one["is_trusted"]) for one in added["servers"]] == [("net", True)]
+    assert json.loads(mcp("list", "--json").stdout)["servers"][0]["state"] == "ready"
+
+
+def test_servers_of_another_client_are_taken_over_and_what_is_left_out_is_named(home: Path) -> None:
+    Path("other.json").write_text(
+        '{"mcpServers": {"a": {"command": "x", "autoApprove": ["y"]}, "b": {"url": "http://b"}}}'
+    )
+
+    added = mcp("add", "--from", "other.json")
+
+    assert _written(home) == {"a": {"command": "x"}, "b": {"url": "http://b"}}
+    assert "Ignored, not supported: a: autoApprove" in added.stdout.splitlines()
+
+
+def test_what_is_taken_out_is_gone_and_what_is_not_there_is_said(home: Path) -> None:
+    mcp("add", "a", "--trust", "--", "x")
+
+    removed = mcp("remove", "a")
+    again = mcp("remove", "a")
+
+    assert removed.stdout == f"Removed a from {home}/config.toml and revoked its trust.\n"
+    assert "has no MCP server 'a'; it has: none" in str(again.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "graph-agent mcp add NAME -- COMMAND ARGS"),
+        (("a",), "graph-agent mcp add NAME"),
+        (("a", "--env", "=x", "--", "y"), "--env takes NAME=VALUE"),
+        (("a", "--header", "x", "--url", "http://y"), "--header takes NAME=VALUE"),
+        (("a", "--url", "http://y", "--", "z"), "a: should have either a command or a url"),
+        (("--from", "gone.json"), "Cannot read gone.json"),
+        (("--from", "gone.json", "--url", "http://y"), "--from imports servers unchanged"),
+    ],
+)
+def test_what_describes_no_server_changes_nothing_and_says_what_would(
+    home: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    refused = mcp("add", *arguments)
+
+    assert (said in str(refused.exception), (home / "config.toml").exists()) == (True, False)
+
+
+def test_on_a_terminal_it_is_asked_whether_what_is_shown_may_be_started(home: Path) -> None:
+    added = PtyProgram(["-m", "graph_agent", "mcp", "add", "a", "--", "sleep", "9"], Path.cwd(), {})
+
+    added.sees("sleep 9")
+    added.sees("Trust this server? [y/N]")
+    added.types("y\r")
+    added.sees("Trusted. Test it with: graph-agent mcp test a")
+
+    assert (added.ends(), json.loads(mcp("list", "--json").stdout)["servers"][0]["state"]) == (0, "ready")

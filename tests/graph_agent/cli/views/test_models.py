@@ -5,9 +5,18 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.views.models import list_models, show_model, use_model
+from graph_agent.cli.views.models import (
+    list_models,
+    set_local_model,
+    show_local_model,
+    show_model,
+    unset_local_model,
+    use_model,
+)
 from graph_agent.cli.views.models import test_model as try_it
+from tests.fakes.gguf import write_gguf
 from tests.fakes.openai_server import TXT, FakeOpenAI
+from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
 
 @pytest.fixture
@@ -84,7 +93,7 @@ def test_a_model_that_does_not_do_ends_with_6(home: Path, capsys: pytest.Capture
         code = try_it(None, as_json=False, yes=False)
 
     shown = capsys.readouterr().out
-    assert (code, "FAILS" in shown, "The agent cannot work with it" in shown) == (ExitCode.MODEL, True, True)
+    assert (code, "FAILS" in shown, "cannot use this model" in shown) == (ExitCode.MODEL, True, True)
 
 
 def test_what_a_model_lacks_is_written_into_its_table_once_that_is_agreed_to(
@@ -100,7 +109,69 @@ def test_what_a_model_lacks_is_written_into_its_table_once_that_is_agreed_to(
         try_it("new:1", as_json=True, yes=True)
 
     written = (home / "config.toml").read_text(encoding="utf-8")
-    assert (untouched, '  images = "off"' in offered, "`--yes` writes it" in offered) == (before, True, True)
+    assert (untouched, '  images = "off"' in offered, "Use --yes" in offered) == (before, True, True)
     assert "# mine" in written
     assert '[models.fast]\nname = "b"\nimages = "off"\n' in written
     assert tomllib.loads(written)["models"]["new:1"] == {"name": "new:1", "images": "off"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(LIBRARY)
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GRAPH_AGENT_BASE_URL", "GRAPH_AGENT_LOCAL_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def test_a_file_is_told_with_its_licence_and_how_to_go_back(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_local_model(str(write_gguf(folder / "tiny.gguf")), as_json=False)
+
+    told = capsys.readouterr().out
+    for part in ("GGUF 3, tiny", "Tiny Instruct", "licence  mit", "tiny (local, limited)", "--off", "config.toml"):
+        assert part in told
+    assert "warning" not in told
+
+
+def test_a_base_model_and_an_endpoint_that_goes_first_are_pointed_out(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    monkeypatch.setenv("GRAPH_AGENT_MODEL", "big")
+
+    set_local_model(str(write_gguf(folder / "base.gguf", {"general.architecture": "tiny"})), as_json=False)
+
+    told = capsys.readouterr().out
+    assert ("no chat template" in told, "It is not used yet." in told) == (True, True)
+    assert "not named in the file" in told
+
+
+def test_the_same_as_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = write_gguf(folder / "tiny.gguf")
+
+    set_local_model(str(model), as_json=True)
+    used = json.loads(capsys.readouterr().out)
+    show_local_model(as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    unset_local_model(as_json=True)
+    gone = json.loads(capsys.readouterr().out)
+
+    assert (used["file"], used["known"], used["header"]["licence"], used["answers"]) == (
+        str(model),
+        None,
+        "mit",
+        "local",
+    )
+    assert (told["answers"], gone["answers"]) == ("local", "offline")
+
+
+def test_without_a_file_it_says_which_model_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show_local_model(as_json=False)
+    unset_local_model(as_json=False)
+
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith("Model: offline command mode, no model")
+    assert "model local FILE" in second
+    assert third.startswith("Removed the local model")

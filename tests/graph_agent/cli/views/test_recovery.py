@@ -21,16 +21,19 @@ def test_a_broken_off_command_is_told_with_output_and_what_still_runs(rows: Rows
 
     assert told[:7] == [
         "call_a  bash  HIGH  attempt 1",
-        "  thread t1: started and broken off: its effect may be there, in part or in whole",
+        "  thread t1: started but did not finish; it may have taken effect partly or fully",
         f"  started {format_time_and_age(START)}",
         "  │ {",
         '  │   "command": "make"',
         "  │ }",
-        "  what it wrote until then:",
+        "  output so far:",
     ]
     assert told[7:9] == ["  │ half", "  │ more"]
-    assert f"  still running: pid {left.pid} (--end-processes ends them, and a retry waits for that)" in told
-    assert told[-1].startswith("Decide with: graph-agent recover")
+    assert (
+        f"  still running: pid {left.pid} (a retry waits until they exit; terminate them with --end-processes)"
+        in told
+    )
+    assert told[-1].startswith("Resolve with: graph-agent recover")
 
 
 def test_deciding_all_tells_each_and_nothing_where_nothing_is_left(rows: Rows) -> None:
@@ -40,5 +43,5 @@ def test_deciding_all_tells_each_and_nothing_where_nothing_is_left(rows: Rows) -
 
     told = text_of(rows, "recover", "t1", "--all", "done", "--result", "built")
 
-    assert told == ("done: call_a of thread t1\ndone: call_b of thread t1\ngo on with: graph-agent resume t1\n")
-    assert text_of(rows, "recover", "--all", "cancel") == "Nothing was broken off.\n"
+    assert told == ("done: call_a of thread t1\ndone: call_b of thread t1\nResume with: graph-agent resume t1\n")
+    assert text_of(rows, "recover", "--all", "cancel") == "No interrupted calls.\n"

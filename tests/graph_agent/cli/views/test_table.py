@@ -1,6 +1,27 @@
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
 import pytest
 
-from graph_agent.cli.views.table import format_fields, format_table, id_shortener
+from graph_agent.cli.views.table import (
+    format_fields,
+    format_table,
+    format_time,
+    id_shortener,
+    line_width,
+    print_json,
+    print_json_lists,
+    text_width,
+    truncate,
+)
+from graph_agent.errors import UnknownId
+from tests.fakes.database_rows import Rows, record_of
 
 
 def test_cells_are_made_safe_and_columns_stay_aligned() -> None:
@@ -27,17 +48,17 @@ def test_only_a_long_id_is_shortened_and_only_while_it_stays_the_only_one() -> N
 def test_on_a_narrow_screen_the_columns_before_the_last_go_until_that_has_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows = [("t1", "running", "1 s ago", "1", "a title that is long")]
+    rows = [("t1", "idle", "1 s ago", "1", "a title that is long")]
     shown = []
     for columns in (60, 30, 22, 12):
         monkeypatch.setenv("COLUMNS", str(columns))
         shown.append(list(format_table(("THREAD", "STATUS", "UPDATED", "TURNS", "TITLE"), rows))[1])
 
     assert shown == [
-        "t1      running  1 s ago  1      a title that is long",
-        "t1      running  a title that…",
-        "t1      running  a ti…",
-        "t1      running  …",
+        "t1      idle    1 s ago  1      a title that is long",
+        "t1      idle    a title that …",
+        "t1      idle    a tit…",
+        "t1      idle    …",
     ]
 
 
@@ -47,7 +68,7 @@ def test_of_a_place_only_the_end_is_shown_where_the_last_column_needs_the_room(
     rows = [("t1", "/home/me/work/日本/project", "a title that is long"), ("t2", "/home/me/shop", "short")]
     monkeypatch.setenv("COLUMNS", "40")
 
-    lines = list(format_table(("THREAD", "WORKSPACE", "TITLE"), rows, place="WORKSPACE"))
+    lines = list(format_table(("THREAD", "WORKSPACE", "TITLE"), rows, path_column="WORKSPACE"))
 
     assert lines == [
         "THREAD  WORKSPACE   TITLE",
@@ -59,6 +80,113 @@ def test_of_a_place_only_the_end_is_shown_where_the_last_column_needs_the_room(
 def test_a_place_is_shown_whole_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
 
-    lines = list(format_table(("WORKSPACE", "TITLE"), [("/home/me/work/project", "a title")], place="WORKSPACE"))
+    lines = list(
+        format_table(("WORKSPACE", "TITLE"), [("/home/me/work/project", "a title")], path_column="WORKSPACE")
+    )
 
     assert lines == ["WORKSPACE              TITLE", "/home/me/work/project  a title"]
+
+
+_ROOT = Path(__file__).parents[4]
+
+
+@pytest.mark.parametrize(("text", "width"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("ﾊﾛｰ", 3)])
+def test_width_is_counted_in_columns(text: str, width: int) -> None:
+    assert text_width(text) == width
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"), [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("日本語", 4, "日…"), ("ab", 0, "")]
+)
+def test_what_is_too_long_ends_with_an_ellipsis_within_the_width(text: str, width: int, shown: str) -> None:
+    assert truncate(text, width) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "width"), [("👨\u200d👩\u200d👧", 2), ("🇩🇪🇫🇷", 4), ("👍🏽!", 3), ("❤\ufe0f", 2), ("1\ufe0f\u20e3", 2)]
+)
+def test_what_is_one_picture_is_as_wide_as_one_and_never_cut_apart(text: str, width: int) -> None:
+    shown = (text_width(text), truncate(f"ab{text}", 2 + width), truncate(f"{text}abc", 1 + width))
+
+    assert shown == (width, f"ab{text}", f"{text}…")
+
+
+def test_json_is_ascii_and_holds_no_control_character(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"text": "日\u202e\x7f\x1b"})
+
+    assert capsys.readouterr().out == '{\n  "text": "\\u65e5\\u202e\\u007f\\u001b"\n}\n'
+
+
+@pytest.mark.parametrize("values", [[], [{"text": "a\n\x7f", "list": [1, {}]}, "two", []]])
+def test_a_list_printed_value_by_value_looks_as_one_printed_whole(
+    values: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_json({"of": [1], "calls": values, "more": []})
+    whole = capsys.readouterr().out
+
+    print_json_lists({"of": [1]}, {"calls": iter(values), "more": []})
+
+    assert capsys.readouterr().out == whole
+
+
+def test_lists_of_which_one_cannot_be_begun_are_not_printed_by_half(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> Iterator[int]:
+        yield from ()
+        raise UnknownId("there is no such thread")
+
+    with pytest.raises(UnknownId):
+        print_json_lists({"of": 1}, {"calls": [1], "more": fails()})
+
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("columns", "width"), [("60", 60), ("0", None), ("wide", None), ("", None)])
+def test_the_width_is_that_of_columns_and_without_a_terminal_else_unlimited(
+    columns: str, width: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+
+    assert line_width() == width
+
+
+def test_what_is_no_time_is_shown_as_it_is() -> None:
+    assert [format_time(None), format_time("then"), len(format_time("2026-11-28T10:00:00.000Z"))] == [
+        "",
+        "then",
+        19,
+    ]
+
+
+def test_on_a_terminal_statuses_are_coloured_unless_colour_is_declined(rows: Rows) -> None:
+    rows.thread(next_nodes=("human_approval",))
+    rows.call(record_of("interrupted"))
+
+    def shown(**environment: str) -> str:
+        done: Any = pexpect.run(
+            shlex.join(
+                [sys.executable, "-m", "tests.fakes.light_program", "threads", "list", "--db", str(rows.path)]
+            ),
+            cwd=str(_ROOT),
+            env={**os.environ, "TERM": "xterm", **environment},
+            withexitstatus=True,
+        )
+        assert done[1] == 0, done
+        return str(done[0].decode())
+
+    assert "\x1b[31minterrupted\x1b[0m" in shown(NO_COLOR="")
+    assert "\x1b" not in shown(NO_COLOR="1")
+    assert "\x1b" not in shown(TERM="dumb")
+
+
+def test_an_output_that_knows_no_unicode_gets_escapes_instead_of_a_failure(rows: Rows) -> None:
+    rows.thread(title="日本")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fakes.light_program", "threads", "list", "--db", rows.path],
+        cwd=_ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=True,
+    )
+
+    assert b"\\u65e5\\u672c" in done.stdout

@@ -1,10 +1,17 @@
+import json
 import socket
+from pathlib import Path
 
 import pytest
 
 from graph_agent.cli.views.table import format_time
+from graph_agent.config.paths import blob_dir
+from graph_agent.storage.blobs import FileBlobs
 from tests.fakes.database_rows import START, Rows, record_of
-from tests.fakes.light_commands import text_of
+from tests.fakes.light_commands import json_of, run, text_of
+from tests.fakes.played_thread import play
+from tests.fakes.thread_files import export
+from tools.files import sha256_hex
 
 _EVIL = "[red]\x1b[31mboo\u202e\u200b[/red]"
 
@@ -17,9 +24,9 @@ def test_the_table_is_aligned_also_with_wide_characters_and_cut_at_the_width_ask
     lines = text_of(rows, "threads", "list", COLUMNS="60").splitlines()
 
     assert lines == [
-        "THREAD  STATUS  UPDATED  TURNS  OPEN  TITLE",
-        "日本語  idle    2        0      -     修复 the build, which…",
-        "abc     idle    1        0      -     short",
+        "THREAD  STATUS  UPDATED  TURNS  PENDING  TITLE",
+        "日本語  idle    2        0      -        修复 the build, wh…",
+        "abc     idle    1        0      -        short",
     ]
 
 
@@ -76,7 +83,7 @@ def test_a_thread_tells_who_died_what_is_open_and_what_was_said(rows: Rows) -> N
         "thread     t1",
         "title      Build it",
         "status     interrupted",
-        f"held by    nobody; process 4711 on {socket.gethostname()} died holding it",
+        f"held by    nobody; the last process (pid 4711 on {socket.gethostname()}) ended unexpectedly",
         "workspace  /w",
         "model      m",
         "mode       default",
@@ -86,8 +93,8 @@ def test_a_thread_tells_who_died_what_is_open_and_what_was_said(rows: Rows) -> N
         "tokens     12 in, 3 out, cost unknown",
         "calls      1 interrupted",
         "",
-        "CALL    STATUS       RISK    TOOL  TRY  WHEN  ABOUT",
-        "call_a  interrupted  medium  bash  1          make all (never_started)",
+        "CALL    STATUS       RISK    TOOL  ATTEMPT  WHEN  SUMMARY",
+        "call_a  interrupted  medium  bash  1              make all (never_started)",
         "",
         "user",
         "  build",
@@ -113,3 +120,130 @@ def test_of_a_long_conversation_the_end_is_shown_and_all_of_it_on_demand(rows: R
 
     assert "… 5 earlier messages; --full shows them\nuser\n  message 5.\n" in short
     assert ("message 4." in short, "message 0." in full, "earlier" in full) == (False, True, False)
+
+
+def said(rows: Rows, *contents: str) -> None:
+    rows.thread("t1", title="Build it")
+    for content in contents:
+        rows.message("user", {"content": content})
+
+
+def test_what_was_found_is_marked_and_nothing_of_it_reaches_the_terminal_raw(rows: Rows) -> None:
+    said(rows, "make \x1b[31mred\u202e it")
+
+    shown = text_of(rows, "threads", "search", "red")
+
+    assert shown.splitlines()[1] == "  make \\x1b[31m»red«\\u202e it"
+    assert shown.startswith("t1  2026-11-28")
+    assert shown.splitlines()[0].endswith("  user  Build it")
+
+
+def test_the_limit_says_when_there_is_more(rows: Rows) -> None:
+    said(rows, "red one", "red two", "red three")
+
+    shown = text_of(rows, "threads", "search", "red", "--limit", "2").splitlines()
+
+    assert [line for line in shown if "»" in line] == ["  »red« three", "  »red« two"]
+    assert shown[-1] == "… more results; show them with --limit 4"
+
+
+def test_a_checkpoint_that_two_threads_have_is_named_with_its_thread(tmp_path: Path) -> None:
+    play(tmp_path / "agent.db", "so red")
+    (tmp_path / "thread.json").write_text(export(tmp_path / "agent.db", "thread-1"))
+    run("threads", "import", str(tmp_path / "thread.json"), "--as", "mine", "--db", str(tmp_path / "agent.db"))
+
+    shown = run("threads", "search", "red", "--db", str(tmp_path / "agent.db")).stdout
+
+    resumed = [line.rpartition(" ")[2].partition(":")[0] for line in shown.splitlines() if " resume " in line]
+    assert sorted(resumed) == ["mine", "thread-1"]
+
+
+def test_json_has_the_documented_shape(rows: Rows) -> None:
+    said(rows, "so red")
+
+    assert json_of(rows, "threads", "search", "red") == {
+        "query": "red",
+        "hits": [
+            {
+                "thread_id": "t1",
+                "title": "Build it",
+                "seq": 1,
+                "message_id": "m1",
+                "role": "user",
+                "at": START,
+                "checkpoint_id": None,
+                "snippet": "so red",
+                "marks": [[3, 6]],
+            }
+        ],
+        "more": False,
+    }
+
+
+def test_nothing_found_is_said_also_where_there_is_no_database(rows: Rows, tmp_path: Path) -> None:
+    said(rows)
+    missing = str(tmp_path / "none.db")
+
+    assert text_of(rows, "threads", "search", "red") == "No message contains “red”.\n"
+    assert run("threads", "search", "red", "--db", missing).stdout == "No message contains “red”.\n"
+    assert json.loads(run("threads", "search", "red", "--db", missing, "--json").stdout)["hits"] == []
+
+
+def test_blank_words_are_refused(rows: Rows) -> None:
+    done = run("threads", "search", " ", "--db", str(rows.path))
+
+    assert (done.exit_code, "is blank" in str(done.exception)) == (1, True)
+
+
+def changed(rows: Rows, workspace: Path) -> None:
+    workspace.mkdir()
+    (workspace / "a.txt").write_text("mine \x1b[2J\n")
+    rows.thread(workspace=str(workspace))
+    before = FileBlobs(blob_dir(rows.path)).put(b"old\n")
+    path = str(workspace.resolve() / "a.txt")
+    before_sha256 = sha256_hex(b"old")
+    intent = (
+        f'{{"path": "{path}", "before_sha256": "{before_sha256}", "after_sha256": "x", "before_blob": "{before}"}}'
+    )
+    rows.journal("success", {"status": "success", "output": ""}, intent=intent)
+
+
+def test_the_diff_is_printed_with_what_others_did_as_a_remark_and_no_terminal_codes(
+    rows: Rows, tmp_path: Path
+) -> None:
+    changed(rows, tmp_path / "ws")
+
+    assert text_of(rows, "threads", "diff", "t1").splitlines() == [
+        "# a.txt: it was changed by somebody else since",
+        "--- a.txt",
+        "+++ a.txt",
+        "@@ -1 +1 @@",
+        "-old",
+        "+mine \\x1b[2J",
+    ]
+
+
+def test_as_json_it_lists_the_files(rows: Rows, tmp_path: Path) -> None:
+    changed(rows, tmp_path / "ws")
+
+    [file] = json_of(rows, "threads", "diff", "t1")["files"]
+
+    assert (file["path"], file["status"], file["added"], file["removed"]) == ("a.txt", "modified", 1, 1)
+
+
+def test_a_thread_that_changed_nothing_says_so(rows: Rows, tmp_path: Path) -> None:
+    rows.thread(workspace=str(tmp_path))
+
+    assert text_of(rows, "threads", "diff", "t1") == "No files changed.\n"
+
+
+def test_what_commands_changed_is_named_and_said_not_to_be_shown(rows: Rows, tmp_path: Path) -> None:
+    changed(rows, tmp_path / "ws")
+    seen = {"changed_files": ["a.txt", "b\x1b.txt"], "changed_files_more": 3}
+    rows.call(record_of("success", "c2", tool_name="bash", arguments={"command": "make\nmore"}, metadata=seen))
+    rows.journal("success", {"status": "success", "output": ""}, call_id="c2")
+
+    assert text_of(rows, "threads", "diff", "t1").splitlines()[:2] == [
+        "# not shown: a.txt, b\\x1b.txt and 3 more: changed by $ make",
+        "# a.txt: it was changed by a command of this thread since",
+    ]

@@ -4,7 +4,8 @@ import pytest
 import typer
 
 from graph_agent.app.rewind import Rewound
-from graph_agent.cli.views.time_travel import confirm_rewind, print_rewind
+from graph_agent.app.threads import Forked
+from graph_agent.cli.views.time_travel import confirm_rewind, print_fork, print_rewind
 from graph_agent.errors import UsageError
 from graph_agent.ports import Done, FileImage, Restoration, Rewind
 from graph_agent.session.time_travel import Conflict, Survey
@@ -20,12 +21,12 @@ _LASTING = (
 )
 _SURVEY = Survey(Rewind("t", "c1", "c9", "both", _FILES, (("w", 1), ("c", 1))), lasting=_LASTING)
 _SHOWN = (
-    "rewind to checkpoint c1 of thread t: conversation and files\n"
-    "  put back  /w/a\n"
-    "  remove    /w/b\n"
-    "  create    /w/c\n"
-    "  2 calls after it count as undone\n"
-    "cannot be undone, what they did stays:\n"
+    "Rewind to checkpoint c1 of thread t: conversation and files\n"
+    "  restore  /w/a\n"
+    "  remove   /w/b\n"
+    "  create   /w/c\n"
+    "  2 later calls marked as reverted\n"
+    "Cannot be undone; the effects of these calls stay:\n"
     "  $ make\\x1b[2J\n"
     "  $ touch x\n"
     "    changed: x\\x1b\n"
@@ -39,13 +40,13 @@ def test_what_it_takes_is_shown_before_it_is_asked(
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
 
     assert confirm_rewind(_SURVEY) is answer
-    assert capsys.readouterr().out == f"{_SHOWN}Go on? [y/N] "
+    assert capsys.readouterr().out == f"{_SHOWN}Continue? [y/N] "
 
 
 def test_where_nobody_answers_it_is_a_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
 
-    with pytest.raises(UsageError, match="nothing was changed; --yes goes on without asking"):
+    with pytest.raises(UsageError, match="--yes"):
         confirm_rewind(_SURVEY)
 
 
@@ -53,7 +54,7 @@ def test_done_it_says_where_the_thread_stands_and_how_to_take_it_back(capsys: py
     print_rewind(Rewound(_SURVEY, is_done=True, head="c10"), is_dry=False, as_json=False, was_shown=False)
 
     assert capsys.readouterr().out == (
-        f"{_SHOWN}done; the thread stands at checkpoint c10\ntake it back with: graph-agent rewind --undo t\n"
+        f"{_SHOWN}Done. The thread is at checkpoint c10.\nUndo with: graph-agent rewind --undo t\n"
     )
 
 
@@ -67,8 +68,8 @@ def test_stopped_by_a_conflict_it_names_the_file_and_the_ways_out_and_fails(
 
     assert left.value.exit_code == 1
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "conflict: /w/a: it was changed by somebody else since",
-        "nothing was changed; --force puts these files back all the same, --chat-only leaves all files alone",
+        "Conflict: /w/a: it was changed by somebody else since",
+        "Nothing was changed. --force restores these files too; --chat-only keeps all files.",
     ]
 
 
@@ -79,6 +80,18 @@ def test_what_was_left_and_what_was_finished_first_are_told_and_fail(capsys: pyt
         print_rewind(done, is_dry=False, as_json=False, was_shown=True)
 
     assert capsys.readouterr().out.splitlines()[:2] == [
-        "finished first: a rewind to c1 that had been broken off",
-        "left as it is: '/w/a' is read-only",
+        "First finished an interrupted rewind to c1.",
+        "Not changed: '/w/a' is read-only",
     ]
+
+
+def test_a_fork_says_where_it_comes_from_what_is_asked_again_and_how_to_go_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_fork(Forked("f", "t\x1b[2J", "c1", turns=1, open_calls=2), as_json=False)
+
+    assert capsys.readouterr().out == (
+        "Forked thread t\\x1b[2J at checkpoint c1: 1 turn\n"
+        "2 open calls: approval is requested again\n"
+        "Resume with: graph-agent resume f\n"
+    )

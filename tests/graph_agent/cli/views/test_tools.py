@@ -1,9 +1,11 @@
 import json
+from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.tools import list_tools, show_tool
+from graph_agent.cli.views.tools import list_tools, show_statistics, show_tool
 from graph_agent.errors import ConfigError, UsageError
+from tests.fakes.database_rows import Rows, record_of
 
 
 def test_the_list_has_the_fixed_fields(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,9 +41,32 @@ def test_the_table_tells_the_first_sentence_of_each_whole(capsys: pytest.Capture
 
 
 def test_an_unknown_tool_and_an_unknown_mode_are_named() -> None:
-    with pytest.raises(UsageError, match="there is no tool 'read_fil'; did you mean 'read_file'"):
+    with pytest.raises(UsageError, match=r"'read_fil'\. Did you mean 'read_file'"):
         show_tool("read_fil", None, as_json=False)
-    with pytest.raises(UsageError, match="there is no tool ''"):
+    with pytest.raises(UsageError, match="No tool named ''"):
         show_tool("", None, as_json=False)
     with pytest.raises(ConfigError, match="flag --mode: mode = 'yolo'"):
         list_tools("yolo", as_json=False)
+
+
+def test_statistics_are_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = Rows(tmp_path / "graph-agent.db")
+    rows.thread()
+    rows.call(record_of("success"))
+    rows.journal("success", {}, ended_at="2026-11-28T10:00:01.500Z")
+    rows.journal("interrupted", attempt=2)
+
+    show_statistics(rows.path, as_json=False)
+    rows.close()
+
+    assert capsys.readouterr().out.splitlines() == [
+        "TOOL  RUNS  OK  FAILED  UNFINISHED  TOTAL   AVERAGE  P95",
+        "bash  2     1   0       1           1.50 s  1.50 s   1.50 s",
+    ]
+
+
+def test_before_anything_ran_the_list_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show_statistics(tmp_path / "none.db", as_json=True)
+    show_statistics(tmp_path / "none.db", as_json=False)
+
+    assert capsys.readouterr().out == '{\n  "tools": []\n}\nNo tool has run yet.\n'

@@ -1,11 +1,18 @@
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from graph_agent.app.threads import Pruned, PrunedThread
 from graph_agent.cli.main import app
+from graph_agent.cli.views.thread_files import parse_size, print_pruned
+from graph_agent.cli.views.threads import confirm_delete
+from graph_agent.errors import UsageError
+from graph_agent.inspect import Reader
+from graph_agent.storage.sqlite.pruning import GarbageResult
 from tests.fakes.played_thread import play
 from tests.fakes.thread_files import export
 
@@ -28,7 +35,7 @@ def test_a_thread_goes_to_stdout_or_into_a_file_of_its_owner_alone(database: Pat
     to_file = run(database, "export", "--output", str(file))
 
     assert to_stdout.stdout == file.read_text() == export(database, "thread-1")
-    assert to_file.stdout == f"wrote {file}\n"
+    assert to_file.stdout == f"Wrote {file}.\n"
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -53,7 +60,7 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(database: Path, tmp_path:
     folder = run(database, "export", "--output", str(tmp_path))
     nameless = run(database, "export", "--output", str(tmp_path / "a\0b"))
 
-    assert [str(done.exception)[:8] for done in (nowhere, folder, nameless)] == ["--output"] * 3
+    assert ["--output" in str(done.exception) for done in (nowhere, folder, nameless)] == [True] * 3
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
@@ -79,7 +86,71 @@ def test_an_import_tells_what_the_thread_is_called_and_how_to_go_on(database: Pa
     as_json = run(database, "import", str(file), "--as", "other", "--json")
 
     assert (taken.exit_code, "already" in str(taken.exception)) == (1, True)
-    assert as_text.stdout.splitlines()[0] == "imported: mine (it was thread-1)  1 turn, idle  hello"
-    assert as_text.stdout.splitlines()[-1] == "go on with: graph-agent resume mine"
+    assert as_text.stdout.splitlines()[0] == "Imported mine (was thread-1): 1 turn, idle. hello"
+    assert as_text.stdout.splitlines()[-1] == "Resume with: graph-agent resume mine"
     told = json.loads(as_json.stdout)
     assert (told["thread_id"], told["exported_as"], told["missing_contents"]) == ("other", "thread-1", 0)
+
+
+def test_deleting_needs_a_person_or_yes(database: Path) -> None:
+    refused = run(database, "delete", "thread-1")
+    as_json = run(database, "delete", "thread-1", "--json")
+    done = run(database, "delete", "thread-1", "--yes", "--json")
+
+    assert (refused.exit_code, "--yes" in str(refused.exception)) == (1, True)
+    assert (as_json.exit_code, "--yes" in as_json.stderr) == (2, True)
+    assert (done.exit_code, json.loads(done.stdout)["deleted"]) == (0, ["thread-1"])
+
+
+@pytest.mark.parametrize(("answer", "goes"), [("y\n", True), ("\n", False), ("", False), ("nope\n", False)])
+def test_on_a_terminal_the_person_is_shown_the_thread_and_asked(
+    database: Path, answer: str, goes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Keyboard:
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self) -> str:
+            return answer
+
+    with Reader.open(database) as reader:
+        threads = reader.threads()
+    monkeypatch.setattr(sys, "stdin", Keyboard())
+
+    consented = confirm_delete(threads)
+
+    shown = capsys.readouterr().out
+    assert (consented, shown.splitlines()[0]) == (goes, "thread-1  1 turn  hello")
+    assert shown.endswith("This cannot be undone. [y/N] ")
+
+
+def test_renaming_tells_the_new_name(database: Path) -> None:
+    as_text = run(database, "rename", "thread-1", "a \x1b[31m title")
+    as_json = run(database, "rename", "thread-1", "other", "--json")
+
+    assert as_text.stdout == "Renamed thread-1: a \\x1b[31m title\n"
+    assert json.loads(as_json.stdout) == {"thread_id": "thread-1", "title": "other"}
+
+
+@pytest.mark.parametrize(("text", "size"), [("500MB", 500_000_000), ("2g", 2_000_000_000), ("17", 17)])
+def test_a_size_is_a_number_with_or_without_a_unit(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "d", "-3d", "3 years", "1.5G"])
+def test_anything_else_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match="Examples: 500MB"):
+        parse_size(text or "x")
+
+
+def test_what_went_what_was_left_and_the_sizes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    threads = (PrunedThread("a", 12, 1), PrunedThread("b"), PrunedThread("c", held_by="thread 'c' is held"))
+
+    print_pruned(Pruned(3_000_000, 1_000_000, threads, GarbageResult(2, 500_000)), as_json=False)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "a: deleted 12 checkpoints, 1 snapshots",
+        "Skipped: thread 'c' is held",
+        "Deleted 2 unused files: 0.5 MB",
+        "Database size: 3.0 MB before, 1.0 MB now",
+    ]
