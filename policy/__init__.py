@@ -1,4 +1,4 @@
-"""Who may do what: facts about a call in, a decision out. Pure: no tools, graphs, models, terminals, databases."""
+"""Which calls may run: facts about a call in, a decision out."""
 
 from policy.chain import CHAIN_STEPS, evaluate, host_access, is_reserved
 from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict

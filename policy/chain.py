@@ -1,16 +1,11 @@
-"""The order of judgement: small rules, asked one after the other; the first that speaks wins.
-
-Which paths belong to the agent itself: pure comparisons of resolved paths, and a look at a command's text.
-
-What the rules say to a network host that no call was judged for: where a redirection leads, what is private.
-"""
+"""The policy chain: small steps in a fixed order; the first that gives a decision decides."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
-from policy.facts import CallFacts, Decision, PathFact, PolicySettings
+from policy.facts import CallFacts, Decision, PolicySettings
 from policy.matching import covers_any_part, find_allow_rule, matches_tool, names_path
 from policy.protected import is_protected
 from policy.rules import Grant, Rule, grant_applies, minimal_grants
@@ -27,105 +22,57 @@ __all__ = [
     "mentioned_reserved_path",
 ]
 
-
-def is_reserved(
-    path: PurePath, workspace: PurePath, reserved: Iterable[PurePath], exempt_files: Iterable[PurePath] = ()
-) -> bool:
-    """Whether a resolved path is, or lies in, one of the agent's own places.
-
-    A workspace that lies in such a place is the user's choice: what is in the workspace is then not reserved.
-    """
-    if path in exempt_files:
-        return False
-    return any(
-        _holds(root, path) and not (_lies_in(workspace, root) and _holds(workspace, path)) for root in reserved
-    )
-
-
-def mentioned_reserved_path(command: str, workspace: PurePath, reserved: Iterable[PurePath]) -> str:
-    """The reserved place a command's text names, in full or by its last two parts; empty when it names none."""
-    for root in reserved:
-        if _holds(root, workspace):
-            continue
-        if any(re.search(f"{re.escape(text)}(?![\\w.-])", command) for text in _spellings(root)):
-            return str(root)
-    return ""
-
-
-def _spellings(root: PurePath) -> list[str]:
-    ending = "/".join(root.parts[-2:])
-    # Only a name of our own is telling enough to be matched without the folders above it.
-    return [str(root), ending] if "graph-agent" in root.name else [str(root)]
-
-
-def _holds(root: PurePath, path: PurePath) -> bool:
-    return path.is_relative_to(root)
-
-
-def _lies_in(workspace: PurePath, root: PurePath) -> bool:
-    return workspace.is_relative_to(root)
-
-
 StepSource = Literal["built in", "allow", "ask", "deny", "granted"]
-"""Who speaks at a step: the program, one of the three lists of rules, or what was allowed always."""
+"""What a step reads: the program itself, one of the three lists of rules, or the grants."""
 
 
 class _Case(NamedTuple):
-    """A call to be judged, with its command."""
+    """A call to be decided."""
 
     facts: CallFacts
     settings: PolicySettings
     text: ShellText | None
-    """None where the call is no command."""
+    """Its command, parsed or not; None where the call has no command."""
 
 
 def evaluate(facts: CallFacts, settings: PolicySettings) -> Decision:
-    """What policy says to a call. Pure: the same facts and settings give the same decision."""
+    """Decide about a call. Pure: the same facts and settings give the same decision."""
     text = facts.shell
     if text is None and facts.command is not None:
         text = unparsed_shell(facts.command)
-    decision = _first(_Case(facts, settings, text))
+    case = _Case(facts, settings, text)
+    decision = next(filter(None, (step.decide(case) for step in _CHAIN)), None) or _by_risk(case)
     if decision.verdict == "ask" and facts.mode == "dontAsk":
         return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} In this mode nobody is asked.")
     return decision
-
-
-def _first(case: _Case) -> Decision:
-    for step in _CHAIN:
-        decision = step.evaluate(case)
-        if decision is not None:
-            return decision
-    return Decision("ask", "silence", "No rule speaks about this call.")
 
 
 def _hard_refusals(case: _Case) -> Decision | None:
     facts = case.facts
     for path in (*facts.paths, *facts.redirects):
         if path.reserved:
-            return Decision(
-                "deny", "agent's own files", f"{path.resolved} belongs to the agent itself; use its commands."
-            )
+            reason = f"{path.resolved} belongs to the agent itself; use its commands."
+            return Decision("deny", "agent's own files", reason)
     if case.text is None or facts.command is None:
         return None
     if why := destructive_reason(facts.command, case.text):
-        return Decision("deny", "destroyer", f"This command is refused in every mode: {why}.")
-    if named := mentioned_reserved_path(facts.command, facts.workspace, case.settings.reserved):
-        return Decision(
-            "deny", "agent's own files", f"The command names {named}, which belongs to the agent itself."
-        )
+        return Decision("deny", "destructive command", f"This command is refused in every mode: {why}.")
+    if mentioned := mentioned_reserved_path(facts.command, facts.workspace, case.settings.reserved):
+        reason = f"The command names {mentioned}, which belongs to the agent itself."
+        return Decision("deny", "agent's own files", reason)
     return None
 
 
 def _plan_mode(case: _Case) -> Decision | None:
-    if case.facts.mode != "plan" or case.facts.plans:
+    if case.facts.mode != "plan" or case.facts.allowed_in_plan_mode:
         return None
     return Decision(
-        "deny", "plan mode", f"{case.facts.tool} is not used while planning, but once the plan is approved."
+        "deny", "plan mode", f"{case.facts.tool} cannot be used in plan mode; get the plan approved first."
     )
 
 
 def _deny_rules(case: _Case) -> Decision | None:
-    rule = _touching(case.settings.rules.deny, case)
+    rule = _covering(case.settings.rules.deny, case)
     return Decision("deny", f"deny {rule.text}", f"The rule {rule.text!r} denies it.") if rule else None
 
 
@@ -138,27 +85,39 @@ def _questions(case: _Case) -> Decision | None:
 def _bypass(case: _Case) -> Decision | None:
     if case.facts.mode != "bypassPermissions":
         return None
-    if case.text is not None and not case.text.is_parsed and _has_patterns(case):
-        return Decision("ask", "unreadable", f"Deny rules cannot be checked on it: {case.text.unclear_reason}.")
-    return Decision("allow", "bypassPermissions", "Everything not denied is allowed in this mode.")
+    if case.text is not None and not case.text.is_parsed and _has_deny_pattern(case):
+        reason = f"Deny rules cannot be checked on it: {case.text.unclear_reason}."
+        return Decision("ask", "unreadable", reason)
+    return Decision("allow", "bypassPermissions", "In this mode everything is allowed that is not denied.")
+
+
+def _has_deny_pattern(case: _Case) -> bool:
+    rules = case.settings.rules.deny
+    return any(rule.pattern is not None and matches_tool(rule, case.facts.tool) for rule in rules)
 
 
 def _ask_rules(case: _Case) -> Decision | None:
-    rule = _touching(case.settings.rules.ask, case)
-    if rule is not None:
-        return Decision("ask", f"ask {rule.text}", f"The rule {rule.text!r} asks.")
-    return None
+    rule = _covering(case.settings.rules.ask, case)
+    return Decision("ask", f"ask {rule.text}", f"The rule {rule.text!r} asks.") if rule else None
+
+
+def _covering(rules: tuple[Rule, ...], case: _Case) -> Rule | None:
+    return next((rule for rule in rules if covers_any_part(rule, case.facts, case.settings, case.text)), None)
 
 
 def _protected_names(case: _Case) -> Decision | None:
+    workspace = case.facts.workspace
     for path in (*case.facts.paths, *case.facts.redirects):
-        if path.access == "write" and is_protected(_below(path, case.facts.workspace)):
+        # A workspace may itself be below a protected name, so only the part below the workspace counts.
+        name = path.resolved
+        name = name.relative_to(workspace) if name.is_relative_to(workspace) else name
+        if path.access == "write" and is_protected(name):
             return Decision("ask", "protected name", f"{path.resolved} decides what runs later, or holds keys.")
     return None
 
 
 def _denied_paths(case: _Case) -> Decision | None:
-    """A command that names a path which must not be read or written could do so in ways no one can foresee."""
+    """A command that names a path which is closed for reading or writing may use it in ways nobody can foresee."""
     if case.text is None:
         return None
     for rule in case.settings.rules.deny:
@@ -173,21 +132,21 @@ def _allow_rules(case: _Case) -> Decision | None:
 
 
 def _grants(case: _Case) -> Decision | None:
-    """What was allowed "always", together with the allow rules: a list of commands may need both."""
+    """Grants together with the allow rules, as a list of commands may need both."""
     facts, settings = case.facts, case.settings
     if case.text is not None and case.text.written:
-        # The rule names a command and not the file: "always" for one redirection would be one for all.
+        # The rule names a command and not the file, so "always" for one redirection would allow all.
         return None
 
     def suffice(grants: Sequence[Grant]) -> bool:
         rules = [*settings.rules.allow, *(rule for grant in grants for rule in grant.rules)]
         return find_allow_rule(rules, facts, settings, case.text) is not None
 
-    here = [grant for grant in settings.grants if case.text is None or grant.place == facts.place]
-    holding = [grant for grant in here if grant_applies(grant, facts.mode)]
-    if not holding or not suffice(holding):
+    here = [grant for grant in settings.grants if case.text is None or grant.folder == facts.folder]
+    applying = [grant for grant in here if grant_applies(grant, facts.mode)]
+    if not applying or not suffice(applying):
         return None
-    needed = minimal_grants(holding, suffice)
+    needed = minimal_grants(applying, suffice)
     name = ", ".join(grant.name for grant in needed)
     rules = ", ".join(repr(rule.text) for grant in needed for rule in grant.rules)
     return Decision("allow", name, f"Allowed always by {name}: {rules}.")
@@ -199,56 +158,37 @@ def _accept_edits(case: _Case) -> Decision | None:
         return None
     if not all(path.inside for path in facts.paths):
         return None
-    return Decision("allow", "acceptEdits", "Changes of files in the workspace are accepted in this mode.")
+    return Decision("allow", "acceptEdits", "In this mode changes of files in the workspace are accepted.")
 
 
 def _by_risk(case: _Case) -> Decision:
-    facts = case.facts
+    facts, text = case.facts, case.text
     for path in facts.paths:
         if not (path.inside or path.is_memory) or path.exposes_process:
-            where = (
-                f"{path.given} leads to {path.resolved}" if path.given != str(path.resolved) else str(path.resolved)
-            )
-            return Decision("ask", "outside the workspace", f"{where}, outside the workspace {facts.workspace}.")
+            leads = f"{path.given} leads to " if path.given != str(path.resolved) else ""
+            reason = f"{leads}{path.resolved}, outside the workspace {facts.workspace}."
+            return Decision("ask", "outside the workspace", reason)
     if facts.risk == "low":
         return Decision("allow", "risk low", f"{facts.tool} has low risk.")
-    why = (
-        f" It cannot be allowed by a rule: {case.text.unclear_reason}."
-        if case.text and case.text.unclear_reason
-        else ""
-    )
+    why = f" It cannot be allowed by a rule: {text.unclear_reason}." if text and text.unclear_reason else ""
     return Decision("ask", f"risk {facts.risk}", f"{facts.tool} has {facts.risk} risk.{why}")
 
 
-def _has_patterns(case: _Case) -> bool:
-    rules = case.settings.rules.deny
-    return any(rule.pattern is not None and matches_tool(rule, case.facts.tool) for rule in rules)
-
-
-def _touching(rules: tuple[Rule, ...], case: _Case) -> Rule | None:
-    return next((rule for rule in rules if covers_any_part(rule, case.facts, case.settings, case.text)), None)
-
-
-def _below(path: PathFact, workspace: PurePath) -> PurePath:
-    """The part of a path that is judged: a workspace may itself lie below a protected name."""
-    if path.resolved.is_relative_to(workspace):
-        return path.resolved.relative_to(workspace)
-    return path.resolved
-
-
 class _Step(NamedTuple):
-    """One step of judgement, in words for who asks what judges."""
-
-    words: str
-    speaker: StepSource
-    evaluate: Callable[[_Case], Decision | None]
+    description: str
+    source: StepSource
+    decide: Callable[[_Case], Decision | None]
 
 
 _CHAIN = (
-    _Step("hard refusals: what destroys disks or the root, and the agent's own files", "built in", _hard_refusals),
-    _Step("plan mode denies what is not for planning", "built in", _plan_mode),
+    _Step(
+        "hard refusals: commands that destroy disks or the root folder, and the agent's own files",
+        "built in",
+        _hard_refusals,
+    ),
+    _Step("plan mode denies tools that are not for planning", "built in", _plan_mode),
     _Step("deny rules", "deny", _deny_rules),
-    _Step("a question to the user is put in every mode", "built in", _questions),
+    _Step("questions to the user are asked in every mode", "built in", _questions),
     _Step("bypassPermissions allows", "built in", _bypass),
     _Step("ask rules", "ask", _ask_rules),
     _Step("writes to protected names ask", "built in", _protected_names),
@@ -260,26 +200,53 @@ _CHAIN = (
 )
 
 CHAIN_STEPS: tuple[tuple[str, StepSource], ...] = (
-    *((step.words, step.speaker) for step in _CHAIN),
+    *((step.description, step.source) for step in _CHAIN),
     ("auto: a model's stored verdict may allow a MEDIUM call that nothing but its risk asks about", "built in"),
     ("dontAsk turns ask into deny", "built in"),
 )
-"""The order of judgement in words, each with who speaks there; the last two turn what came of the others."""
+"""The order of evaluation in words, each step with what it reads; the last two change an ask of the others."""
 
 
 class HostAccess(NamedTuple):
-    """How far a host may be reached."""
+    """What the rules say about a network host that was not part of the call, such as the target of a redirect."""
 
     is_denied: bool
     is_allowed: bool
-    """Unasked."""
+    """Without asking."""
     is_named: bool
-    """By an allow rule that names it, or a domain it is in: then it may also lie in a private network."""
+    """By an allow rule that names it, or a domain it is in: then it may also be in a private network."""
 
 
 def host_access(facts: CallFacts, settings: PolicySettings) -> HostAccess:
-    """Judge a call by its host; the facts name one."""
+    """Evaluate a call by its host; the facts name one."""
     decision = evaluate(facts, settings)
     naming = [rule for rule in settings.rules.allow if (rule.pattern or "").partition(":")[0].strip("*. ")]
     is_named = find_allow_rule(naming, facts, settings, None) is not None
     return HostAccess(decision.verdict == "deny", decision.verdict == "allow", is_named)
+
+
+def is_reserved(
+    path: PurePath, workspace: PurePath, reserved: Iterable[PurePath], exempt_files: Iterable[PurePath] = ()
+) -> bool:
+    """Whether a resolved path is, or is in, one of the agent's own folders and files.
+
+    A workspace in such a folder is the user's choice: what is in the workspace is then not reserved.
+    """
+    if path in exempt_files:
+        return False
+    return any(
+        path.is_relative_to(root) and not (workspace.is_relative_to(root) and path.is_relative_to(workspace))
+        for root in reserved
+    )
+
+
+def mentioned_reserved_path(command: str, workspace: PurePath, reserved: Iterable[PurePath]) -> str:
+    """The reserved path that a command's text names, in full or by its last two parts; empty when it names none."""
+    for root in reserved:
+        if workspace.is_relative_to(root):
+            continue
+        # Only a name of our own is distinctive enough to be matched without the folders above it.
+        spellings = [str(root), *(["/".join(root.parts[-2:])] if "graph-agent" in root.name else [])]
+        if any(re.search(f"{re.escape(text)}(?![\\w.-])", command) for text in spellings):
+            return str(root)
+    return ""

@@ -1,4 +1,4 @@
-"""What is judged and what comes out: frozen facts about one call, and a decision. Nothing looks at the world."""
+"""The input and the output of policy: frozen facts about one call, the settings, and a decision."""
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -17,7 +17,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True)
 class PathFact:
-    """A path a call touches, resolved by whoever asks."""
+    """A path that a call reads or writes, resolved by the caller."""
 
     given: str
     resolved: PurePath
@@ -28,9 +28,9 @@ class PathFact:
     reserved: bool = False
     """Belongs to the agent itself: its configuration, database, blobs, locks."""
     is_memory: bool = False
-    """The agent's memory file: outside the workspace, and yet no surprise."""
-    others: tuple[PurePath, ...] = ()
-    """Other names of the same object that rules mention."""
+    """The agent's memory file, which may be used although it is outside the workspace."""
+    aliases: tuple[PurePath, ...] = ()
+    """Other names of the same object that rules use."""
     exposes_process: bool = False
     """Leads through the memory, environment or descriptors of a process."""
 
@@ -46,59 +46,59 @@ class CallFacts:
     workspace: PurePath
     """Absolute, free of links."""
     original_tool: str = ""
-    """A further name by which rules may speak of the tool: `mcp__SERVER__TOOL` in the server's own spelling."""
-    plans: bool = False
-    """Marked for use while planning."""
+    """Another name that rules may use for the tool: `mcp__SERVER__TOOL` in the server's own spelling."""
+    allowed_in_plan_mode: bool = False
+    """The tool may be used in plan mode."""
     wants_answer: bool = False
-    """The call is itself a question to the user: there is nothing to allow, only something to answer."""
+    """The call is itself a question to the user, so the user must answer it in every mode."""
     cwd: PurePath | None = None
-    """Where a command would start; None means the workspace."""
+    """Where a command would start; None for the workspace."""
     paths: tuple[PathFact, ...] = ()
     command: str | None = None
     """What a shell would run."""
     shell: ShellText | None = None
-    """The command, read; None where there is no command, or nobody read it: then no rule allows it."""
+    """The parsed command; None where there is no command, or where it was not parsed, so that no rule allows it."""
     redirects: tuple[PathFact, ...] = ()
     """Files that redirections in the command may write, from every folder it may be in."""
     mentions: tuple[PurePath, ...] = ()
-    """Where words of the command lead if they are paths, absolute and free of links."""
+    """The words of the command as paths, absolute and free of links."""
     patterns: tuple[PurePath, ...] = ()
-    """Where patterns of file names in the command lead, absolute; the folders before a wild sign free of links."""
+    """The patterns of file names in the command, absolute; the folders before a wildcard are free of links."""
     hosts: tuple[str, ...] = ()
-    """Hosts it talks to, each with its port where that is not the usual one."""
+    """Hosts it contacts, each with its port where that is not the usual one."""
     signature: str = ""
-    """What rules match where there is neither path nor command nor host."""
+    """What rules match if there is no path, command or host."""
 
     @property
-    def place(self) -> str:
-        """Where a command would start, relative to the workspace where it lies in it."""
+    def folder(self) -> str:
+        """Where a command would start, relative to the workspace if it is inside."""
         start = self.cwd or self.workspace
         return str(start.relative_to(self.workspace) if start.is_relative_to(self.workspace) else start)
 
 
 @dataclass(frozen=True)
 class PolicySettings:
-    """What the user configured."""
+    """What the user configured, and the grants that may apply."""
 
     rules: Rules = field(default_factory=Rules)
     risk: dict[str, str] = field(default_factory=dict)
-    """Tool name to low, medium or high: goes before everything else known about a tool's risk."""
+    """Tool name to low, medium or high: overrides everything else known about a tool's risk."""
     reserved: tuple[PurePath, ...] = ()
     """Folders and files of the agent itself, absolute and resolved."""
     exempt_files: tuple[PurePath, ...] = ()
     """Exceptions from `reserved`: the memory file."""
     home: PurePath | None = None
-    """What `~` in a path rule stands for."""
+    """What `~` means in a path rule."""
     grants: tuple[Grant, ...] = ()
-    """What was allowed "always" and holds where the call is made; the mode is looked at when it is judged."""
+    """What was allowed "always" for the thread, the project or the user; `evaluate` compares the mode."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What policy says to a call."""
+    """What policy decides about a call."""
 
     verdict: Verdict
     rule: str
-    """Name of the rule that spoke; a user's own rule as written, with its list in front: `deny bash(rm *)`."""
+    """Name of the rule that decided; a user's rule as written, after the name of its list: `deny bash(rm *)`."""
     reason: str
     """One sentence, for the user and the log."""

@@ -1,7 +1,4 @@
-"""Whether a rule covers a call. Matching only: what follows from it is the chain's business.
-
-What a deny rule about reading hides from tools that look through many files.
-"""
+"""Whether a rule covers a call, or a part of it. What follows from that is decided in `policy.chain`."""
 
 import re
 import shlex
@@ -30,175 +27,114 @@ __all__ = [
     "rule_folders",
 ]
 
-_ABOUT_FILES = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
+_FILE_TOOLS = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
 _ALSO_READ = frozenset(("edit_file", "grep", "glob"))
-"""Tools that show what is in a file: a deny of reading a path holds for them."""
-
+"""Tools that show what is in a file: a rule that denies reading a path also holds for them."""
 _WILD = re.compile(r"[*?]")
 _MAX_DEPTH = 8
 _SHOWS_DOTS = re.compile("dotglob|GLOBIGNORE")
-"""What lets a star of the shell stand for names that begin with a dot."""
+"""Shell settings that let a star match names that begin with a dot."""
 
 
 def matches_tool(rule: Rule, tool: str) -> bool:
-    """Whether the rule speaks about this tool at all."""
+    """Whether the rule is about this tool at all."""
     return _text_pattern(rule.tool, is_literal=False).fullmatch(tool.casefold()) is not None
 
 
-def _covers(rule: Rule, facts: CallFacts) -> bool:
-    """Whether the rule speaks about the call's tool, by any of its names."""
-    return matches_tool(rule, facts.tool) or (bool(facts.original_tool) and matches_tool(rule, facts.original_tool))
-
-
 def hidden_tools(rules: Iterable[Rule], tools: Iterable[str]) -> frozenset[str]:
-    """The tools that bare deny rules take away as a whole."""
+    """The tools that deny rules without a pattern take away as a whole."""
     bare = [rule for rule in rules if rule.pattern is None]
     return frozenset(tool for tool in tools if any(matches_tool(rule, tool) for rule in bare))
 
 
 def rule_covers(rule: Rule, facts: CallFacts, settings: PolicySettings, *, is_strict: bool) -> bool:
-    """Whether the rule covers the call, in the reading of deny and ask rules, or of allow rules."""
+    """Whether the rule covers the call, as a deny or ask rule (`is_strict`) or as an allow rule."""
     if is_strict:
         return covers_any_part(rule, facts, settings, facts.shell)
     return find_allow_rule([rule], facts, settings, facts.shell) is not None
 
 
 def covers_any_part(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText | None) -> bool:
-    """Whether any part of the call is covered: the reading of deny and ask rules."""
-    if not _covers(rule, facts):
-        is_reading = rule.pattern is not None and facts.tool in _ALSO_READ and matches_tool(rule, "read_file")
-        return is_reading and any(_covers_path(rule, path, facts, settings, is_strict=True) for path in facts.paths)
+    """Whether the rule covers any part of the call: the reading of deny and ask rules."""
+    if not _is_about(rule, facts):
+        is_about_reading = rule.pattern is not None and facts.tool in _ALSO_READ and matches_tool(rule, "read_file")
+        return is_about_reading and _covers_any_path(rule, facts.paths, facts, settings)
     if rule.pattern is None:
         return True
     if text is not None:
         runs = (*text.runs, *text.commands, SimpleCommand((facts.command or "",)))
         return any(_covers_text(rule, command.text) for command in runs)
     if facts.paths:
-        return any(_covers_path(rule, path, facts, settings, is_strict=True) for path in facts.paths)
+        return _covers_any_path(rule, facts.paths, facts, settings)
     return _covers_signature(rule, facts, is_strict=True)
 
 
 def find_allow_rule(
     rules: Iterable[Rule], facts: CallFacts, settings: PolicySettings, text: ShellText | None
 ) -> Rule | None:
-    """The rule (one of them) by which every part of the call is covered: the reading of allow rules."""
-    speaking = [rule for rule in rules if _covers(rule, facts)]
+    """One of the rules by which every part of the call is covered: the reading of allow rules."""
+    rules = [rule for rule in rules if _is_about(rule, facts)]
     if text is not None:
-        return _allows_commands(speaking, facts, text)
-    bare = next((rule for rule in speaking if rule.pattern is None), None)
-    if bare is not None:
+        if text.unclear_reason or not text.commands or not all(path.inside for path in facts.redirects):
+            return None
+        covering = [_rule_for_command(rules, command) for command in text.commands]
+    elif bare := next((rule for rule in rules if rule.pattern is None), None):
         return bare
-    if not facts.paths:
-        return next((rule for rule in speaking if _covers_signature(rule, facts, is_strict=False)), None)
-    covering = [
-        next((rule for rule in speaking if _covers_path(rule, path, facts, settings, is_strict=False)), None)
-        for path in facts.paths
-    ]
+    elif facts.paths:
+        covering = [_rule_for_path(rules, path, facts, settings) for path in facts.paths]
+    else:
+        return next((rule for rule in rules if _covers_signature(rule, facts, is_strict=False)), None)
     return None if None in covering else covering[0]
 
 
-def exact_rule_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
-    """The paths that rules name exactly, absolute."""
-    places = _named_places(rules, workspace, home)
-    return tuple(base / rest for base, rest in places if rest and not _WILD.search(rest))
+def _is_about(rule: Rule, facts: CallFacts) -> bool:
+    """Whether the rule is about the call's tool, by any of its names."""
+    return matches_tool(rule, facts.tool) or (bool(facts.original_tool) and matches_tool(rule, facts.original_tool))
 
 
-def rule_folders(
-    rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
-) -> tuple[tuple[PurePath, tuple[str, ...]], ...]:
-    """The folders below which rules name paths, absolute: as deep as their names hold no wild sign; with the names
-    behind, of which the first holds one unless it is the last."""
-    found: dict[tuple[PurePath, tuple[str, ...]], None] = {}
-    for base, rest in _named_places(rules, workspace, home):
-        parts = PurePath(rest).parts
-        plain = tuple(takewhile(lambda part: not _WILD.search(part), parts[:-1]))
-        found[base.joinpath(*plain), parts[len(plain) :]] = None
-    return tuple(found)
+# Commands
 
 
-def _named_places(
-    rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
-) -> Iterator[tuple[PurePath, str]]:
-    speaking = (rule.pattern for rule in rules if rule.pattern and rule.tool in _ABOUT_FILES)
-    return (_placed(pattern, workspace, home) for pattern in speaking)
-
-
-def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
-    """Whether a command names a path that a rule about files covers: by a word, a pattern, a redirection."""
-    pattern = _path_pattern(rule, facts, settings)
-    written = any(_covers_path(rule, path, facts, settings, is_strict=True) for path in facts.redirects)
-    if written and any(matches_tool(rule, tool) for tool in ("write_file", "edit_file", "read_file")):
-        return True
-    if not matches_tool(rule, "read_file"):
-        return False
-    if any(pattern.fullmatch(str(path)) for path in facts.mentions):
-        return True
-    spellings = {form for word in _words(text) for form in (word, word.rpartition("=")[2]) if form}
-    return any(pattern.fullmatch(_absolute(form, facts, settings)) for form in spellings) or _may_name(
-        rule, facts, settings, text
-    )
-
-
-def _words(text: ShellText) -> set[str]:
-    return {word for command in (*text.runs, *text.commands) for word in command.words} | set(text.read)
-
-
-def _may_name(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
-    """Whether the names of files that may take a pattern's place include one the rule covers."""
-    words = {command.words[at] for command in text.commands for at in command.patterns}
-    names = {*(_absolute(word, facts, settings) for word in words), *map(str, facts.patterns)}
-    base, rest = _placed(rule.pattern or "", facts.workspace, settings.home)
-    hides_dots = not _SHOWS_DOTS.search(facts.command or "")
-    return any(globs_overlap(name, str(base / rest), hides_dots=hides_dots) for name in names)
-
-
-def _allows_commands(rules: list[Rule], facts: CallFacts, text: ShellText) -> Rule | None:
-    if text.unclear_reason or not text.commands or not all(path.inside for path in facts.redirects):
-        return None
-    covering = [_covers_command(rules, command) for command in text.commands]
-    return None if None in covering else covering[0]
-
-
-def _covers_command(rules: list[Rule], command: SimpleCommand, depth: int = 0) -> Rule | None:
+def _rule_for_command(rules: list[Rule], command: SimpleCommand, depth: int = 0) -> Rule | None:
     """The rule that covers a command; what a wrapper runs must be covered as well."""
     rule = next((rule for rule in rules if _allows_words(rule, command)), None)
     own = without_assignments(command.words)
-    if rule is None or not own or _is_boundless(rule):
+    if rule is None or not own or _is_unlimited(rule):
         return rule
     inner = wrapped_commands(own) if depth < _MAX_DEPTH else None
     if inner is None:
-        return next(filter(_is_boundless, rules), None)
-    return rule if all(_covers_command(rules, SimpleCommand(words), depth + 1) for words in inner) else None
+        return next(filter(_is_unlimited, rules), None)
+    return rule if all(_rule_for_command(rules, SimpleCommand(words), depth + 1) for words in inner) else None
 
 
 def _allows_words(rule: Rule, command: SimpleCommand) -> bool:
-    """Whether a rule means this command: its stars do not reach options that make a program write or run others."""
+    """Whether a rule means this command: its stars do not match options that make a program write or run others."""
     if rule.is_literal and rule.pattern is not None:
         return _is_exactly(rule.pattern, command)
-    if _is_boundless(rule):
+    if _is_unlimited(rule):
         return True
     if not _covers_text(rule, command.text):
         return False
     own = without_assignments(command.words)
-    said = (rule.pattern or "").replace("*", " ").split()
-    return not own or all(_is_said(option, said) for option in dangerous_options(own[0], own[1:]))
+    named = (rule.pattern or "").replace("*", " ").split()
+    return not own or all(_is_named(option, named) for option in dangerous_options(own[0], own[1:]))
 
 
 def _is_exactly(pattern: str, command: SimpleCommand) -> bool:
-    """An exact rule is compared word by word: `rm 'a b'` does not say `rm a b`, nor `rm '*'` what `rm *` says."""
+    """An exact rule is compared word by word: `rm 'a b'` does not mean `rm a b`, nor `rm '*'` what `rm *` does."""
     try:
         return not command.patterns and tuple(shlex.split(pattern)) == command.words
     except ValueError:
         return False
 
 
-def _is_said(option: str, said: list[str]) -> bool:
-    return option in said or (
-        option.startswith("-") and option.partition("=")[0] in (word.rstrip("=") for word in said)
+def _is_named(option: str, named: list[str]) -> bool:
+    return option in named or (
+        option.startswith("-") and option.partition("=")[0] in (word.rstrip("=") for word in named)
     )
 
 
-def _is_boundless(rule: Rule) -> bool:
+def _is_unlimited(rule: Rule) -> bool:
     return rule.pattern is None or (not rule.is_literal and rule.pattern.strip() == "*")
 
 
@@ -214,46 +150,86 @@ def _covers_signature(rule: Rule, facts: CallFacts, *, is_strict: bool) -> bool:
     return _covers_text(rule, facts.signature)
 
 
-def _covers_path(
-    rule: Rule, path: PathFact, facts: CallFacts, settings: PolicySettings, *, is_strict: bool
-) -> bool:
-    if not is_strict and ".." in PurePath(rule.pattern or "").parts:
-        return False  # What is allowed is named plainly.
-    pattern = _path_pattern(rule, facts, settings)
-    if pattern.fullmatch(str(path.resolved)):
+@lru_cache(maxsize=512)
+def _text_pattern(pattern: str, *, is_literal: bool) -> re.Pattern[str]:
+    if is_literal:
+        return re.compile(re.escape(pattern))
+    # "git status *" also covers "git status" alone, but not "git statusx".
+    stem, ending = (pattern[:-2], "(?: .*)?") if pattern.endswith(" *") else (pattern, "")
+    return re.compile(".*".join(map(re.escape, stem.split("*"))) + ending, re.DOTALL)
+
+
+# Paths
+
+
+def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
+    """Whether a command names a path that a rule about files covers: by a word, a pattern, a redirection."""
+    if any(matches_tool(rule, tool) for tool in ("write_file", "edit_file", "read_file")) and _covers_any_path(
+        rule, facts.redirects, facts, settings
+    ):
         return True
-    # A rule that forbids also holds for the name under which the path was given, and for others of the same object.
-    names = (_absolute(path.given, facts, settings), *map(str, path.others))
-    return is_strict and any(pattern.fullmatch(name) for name in names)
+    if not matches_tool(rule, "read_file"):
+        return False
+    pattern = _path_pattern(rule, facts, settings)
+    if any(pattern.fullmatch(str(path)) for path in facts.mentions):
+        return True
+    words = {word for command in (*text.runs, *text.commands) for word in command.words} | set(text.read)
+    spellings = {form for word in words for form in (word, word.rpartition("=")[2]) if form}
+    if any(pattern.fullmatch(_absolute(form, facts, settings)) for form in spellings):
+        return True
+    return _glob_may_name(rule, facts, settings, text)
+
+
+def _glob_may_name(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
+    """Whether a pattern in the command may stand for a file that the rule covers."""
+    words = {command.words[at] for command in text.commands for at in command.patterns}
+    names = {*(_absolute(word, facts, settings) for word in words), *map(str, facts.patterns)}
+    base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
+    hides_dots = not _SHOWS_DOTS.search(facts.command or "")
+    return any(globs_overlap(name, str(base / relative), hides_dots=hides_dots) for name in names)
+
+
+def _covers_any_path(rule: Rule, paths: Iterable[PathFact], facts: CallFacts, settings: PolicySettings) -> bool:
+    """Under its resolved name, the name it was given by, or another name of the same object."""
+    pattern = _path_pattern(rule, facts, settings)
+    return any(
+        pattern.fullmatch(name)
+        for path in paths
+        for name in (str(path.resolved), _absolute(path.given, facts, settings), *map(str, path.aliases))
+    )
+
+
+def _rule_for_path(rules: list[Rule], path: PathFact, facts: CallFacts, settings: PolicySettings) -> Rule | None:
+    """The rule that allows the resolved name; one with `..` allows nothing, as it may lead anywhere."""
+    for rule in rules:
+        is_plain = ".." not in PurePath(rule.pattern or "").parts
+        if is_plain and _path_pattern(rule, facts, settings).fullmatch(str(path.resolved)):
+            return rule
+    return None
 
 
 def _absolute(given: str, facts: CallFacts, settings: PolicySettings) -> str:
-    base = str(facts.cwd or facts.workspace)
-    return normpath(join(base, _at_home(given, settings)))
+    return normpath(join(str(facts.cwd or facts.workspace), _expand_home(given, settings.home)))
 
 
-def _at_home(text: str, settings: PolicySettings) -> str:
-    return _below_home(text, settings.home)
-
-
-def _below_home(text: str, home: PurePath | None) -> str:
+def _expand_home(text: str, home: PurePath | None) -> str:
     return f"{home}{text[1:]}" if home is not None and (text == "~" or text.startswith("~/")) else text
 
 
 def _path_pattern(rule: Rule, facts: CallFacts, settings: PolicySettings) -> re.Pattern[str]:
-    base, rest = _placed(rule.pattern or "", facts.workspace, settings.home)
-    return _compiled_path(str(base).rstrip("/"), rest, is_literal=rule.is_literal)
+    base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
+    return _compiled_path(str(base).rstrip("/"), relative, is_literal=rule.is_literal)
 
 
 @lru_cache(maxsize=512)
-def _placed(pattern: str, workspace: PurePath, home: PurePath | None) -> tuple[PurePath, str]:
-    """The folder a rule's path is seen from, and the rest of the path without dots: wild signs and all."""
-    path = _below_home(pattern.strip(), home)
+def _split_pattern(pattern: str, workspace: PurePath, home: PurePath | None) -> tuple[PurePath, str]:
+    """The folder that a rule's path is relative to, and the path from there, without `.` and `..`."""
+    path = _expand_home(pattern.strip(), home)
     base = PurePath("/") if path.startswith("/") else workspace
-    rest = normpath(path.strip("/"))
-    while rest.partition("/")[0] == "..":
-        base, rest = base.parent, rest[3:] or "."
-    return base, "/".join((*PurePath(rest).parts, *(("**",) if path.endswith("/") else ())))
+    relative = normpath(path.strip("/"))
+    while relative.partition("/")[0] == "..":
+        base, relative = base.parent, relative[3:] or "."
+    return base, "/".join((*PurePath(relative).parts, *(("**",) if path.endswith("/") else ())))
 
 
 @lru_cache(maxsize=512)
@@ -266,22 +242,36 @@ def _compiled_path(base: str, pattern: str, *, is_literal: bool) -> re.Pattern[s
     return re.compile(prefix + "".join(regex.get(piece, re.escape(piece)) for piece in pieces), re.DOTALL)
 
 
-@lru_cache(maxsize=512)
-def _text_pattern(pattern: str, *, is_literal: bool) -> re.Pattern[str]:
-    if is_literal:
-        return re.compile(re.escape(pattern))
-    if pattern.endswith(" *"):
-        # "git status *" also covers "git status" alone, but not "git statusx".
-        return re.compile(_starred(pattern[:-2]) + r"(?: .*)?", re.DOTALL)
-    return re.compile(_starred(pattern), re.DOTALL)
+def exact_rule_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
+    """The paths that rules name without a wildcard, absolute."""
+    places = _rule_places(rules, workspace, home)
+    return tuple(base / relative for base, relative in places if relative and not _WILD.search(relative))
 
 
-def _starred(pattern: str) -> str:
-    return ".*".join(re.escape(piece) for piece in pattern.split("*"))
+def rule_folders(
+    rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
+) -> tuple[tuple[PurePath, tuple[str, ...]], ...]:
+    """The folders below which rules name paths, absolute, each with the names that follow.
+
+    A folder reaches as deep as its names hold no wildcard: the first name that follows has one, or is the last.
+    """
+    found: dict[tuple[PurePath, tuple[str, ...]], None] = {}
+    for base, relative in _rule_places(rules, workspace, home):
+        parts = PurePath(relative).parts
+        plain = tuple(takewhile(lambda part: not _WILD.search(part), parts[:-1]))
+        found[base.joinpath(*plain), parts[len(plain) :]] = None
+    return tuple(found)
+
+
+def _rule_places(
+    rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
+) -> Iterator[tuple[PurePath, str]]:
+    patterns = (rule.pattern for rule in rules if rule.pattern and rule.tool in _FILE_TOOLS)
+    return (_split_pattern(pattern, workspace, home) for pattern in patterns)
 
 
 def filters_files(rules: Rules) -> bool:
-    """Whether any rule could hide a file; where none does, nobody need ask about each."""
+    """Whether any rule could hide a file from tools that look through many."""
     return any(rule.pattern is not None and matches_tool(rule, "read_file") for rule in rules.deny)
 
 
@@ -290,13 +280,7 @@ def may_read(path: PurePath, *, workspace: PurePath, rules: Rules, home: PurePat
 
     A rule without a path takes the tool read_file away and says nothing about files.
     """
-    facts = CallFacts(
-        "read_file",
-        "default",
-        "low",
-        "readonly",
-        workspace,
-        paths=(PathFact(str(path), path, "read", inside=True),),
-    )
+    fact = PathFact(str(path), path, "read", inside=True)
+    facts = CallFacts("read_file", "default", "low", "readonly", workspace, paths=(fact,))
     settings = PolicySettings(rules=rules, home=home)
     return not any(rule.pattern is not None and covers_any_part(rule, facts, settings, None) for rule in rules.deny)

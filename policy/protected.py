@@ -1,4 +1,4 @@
-"""Names that decide what runs later or hold keys: every write to them asks, whatever rule or mode allows it."""
+"""Names of files that decide what runs later or hold keys: every write to them asks, whatever rule allows it."""
 
 from pathlib import PurePath
 
@@ -12,7 +12,7 @@ PROTECTED_FOLDERS = frozenset(
         ".graph-agent", ".agents", ".aider", ".amazonq", ".claude", ".clinerules", ".codeium", ".codex",
         ".continue", ".cursor", ".devcontainer", ".emacs.d", ".fleet", ".gemini", ".goose", ".idea", ".kiro",
         ".opencode", ".roo", ".vim", ".vscode", ".windsurf", ".zed",
-        # what starts by itself
+        # programs started automatically
         ".husky", ".cargo", "systemd", "autostart",
         # keys
         ".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh",
@@ -46,7 +46,7 @@ PROTECTED_IN_PROJECTS = frozenset(
         ".env", ".envrc", ".gitattributes", ".gitmodules", ".mcp.json", ".npmrc", ".pre-commit-config.yaml",
     ]
 )  # fmt: skip
-"""Those that programs look for at the top of any project: the first that somebody would plant. Hidden ones only."""
+"""The hidden ones among them that programs look for at the top of any project."""
 _KEY_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx")
 
 

@@ -1,4 +1,4 @@
-"""How much a tool may break, as this product sees it, whatever the tool says of itself."""
+"""The risk of a tool: what this product assumes, whatever the tool declares."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -32,7 +32,7 @@ DEFAULT_TOOL_RISK: dict[str, str] = {
 }
 
 DEFAULT_UNKNOWN_RISK = "medium"
-"""Of a tool nobody knows, and the least of what a foreign tool can declare."""
+"""Risk of an unknown tool, and the least risk that a third-party tool can declare."""
 
 _ORDER: tuple[Risk, ...] = ("low", "medium", "high")
 
@@ -40,10 +40,10 @@ _ORDER: tuple[Risk, ...] = ("low", "medium", "high")
 def risk_of(
     tool_name: str, declared: str | None, *, is_own: bool, settings: Mapping[str, str] | None = None
 ) -> Risk:
-    """The risk of a call.
+    """The risk of a call: the user's setting, else that of the table, else the one the tool declares.
 
-    The user's setting; else the table, for our own tools; else our own tool's declaration; else, for a foreign
-    tool, the higher of its declaration and medium. None declared counts as unknown.
+    The table and a low declaration count for our own tools only; a third-party tool has at least medium risk, and
+    so has a tool that declares none.
     """
     if settings and tool_name in settings:
         return _known(settings[tool_name])

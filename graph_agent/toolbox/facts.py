@@ -80,7 +80,7 @@ def call_facts(
         kind=kind_of(tool, arguments),
         workspace=setting.workspace,
         original_tool=tool.rule_name,
-        plans=is_offered_in_plan_mode(tool),
+        allowed_in_plan_mode=is_offered_in_plan_mode(tool),
         wants_answer=tool.wants_answer,
         cwd=Path(scope.cwd) if scope.cwd else None,
         paths=tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget)),
@@ -121,7 +121,7 @@ def host_permission(host: str, scope: Scope, setting: Setting) -> HostPermission
         risk="medium",
         kind="readonly",
         workspace=setting.workspace,
-        plans=True,
+        allowed_in_plan_mode=True,
         hosts=(host,),
     )
     reach = host_access(facts, setting.policy)

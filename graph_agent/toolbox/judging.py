@@ -106,7 +106,7 @@ class Judging:
         except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
             return Proposal(objection=str(error))
         rules, objection = propose(facts, await self._policy(scope), about.told.suggest_rule(about.arguments))
-        return Proposal(rules, objection, facts.place)
+        return Proposal(rules, objection, facts.folder)
 
     async def admitted(
         self, tool: BaseTool, origin: Origin, call: ToolCallInfo, scope: Scope
@@ -260,7 +260,7 @@ def _foreign_facts(name: str, arguments: Mapping[str, Any], mode: str, setting: 
         risk=risk_of(name, None, is_own=not name.startswith("mcp__"), settings=setting.policy.risk),
         kind="readonly" if is_reader else "execute",
         workspace=setting.workspace,
-        plans=is_reader,
+        allowed_in_plan_mode=is_reader,
         paths=tuple(path_fact(target, setting) for target in paths),
     )
 

@@ -89,7 +89,7 @@ def path_fact(target: PathTarget, setting: Setting, base: Path | None = None) ->
     return PathFact(
         given=target.text,
         resolved=found.path,
-        others=other_names(found.path, names_in_rules(setting)),
+        aliases=other_names(found.path, names_in_rules(setting)),
         access=target.access,
         inside=found.inside,
         reserved=is_reserved(found.path, setting.workspace, policy.reserved, policy.exempt_files),

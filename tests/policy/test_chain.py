@@ -3,22 +3,25 @@ from pathlib import PurePath
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graph_agent.toolbox.shell_facts import parse_bash
 from policy import (
-    MODES,
+    DEFAULT_TOOL_RISK,
+    DEFAULT_UNKNOWN_RISK,
     CallFacts,
     Decision,
     PathFact,
     PolicySettings,
     evaluate,
     hidden_tools,
+    host_access,
+    is_reserved,
     parse_rule,
     parse_rules,
     parse_shell,
+    risk_of,
 )
+from policy.chain import mentioned_reserved_path
 
 _WS = PurePath("/w/proj")
 _HOME = PurePath("/home/u")
@@ -36,7 +39,9 @@ def _path(given: str, access: Any = "read", **facts: Any) -> PathFact:
 
 
 def _read(given: str, mode: str = "default", **facts: Any) -> CallFacts:
-    return CallFacts("read_file", mode, "low", "readonly", _WS, plans=True, paths=(_path(given, **facts),))
+    return CallFacts(
+        "read_file", mode, "low", "readonly", _WS, allowed_in_plan_mode=True, paths=(_path(given, **facts),)
+    )
 
 
 def _write(given: str, mode: str = "default", *, tool: str = "write_file", **facts: Any) -> CallFacts:
@@ -51,7 +56,7 @@ def _rules(**lists: list[str]) -> PolicySettings:
     ("facts", "settings", "verdict", "rule"),
     [
         # 1 hard refusals, also in bypass
-        (_bash("rm -rf /", "bypassPermissions"), _rules(allow=["bash"]), "deny", "destroyer"),
+        (_bash("rm -rf /", "bypassPermissions"), _rules(allow=["bash"]), "deny", "destructive command"),
         (_write("x", "bypassPermissions", reserved=True), _rules(), "deny", "agent's own files"),
         # 2 plan mode
         (_write("x", "plan"), _rules(allow=["write_file"]), "deny", "plan mode"),
@@ -149,7 +154,7 @@ def _rules(**lists: list[str]) -> PolicySettings:
         (_read("l", "dontAsk", resolved="/w/out/data"), _rules(), "deny", "dontAsk: outside the workspace"),
     ],
 )
-def test_the_first_rule_that_speaks_decides(
+def test_the_first_step_with_an_opinion_decides(
     facts: CallFacts, settings: PolicySettings, verdict: str, rule: str
 ) -> None:
     decision = evaluate(facts, settings)
@@ -169,7 +174,7 @@ def test_the_first_rule_that_speaks_decides(
         ("g[i]t", "git", False),
     ],
 )
-def test_a_star_stands_for_any_text_inside_one_command(pattern: str, command: str, matches: bool) -> None:
+def test_a_star_matches_any_text_inside_one_command(pattern: str, command: str, matches: bool) -> None:
     decision = evaluate(_bash(command), _rules(allow=[f"bash({pattern})"]))
 
     assert (decision.verdict == "allow") is matches
@@ -190,13 +195,13 @@ def test_a_star_stands_for_any_text_inside_one_command(pattern: str, command: st
         ("./src/a", "src/a", True),
     ],
 )
-def test_path_patterns_cross_folders_only_with_two_stars(pattern: str, path: str, matches: bool) -> None:
+def test_only_two_stars_cross_folders(pattern: str, path: str, matches: bool) -> None:
     decision = evaluate(_write(path), _rules(allow=[f"write_file({pattern})"]))
 
     assert (decision.verdict == "allow") is matches
 
 
-def test_a_literal_rule_takes_its_star_as_it_is() -> None:
+def test_a_star_in_a_literal_rule_is_literal() -> None:
     rule = parse_rule("bash(echo 'a*')", is_literal=True)
     literal = parse_rule("bash(echo a*)", is_literal=True)
     settings = PolicySettings(rules=parse_rules().__class__(allow=(rule, literal)))
@@ -211,71 +216,110 @@ def test_a_decision_says_why_no_rule_could_allow_a_command() -> None:
     )
 
 
-def test_only_bare_deny_rules_hide_a_tool() -> None:
+def test_only_deny_rules_without_a_pattern_hide_a_tool() -> None:
     rules = parse_rules(deny=["bash", "write_file(x)", "mcp__hub__*"]).deny
 
     assert hidden_tools(rules, ["bash", "write_file", "mcp__hub__a"]) == {"bash", "mcp__hub__a"}
 
 
-_RULE_TEXTS = st.sampled_from(
+_PROJECT = PurePath("/home/u/proj")
+_RESERVED = (PurePath("/home/u/.config/graph-agent"), PurePath("/home/u/.local/share/graph-agent"))
+_MEMORY = (PurePath("/home/u/.config/graph-agent/CONTEXT.md"),)
+
+
+@pytest.mark.parametrize(
+    ("path", "reserved"),
     [
-        "bash",
-        "bash(git *)",
-        "bash(rm *)",
-        "bash(*)",
-        "read_file(s/**)",
-        "write_file",
-        "write(src/**)",
-        "*",
-        "edit(**)",
-    ]
+        ("/home/u/.config/graph-agent", True),
+        ("/home/u/.config/graph-agent/config.toml", True),
+        ("/home/u/.local/share/graph-agent/graph-agent.db", True),
+        ("/home/u/.config/graph-agent/CONTEXT.md", False),
+        ("/home/u/.config/graph-agent-other/x", False),
+        ("/home/u/proj/a", False),
+    ],
 )
-_LISTS = st.lists(_RULE_TEXTS, max_size=3)
-_FACTS = st.one_of(
-    st.builds(
-        _bash, st.sampled_from(["git log", "rm x", "git a; rm b", "echo $(rm c)", "ls"]), st.sampled_from(MODES)
-    ),
-    st.builds(_write, st.sampled_from(["src/a", ".env", "s/x"]), st.sampled_from(MODES)),
-    st.builds(_read, st.sampled_from(["src/a", "s/x"]), st.sampled_from(MODES)),
+def test_the_agents_own_files_are_reserved_except_its_memory(path: str, reserved: bool) -> None:
+    assert is_reserved(PurePath(path), _PROJECT, _RESERVED, _MEMORY) is reserved
+
+
+def test_a_workspace_inside_a_reserved_folder_can_be_used() -> None:
+    reserved = (PurePath("/data"), PurePath("/data/ws/agent.db"))
+    workspace = PurePath("/data/ws")
+
+    assert not is_reserved(PurePath("/data/ws/a"), workspace, reserved)
+    assert is_reserved(PurePath("/data/agent.db"), workspace, reserved)
+    assert is_reserved(PurePath("/data/ws/agent.db"), workspace, reserved)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("cat /home/u/.config/graph-agent/config.toml", "/home/u/.config/graph-agent"),
+        ("cat ~/.config/graph-agent/config.toml", "/home/u/.config/graph-agent"),
+        ("rm -r $HOME/.local/share/graph-agent", "/home/u/.local/share/graph-agent"),
+        ("ls ~/.config/graph-agent-other", ""),
+        ("pip install graph-agent", ""),
+    ],
 )
-_STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+def test_a_command_that_names_a_reserved_path_is_found(command: str, named: str) -> None:
+    assert mentioned_reserved_path(command, _PROJECT, _RESERVED) == named
 
 
-@given(_FACTS, _LISTS, _LISTS, _LISTS, _RULE_TEXTS)
-def test_another_deny_rule_never_loosens(
-    facts: CallFacts, allow: list[str], ask: list[str], deny: list[str], more: str
+@pytest.mark.parametrize(
+    ("allow", "deny", "mode", "access"),
+    [
+        ([], [], "default", (False, False, False)),
+        ([], [], "bypassPermissions", (False, True, False)),
+        ([], [], "dontAsk", (True, False, False)),
+        (["web_fetch(h:8080)"], [], "default", (False, True, True)),
+        (["web_fetch(h)"], [], "default", (False, False, False)),
+        (["web_fetch(other:8080)"], [], "default", (False, False, False)),
+        (["web_fetch"], [], "default", (False, True, False)),
+        (["web_fetch(*:*)"], [], "default", (False, True, False)),
+        (["web_fetch(h:8080)"], ["web_fetch(h)"], "bypassPermissions", (True, False, True)),
+    ],
+)
+def test_a_host_is_denied_allowed_or_named(
+    allow: list[str], deny: list[str], mode: str, access: tuple[bool, bool, bool]
 ) -> None:
-    before = evaluate(facts, _rules(allow=allow, ask=ask, deny=deny))
-    after = evaluate(facts, _rules(allow=allow, ask=ask, deny=[*deny, more]))
+    facts = CallFacts(
+        "web_fetch", mode, "medium", "readonly", PurePath("/w"), allowed_in_plan_mode=True, hosts=("h:8080",)
+    )
 
-    assert _STRICTNESS[after.verdict] >= _STRICTNESS[before.verdict]
+    assert host_access(facts, PolicySettings(rules=parse_rules(allow=allow, deny=deny))) == access
 
 
-@given(_FACTS, _LISTS, _LISTS, _LISTS, _RULE_TEXTS)
-def test_another_allow_rule_never_changes_a_deny(
-    facts: CallFacts, allow: list[str], ask: list[str], deny: list[str], more: str
+@pytest.mark.parametrize(
+    ("cwd", "folder"), [(None, "."), ("/w", "."), ("/w/a/b", "a/b"), ("/wider", "/wider"), ("/", "/")]
+)
+def test_a_command_starts_in_the_workspace_or_in_the_current_folder(cwd: str | None, folder: str) -> None:
+    start = None if cwd is None else PurePath(cwd)
+    facts = CallFacts("bash", "default", "high", "execute", PurePath("/w"), cwd=start, command="ls")
+
+    assert facts.folder == folder
+
+
+def test_the_risk_table_uses_only_known_levels() -> None:
+    assert set(DEFAULT_TOOL_RISK.values()) == {"low", "medium", "high"}
+    assert DEFAULT_UNKNOWN_RISK == "medium"
+
+
+@pytest.mark.parametrize(
+    ("tool", "declared", "is_own", "settings", "risk"),
+    [
+        ("bash", "low", True, {}, "high"),
+        ("bash", "low", True, {"bash": "medium"}, "medium"),
+        ("my_tool", "low", True, {}, "low"),
+        ("my_tool", "high", True, {}, "high"),
+        ("their_tool", "low", False, {}, "medium"),
+        ("their_tool", "high", False, {}, "high"),
+        ("their_tool", "high", False, {"their_tool": "low"}, "low"),
+        ("read_file", "low", False, {}, "medium"),
+        ("unknown", None, True, {}, "medium"),
+        ("odd", "harmless", True, {}, "medium"),
+    ],
+)
+def test_risk_comes_from_settings_then_table_then_declaration(
+    tool: str, declared: str | None, is_own: bool, settings: dict[str, str], risk: str
 ) -> None:
-    before = evaluate(facts, _rules(allow=allow, ask=ask, deny=deny))
-    after = evaluate(facts, _rules(allow=[*allow, more], ask=ask, deny=deny))
-
-    assert after.verdict == "deny" or before.verdict != "deny" or facts.mode == "dontAsk"
-
-
-@given(_FACTS, _LISTS, _LISTS, _LISTS)
-def test_dont_ask_never_asks_and_plan_never_changes_anything(
-    facts: CallFacts, allow: list[str], ask: list[str], deny: list[str]
-) -> None:
-    decision = evaluate(facts, _rules(allow=allow, ask=ask, deny=deny))
-
-    assert facts.mode != "dontAsk" or decision.verdict != "ask"
-    assert facts.mode != "plan" or facts.kind == "readonly" or decision.verdict == "deny"
-
-
-@given(_FACTS, _LISTS, _LISTS, _LISTS)
-def test_the_order_within_a_list_means_nothing(
-    facts: CallFacts, allow: list[str], ask: list[str], deny: list[str]
-) -> None:
-    forward = evaluate(facts, _rules(allow=allow, ask=ask, deny=deny))
-    backward = evaluate(facts, _rules(allow=allow[::-1], ask=ask[::-1], deny=deny[::-1]))
-
-    assert forward.verdict == backward.verdict
+    assert risk_of(tool, declared, is_own=is_own, settings=settings) == risk

@@ -1,4 +1,4 @@
-"""What holds for every rule, command and mode, whatever they are."""
+"""Properties of the decision that hold for every rule, command and mode."""
 
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graph_agent.toolbox.path_facts import Setting
 from graph_agent.toolbox.shell_facts import command_facts, parse_bash
-from policy import MODES, CallFacts, PathFact, PolicySettings, Rules, evaluate, parse_rule, parse_rules, parse_shell
+from policy import MODES, CallFacts, PathFact, PolicySettings, evaluate, parse_rules, parse_shell
 from tools.base import CommandTarget
 
 _WS = Path("/nowhere/ws")
@@ -64,7 +64,12 @@ def _calls(draw: st.DrawFn) -> CallFacts:
     )
     is_reader = kind == "read_file"
     facts = CallFacts(
-        kind, mode, "low" if is_reader else "medium", "readonly" if is_reader else "write", _WS, plans=is_reader
+        kind,
+        mode,
+        "low" if is_reader else "medium",
+        "readonly" if is_reader else "write",
+        _WS,
+        allowed_in_plan_mode=is_reader,
     )
     return (
         replace(facts, paths=(path,))
@@ -79,7 +84,7 @@ def _strictness(facts: CallFacts, **rules: list[str]) -> int:
 
 @given(_calls(), _SOME_RULES, _SOME_RULES, _SOME_RULES, _RULES, st.sampled_from(["ask", "deny"]))
 @settings(deadline=None, max_examples=150)
-def test_a_further_rule_that_asks_or_denies_never_loosens(
+def test_one_more_ask_or_deny_rule_never_loosens(
     facts: CallFacts, allow: list[str], ask: list[str], deny: list[str], more: str, kind: str
 ) -> None:
     lists = {"allow": allow, "ask": ask, "deny": deny}
@@ -89,7 +94,7 @@ def test_a_further_rule_that_asks_or_denies_never_loosens(
 
 @given(_calls(), _SOME_RULES, _SOME_RULES, _SOME_RULES, _RULES)
 @settings(deadline=None, max_examples=150)
-def test_a_further_rule_that_allows_changes_no_denial_and_makes_nothing_stricter(
+def test_one_more_allow_rule_changes_no_denial_and_makes_nothing_stricter(
     facts: CallFacts, allow: list[str], ask: list[str], deny: list[str], more: str
 ) -> None:
     before = _strictness(facts, allow=allow, ask=ask, deny=deny)
@@ -102,10 +107,21 @@ def test_a_further_rule_that_allows_changes_no_denial_and_makes_nothing_stricter
 
 @given(_calls(), _SOME_RULES)
 @settings(deadline=None, max_examples=100)
-def test_planning_carries_nothing_out_whatever_is_allowed(facts: CallFacts, allow: list[str]) -> None:
+def test_plan_mode_runs_nothing_whatever_is_allowed(facts: CallFacts, allow: list[str]) -> None:
     planning = replace(facts, mode="plan")
 
-    assert facts.plans or evaluate(planning, PolicySettings(rules=parse_rules(allow=allow))).verdict == "deny"
+    assert facts.allowed_in_plan_mode or _strictness(planning, allow=allow) == _STRICTNESS["deny"]
+
+
+@given(_calls(), _SOME_RULES, _SOME_RULES, _SOME_RULES)
+@settings(deadline=None, max_examples=100)
+def test_dont_ask_never_asks_and_the_order_within_a_list_does_not_matter(
+    facts: CallFacts, allow: list[str], ask: list[str], deny: list[str]
+) -> None:
+    strictness = _strictness(facts, allow=allow, ask=ask, deny=deny)
+
+    assert facts.mode != "dontAsk" or strictness != _STRICTNESS["ask"]
+    assert _strictness(facts, allow=allow[::-1], ask=ask[::-1], deny=deny[::-1]) == strictness
 
 
 @given(st.lists(_SIMPLE, min_size=2, max_size=4), _JOINTS, _SOME_RULES, _SOME_RULES, _SOME_RULES)
@@ -137,7 +153,7 @@ def test_wrapping_a_command_never_loosens(
     _SOME_RULES,
 )
 @settings(deadline=None, max_examples=100)
-def test_inline_code_escapes_no_denial(command: str, form: str, deny: list[str]) -> None:
+def test_inline_code_does_not_escape_a_denial(command: str, form: str, deny: list[str]) -> None:
     quoted = "'" + command.replace("'", "'\\''") + "'"
     denied = [rule for rule in deny if rule.startswith("bash(")]
 
@@ -147,7 +163,7 @@ def test_inline_code_escapes_no_denial(command: str, form: str, deny: list[str])
 
 @given(st.text(max_size=60) | st.text("ab'\"\\$(){}[]`;&|<>\n\t#~*!=", max_size=40))
 @settings(deadline=None, max_examples=300)
-def test_every_text_is_judged_and_none_fails(text: str) -> None:
+def test_every_text_gets_a_decision(text: str) -> None:
     facts = CallFacts("bash", "default", "high", "execute", _WS, command=text, shell=parse_shell(text, parse_bash))
     rules = parse_rules(allow=["bash(a*)"], ask=["bash(b*)"], deny=["bash(ab*)", "read(a)"])
 
@@ -160,11 +176,9 @@ def test_every_text_is_judged_and_none_fails(text: str) -> None:
 )
 @given(_calls(), st.sampled_from(["", "(.env)", "(src/**)", "(*)"]), st.sampled_from(["allow", "ask", "deny"]))
 @settings(deadline=None, max_examples=40)
-def test_a_tool_is_meant_by_each_of_its_names(
+def test_a_rule_may_use_any_alias_of_a_tool(
     alias: str, name: str, facts: CallFacts, pattern: str, kind: str
 ) -> None:
-    one, other = (Rules(**{kind: (parse_rule(f"{tool}{pattern}"),)}) for tool in (alias, name))
+    one, other = (_strictness(facts, **{kind: [f"{tool}{pattern}"]}) for tool in (alias, name))
 
-    assert (
-        evaluate(facts, PolicySettings(rules=one)).verdict == evaluate(facts, PolicySettings(rules=other)).verdict
-    )
+    assert one == other

@@ -4,7 +4,16 @@ from pathlib import PurePath
 import pytest
 
 from graph_agent.toolbox.shell_facts import parse_bash
-from policy import CallFacts, PathFact, PolicySettings, parse_rule, parse_shell
+from policy import (
+    CallFacts,
+    PathFact,
+    PolicySettings,
+    filters_files,
+    may_read,
+    parse_rule,
+    parse_rules,
+    parse_shell,
+)
 from policy.matching import covers_any_part, find_allow_rule, matches_tool, names_path
 
 _WS = PurePath("/w/proj")
@@ -25,8 +34,8 @@ def _facts(*paths: str) -> CallFacts:
         ("mcp__files__read", "mcp__files__read_all", False),
     ],
 )
-def test_tool_names_match_whole_and_in_any_case(rule: str, tool: str, rule_covers: bool) -> None:
-    assert matches_tool(parse_rule(rule), tool) is rule_covers
+def test_tool_names_match_whole_and_in_any_case(rule: str, tool: str, covers: bool) -> None:
+    assert matches_tool(parse_rule(rule), tool) is covers
 
 
 def test_allowing_needs_every_path_and_forbidding_needs_one() -> None:
@@ -41,12 +50,12 @@ def test_allowing_needs_every_path_and_forbidding_needs_one() -> None:
 @pytest.mark.parametrize(
     ("signature", "covers"), [("docs.python.org", True), ("docs.python.org.evil", False), ("x", False)]
 )
-def test_calls_without_paths_match_by_their_signature(signature: str, rule_covers: bool) -> None:
+def test_calls_without_paths_match_by_their_signature(signature: str, covers: bool) -> None:
     rule = parse_rule("web_fetch(docs.python.org)")
     facts = CallFacts("web_fetch", "default", "medium", "readonly", _WS, signature=signature)
 
-    assert covers_any_part(rule, facts, _SETTINGS, None) is rule_covers
-    assert (find_allow_rule([rule], facts, _SETTINGS, None) is not None) is rule_covers
+    assert covers_any_part(rule, facts, _SETTINGS, None) is covers
+    assert (find_allow_rule([rule], facts, _SETTINGS, None) is not None) is covers
 
 
 @pytest.mark.parametrize(
@@ -62,10 +71,10 @@ def test_calls_without_paths_match_by_their_signature(signature: str, rule_cover
         ("*.py", False),
     ],
 )
-def test_words_of_commands_are_compared_as_paths(word: str, rule_covers: bool) -> None:
+def test_words_of_commands_are_compared_as_paths(word: str, covers: bool) -> None:
     text = parse_shell(f"x {word}", parse_bash)
 
-    assert names_path(parse_rule("read(secrets/**)"), _facts(), _SETTINGS, text) is rule_covers
+    assert names_path(parse_rule("read(secrets/**)"), _facts(), _SETTINGS, text) is covers
 
 
 @pytest.mark.parametrize(
@@ -83,13 +92,13 @@ def test_words_of_commands_are_compared_as_paths(word: str, rule_covers: bool) -
         ("..a", "/w/proj/..a", True),
     ],
 )
-def test_the_path_of_a_rule_may_go_up(rule: str, path: str, rule_covers: bool) -> None:
+def test_the_path_of_a_rule_may_contain_dots(rule: str, path: str, covers: bool) -> None:
     facts = replace(_facts(), paths=(PathFact(path, PurePath(path), "write", inside=True),))
 
-    assert covers_any_part(parse_rule(f"write({rule})"), facts, _SETTINGS, None) is rule_covers
+    assert covers_any_part(parse_rule(f"write({rule})"), facts, _SETTINGS, None) is covers
 
 
-def test_a_pattern_of_a_command_is_compared_where_it_leads_and_rules_start_at_the_workspace_all_the_same() -> None:
+def test_a_glob_is_compared_from_the_folder_it_is_used_in_and_rules_from_the_workspace() -> None:
     away = replace(_facts(), cwd=_WS / "sub", command="cat ../secrets/k*")
     led = replace(_facts(), command="cat link/k*", patterns=(_WS / "secrets/k*",))
     rule = parse_rule("read(secrets/key)")
@@ -101,19 +110,45 @@ def test_a_pattern_of_a_command_is_compared_where_it_leads_and_rules_start_at_th
     assert named == [True, True]
 
 
-def test_a_command_names_the_path_a_word_of_it_leads_to() -> None:
+def test_a_command_names_the_path_that_a_word_leads_to() -> None:
     facts = replace(_facts(), mentions=(_WS / "secrets/a",))
 
     assert names_path(parse_rule("read(secrets/**)"), facts, _SETTINGS, parse_shell("cat link", parse_bash))
 
 
-def test_rules_speak_of_a_servers_tool_by_either_of_its_names() -> None:
+def test_rules_may_use_either_name_of_a_server_tool() -> None:
     facts = CallFacts("mcp__a_b__c", "default", "medium", "execute", _WS, original_tool="mcp__a b__c")
 
-    spoken = [
+    found = [
         bool(find_allow_rule([parse_rule(name)], facts, _SETTINGS, None))
         for name in ("mcp__a b__*", "mcp__a_b__c", "c")
     ]
 
-    assert spoken == [True, True, False]
+    assert found == [True, True, False]
     assert covers_any_part(parse_rule("mcp__a b__c"), facts, _SETTINGS, None)
+
+
+@pytest.mark.parametrize(
+    ("deny", "path", "expected"),
+    [
+        (["read_file(secret/**)"], "/ws/secret/key", False),
+        (["read(secret/**)"], "/ws/secret/key", False),
+        (["read_file(**/.env)"], "/ws/deep/.env", False),
+        (["read_file(secret/**)"], "/ws/open/key", True),
+        (["read_file"], "/ws/open", True),
+        (["write_file(**)"], "/ws/open", True),
+        (["read_file(~/keys/**)"], "/home/u/keys/k", False),
+    ],
+)
+def test_a_denied_path_is_hidden_from_searches(deny: list[str], path: str, expected: bool) -> None:
+    rules = parse_rules(deny=deny)
+
+    assert may_read(PurePath(path), workspace=PurePath("/ws"), rules=rules, home=PurePath("/home/u")) is expected
+
+
+@pytest.mark.parametrize(
+    ("deny", "expected"),
+    [([], False), (["read_file"], False), (["write_file(**)"], False), (["bash(ls:*)", "read(a)"], True)],
+)
+def test_only_a_deny_of_reading_paths_can_hide_files(deny: list[str], expected: bool) -> None:
+    assert filters_files(parse_rules(deny=deny)) is expected

@@ -121,7 +121,7 @@ def test_what_is_proposed_covers_the_call_and_no_other_command_line(command: str
 def test_no_rule_is_made_of_what_runs_something_else(command: str) -> None:
     proposal = propose(_bash(command), _PLAIN, "bash")
 
-    assert (proposal.rules, "runs what it is told to" in proposal.objection) == ((), True)
+    assert (proposal.rules, "runs other commands" in proposal.objection) == ((), True)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_no_rule_is_made_where_it_would_change_nothing() -> None:
     asked = PolicySettings(parse_rules(ask=["bash(git *)"]))
 
     assert propose(_bash("git push"), asked, "bash") == Proposal(
-        (), "It would be asked about all the same. The rule 'bash(git *)' asks."
+        (), "A rule would not stop it from asking. The rule 'bash(git *)' asks."
     )
     assert propose(_file(".env"), _PLAIN, "")[0] == ()
 
@@ -163,8 +163,8 @@ def test_a_call_without_command_and_path_gets_the_rule_of_its_tool() -> None:
     rules = propose(facts, _PLAIN, "web_fetch(docs.python.org)").rules
 
     assert rules == ("web_fetch(docs.python.org)",)
-    others = [replace(facts, signature=host) for host in ("docs.python.org", "python.org", "docsxpython.org")]
-    assert [evaluate(one, _granted(rules)).verdict for one in others] == ["allow", "ask", "ask"]
+    aliases = [replace(facts, signature=host) for host in ("docs.python.org", "python.org", "docsxpython.org")]
+    assert [evaluate(one, _granted(rules)).verdict for one in aliases] == ["allow", "ask", "ask"]
 
 
 def test_a_grant_is_named_by_what_it_allows() -> None:

@@ -15,23 +15,16 @@ from policy import is_protected
         ".config/nvim/init.lua", ".jj/repo/config.toml",
     ],
 )  # fmt: skip
-def test_names_that_run_things_or_hold_keys_are_protected(path: str) -> None:
+def test_names_that_run_programs_or_hold_keys_are_protected(path: str) -> None:
     assert is_protected(PurePath(path))
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "src/app.py",
-        "git/config",
-        "environment.py",
-        ".gitignore",
-        ".github/workflows/ci.yml",
-        ".config/app.toml",
-        "src/vim/x",
-        "key.py",
-        "",
+        "src/app.py", "git/config", "environment.py", ".gitignore", ".github/workflows/ci.yml", ".config/app.toml",
+        "src/vim/x", "key.py", "",
     ],
-)
-def test_other_names_are_not(path: str) -> None:
+)  # fmt: skip
+def test_other_names_are_not_protected(path: str) -> None:
     assert not is_protected(PurePath(path))

@@ -51,7 +51,7 @@ def test_paths_are_resolved_and_told_with_what_policy_needs(tmp_path: Path) -> N
         risk="medium",
         kind="write",
         workspace=ws,
-        plans=False,
+        allowed_in_plan_mode=False,
         cwd=ws / "sub",
         paths=(PathFact("../x", ws.parent / "x", "write", inside=False, reserved=True),),
         command=None,
@@ -64,7 +64,7 @@ def test_a_foreign_tool_has_at_least_medium_risk_and_a_host_is_its_signature(tmp
 
     facts = call_facts(Fetcher(), {}, Scope("t", "default"), setting, "mcp")
 
-    assert (facts.risk, facts.signature, facts.plans) == ("medium", "h:80", True)
+    assert (facts.risk, facts.signature, facts.allowed_in_plan_mode) == ("medium", "h:80", True)
 
 
 @pytest.mark.parametrize(("origin", "risk"), [("mcp", "low"), ("plugin", "medium"), (None, "medium")])

@@ -28,16 +28,18 @@ def test_a_further_folder_counts_as_inside_and_relative_paths_start_at_the_works
     assert [path_fact(PathTarget(text), setting).inside for text in given] == [True, True, False, True]
 
 
-@pytest.mark.parametrize(("rule", "others"), [("read(secret)", ("secret",)), ("ask", ()), ("read(sec*)", ())])
-def test_other_names_of_a_file_that_rules_name_are_told(rule: str, others: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rule", "aliases"), [("read(secret)", ("secret",)), ("ask", ()), ("read(sec*)", ())])
+def test_other_names_of_a_file_that_rules_name_are_told(
+    rule: str, aliases: tuple[str, ...], tmp_path: Path
+) -> None:
     ws = tmp_path.resolve()
     (ws / "secret").write_text("x")
     (ws / "twin").hardlink_to(ws / "secret")
     setting = Setting(ws, PolicySettings(rules=parse_rules(deny=[rule])))
 
-    assert path_fact(PathTarget("twin"), setting).others == tuple(ws / name for name in others)
-    assert path_fact(PathTarget("secret"), setting).others == ()
-    assert path_fact(PathTarget("new"), setting).others == ()
+    assert path_fact(PathTarget("twin"), setting).aliases == tuple(ws / name for name in aliases)
+    assert path_fact(PathTarget("secret"), setting).aliases == ()
+    assert path_fact(PathTarget("new"), setting).aliases == ()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_what_rules_name_by_way_of_a_link_has_that_name_too(rule: str, tmp_path:
     (ws / "link").symlink_to("src")
     setting = Setting(ws, PolicySettings(rules=parse_rules(deny=[rule])))
 
-    told = path_fact(PathTarget("src/new.py"), setting).others
+    told = path_fact(PathTarget("src/new.py"), setting).aliases
 
     assert told == (() if rule == "ask(x)" else (ws / "link/new.py",))
-    assert path_fact(PathTarget("other/new.py"), setting).others == ()
+    assert path_fact(PathTarget("other/new.py"), setting).aliases == ()

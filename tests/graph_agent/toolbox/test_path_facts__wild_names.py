@@ -27,7 +27,7 @@ def test_a_link_that_a_rule_means_with_a_wild_sign_is_found(rule: str, other: st
         (ws / link).symlink_to(target)
     setting = Setting(ws, PolicySettings(rules=parse_rules(deny=[rule])))
 
-    told = path_fact(PathTarget("src/new.py"), setting).others
+    told = path_fact(PathTarget("src/new.py"), setting).aliases
 
     path = other if other.endswith(".py") else f"{other}/new.py"
     assert (ws / path in told) if other else (told == ())
