@@ -77,7 +77,7 @@ def _deny_rules(case: _Case) -> Decision | None:
 
 
 def _questions(case: _Case) -> Decision | None:
-    if not case.facts.wants_answer:
+    if not case.facts.requires_input:
         return None
     return Decision("ask", "question to the user", "It asks you something; no rule and no mode can answer for you.")
 

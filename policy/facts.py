@@ -49,7 +49,7 @@ class CallFacts:
     """Another name that rules may use for the tool: `mcp__SERVER__TOOL` in the server's own spelling."""
     allowed_in_plan_mode: bool = False
     """The tool may be used in plan mode."""
-    wants_answer: bool = False
+    requires_input: bool = False
     """The call is itself a question to the user, so the user must answer it in every mode."""
     cwd: PurePath | None = None
     """Where a command would start; None for the workspace."""

@@ -143,7 +143,7 @@ class BaseTool:
     """None: the limit of the context."""
     internal_metadata: ClassVar[Mapping[str, Any]] = {}
     """For the program; never sent to the model."""
-    wants_answer: bool = False
+    requires_input: bool = False
     """A call of it is a question to the user: it always waits for their words, which come as `context.answer`."""
     goes_on: bool = False
     """A call of it that was broken off goes on where it stood when it is run again: it keeps its own account."""

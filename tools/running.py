@@ -229,7 +229,7 @@ class CallProfile(BaseTool):
         self.kind, self.in_plan_mode = tool.kind, tool.in_plan_mode
         self.risk_level, self.risk_is_configured = tool.risk_level, tool.risk_is_configured
         self.original_name, self.rule_name = tool.original_name, tool.rule_name
-        self.wants_answer, self.goes_on = tool.wants_answer, tool.goes_on
+        self.requires_input, self.goes_on = tool.requires_input, tool.goes_on
         self.arguments = normalize_arguments(tool, arguments)
         self._objection = tool.validate(self.arguments)
         if self._objection is None or self._objection == "":

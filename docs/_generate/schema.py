@@ -12,7 +12,7 @@ from graph_agent.session.types import RestStatus
 __all__ = ["schema"]
 
 _NUMBER = {"type": "integer", "minimum": 1, "description": "1, 2, 3 ... without gaps"}
-_OF_CALLS = ("call_arrived", "call_planned", "call_started", "call_progressed", "call_ended")
+_OF_CALLS = ("tool_call_delta", "tool_call", "tool_call_started", "tool_call_progress", "tool_result")
 
 
 def schema() -> str:

@@ -82,7 +82,7 @@ def _is_about(view: CallView, target: Target) -> bool:
 def _question(view: CallView) -> Question:
     call = view.record
     call_id, attempt = call["call_id"], call.get("attempt", 1)
-    digest = call.get("digest") or args_digest(call_id, call["tool_name"], attempt, call["arguments"])
+    digest = call.get("args_digest") or args_digest(call_id, call["tool_name"], attempt, call["arguments"])
     return Question("approval", call_id, attempt, digest, call.get("reason", ""))
 
 

@@ -476,15 +476,15 @@ def _sandbox(environment: Mapping[str, str]) -> Check:
     except ConfigError:
         return Check("sandbox", ok=False, detail="not known while the settings cannot be read", hint="correct them")
     walls = walls_of(sandbox_of(settings, Path.cwd()))
-    if walls.stands:
+    if walls.is_active:
         why = f", as {detect_backend().why}" if detect_backend().why else ""
         hint = f"with bubblewrap {_MORE}" if walls.name == "Landlock" else ""
-        return Check("sandbox", ok=True, detail=f"{walls.name}{why}: {walls.told}", hint=hint)
+        return Check("sandbox", ok=True, detail=f"{walls.name}{why}: {walls.description}", hint=hint)
     hint = "read commands before you say yes"
     if walls.name == "none":
         hint = f"install bubblewrap (package bubblewrap); until then: {hint}"
     is_fatal = walls.name == "none" and settings.sandbox == "required"
-    return Check("sandbox", ok=not is_fatal, detail=f"{walls.name}: {walls.told}", hint=hint)
+    return Check("sandbox", ok=not is_fatal, detail=f"{walls.name}: {walls.description}", hint=hint)
 
 
 def _search(environment: Mapping[str, str]) -> Check:

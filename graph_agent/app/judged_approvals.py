@@ -22,7 +22,7 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader
-from graph_agent.ports import Always, Answer, Clock, GrantScope, Scope, SystemClock
+from graph_agent.ports import AlwaysAllow, Answer, Clock, GrantScope, Scope, SystemClock
 from graph_agent.session.review import with_grant
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
@@ -95,7 +95,7 @@ async def judging(database: Path, call: Waiting, clock: Clock) -> AsyncIterator[
 
 async def allow_always(
     database: Path, text: str, scope: GrantScope, *, by: str, clock: Clock | None = None
-) -> tuple[Answered, Always]:
+) -> tuple[Answered, AlwaysAllow]:
     """Approve a call, and what is exactly like it from now on; returns the answer that stands and the rules.
 
     Raises:
@@ -106,7 +106,7 @@ async def allow_always(
     call = look_up(database, text)
     answer = Answer("approve", by, clock.now())
     if call.view is None:
-        return await give(database, call.name, answer), Always(scope, ())
+        return await give(database, call.name, answer), AlwaysAllow(scope, ())
     record = call.view.record
     async with judging(database, call, clock) as toolbox:
         proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope)
@@ -115,7 +115,7 @@ async def allow_always(
             f"call {call.call_id!r} cannot be allowed always, it still waits: {proposal.objection} "
             "Approve it once, without --always."
         )
-    always = Always(scope, proposal.rules, proposal.place)
+    always = AlwaysAllow(scope, proposal.rules, proposal.folder)
     granted = with_grant(answer, always, call.call_id, call.scope, str(call.workspace))
     return await give(database, call.name, granted), always
 

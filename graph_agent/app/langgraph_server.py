@@ -22,9 +22,9 @@ from graph_agent.app.toolset import Place, full_registry, roots_of
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.events import EventBus
-from graph_agent.graph.build import Parts, build_graph
+from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
-from graph_agent.graph.run_context import Life
+from graph_agent.graph.run_context import RunContext
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
@@ -58,17 +58,17 @@ class _Served:
 
     def __init__(self) -> None:
         self._opening = asyncio.Lock()
-        self._parts: Parts | None = None
+        self._parts: GraphDependencies | None = None
         self._held: dict[str, FlockThreadLock] = {}
 
-    async def parts(self) -> Parts:
+    async def parts(self) -> GraphDependencies:
         """The parts of every run; the instructions are those of now."""
         async with self._opening:
             self._parts = self._parts or await self._open()
         told = await asyncio.to_thread(self._parts.instructions)
         return replace(self._parts, instructions=lambda: told)
 
-    async def _open(self) -> Parts:
+    async def _open(self) -> GraphDependencies:
         workspace, settings = await asyncio.to_thread(_settings)
         store = await open_store(settings.database)
         model = await open_model(settings, may_choose_later=False)
@@ -86,7 +86,7 @@ class _Served:
         async with self._opening:
             if thread_id not in self._held:
                 lock = FlockThreadLock(store.database, store.clock)
-                await lock.acquire(thread_id, Life().token)
+                await lock.acquire(thread_id, RunContext().owner_token)
                 self._held[thread_id] = lock
 
 

@@ -27,7 +27,7 @@ from graph_agent.config.settings import McpServer, Settings
 from graph_agent.config.sources import config_file, item_key, load_settings
 from graph_agent.config.trust import trust_file
 from graph_agent.errors import UsageError
-from graph_agent.events import EventBus, ServerChanged, Warned
+from graph_agent.events import EventBus, ServerChanged, WarningIssued
 from graph_agent.mcp.settings import (
     ServerUnreachable,
     fetches_first,
@@ -226,7 +226,7 @@ class SessionServers:
             await self._fleet.close()
 
     def _warn(self, text: str) -> None:
-        self._bus.publish(Warned(text))
+        self._bus.publish(WarningIssued(text))
 
     def _heard(self, now: "ServerState") -> None:
         self._bus.publish(ServerChanged(now.name, now.state, now.tools, now.reason))

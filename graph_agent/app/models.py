@@ -24,7 +24,7 @@ from graph_agent.config.sources import model_settings_for, with_model
 from graph_agent.errors import ModelError, StorageError, UsageError
 from graph_agent.model.openai.context_windows import known_context_window, parse_context_window
 from graph_agent.ports import ChatModel, Models
-from graph_agent.ports.model import Window
+from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import Budget, Meter, Rate
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.threads import ThreadTable
@@ -180,13 +180,13 @@ class ModelWindows:
     _told: dict[tuple[str, str], int | None] = field(default_factory=dict)
     """By address and name."""
 
-    async def __call__(self, tokens: int) -> Window:
+    async def __call__(self, tokens: int) -> ContextWindow:
         """The window of the model that is asked next."""
         if choose_model(self.settings).kind != "endpoint":
-            return Window(summarises=False)
+            return ContextWindow(can_summarize=False)
         name = self.models.name
         model = self.settings.model if name is None else model_settings_for(self.settings, name)
-        window = Window(reserve=model.context_reserve, compact_at=model.compact_at)
+        window = ContextWindow(reserve=model.context_reserve, compact_at=model.compact_at)
         if model.context_window is not None:
             return replace(window, tokens=model.context_window, source="set")
         name = model.name or ""

@@ -50,12 +50,12 @@ from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings, with_model
 from graph_agent.errors import UsageError
-from graph_agent.events import EventBus, Warned
-from graph_agent.graph.build import Parts, build_graph
+from graph_agent.events import EventBus, WarningIssued
+from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
-from graph_agent.graph.run_context import new_token
+from graph_agent.graph.run_context import new_owner_token
 from graph_agent.ports import SystemClock, Toolbox
-from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTIONS, Hooks, Mentions
+from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, Hooks, Mentions
 from graph_agent.session.graph_run import GraphRun
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.session import Session
@@ -120,7 +120,7 @@ async def graph_parts(
     store: Store,
     bus: EventBus,
     servers: OwnTools | None = None,
-) -> Parts:
+) -> GraphDependencies:
     """The parts of the graph's nodes; without servers the tools are those that everyone has."""
     workspace = place.workspace
     servers = servers or _no_more(settings, workspace, bus)
@@ -129,7 +129,7 @@ async def graph_parts(
     toolbox = await open_toolbox(workspace, settings, storage, bus, servers, roots=place.roots)
     instructions = partial(_instructions, place, settings.instructions, clock)
     barrier, meter = SqliteBarrier(database), meter_of(settings)
-    return Parts(
+    return GraphDependencies(
         model,
         toolbox,
         store.journal,
@@ -188,7 +188,7 @@ async def session_parts(
     )
 
 
-def _at_depth(parts: Parts, depth: int) -> Parts:
+def _at_depth(parts: GraphDependencies, depth: int) -> GraphDependencies:
     """Parts as a thread of the user's own has them, or a sub-agent, whose task is in the words of a model: no judge
     can go by what the user wants there."""
     return parts if depth == 0 else replace(parts, is_sub_agent=True, judges=False)
@@ -205,12 +205,12 @@ async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
 def _mentions(settings: Settings, thread: Thread, toolbox: Toolbox) -> Mentions:
     """Sub-agents are told what a model wrote, and the offline language knows its words alone."""
     is_spoken_to = thread.depth == 0 and choose_model(settings).kind != "offline"
-    return FileMentions(toolbox, thread.workspace, thread.roots) if is_spoken_to else NO_MENTIONS
+    return FileMentions(toolbox, thread.workspace, thread.roots) if is_spoken_to else NO_MENTION_EXPANSION
 
 
 def _hooks(settings: Settings, workspace: Path, bus: EventBus) -> Hooks:
     def warn(text: str) -> None:
-        bus.publish(Warned(text))
+        bus.publish(WarningIssued(text))
 
     return CommandHooks(settings.hooks, workspace, warn, scrub_here())
 
@@ -291,7 +291,7 @@ async def open_session(
 
 def _tell(project: Project, bus: EventBus) -> None:
     for notice in notices(project):
-        bus.publish(Warned(notice))
+        bus.publish(WarningIssued(notice))
 
 
 def existing_folder(workspace: Path) -> Path:
@@ -374,7 +374,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     if stored != row.roots:
         await store.threads.set_roots(row.thread_id, stored)
     for folder in roots.gone:
-        bus.publish(Warned(f"the folder {folder} that was added is not there any more; it is left out"))
+        bus.publish(WarningIssued(f"the folder {folder} that was added is not there any more; it is left out"))
     return session
 
 
@@ -389,14 +389,16 @@ async def _with_its_model(wish: _Wish, settings: Settings, threads: ThreadTable,
         return settings
     chosen = as_chosen(settings, row.asks)
     if chosen is None:
-        bus.publish(Warned(f"the thread's model, {row.model}, cannot be had with these settings; another answers"))
+        bus.publish(
+            WarningIssued(f"the thread's model, {row.model}, cannot be had with these settings; another answers")
+        )
     return chosen or settings
 
 
 async def _registry(workspace: Path, settings: Settings, bus: EventBus) -> ToolRegistry:
     registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
     for line in unusable:
-        bus.publish(Warned(f"a plug-in is left out: {line}"))
+        bus.publish(WarningIssued(f"a plug-in is left out: {line}"))
     return registry
 
 
@@ -425,7 +427,7 @@ async def _require_own(row: ThreadRow, store: Store) -> None:
     if owner is row:
         return
     lock = FlockThreadLock(store.database, store.clock)
-    await lock.acquire(row.thread_id, new_token())
+    await lock.acquire(row.thread_id, new_owner_token())
     await lock.release()
     raise UsageError(
         f"{row.thread_id} is the thread of a sub-agent, which goes on with its parent: "

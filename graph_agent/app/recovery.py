@@ -209,5 +209,5 @@ def _name(view: CallView, shared: frozenset[str]) -> str:
 def _question(view: CallView) -> Question:
     call = view.record
     return Question(
-        "recovery", call["call_id"], call.get("attempt", 1), call.get("digest", ""), call.get("reason", "")
+        "recovery", call["call_id"], call.get("attempt", 1), call.get("args_digest", ""), call.get("reason", "")
     )

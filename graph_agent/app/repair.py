@@ -13,7 +13,7 @@ from graph_agent.app.doctor import Said, own_folders
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, ThreadHeld
-from graph_agent.graph.run_context import new_token
+from graph_agent.graph.run_context import new_owner_token
 from graph_agent.inspect import Reader
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
@@ -184,7 +184,7 @@ async def _while_held(database: Database, thread_id: str, work: Callable[[], Awa
     """Do it with the thread's lock; why not, where another process has it."""
     lock = FlockThreadLock(database, SystemClock())
     try:
-        await lock.acquire(thread_id, new_token())
+        await lock.acquire(thread_id, new_owner_token())
     except ThreadHeld as held:
         return str(held)
     try:

@@ -11,7 +11,7 @@ from graph_agent.app.toolset import roots_of
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus
-from graph_agent.graph.run_context import new_token
+from graph_agent.graph.run_context import new_owner_token
 from graph_agent.inspect import Reader
 from graph_agent.model.offline.model import OfflineModel
 from graph_agent.ports import Rewind, RewindScope
@@ -80,7 +80,7 @@ async def rewind(database: Path, order: Order, consents: Callable[[Survey], bool
         raise UsageError(f"the folder {row.workspace!r} of thread {row.thread_id} is not there any more")
     parts = await _parts(database, Thread(row.thread_id, workspace, row.mode, "rewind", 1), stored)
     try:
-        await parts.lock.acquire(row.thread_id, new_token())
+        await parts.lock.acquire(row.thread_id, new_owner_token())
         try:
             return await _rewind(order, (row.thread_id, target.id), parts, consents)
         finally:

@@ -77,7 +77,7 @@ class House:
             from_checkpoint=None,
             depth=parent.depth + 1,
             budget=UNLIMITED,
-            purse=order.purse,
+            shared_budget=order.shared_budget,
         )
         await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, errand.description)
         registry = self.servers.registry

@@ -15,7 +15,7 @@ from uuid import uuid4
 from graph_agent.calls import FINAL
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import ThreadHeld, UsageError
-from graph_agent.graph.run_context import new_token
+from graph_agent.graph.run_context import new_owner_token
 from graph_agent.inspect import Reader, ThreadSummary
 from graph_agent.ports import Clock, SystemClock
 from graph_agent.storage.blobs import FileBlobs
@@ -59,7 +59,7 @@ async def delete(
         async with AsyncExitStack() as held:
             for thread in threads:
                 lock = FlockThreadLock(opened, SystemClock())
-                await lock.acquire(thread.thread_id, new_token())
+                await lock.acquire(thread.thread_id, new_owner_token())
                 held.push_async_callback(lock.release)
             for thread in threads:
                 await _end_shells(opened, blobs, thread.thread_id)
@@ -73,7 +73,7 @@ async def delete(
 
 async def _end_shells(database: Database, blobs: FileBlobs, thread_id: str) -> None:
     """Once the thread is gone nobody would know of what goes on in the background."""
-    await Shells(SqliteShells(database, SystemClock()), blobs, lambda _: None).take_up(thread_id)
+    await Shells(SqliteShells(database, SystemClock()), blobs, lambda _: None).reattach(thread_id)
 
 
 def _named(database: Path, texts: Sequence[str]) -> tuple[ThreadSummary, ...]:
@@ -160,7 +160,7 @@ async def _squeeze(database: Database, order: PruneOrder, done: dict[str, Pruned
 async def _cut(database: Database, thread_id: str, keep_turns: int) -> PrunedThread:
     lock = FlockThreadLock(database, SystemClock())
     try:
-        await lock.acquire(thread_id, new_token())
+        await lock.acquire(thread_id, new_owner_token())
     except ThreadHeld as held:
         return PrunedThread(thread_id, held_by=str(held))
     try:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.toolset import full_registry, policy_of
 from graph_agent.config.settings import Settings
-from graph_agent.events import Event, EventBus, Warned
+from graph_agent.events import Event, EventBus, WarningIssued
 from graph_agent.toolbox import MCP_PREFIX
 from graph_agent.toolbox.facts import risk_here
 from graph_agent.toolbox.toolbox import hidden_names, offered_names
@@ -52,7 +52,7 @@ class KnownTool:
     defer: bool
     """Whether only its name is offered until a search has loaded it."""
     in_plan_mode: bool
-    wants_answer: bool
+    requires_input: bool
     """Whether a call of it is a question to the user."""
     argument_aliases: dict[str, str]
     """Further names under which arguments are taken."""
@@ -102,7 +102,7 @@ async def registry_about(
     bus, told = EventBus(), list(problems)
 
     def hear(_: int, event: Event) -> None:
-        if isinstance(event, Warned):
+        if isinstance(event, WarningIssued):
             told.append(event.text)
 
     bus.subscribe(hear)
@@ -148,7 +148,7 @@ def _known(
         strict=bool(tool.strict),
         defer=bool(tool.defer),
         in_plan_mode=is_offered_in_plan_mode(tool),
-        wants_answer=bool(tool.wants_answer),
+        requires_input=bool(tool.requires_input),
         argument_aliases=dict(tool.argument_aliases),
         description=declared["description"],
         parameters=declared["parameters"],

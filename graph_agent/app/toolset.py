@@ -32,9 +32,9 @@ from graph_agent.config.redaction import SHORTEST_SECRET, Redactor, model_secret
 from graph_agent.config.settings import SearchSettings, Settings
 from graph_agent.config.sources import item_key, load_settings
 from graph_agent.errors import ConfigError, UsageError
-from graph_agent.events import CallProgressed, EventBus
-from graph_agent.ports import Blobs, FileStates, Grants, Journal, Walls
-from graph_agent.ports.toolbox import NOTHING_EARLY, EarlyReads
+from graph_agent.events import EventBus, ToolCallProgress
+from graph_agent.ports import Blobs, FileStates, Grants, Journal, SandboxInfo
+from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
 from graph_agent.toolbox.early_reads import ReadingToolbox
@@ -182,15 +182,15 @@ def sandbox_of(settings: Settings, workspace: Path, more_roots: Sequence[Path] =
     return Sandbox(rules, is_required=settings.sandbox == "required")
 
 
-def walls_of(sandbox: Sandbox | None) -> Walls:
+def walls_of(sandbox: Sandbox | None) -> SandboxInfo:
     """What there is to say of it here and now. The first look in a process takes some milliseconds."""
     if sandbox is None:
-        return Walls("off", "the setting sandbox is off: commands run with all your rights")
+        return SandboxInfo("off", "the setting sandbox is off: commands run with all your rights")
     backend = sandbox.backend
     if backend.kind != "none":
-        return Walls(_NAMES[backend.kind], sandbox.restrictions, stands=True)
+        return SandboxInfo(_NAMES[backend.kind], sandbox.restrictions, is_active=True)
     then = "no command is run" if sandbox.is_required else "commands run with all your rights"
-    return Walls("none", f"{backend.why}; {then}")
+    return SandboxInfo("none", f"{backend.why}; {then}")
 
 
 def _names(*, at_home: bool) -> ProtectedNames:
@@ -259,7 +259,7 @@ async def open_toolbox(
     """
 
     def on_progress(call_id: str, told: Told) -> None:
-        bus.publish(CallProgressed(call_id, *told))
+        bus.publish(ToolCallProgress(call_id, *told))
 
     ports = ToolboxPorts(
         storage.blobs,
@@ -295,7 +295,7 @@ def _reads_begin_early(settings: Settings) -> bool:
 
 def early_reads_of(toolbox: GraphToolbox) -> EarlyReads:
     """What reads ahead for this toolbox."""
-    return toolbox if isinstance(toolbox, ReadingToolbox) else NOTHING_EARLY
+    return toolbox if isinstance(toolbox, ReadingToolbox) else NO_EARLY_READS
 
 
 def toolbox_for_looking(registry: ToolRegistry, workspace: Path, database: Path) -> GraphToolbox:

@@ -20,7 +20,7 @@ __all__ = [
     "args_digest",
     "completed_tool_calls",
     "pending_tool_calls",
-    "process_mark",
+    "process_marker",
 ]
 
 Risk = Literal["low", "medium", "high"]
@@ -39,7 +39,7 @@ class ToolCallInfo(TypedDict, total=False):
     status: Required[CallStatus]
     result: Required[str | None]
     """What the model is told on success; the output that came with an error, or until the call was broken off."""
-    remark: str
+    hook_feedback: str
     """What hooks said of the result; the model is told it behind the result, which it never changes."""
     error_msg: Required[str | None]
     """Why the call failed; None unless the status is error."""
@@ -49,9 +49,9 @@ class ToolCallInfo(TypedDict, total=False):
     kind: CallKind
     concurrency_safe: bool
     """May run at once with neighbouring calls that say the same."""
-    wants_answer: bool
+    requires_input: bool
     """The call is a question to the user: it is answered in words, never approved."""
-    goes_on: bool
+    resumable: bool
     """Broken off, the call goes on where it stood when it is run again; a sub-agent does its work."""
     answer: str
     """Those words."""
@@ -63,22 +63,22 @@ class ToolCallInfo(TypedDict, total=False):
     """The policy rule that spoke."""
     reason: str
     """Why the record has its status: the policy's reason, never_started, outcome_unknown, the user's words."""
-    digest: str
+    args_digest: str
     """Digest over id, tool, attempt and arguments that an approval is bound to; see `args_digest`."""
-    run_token: str
+    owner_token: str
     """Life that marked the call; while pending, life in which a person approved or retried it."""
     asked_at: str
     approved_at: str
     """Set by approve and retry only: tells calls a person let through from calls policy let through."""
     started_at: str
     ended_at: str
-    begun: bool
+    started: bool
     """Whether any attempt may have started: false means that nothing can have happened."""
     paths: list[str]
     """Where the paths in the arguments led when the call was judged."""
     preview: dict[str, Any]
-    """What consent was asked for: `{"kind": "diff" | "text", "text": ..., "seen": {...}}`."""
-    display: str
+    """What consent was asked for: `{"kind": "diff" | "text", "text": ..., "observed": {...}}`."""
+    summary: str
     """One line for the user."""
     verdict: dict[str, Any]
     """Mode auto: `{"allow", "reason", "model", "usage"}` of the model that judged the call."""
@@ -106,6 +106,6 @@ def args_digest(call_id: str, tool_name: str, attempt: int, arguments: Mapping[s
     return hashlib.sha256(shown.encode()).hexdigest()
 
 
-def process_mark(life: str, call_id: str, attempt: int) -> str:
+def process_marker(owner_token: str, call_id: str, attempt: int) -> str:
     """The same for whoever knows the journal row; of no other attempt, thread, database or machine."""
-    return sha256(f"{life}\0{call_id}\0{attempt}".encode("utf-8", "replace")).hexdigest()[:32]
+    return sha256(f"{owner_token}\0{call_id}\0{attempt}".encode("utf-8", "replace")).hexdigest()[:32]

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "DECIDED",
+    "FULL_RESULTS",
     "NEW_MESSAGE",
     "REPLACES",
     "SHORTENED",
-    "WANTS_WHOLE",
-    "in_place_of",
+    "USER_DECISION",
     "merge_calls",
     "merge_messages",
     "merge_names",
+    "replace_entries",
     "torn",
 ]
 
@@ -38,12 +38,12 @@ REPLACES = "replaces"
 SHORTENED = "shortened"
 """Key in the `response_metadata` of a message that holds less than the one of the same id that it follows."""
 
-WANTS_WHOLE = "wants_whole"
+FULL_RESULTS = "wants_whole"
 """Key in the `response_metadata` of a model's message: it does not look back, so each of its calls gets a whole
 result, also one that an earlier result holds already."""
 
 
-DECIDED = "decided"
+USER_DECISION = "decided"
 """Key in the `additional_kwargs` of a tool message: the call was not run because a person decided so."""
 
 
@@ -77,7 +77,7 @@ def _merged_folding(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "lis
             if message.type == "remove":
                 merged.pop(message.id, None)
             elif isinstance(replaced := message.response_metadata.get(REPLACES), list):
-                merged = in_place_of(merged, replaced, message.id, message)
+                merged = replace_entries(merged, replaced, message.id, message)
             else:
                 merged[message.id] = message
     return list(merged.values())
@@ -89,7 +89,7 @@ def merge_names(names: list[str], more: Any) -> list[str]:
     return list(dict.fromkeys([*names, *added]))
 
 
-def in_place_of(merged: dict[K, V], replaced: Sequence[K], key: K, value: V) -> dict[K, V]:
+def replace_entries(merged: dict[K, V], replaced: Sequence[K], key: K, value: V) -> dict[K, V]:
     """The mapping with one entry in the place of several; at the end where none of them is there."""
     gone = {*replaced, key}
     folded: dict[K, V] = {}

@@ -18,7 +18,7 @@ __all__ = [
     "TRANSITIONS",
     "CallStatus",
     "Transition",
-    "fitting_answers",
+    "allowed_answers",
     "is_allowed",
     "require_allowed",
 ]
@@ -31,7 +31,7 @@ class Transition(NamedTuple):
 
     source: CallStatus
     target: CallStatus
-    why: str
+    reason: str
 
 
 TRANSITIONS: tuple[Transition, ...] = (
@@ -89,8 +89,8 @@ _BY_STATUS: Final[dict[str, tuple[AnswerKind, ...]]] = {
 }
 
 
-def fitting_answers(call: Mapping[str, object]) -> tuple[AnswerKind, ...]:
+def allowed_answers(call: Mapping[str, object]) -> tuple[AnswerKind, ...]:
     """The kinds of answer a `ToolCallInfo` waits for; none where it waits for nothing."""
-    if call["status"] == "awaiting_approval" and call.get("wants_answer"):
+    if call["status"] == "awaiting_approval" and call.get("requires_input"):
         return _IN_WORDS
     return _BY_STATUS.get(str(call["status"]), ())

@@ -155,7 +155,7 @@ def _calls(reader: Reader, views: Iterable[CallView]) -> Iterator[CompletionItem
     for view in views:
         record = view.record
         name = call_name(view.thread_id, record["call_id"], shared)
-        yield CompletionItem(name, help=str(record.get("display") or record["tool_name"]))
+        yield CompletionItem(name, help=str(record.get("summary") or record["tool_name"]))
 
 
 def _grants(database: Path, _: str) -> Iterator[CompletionItem]:

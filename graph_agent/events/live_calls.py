@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from graph_agent.events.types import (
-    CallArrived,
-    CallEnded,
-    CallPlanned,
-    CallProgressed,
-    CallStarted,
     Event,
-    ModelReplied,
+    ModelMessage,
     StepStarted,
+    ToolCallCreated,
+    ToolCallDelta,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
     TurnEnded,
-    Warned,
+    WarningIssued,
 )
 
 __all__ = ["LiveCall", "LiveCalls", "LiveState"]
@@ -38,8 +38,8 @@ class LiveCall:
     """While it streams in: as much as there is, JSON that is not whole."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """The arguments of its record; a later record is merged in deeply."""
-    display: str = ""
-    progress: CallProgressed | None = None
+    summary: str = ""
+    progress: ToolCallProgress | None = None
     """The newest."""
     result: str = ""
     error: str | None = None
@@ -55,21 +55,21 @@ class LiveCalls:
     def take(self, event: Event) -> LiveCall | None:
         """The call that the event is about, as it is now; None for other events."""
         match event:
-            case CallArrived(index=index, tool_name=name, arguments_text=piece):
+            case ToolCallDelta(index=index, tool_name=name, arguments_text=piece):
                 before = self.arriving(index)
                 now = replace(before, tool_name=name, arguments_text=before.arguments_text + piece)
                 self._arriving[index] = now
                 return now
-            case ModelReplied() | StepStarted() | Warned() | TurnEnded():
+            case ModelMessage() | StepStarted() | WarningIssued() | TurnEnded():
                 # A warning may say that the reply begins anew.
                 self._arriving.clear()
                 return None
-            case CallEnded(call_id=call_id):
-                ended = self._of(call_id, event.tool_name, event.display)
+            case ToolCallFinished(call_id=call_id):
+                ended = self._of(call_id, event.tool_name, event.summary)
                 del self._calls[call_id]
                 state: LiveState = "SUCCESS" if event.status == "success" else "ERROR"
                 return replace(ended, state=state, result=event.output, error=event.error)
-            case CallPlanned() | CallStarted() | CallProgressed():
+            case ToolCallCreated() | ToolCallStarted() | ToolCallProgress():
                 return self._followed(event)
             case _:
                 return None
@@ -78,21 +78,21 @@ class LiveCalls:
         """The one at this place of the reply that streams in; blank where none does."""
         return self._arriving.get(index, LiveCall())
 
-    def _followed(self, event: CallPlanned | CallStarted | CallProgressed) -> LiveCall:
+    def _followed(self, event: ToolCallCreated | ToolCallStarted | ToolCallProgress) -> LiveCall:
         match event:
-            case CallPlanned(call=record):
-                before = self._of(record["call_id"], record["tool_name"], record.get("display", ""))
+            case ToolCallCreated(call=record):
+                before = self._of(record["call_id"], record["tool_name"], record.get("summary", ""))
                 now = replace(before, params=_merged(before.params, record.get("arguments") or {}))
-            case CallStarted():
-                now = replace(self._of(event.call_id, event.tool_name, event.display), state="DOING")
-            case CallProgressed():
+            case ToolCallStarted():
+                now = replace(self._of(event.call_id, event.tool_name, event.summary), state="DOING")
+            case ToolCallProgress():
                 now = replace(self._of(event.call_id), state="DOING", progress=event)
         self._calls[now.call_id] = now
         return now
 
     def _of(self, call_id: str, tool_name: str = "", display: str = "") -> LiveCall:
         known = self._calls.setdefault(call_id, LiveCall(call_id))
-        return replace(known, tool_name=tool_name or known.tool_name, display=display or known.display)
+        return replace(known, tool_name=tool_name or known.tool_name, summary=display or known.summary)
 
 
 def _merged(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,15 @@ A question is not an event: it is returned by the session and answered through i
     └── TurnStarted
         ├── Compacted                         the conversation was made shorter; before the request, or in its place
         ├── StepStarted                       one model request with what follows from it
-        │   ├── TextArrived*, CallArrived*    deltas, may be dropped
-        │   ├── ModelReplied
-        │   ├── CallPlanned*                  one per call, in the model's order
-        │   ├── CallAnswered*                 a person answered; before the call starts
-        │   ├── CallStarted                   may interleave between neighbouring reads
-        │   │   └── CallProgressed*
-        │   └── CallEnded                     exactly one per call of the step, whatever became of it
+        │   ├── TextDelta*, ToolCallDelta*    deltas, may be dropped
+        │   ├── ModelMessage
+        │   ├── ToolCallCreated*                  one per call, in the model's order
+        │   ├── ToolCallDecided*                 a person answered; before the call starts
+        │   ├── ToolCallStarted                   may interleave between neighbouring reads
+        │   │   └── ToolCallProgress*
+        │   └── ToolCallFinished                     exactly one per call of the step, whatever became of it
         └── TurnEnded
-    Warned, ShellEnded, ShellKept, ServerChanged   at any place
+    WarningIssued, ShellEnded, ShellContinued, ServerChanged   at any place
 
 The words that facts are told in, each with its closed list.
 """
@@ -24,28 +24,28 @@ from typing import Any, Literal, get_args
 
 __all__ = [
     "AnswerKind",
-    "CallAnswered",
-    "CallArrived",
-    "CallEnded",
-    "CallPlanned",
-    "CallProgressed",
-    "CallStarted",
     "Compacted",
     "Event",
-    "ModelReplied",
+    "ModelMessage",
     "ProgressKind",
     "RestStatus",
     "ServerChanged",
     "ServerStage",
     "SessionOpened",
+    "ShellContinued",
     "ShellEnd",
     "ShellEnded",
-    "ShellKept",
     "StepStarted",
-    "TextArrived",
+    "TextDelta",
+    "ToolCallCreated",
+    "ToolCallDecided",
+    "ToolCallDelta",
+    "ToolCallFinished",
+    "ToolCallProgress",
+    "ToolCallStarted",
     "TurnEnded",
     "TurnStarted",
-    "Warned",
+    "WarningIssued",
     "event_from_json",
     "event_to_json",
 ]
@@ -72,7 +72,7 @@ RestStatus = Literal[
 broken_off: the model request is all that is open (an earlier life ended there), or the run was suspended.
 held: another process has the thread."""
 
-ShellEnd = Literal["own", "flood", "session", "found", "unseen", "walls"]
+ShellEnd = Literal["exited", "output_limit", "session", "found_dead", "exited_unobserved", "sandbox_failed"]
 """Why a background shell runs no more."""
 
 ServerStage = Literal["starting", "running", "restarting", "failed"]
@@ -109,22 +109,22 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TextArrived:
+class TextDelta:
     """A piece of the reply."""
 
     text: str
     kind: Literal["text", "reasoning"] = "text"
-    type: Literal["text_arrived"] = "text_arrived"
+    type: Literal["text_delta"] = "text_delta"
 
 
 @dataclass(frozen=True, slots=True)
-class CallArrived:
+class ToolCallDelta:
     """A piece of a call while it streams in."""
 
     index: int
     tool_name: str
     arguments_text: str
-    type: Literal["call_arrived"] = "call_arrived"
+    type: Literal["tool_call_delta"] = "tool_call_delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,55 +134,55 @@ class Compacted:
     tokens_before: int
     """Of the whole request, estimated."""
     tokens_after: int
-    how: Literal["references", "summary", "outline"]
+    method: Literal["references", "summary", "outline"]
     """Old results became references; or also the older part a summary, by the model, or an outline made without."""
     type: Literal["compacted"] = "compacted"
 
 
 @dataclass(frozen=True, slots=True)
-class ModelReplied:
+class ModelMessage:
     """The whole reply is there."""
 
     text: str
     call_ids: tuple[str, ...] = ()
     usage: dict[str, Any] = field(default_factory=dict)
     """input_tokens, output_tokens, total_tokens as the provider told them; empty when it did not."""
-    type: Literal["model_replied"] = "model_replied"
+    type: Literal["message"] = "message"
 
 
 @dataclass(frozen=True, slots=True)
-class CallPlanned:
+class ToolCallCreated:
     """A call of the reply has a record: judged, and previewed where it has an effect."""
 
     call: dict[str, Any]
     """The whole `ToolCallInfo`."""
-    type: Literal["call_planned"] = "call_planned"
+    type: Literal["tool_call"] = "tool_call"
 
 
 @dataclass(frozen=True, slots=True)
-class CallAnswered:
+class ToolCallDecided:
     """A person answered a question about a call."""
 
     call_id: str
     kind: AnswerKind
     by: str
     reason: str = ""
-    type: Literal["call_answered"] = "call_answered"
+    type: Literal["tool_call_decided"] = "tool_call_decided"
 
 
 @dataclass(frozen=True, slots=True)
-class CallStarted:
+class ToolCallStarted:
     """The tool was entered; the journal says so too."""
 
     call_id: str
     tool_name: str
-    display: str
+    summary: str
     attempt: int = 1
-    type: Literal["call_started"] = "call_started"
+    type: Literal["tool_call_started"] = "tool_call_started"
 
 
 @dataclass(frozen=True, slots=True)
-class CallProgressed:
+class ToolCallProgress:
     """News from a running call."""
 
     call_id: str
@@ -193,22 +193,22 @@ class CallProgressed:
     """Bytes, files, steps of a sub-agent, or whatever a server counts."""
     total: float | None = None
     """How many there will be, where that is known."""
-    type: Literal["call_progressed"] = "call_progressed"
+    type: Literal["tool_call_progress"] = "tool_call_progress"
 
 
 @dataclass(frozen=True, slots=True)
-class CallEnded:
+class ToolCallFinished:
     """A call came to rest: success, error, cancelled, or interrupted (then a person decides)."""
 
     call_id: str
     tool_name: str
     status: str
-    display: str = ""
+    summary: str = ""
     output: str = ""
     error: str | None = None
     reason: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
-    type: Literal["call_ended"] = "call_ended"
+    type: Literal["tool_result"] = "tool_result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +224,13 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class WarningIssued:
     """Something the user should know that stops nothing."""
 
     text: str
     wait_s: float = 0.0
     """Seconds until what failed is tried again; 0 where nothing is waited for."""
-    type: Literal["warned"] = "warned"
+    type: Literal["warning"] = "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,19 +241,18 @@ class ShellEnded:
     command: str
     state: str
     """How it ended, in words."""
-    why: ShellEnd = "own"
-    """own: by itself. flood: it wrote too much. session: with the session. found: with the next one, as its own had
-    died. unseen: by itself, while nobody watched. walls: its sandbox could not be set up."""
+    reason: ShellEnd = "exited"
+    """Why it ended; see `ShellEnd`."""
     type: Literal["shell_ended"] = "shell_ended"
 
 
 @dataclass(frozen=True, slots=True)
-class ShellKept:
+class ShellContinued:
     """A background shell goes on: after the session that had it, or in the one that has it now."""
 
     shell_id: str
     command: str
-    type: Literal["shell_kept"] = "shell_kept"
+    type: Literal["shell_continued"] = "shell_continued"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,19 +272,19 @@ Event = (
     SessionOpened
     | TurnStarted
     | StepStarted
-    | TextArrived
-    | CallArrived
+    | TextDelta
+    | ToolCallDelta
     | Compacted
-    | ModelReplied
-    | CallPlanned
-    | CallAnswered
-    | CallStarted
-    | CallProgressed
-    | CallEnded
+    | ModelMessage
+    | ToolCallCreated
+    | ToolCallDecided
+    | ToolCallStarted
+    | ToolCallProgress
+    | ToolCallFinished
     | TurnEnded
-    | Warned
+    | WarningIssued
     | ShellEnded
-    | ShellKept
+    | ShellContinued
     | ServerChanged
 )
 

@@ -18,7 +18,7 @@ from graph_agent.errors import ModelError
 from graph_agent.graph.compaction import is_summary
 from graph_agent.graph.history import printable, words_of
 from graph_agent.ports import ChatModel, ModelRequest, Plan, Scope, Toolbox
-from graph_agent.ports.usage import UNPRICED, Meter, summed
+from graph_agent.ports.usage import UNPRICED, Meter, add_usage
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, AnyMessage
@@ -79,7 +79,7 @@ class Judge:
             key = _key_of(plan)
             if _is_for_the_judge(plan) and key not in judged.verdicts:
                 verdict, spent = await self._verdict(plan, said)
-                judged = Judged({**judged.verdicts, key: verdict}, summed(judged.spent, spent))
+                judged = Judged({**judged.verdicts, key: verdict}, add_usage(judged.spent, spent))
         return judged
 
     async def _verdict(self, plan: Plan, said: Sequence[str]) -> tuple[dict[str, Any], Mapping[str, Any]]:
@@ -111,7 +111,7 @@ def with_verdict(plan: Plan, turn: Mapping[str, Any], scope: Scope) -> tuple[Pla
 
 
 def _is_for_the_judge(plan: Plan) -> bool:
-    return (plan.verdict, plan.risk, plan.rule, plan.wants_answer) == ("ask", "medium", _RULE, False)
+    return (plan.verdict, plan.risk, plan.rule, plan.requires_input) == ("ask", "medium", _RULE, False)
 
 
 def _key_of(plan: Plan) -> str:

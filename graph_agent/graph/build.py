@@ -17,23 +17,23 @@ from graph_agent.graph.compaction import Compaction
 from graph_agent.graph.human_approval import HumanApproval
 from graph_agent.graph.observation import Observation
 from graph_agent.graph.reasoning import Reasoning
-from graph_agent.graph.run_context import Here, Life, Step
+from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.state import AgentState, CallTask
 from graph_agent.graph.tool_execution import ToolExecution
 from graph_agent.graph.tool_routing import ToolRouting
 from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Journal, Toolbox
-from graph_agent.ports.background import NoShells, ShellNews
-from graph_agent.ports.model import WindowOf, assumed_window
-from graph_agent.ports.toolbox import NO_HOOKS, NOTHING_EARLY, EarlyReads, Hooks
+from graph_agent.ports.background import NoShells, ShellNotices
+from graph_agent.ports.model import FindContextWindow, assumed_context_window
+from graph_agent.ports.toolbox import NO_EARLY_READS, NO_HOOKS, EarlyReads, Hooks
 from graph_agent.ports.usage import UNPRICED, Meter
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
-__all__ = ["Parts", "build_graph"]
+__all__ = ["GraphDependencies", "build_graph"]
 
-_Node = Callable[[Any, Life, Here], Awaitable[Step]]
+_Node = Callable[[Any, RunContext, GraphPosition], Awaitable[Step]]
 
 
 async def _held_already(thread_id: str) -> None:
@@ -41,7 +41,7 @@ async def _held_already(thread_id: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class GraphDependencies:
     """The concrete parts behind the ports that the nodes need."""
 
     model: ChatModel
@@ -51,28 +51,28 @@ class Parts:
     clock: Clock
     bus: EventBus
     instructions: Callable[[], str]
-    window_of: WindowOf = assumed_window
+    window_of: FindContextWindow = assumed_context_window
     blobs: Blobs | None = None
     """Where results are kept that leave the live window."""
     hold: Callable[[str], Awaitable[None]] = _held_already
     """Awaited with the thread's id before each node; raises where another process has the thread."""
     meter: Meter = UNPRICED
     """Counts what requests use."""
-    early: EarlyReads = NOTHING_EARLY
+    early: EarlyReads = NO_EARLY_READS
     """Begins reads while a reply still arrives."""
     judges: bool = False
     """Whether the model judges calls in mode auto; else they ask."""
     is_sub_agent: bool = False
     """See `Reasoning`."""
-    shells: ShellNews = field(default_factory=NoShells)
+    shells: ShellNotices = field(default_factory=NoShells)
     """Tells which background shells ended."""
     hooks: Hooks = NO_HOOKS
     """What the user wants done around calls."""
 
 
 def build_graph(
-    parts: Parts, checkpointer: "BaseCheckpointSaver[str] | None" = None
-) -> "CompiledStateGraph[AgentState, Life, Any, Any]":
+    parts: GraphDependencies, checkpointer: "BaseCheckpointSaver[str] | None" = None
+) -> "CompiledStateGraph[AgentState, RunContext, Any, Any]":
     """Compile the graph. Without a checkpointer it takes the one of whoever runs it, as LangGraph's server does."""
     compaction = Compaction(parts.model, parts.journal, parts.bus, parts.window_of, parts.blobs, parts.meter)
     judge = Judge(parts.model, parts.toolbox, parts.meter) if parts.judges else None
@@ -97,7 +97,7 @@ def build_graph(
         ),
         "observation": Observation(),
     }
-    builder = StateGraph(AgentState, context_schema=Life)
+    builder = StateGraph(AgentState, context_schema=RunContext)
     for name in edges.NODES:
         builder.add_node(
             name,
@@ -113,12 +113,12 @@ def build_graph(
 def _on_graph(
     name: str, node: _Node, hold: Callable[[str], Awaitable[None]]
 ) -> Callable[..., Awaitable[Command[Any]]]:
-    async def run(state: Any, runtime: Runtime[Life]) -> Command[Any]:
+    async def run(state: Any, runtime: Runtime[RunContext]) -> Command[Any]:
         info = runtime.execution_info
-        here = Here(info.thread_id or "", info.checkpoint_id) if info else Here("", "")
-        life: Life | None = runtime.context  # None under LangGraph's own server
+        here = GraphPosition(info.thread_id or "", info.checkpoint_id) if info else GraphPosition("", "")
+        life: RunContext | None = runtime.context  # None under LangGraph's own server
         await hold(here.thread_id)
-        step = await node(state, life or Life(), here)
+        step = await node(state, life or RunContext(), here)
         return Command(update=step.update, goto=_destination(name, step))
 
     run.__name__ = name

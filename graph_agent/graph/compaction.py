@@ -26,12 +26,12 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.calls import REPLACES, SHORTENED
 from graph_agent.errors import ContextOverflow, ModelError, StorageError
-from graph_agent.events import Compacted, EventBus, Warned
+from graph_agent.events import Compacted, EventBus, WarningIssued
 from graph_agent.graph.context_size import LearnedWindow, Size, allowance_of, learned_from, size_of
 from graph_agent.graph.history import printable, words_of
 from graph_agent.ports import Blobs, ChatModel, Delta, Journal, ModelRequest
-from graph_agent.ports.model import Window, WindowOf, assumed_window
-from graph_agent.ports.usage import UNPRICED, Known, Meter, estimate_message_tokens
+from graph_agent.ports.model import ContextWindow, FindContextWindow, assumed_context_window
+from graph_agent.ports.usage import UNPRICED, EstimateCache, Meter, estimate_message_tokens
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage, BaseMessage
@@ -308,8 +308,8 @@ class Weighed(NamedTuple):
     """A request, and the window that it should fit."""
 
     size: Size
-    window: Window
-    said: Window
+    window: ContextWindow
+    said: ContextWindow
     """Without regard to what the model refused."""
 
     def is_hopeless(self, done: int) -> bool:
@@ -339,11 +339,11 @@ class Compaction:
     model: ChatModel
     journal: Journal
     bus: EventBus
-    window_of: WindowOf = assumed_window
+    window_of: FindContextWindow = assumed_context_window
     blobs: Blobs | None = None
     """Where results are kept that are shortened; without it they are only summed up."""
     meter: Meter = UNPRICED
-    known: Known = field(default_factory=Known)
+    known: EstimateCache = field(default_factory=EstimateCache)
 
     async def weigh(self, state: "AgentState", request: ModelRequest) -> Weighed:
         """The next request, and the window it should fit."""
@@ -358,7 +358,7 @@ class Compaction:
         context = state.get("context") or {}
         learned = learned_from(context, self.model.label)
         after = learned and learned.after_reply(taken)
-        return None if after is None or after == learned else {**context, "learned": after.as_state()}
+        return None if after is None or after == learned else {**context, "learned_limits": after.as_state()}
 
     async def before(
         self, state: "AgentState", thread_id: str, request: ModelRequest, weighed: Weighed, done: int
@@ -376,7 +376,7 @@ class Compaction:
         learned = learned_from(state.get("context") or {}, self.model.label)
         if smaller is None or learned is None or window == said:
             return smaller
-        return replace(smaller, context={**smaller.context, "learned": learned.raised().as_state()})
+        return replace(smaller, context={**smaller.context, "learned_limits": learned.raised().as_state()})
 
     async def after(
         self, state: "AgentState", thread_id: str, request: ModelRequest, overflow: ContextOverflow
@@ -393,7 +393,7 @@ class Compaction:
             return None
         known = learned_from(smaller.context, self.model.label) or LearnedWindow(self.model.label, 0)
         learned = known.after_refusal(size.total, tokens, said, overflow.most_tokens)
-        return replace(smaller, context={**smaller.context, "learned": learned.as_state()})
+        return replace(smaller, context={**smaller.context, "learned_limits": learned.as_state()})
 
     async def by_hand(self, state: "AgentState", thread_id: str, request: ModelRequest) -> Smaller | None:
         """What the user asked for makes the conversation shorter; None where there is nothing to gain."""
@@ -421,7 +421,7 @@ class Compaction:
         return Smaller(new, context, spent)
 
     async def _summary(self, work: "_Work", plan: Shrinking) -> "tuple[AnyMessage, dict[str, Any], _Way]":
-        told, spent = await self._told_by_model(work, plan) if work.window.summarises else ("", {})
+        told, spent = await self._told_by_model(work, plan) if work.window.can_summarize else ("", {})
         files = await self.journal.written_files(work.thread_id)
         facts = Facts(requests_in(plan.replaced), files, work.state.get("todo") or ())
         message = summary_message(plan.replaced, told or outline(plan.replaced), facts, plan.summary_tokens)
@@ -436,7 +436,7 @@ class Compaction:
             reply = await self.model.reply(request, self._show)
         except ModelError as failure:
             self.bus.publish(
-                Warned(f"the older part of the conversation was summed up without the model: {failure}")
+                WarningIssued(f"the older part of the conversation was summed up without the model: {failure}")
             )
             return "", {}
         spent = self.meter.usage_of(request, reply, self.model.label)
@@ -444,7 +444,7 @@ class Compaction:
 
     def _show(self, delta: Delta) -> None:
         if delta.kind == "retry":
-            self.bus.publish(Warned(delta.text, delta.wait_s))
+            self.bus.publish(WarningIssued(delta.text, delta.wait_s))
 
     async def _stub(self, message: "AnyMessage", *, with_excerpt: bool) -> "AnyMessage | None":
         """The result's reference in its place; None where it cannot be kept."""
@@ -454,7 +454,7 @@ class Compaction:
         try:
             reference = await asyncio.to_thread(self.blobs.put, text.encode("utf-8", "replace"))
         except StorageError as failure:
-            self.bus.publish(Warned(f"a result of {message.name} stays in the conversation: {failure}"))
+            self.bus.publish(WarningIssued(f"a result of {message.name} stays in the conversation: {failure}"))
             return None
         told = f"[result of {message.name}, {len(text):,} characters, kept as {reference}; read_file reads it]"
         if with_excerpt and len(text) > 2 * _EXCERPT:
@@ -472,7 +472,7 @@ class _Work:
     thread_id: str
     request: ModelRequest
     size: Size
-    window: Window
+    window: ContextWindow
 
     @property
     def talk(self) -> "Sequence[AnyMessage]":

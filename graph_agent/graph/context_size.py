@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.ports.model import Window
-from graph_agent.ports.usage import Known
+from graph_agent.ports.model import ContextWindow
+from graph_agent.ports.usage import EstimateCache
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -73,7 +73,7 @@ def size_of(
     messages: "Sequence[BaseMessage]",
     tools: Sequence[Mapping[str, Any]],
     uncounted: str = "",
-    known: Known | None = None,
+    known: EstimateCache | None = None,
 ) -> Size:
     """Weigh a request.
 
@@ -84,7 +84,7 @@ def size_of(
             before it has been compacted since.
         known: estimates from earlier requests; those of this one are added.
     """
-    remembered = known or Known()
+    remembered = known or EstimateCache()
     costs = [*map(remembered.message_tokens, messages)]
     leading = next((at for at, message in enumerate(messages) if message.type != "system"), len(messages))
     size = Size(remembered.declarations_tokens(tools) + sum(costs[:leading]), tuple(costs[leading:]))
@@ -99,7 +99,7 @@ def size_of(
     return size
 
 
-def allowance_of(size: Size, window: Window) -> Allowance:
+def allowance_of(size: Size, window: ContextWindow) -> Allowance:
     """What the request may be in this window."""
     ceiling = int(window.ceiling / size.scale)
     talk = max((ceiling - size.fixed) * window.compact_at // 100, ceiling // _LEAST_TALK, _SMALLEST)
@@ -118,19 +118,21 @@ class LearnedWindow:
 
     model: str
     tokens: int
-    refused: int = 0
+    refused_tokens: int = 0
     """How big the request was that taught it."""
-    is_sure: bool = True
+    is_confirmed: bool = True
     """Nothing raises it any more."""
-    named: int = 0
+    stated_limit: int = 0
     """The limit that the refusal named; 0: none."""
-    said: int = 0
+    configured_tokens: int = 0
     """The window there was by settings or endpoint when it was learned; 0: neither had said."""
 
-    def after_refusal(self, refused: int, tokens: int, said: Window, named: int | None = None) -> "LearnedWindow":
+    def after_refusal(
+        self, refused: int, tokens: int, said: ContextWindow, named: int | None = None
+    ) -> "LearnedWindow":
         """What to believe after one more refusal, which may have named a limit."""
-        is_same_size = max(refused, self.refused) <= _ABOUT * min(refused, self.refused)
-        is_same_limit = named is not None and named == self.named
+        is_same_size = max(refused, self.refused_tokens) <= _ABOUT * min(refused, self.refused_tokens)
+        is_same_limit = named is not None and named == self.stated_limit
         return LearnedWindow(
             self.model, tokens, refused, is_same_size or is_same_limit, named or 0, _told_tokens(said)
         )
@@ -141,15 +143,15 @@ class LearnedWindow:
 
     def raised(self) -> "LearnedWindow":
         """What to believe where a conversation was made shorter for its sake, which may have been in vain."""
-        return self if self.is_sure else replace(self, tokens=int(self.tokens * _RAISED))
+        return self if self.is_confirmed else replace(self, tokens=int(self.tokens * _RAISED))
 
-    def within(self, said: Window) -> Window:
+    def within(self, said: ContextWindow) -> ContextWindow:
         """The window to keep to where this one is said; as long as this is not sure, nothing is hopeless."""
-        is_outdated = _told_tokens(said) not in (0, self.said)
+        is_outdated = _told_tokens(said) not in (0, self.configured_tokens)
         if self.tokens >= said.tokens or is_outdated:
             return said
         # What was refused is more than anybody says; the room for a reply was taken off there.
-        return replace(said, tokens=self.tokens, reserve=0, source=said.source if self.is_sure else "assumed")
+        return replace(said, tokens=self.tokens, reserve=0, source=said.source if self.is_confirmed else "assumed")
 
     def as_state(self) -> dict[str, Any]:
         """As it stands in the state."""
@@ -158,19 +160,19 @@ class LearnedWindow:
 
 def learned_from(context: Mapping[str, Any], model: str) -> LearnedWindow | None:
     """What was learned of this model; None: nothing, or of another one."""
-    learned = context.get("learned") or {}
+    learned = context.get("learned_limits") or {}
     if learned.get("model") != model:
         return None
     return LearnedWindow(
         model,
         int(learned["tokens"]),
-        int(learned.get("refused", 0)),
-        bool(learned.get("is_sure", True)),
-        int(learned.get("named", 0)),
-        int(learned.get("said", 0)),
+        int(learned.get("refused_tokens", 0)),
+        bool(learned.get("is_confirmed", True)),
+        int(learned.get("stated_limit", 0)),
+        int(learned.get("configured_tokens", 0)),
     )
 
 
-def _told_tokens(said: Window) -> int:
+def _told_tokens(said: ContextWindow) -> int:
     """What settings or endpoint say; 0 where it is a table or nobody, as before the endpoint was asked."""
     return said.tokens if said.source in ("set", "endpoint") else 0

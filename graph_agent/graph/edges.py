@@ -23,7 +23,7 @@ class Edge(NamedTuple):
     source: str
     outcome: str
     target: str
-    why: str
+    reason: str
 
 
 EDGES: tuple[Edge, ...] = (

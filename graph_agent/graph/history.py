@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graph_agent.calls import CallStatus, ToolCallInfo, require_allowed
 from graph_agent.errors import InvalidHistory
-from graph_agent.events import CallEnded
+from graph_agent.events import ToolCallFinished
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,7 @@ def printable(text: str) -> str:
 def tool_message_text(call: ToolCallInfo) -> str:
     """What the model is told about a final call: what happened, and truthfully what is not known."""
     told = _told(call)
-    return f"{told}\n{printable(call['remark'])}" if call.get("remark") else told
+    return f"{told}\n{printable(call['hook_feedback'])}" if call.get("hook_feedback") else told
 
 
 def _told(call: ToolCallInfo) -> str:
@@ -113,7 +113,7 @@ def _told(call: ToolCallInfo) -> str:
 
 def _cancelled_text(call: ToolCallInfo) -> str:
     reason = call.get("reason", "")
-    not_run = "Not run again, it may have had its effect before" if call.get("begun") else "Not run"
+    not_run = "Not run again, it may have had its effect before" if call.get("started") else "Not run"
     match call.get("decision"):
         case "deny":
             return f"{not_run}: denied by policy. {reason}".rstrip()
@@ -121,11 +121,11 @@ def _cancelled_text(call: ToolCallInfo) -> str:
             words = f" The user said: {reason}" if reason else ""
             refused = (
                 "the user does not answer this question"
-                if call.get("wants_answer")
+                if call.get("requires_input")
                 else "the user refused this call"
             )
             return f"{not_run}: {refused}.{words}"
-    happened = "Its outcome is unknown: look before you repeat it." if call.get("begun") else "It never started."
+    happened = "Its outcome is unknown: look before you repeat it." if call.get("started") else "It never started."
     told = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
     output = f"\nOutput until then:\n{call['result']}" if call["result"] else ""
     return f"{told} {happened}{output}"
@@ -150,13 +150,13 @@ def change_of(before: ToolCallInfo | None, after: ToolCallInfo) -> dict[str, Any
     return {**changed, "status": after["status"], "attempt": after.get("attempt", 1)}
 
 
-def ended_event(call: ToolCallInfo) -> CallEnded:
+def ended_event(call: ToolCallInfo) -> ToolCallFinished:
     """The event that tells what became of a call."""
-    return CallEnded(
+    return ToolCallFinished(
         call_id=call["call_id"],
         tool_name=call["tool_name"],
         status=call["status"],
-        display=call.get("display", ""),
+        summary=call.get("summary", ""),
         output=call["result"] or "",
         error=call["error_msg"],
         reason=call.get("reason", ""),

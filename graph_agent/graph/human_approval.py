@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.calls import FINAL, ToolCallInfo, args_digest, fitting_answers
-from graph_agent.events import EventBus, Warned
+from graph_agent.calls import FINAL, ToolCallInfo, allowed_answers, args_digest
+from graph_agent.events import EventBus, WarningIssued
 from graph_agent.graph.history import change_of, ended_event, moved
-from graph_agent.graph.run_context import Here, Life, Step, scope_of
+from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import Clock, Scope, Toolbox
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ class HumanApproval:
     bus: EventBus
     ask: Ask
 
-    async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
+    async def __call__(self, state: "AgentState", life: RunContext, here: GraphPosition) -> Step:
         """Outcomes: answered, stopped."""
         if life.stop:
             return Step("stopped", {})
         calls = state["calls"]
-        envelope = _envelope(self.ask({"by": life.token, **question_of(calls, life.begun)}), life, self.clock.now())
+        envelope = _envelope(
+            self.ask({"by": life.owner_token, **question_of(calls, life.started_calls)}), life, self.clock.now()
+        )
         scope = scope_of(state, life, here)
         update: dict[str, Any] = {}
         for call_id, answer in envelope["answers"].items():
@@ -64,11 +66,15 @@ class HumanApproval:
         self, call: ToolCallInfo, answer: Mapping[str, Any], envelope: Mapping[str, Any], scope: Scope
     ) -> ToolCallInfo:
         kind, reason = answer["kind"], answer.get("reason", "")
-        decided = {"decision": kind, "decided_by": answer.get("who", "")}
+        decided = {"decision": kind, "decided_by": answer.get("decided_by", "")}
         # The token is the one of the life that applied the answer, not of the life that runs this line: the
         # framework stores the resume value before this node's result, and a later life replays it.
-        granted = {**decided, "approved_at": envelope["at"], "run_token": answer.get("token", envelope["by"])}
-        if answer.get("outside"):
+        granted = {
+            **decided,
+            "approved_at": envelope["at"],
+            "owner_token": answer.get("owner_token", envelope["by"]),
+        }
+        if answer.get("outside_sandbox"):
             granted["outside_sandbox"] = True
         now = self.clock.now()
         match kind:
@@ -91,26 +97,28 @@ class HumanApproval:
         self, call: ToolCallInfo, answer: Mapping[str, Any], granted: Mapping[str, Any], scope: Scope
     ) -> ToolCallInfo:
         """The call with the edited arguments; unchanged, so the question stays open, where they may not run."""
-        if "token" in answer:
+        if "owner_token" in answer:
             # It has run with them already: there is nothing left to judge.
             return self._edited(call, answer["arguments"], granted)
         plan = await self.toolbox.plan(call["tool_name"], answer["arguments"], scope)
         if plan.verdict in ("unusable", "deny"):
-            self.bus.publish(Warned(f"the edited arguments of {call['call_id']} were not taken: {plan.reason}"))
+            self.bus.publish(
+                WarningIssued(f"the edited arguments of {call['call_id']} were not taken: {plan.reason}")
+            )
             return call
         preview = {} if plan.preview is None else {"preview": plan.preview}
-        shown = {**granted, **preview, "paths": list(plan.paths), "display": plan.display}
+        shown = {**granted, **preview, "paths": list(plan.paths), "summary": plan.summary}
         return self._edited(call, plan.arguments, shown)
 
     @staticmethod
     def _edited(call: ToolCallInfo, arguments: Mapping[str, Any], fields: Mapping[str, Any]) -> ToolCallInfo:
         digest = args_digest(call["call_id"], call["tool_name"], call.get("attempt", 1), arguments)
-        return moved(call, "pending", **fields, arguments=dict(arguments), digest=digest, edited=True)
+        return moved(call, "pending", **fields, arguments=dict(arguments), args_digest=digest, edited=True)
 
 
-def _known(call: ToolCallInfo, kind: str, life: Life) -> ToolCallInfo:
+def _known(call: ToolCallInfo, kind: str, life: RunContext) -> ToolCallInfo:
     """The call with what this life knows of it, under the number that a new attempt at it gets."""
-    known: ToolCallInfo = {**call, "begun": True} if call["call_id"] in life.begun else call
+    known: ToolCallInfo = {**call, "started": True} if call["call_id"] in life.started_calls else call
     if kind not in ("approve", "edit", "answer", "retry"):
         return known
     attempt = known.get("attempt", 1)
@@ -118,7 +126,7 @@ def _known(call: ToolCallInfo, kind: str, life: Life) -> ToolCallInfo:
     if number == attempt:
         return known
     digest = args_digest(call["call_id"], call["tool_name"], number, call["arguments"])
-    return {**known, "attempt": number, "digest": digest}
+    return {**known, "attempt": number, "args_digest": digest}
 
 
 def question_of(calls: Mapping[str, ToolCallInfo], begun: Collection[str] = ()) -> dict[str, Any]:
@@ -136,7 +144,7 @@ def question_of(calls: Mapping[str, ToolCallInfo], begun: Collection[str] = ()) 
             {
                 "call_id": call["call_id"],
                 "attempt": call.get("attempt", 1),
-                "digest": call.get("digest", ""),
+                "args_digest": call.get("args_digest", ""),
                 "reason": reason(call),
             }
             for call in calls.values()
@@ -146,23 +154,23 @@ def question_of(calls: Mapping[str, ToolCallInfo], begun: Collection[str] = ()) 
     return {"approve": items("awaiting_approval"), "recover": items("interrupted")}
 
 
-def _envelope(given: Any, life: Life, now: str) -> dict[str, Any]:
+def _envelope(given: Any, life: RunContext, now: str) -> dict[str, Any]:
     """The envelope with all that is read of it, holding only what can be an answer."""
     envelope = given if isinstance(given, Mapping) else {}
     answers = envelope.get("answers")
     usable = {
-        call_id: {**answer, **{name: str(answer[name]) for name in ("reason", "who") if name in answer}}
+        call_id: {**answer, **{name: str(answer[name]) for name in ("reason", "decided_by") if name in answer}}
         for call_id, answer in (answers.items() if isinstance(answers, Mapping) else ())
         # With this life's own token a call would pass for one that has run, and would run unjudged.
-        if isinstance(answer, Mapping) and answer.get("token") != life.token
+        if isinstance(answer, Mapping) and answer.get("owner_token") != life.owner_token
     }
     return {"by": str(envelope.get("by", "")), "at": str(envelope.get("at") or now), "answers": usable}
 
 
 def _fits(answer: Mapping[str, Any], call: ToolCallInfo) -> bool:
     """Whether the answer is of the right kind and was given to exactly this call with exactly these arguments."""
-    kind, shown = answer.get("kind"), (answer.get("attempt"), answer.get("digest"))
-    is_right_kind = kind in fitting_answers(call)
+    kind, shown = answer.get("kind"), (answer.get("attempt"), answer.get("args_digest"))
+    is_right_kind = kind in allowed_answers(call)
     if kind == "edit" and not isinstance(answer.get("arguments"), Mapping):
         return False
-    return is_right_kind and shown == (call.get("attempt", 1), call.get("digest", ""))
+    return is_right_kind and shown == (call.get("attempt", 1), call.get("args_digest", ""))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports.usage import Budget, Purse, summed
+from graph_agent.ports.usage import Budget, SharedBudget, add_usage
 
 __all__ = [
     "HELD_BACK",
@@ -56,28 +56,28 @@ def passed(
     """
     for account in _accounts(budget, spent, least):
         if account.limit is not None and (why := _why(account, account.limit)):
-            return {"budget": account.name, "why": why}
+            return {"budget": account.name, "reason": why}
     return {}
 
 
-def drawn(purse: Purse, thread_id: str, least: tuple[int, float | None]) -> dict[str, Any]:
+def drawn(shared_budget: SharedBudget, thread_id: str, least: tuple[int, float | None]) -> dict[str, Any]:
     """The same where others draw on the budget, too; where the request may be made, it counts from here on."""
-    turn, thread = purse.used()
+    turn, thread = shared_budget.used()
     pause = (
-        steps_used_up(purse.max_steps)
-        if purse.steps >= purse.max_steps
-        else passed(purse.budget, ({"usage": turn}, {"usage": thread}), least)
+        steps_used_up(shared_budget.max_steps)
+        if shared_budget.steps >= shared_budget.max_steps
+        else passed(shared_budget.budget, ({"usage": turn}, {"usage": thread}), least)
     )
     if pause:
         return {**pause, "shared": True}
-    purse.ask(thread_id, least)
+    shared_budget.ask(thread_id, least)
     return {}
 
 
 def steps_used_up(steps: int) -> dict[str, str]:
     """The same for the model requests of a turn."""
     requests = "1 model request" if steps == 1 else f"{steps} model requests"
-    return {"budget": "max_steps", "why": f"it made {requests}, as many as max_steps allows; {_AFRESH}"}
+    return {"budget": "max_steps", "reason": f"it made {requests}, as many as max_steps allows; {_AFRESH}"}
 
 
 def _accounts(
@@ -133,11 +133,11 @@ Strikes = Mapping[str, Any]
 
 def counted(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> dict[str, Any]:
     """The counts after these calls of one message came to their end."""
-    timeouts, failures, refusals = (dict(strikes.get(key) or {}) for key in ("timeouts", "failures", "refusals"))
+    timeouts, failures, refusals = (dict(strikes.get(key) or {}) for key in ("timeouts", "failures", "rejections"))
     never_ran = strikes.get("never_ran") or {}
     for call in calls:
         tool, key = call["tool_name"], _key(call)
-        if call.get("begun") and call["status"] in ("success", "error"):
+        if call.get("started") and call["status"] in ("success", "error"):
             is_timeout = (call.get("metadata") or {}).get("error_type") == "timeout"
             _count(timeouts, tool, goes_on=is_timeout)
             _count(failures, key, goes_on=call["status"] == "error")
@@ -146,7 +146,7 @@ def counted(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> dict[str, Any]:
         cause = _why_it_never_ran(call)
         count = never_ran.get("count", 0) + 1 if never_ran.get("key") == cause else 1
         never_ran = {"key": cause, "count": count} if cause else {}
-    counts = {"timeouts": timeouts, "failures": failures, "refusals": refusals, "never_ran": never_ran}
+    counts = {"timeouts": timeouts, "failures": failures, "rejections": refusals, "never_ran": never_ran}
     return {name: count for name, count in counts.items() if count}
 
 
@@ -165,7 +165,7 @@ def tripped(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> str:
 def exhausted(strikes: Strikes) -> str:
     """Why the model should not be asked again before a person was; empty when it may."""
     never_ran = strikes.get("never_ran") or {}
-    if any(count >= _REFUSALS for count in (strikes.get("refusals") or {}).values()):
+    if any(count >= _REFUSALS for count in (strikes.get("rejections") or {}).values()):
         return f"the same call was refused {_REFUSALS} times"
     if never_ran.get("count", 0) >= _NEVER_RAN:
         tool, what = never_ran["key"]
@@ -182,7 +182,7 @@ def _count(counts: dict[str, int], key: str, *, goes_on: bool) -> None:
 
 def _why_it_never_ran(call: ToolCallInfo) -> list[str]:
     """Tool and cause, of a call that was turned away before it could begin; empty for any other."""
-    if call.get("begun"):
+    if call.get("started"):
         return []
     if call["status"] == "error":
         return [call["tool_name"], "it is unknown, or its arguments were unusable"]
@@ -215,5 +215,5 @@ def _spent(
         metadata = call.get("metadata") or {}
         told: Any = next((metadata[name] for name in names if metadata.get(name)), given_up.get(call["call_id"]))
         if isinstance(told, Mapping):
-            spent = summed(spent, told)
+            spent = add_usage(spent, told)
     return spent

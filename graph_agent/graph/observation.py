@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 
-from graph_agent.calls import DECIDED, FINAL, ToolCallInfo
+from graph_agent.calls import FINAL, USER_DECISION, ToolCallInfo
 from graph_agent.errors import InternalError
 from graph_agent.graph.history import newest_calls, tool_message_text
 from graph_agent.graph.limits import HELD_BACK, counted, exhausted, spent_by, spent_of_turn, steps_used_up
-from graph_agent.graph.run_context import Here, Life, Step
+from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.tool_routing import shown_by
-from graph_agent.ports.usage import summed
+from graph_agent.ports.usage import add_usage
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
@@ -27,7 +27,7 @@ COMPLETION_TOOL = "attempt_completion"
 class Observation:
     """Writes every tool message of a model message at once, so that no history ever has a call half answered."""
 
-    async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
+    async def __call__(self, state: "AgentState", life: RunContext, here: GraphPosition) -> Step:
         """Outcomes: observed, completed, limit, stopped.
 
         Raises:
@@ -41,27 +41,31 @@ class Observation:
                 raise InternalError(f"call {call_id} is {call['status']}, thread {here.thread_id} cannot go on yet")
             finals.append(call)
         before = state.get("turn") or {}
-        if life.afresh not in ("", before.get("afresh")):
-            before = {**before, "steps": 0, "below": 0, "usage": {}, "afresh": life.afresh}
-        strikes = counted(before.get("strikes") or {}, finals)
-        turn = {**before, "strikes": strikes} if strikes or "strikes" in before else dict(before)
-        of_turn = spent_of_turn(finals, life.used)
+        if life.budget_reset not in ("", before.get("budget_reset")):
+            before = {**before, "steps": 0, "sub_agent_requests": 0, "usage": {}, "budget_reset": life.budget_reset}
+        strikes = counted(before.get("consecutive_failures") or {}, finals)
+        turn = (
+            {**before, "consecutive_failures": strikes}
+            if strikes or "consecutive_failures" in before
+            else dict(before)
+        )
+        of_turn = spent_of_turn(finals, life.stopped_usage)
         if requests := of_turn.get("requests"):
-            turn["below"] = int(turn.get("below", 0)) + requests
+            turn["sub_agent_requests"] = int(turn.get("sub_agent_requests", 0)) + requests
         outcome, pause = _outcome(finals, turn, life)
         if outcome != "observed":
             turn |= {"outcome": _TURN_OUTCOME[outcome], **pause}
         update: dict[str, Any] = {"messages": [_message(call) for call in finals]}
-        if spent := spent_by(finals, life.used):
-            turn["usage"] = summed(turn.get("usage"), of_turn)
-            update["usage"] = summed(state.get("usage"), spent)
+        if spent := spent_by(finals, life.stopped_usage):
+            turn["usage"] = add_usage(turn.get("usage"), of_turn)
+            update["usage"] = add_usage(state.get("usage"), spent)
         return Step(outcome, update if turn == state.get("turn") else {**update, "turn": turn})
 
 
 _TURN_OUTCOME = {"completed": "done", "limit": "limit", "stopped": "stopped"}
 
 
-def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: Life) -> tuple[str, dict[str, str]]:
+def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: RunContext) -> tuple[str, dict[str, str]]:
     """What follows, and for a limit which one it is, as `why` and `budget` of the turn."""
     if life.stop:
         return "stopped", {}
@@ -70,9 +74,9 @@ def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: Life) -> 
         # Declared beside a call that went wrong, it was declared too early: the model has to hear of that first.
         return "completed", {}
     held_back = next((call.get("reason", "") for call in calls if call.get("decision") == HELD_BACK), "")
-    if why := held_back or exhausted(turn.get("strikes") or {}):
-        return "limit", {"why": why}
-    steps = int(turn.get("steps", 0)) + int(turn.get("below", 0))
+    if why := held_back or exhausted(turn.get("consecutive_failures") or {}):
+        return "limit", {"reason": why}
+    steps = int(turn.get("steps", 0)) + int(turn.get("sub_agent_requests", 0))
     return ("limit", steps_used_up(steps)) if steps >= life.max_steps else ("observed", {})
 
 
@@ -89,7 +93,7 @@ def _message(call: ToolCallInfo) -> ToolMessage:
 
 def _decided(call: ToolCallInfo) -> dict[str, Any]:
     is_by_person = call["status"] == "cancelled" and call.get("decision") != "deny"
-    return {DECIDED: True} if is_by_person else {}
+    return {USER_DECISION: True} if is_by_person else {}
 
 
 def _images(call: ToolCallInfo) -> dict[str, Any]:

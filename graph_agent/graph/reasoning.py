@@ -15,19 +15,19 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, SystemMessage
 
-from graph_agent.calls import WANTS_WHOLE
+from graph_agent.calls import FULL_RESULTS
 from graph_agent.errors import ContextOverflow
-from graph_agent.events import CallArrived, EventBus, ModelReplied, StepStarted, TextArrived, Warned
+from graph_agent.events import EventBus, ModelMessage, StepStarted, TextDelta, ToolCallDelta, WarningIssued
 from graph_agent.graph.auto_mode import Judge, Judged
 from graph_agent.graph.compaction import Compaction, Smaller, Weighed
 from graph_agent.graph.history import printable, require_valid
 from graph_agent.graph.limits import drawn, passed
-from graph_agent.graph.run_context import Here, Life, Step, scope_of
+from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
-from graph_agent.ports.background import NoShells, ShellNews
-from graph_agent.ports.model import UNMET
-from graph_agent.ports.toolbox import NOTHING_EARLY, EarlyReads
-from graph_agent.ports.usage import UNLIMITED, UNPRICED, Meter, Used, summed
+from graph_agent.ports.background import NoShells, ShellNotices
+from graph_agent.ports.model import UNFULFILLED
+from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
+from graph_agent.ports.usage import UNLIMITED, UNPRICED, Meter, UsageTotals, add_usage
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
@@ -49,18 +49,18 @@ class News:
     @property
     def update(self) -> dict[str, Any]:
         """For the state, once the model has replied to it."""
-        return {"told_shells": list(self.told)} if self.told else {}
+        return {"reported_shells": list(self.told)} if self.told else {}
 
 
 NOTHING_NEW = News()
 
 
-async def news_of(shells: ShellNews, state: "AgentState", thread_id: str) -> News:
+async def news_of(shells: ShellNotices, state: "AgentState", thread_id: str) -> News:
     """What ended and was not told; behind a message of the model there is no place to tell it."""
     messages = state["messages"]
     if not messages or messages[-1].type not in ("human", "tool"):
         return NOTHING_NEW
-    told = state.get("told_shells", ())
+    told = state.get("reported_shells", ())
     ended = {name: how for name, how in (await shells.ended(thread_id)).items() if name not in told}
     return News(_lines(ended), tuple(ended)) if ended else NOTHING_NEW
 
@@ -96,15 +96,15 @@ class Reasoning:
     """System prompt for threads whose history does not begin with one."""
     compaction: Compaction
     meter: Meter = UNPRICED
-    early: EarlyReads = NOTHING_EARLY
+    early: EarlyReads = NO_EARLY_READS
     judge: Judge | None = None
     """Judges calls in mode auto; without one they all ask."""
-    shells: ShellNews = field(default_factory=NoShells)
+    shells: ShellNotices = field(default_factory=NoShells)
     is_sub_agent: bool = False
     """Whether a model gave the task. Its calls do not keep the ids they came with, as its parent is asked about
     them beside its own; and its turns are parts of one of the user's."""
 
-    async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
+    async def __call__(self, state: "AgentState", life: RunContext, here: GraphPosition) -> Step:
         """Outcomes: called, answered, compacted, shortened, stopped, limit.
 
         Raises:
@@ -123,30 +123,37 @@ class Reasoning:
         if COMPACT_ONLY in turn:
             smaller = await self.compaction.by_hand(state, here.thread_id, request)
             if smaller is None:
-                self.bus.publish(Warned("nothing was compacted: the conversation is short already"))
+                self.bus.publish(WarningIssued("nothing was compacted: the conversation is short already"))
             update = {} if smaller is None else _smaller(state, {}, smaller)
             return Step("shortened", {**update, "turn": turn[COMPACT_ONLY]})
         if pause := self._used_up(state, turn, request, life, here):
             return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
-        purse = life.purse
+        shared_budget = life.shared_budget
         try:
             step = await self._fitted(state, turn, request, scope)
         finally:
-            if purse is not None:
-                purse.answered(here.thread_id)
-        if purse is not None and "usage" in step.update:
-            purse.note(here.thread_id, Used(step.update["turn"].get("usage") or {}, step.update["usage"]))
+            if shared_budget is not None:
+                shared_budget.answered(here.thread_id)
+        if shared_budget is not None and "usage" in step.update:
+            shared_budget.note(
+                here.thread_id, UsageTotals(step.update["turn"].get("usage") or {}, step.update["usage"])
+            )
         return step
 
     def _used_up(
-        self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, life: Life, here: Here
+        self,
+        state: "AgentState",
+        turn: Mapping[str, Any],
+        request: ModelRequest,
+        life: RunContext,
+        here: GraphPosition,
     ) -> Mapping[str, Any]:
         """Why the request is not made, as part of the turn; empty when it may be."""
-        budget = life.budget if life.purse is None else life.purse.budget
+        budget = life.budget if life.shared_budget is None else life.shared_budget.budget
         known = self.compaction.known
         least = (0, None) if budget == UNLIMITED else self.meter.least(request, self.model.label, known)
-        if life.purse is not None:
-            return drawn(life.purse, here.thread_id, least)
+        if life.shared_budget is not None:
+            return drawn(life.shared_budget, here.thread_id, least)
         return passed(budget, (turn, state), least)
 
     async def _fitted(
@@ -165,7 +172,7 @@ class Reasoning:
             f"even compacted, the conversation is longer than the {tokens:,} tokens that the model takes: "
             "choose a larger model, raise context_window under [model] if it takes more, or start a new thread"
         )
-        return Step("limit", {"turn": {**turn, "outcome": "limit", "why": why}})
+        return Step("limit", {"turn": {**turn, "outcome": "limit", "reason": why}})
 
     async def _ask(
         self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, scope: Scope, weighed: Weighed
@@ -175,7 +182,7 @@ class Reasoning:
         try:
             news = await news_of(self.shells, state, scope.thread_id)
             begins = step == 1 and not self.is_sub_agent and not turn.get("overflowed")
-            reply = await self._reply(replace(request, news=news.lines, begins_turn=begins), scope)
+            reply = await self._reply(replace(request, notices=news.lines, starts_turn=begins), scope)
         except ContextOverflow as overflow:
             if turn.get("overflowed"):
                 raise
@@ -186,19 +193,19 @@ class Reasoning:
         usage = self.meter.usage_of(request, reply, self.model.label, self.compaction.known)
         message = await self._adopt(reply, scope.thread_id)
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)
-        self.bus.publish(ModelReplied(message.text, call_ids, usage))
+        self.bus.publish(ModelMessage(message.text, call_ids, usage))
         judged = await self._judged(message, state, turn, scope)
-        spent = summed(usage, judged.spent)
+        spent = add_usage(usage, judged.spent)
         update = {
             "messages": [message],
             "turn": {
                 **{key: value for key, value in turn.items() if key not in _SINCE_REPLY},
                 "steps": step,
                 "outcome": "" if call_ids else "done",
-                "usage": summed(turn.get("usage"), spent),
+                "usage": add_usage(turn.get("usage"), spent),
                 **({"verdicts": dict(judged.verdicts)} if judged.verdicts else {}),
             },
-            "usage": summed(state.get("usage"), spent),
+            "usage": add_usage(state.get("usage"), spent),
             **news.update,
         }
         if (context := self.compaction.relearned(state, weighed.size.total)) is not None:
@@ -234,11 +241,11 @@ class Reasoning:
         self.early.arrive(delta)
         match delta.kind:
             case "text" | "reasoning":
-                self.bus.publish(TextArrived(delta.text, delta.kind))
+                self.bus.publish(TextDelta(delta.text, delta.kind))
             case "tool_call":
-                self.bus.publish(CallArrived(delta.index, delta.tool_name, delta.text))
+                self.bus.publish(ToolCallDelta(delta.index, delta.tool_name, delta.text))
             case "retry" | "note":
-                self.bus.publish(Warned(delta.text, delta.wait_s))
+                self.bus.publish(WarningIssued(delta.text, delta.wait_s))
 
     async def _adopt(self, reply: AIMessage, thread_id: str) -> AIMessage:
         """The reply as it is stored: of the provider's only text, calls, usage, why it ended, and what it may
@@ -256,7 +263,7 @@ class Reasoning:
             taken.add(own_id)
             calls.append({**call, "id": own_id})
         told = ("model_name", "finish_reason", "unusable_arguments", "reasoning", "extra_content")
-        kept = (*told, UNMET, WANTS_WHOLE)
+        kept = (*told, UNFULFILLED, FULL_RESULTS)
         return AIMessage(
             content=printable(reply.text),
             tool_calls=calls,
@@ -273,6 +280,6 @@ def _smaller(state: "AgentState", turn: Mapping[str, Any], smaller: Smaller) -> 
         "turn": dict(turn),
     }
     if smaller.spent:
-        update["usage"] = summed(state.get("usage"), smaller.spent)
-        update["turn"]["usage"] = summed(turn.get("usage"), smaller.spent)
+        update["usage"] = add_usage(state.get("usage"), smaller.spent)
+        update["turn"]["usage"] = add_usage(turn.get("usage"), smaller.spent)
     return update

@@ -6,58 +6,58 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from graph_agent.ports import Scope
-from graph_agent.ports.usage import UNLIMITED, Budget, Purse
+from graph_agent.ports.usage import UNLIMITED, Budget, SharedBudget
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
 
 
-__all__ = ["Here", "Life", "Step", "new_token", "scope_of"]
+__all__ = ["GraphPosition", "RunContext", "Step", "new_owner_token", "scope_of"]
 
 
-def new_token() -> str:
+def new_owner_token() -> str:
     """A life token: new in each process, and after each run that did not return."""
     return uuid4().hex
 
 
-_PROCESS_TOKEN = new_token()
+_PROCESS_TOKEN = new_owner_token()
 _MAX_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class RunContext:
     """The run's context. Without a session (LangGraph's own server) the process is the life."""
 
-    token: str = field(default=_PROCESS_TOKEN)
+    owner_token: str = field(default=_PROCESS_TOKEN)
     stop: bool = False
     """The user stopped the turn: ask nothing, run nothing, cancel what is open."""
     max_steps: int = _MAX_STEPS
     """Model requests in one turn."""
     budget: Budget = UNLIMITED
     """What the requests of the turn, and of the thread, may use."""
-    recorded: frozenset[str] = frozenset()
+    finished_in_journal: frozenset[str] = frozenset()
     """Calls that the state holds as open and the journal as finished: taken up again from an older checkpoint."""
-    begun: frozenset[str] = frozenset()
+    started_calls: frozenset[str] = frozenset()
     """Calls that the state holds as open and that may have had an effect, as the journal says."""
-    undone: Mapping[str, int] = field(default_factory=dict)
+    reverted_attempts: Mapping[str, int] = field(default_factory=dict)
     """Of calls that a rewind undid: the newest attempt, whose number is taken."""
     mode: str = ""
     """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
-    purse: Purse | None = None
+    shared_budget: SharedBudget | None = None
     """The budget that a sub-agent's requests draw on beside others; it has none of its own then."""
-    afresh: str = ""
+    budget_reset: str = ""
     """A token of its own where a person let the turn go on after a limit in the middle of a call: the turn notes it
     with the fresh budget that it gets, once."""
-    used: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stopped_usage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Usage of sub-agents that were stopped before their calls are given up, by call id."""
 
     def next_attempt(self, call_id: str, attempt: int) -> int:
         """The number of an attempt that is about to be let through: this one, unless it is taken."""
-        return max(attempt, self.undone.get(call_id, 0) + 1)
+        return max(attempt, self.reverted_attempts.get(call_id, 0) + 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class GraphPosition:
     """Where in the thread a node runs."""
 
     thread_id: str
@@ -65,7 +65,7 @@ class Here:
     """The checkpoint this superstep rests on."""
 
 
-def scope_of(state: "AgentState", life: Life, here: Here) -> Scope:
+def scope_of(state: "AgentState", life: RunContext, here: GraphPosition) -> Scope:
     """Where and under which mode calls are planned."""
     mode = life.mode or state.get("mode", "default")
     return Scope(here.thread_id, mode, state.get("cwd", ""), state.get("todo", ()))

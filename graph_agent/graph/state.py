@@ -31,7 +31,7 @@ class AgentState(TypedDict, total=False):
     """The plan of the work: `{content, status}` of each step."""
     loaded_tools: Annotated[list[str], merge_names]
     """Tools that the model searched for, in that order: they are declared from then on."""
-    told_shells: Annotated[list[str], merge_names]
+    reported_shells: Annotated[list[str], merge_names]
     """Background shells whose end the model was told of unasked."""
     context: dict[str, Any]
     """Of the live window: `counted_from`, the newest message at its last compaction; `learned`, how many tokens
@@ -48,7 +48,7 @@ class CallTask(TypedDict):
     """The plan where the call reads it, else empty: a task is stored with all it is given."""
     shown: list[dict[str, Any]]
     """See `Scope.shown`."""
-    of_calls: int
+    calls_in_message: int
     """How many calls the model's message has."""
     is_last: bool
     """Whether every other one of them is final."""

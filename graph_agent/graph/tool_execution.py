@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import Paused, StaleOwner
-from graph_agent.events import CallStarted, EventBus
+from graph_agent.events import EventBus, ToolCallStarted
 from graph_agent.graph.history import PAUSED, change_of, ended_event, moved
-from graph_agent.graph.run_context import Here, Life, Step
+from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.state import CallTask
 from graph_agent.ports import Barrier, Clock, Journal, JournalRow, Outcome, Scope, Toolbox
 from graph_agent.ports.toolbox import NO_HOOKS, Hooks
@@ -36,7 +36,7 @@ class ToolExecution:
     bus: EventBus
     hooks: Hooks = NO_HOOKS
 
-    async def __call__(self, task: CallTask, life: Life, here: Here) -> Step:
+    async def __call__(self, task: CallTask, life: RunContext, here: GraphPosition) -> Step:
         """Outcomes: ended, settled.
 
         Raises:
@@ -52,7 +52,7 @@ class ToolExecution:
         is_settled = task.get("is_last", False) and after["status"] in FINAL
         return Step("settled" if is_settled else "ended", update)
 
-    async def _settle(self, task: CallTask, life: Life, here: Here) -> ToolCallInfo:
+    async def _settle(self, task: CallTask, life: RunContext, here: GraphPosition) -> ToolCallInfo:
         call = task["call"]
         scope = Scope(
             here.thread_id,
@@ -60,7 +60,7 @@ class ToolExecution:
             task["cwd"],
             task["todo"],
             shown=task.get("shown", ()),
-            of_calls=task.get("of_calls", 1),
+            calls_in_message=task.get("calls_in_message", 1),
         )
         rows = await self.journal.rows(here.thread_id, call["call_id"])
         for row in rows:
@@ -70,7 +70,7 @@ class ToolExecution:
                 # Nobody knows whether the life that finished it came to the hooks that follow.
                 return await self._remarked(_ended(call, row.outcome, row), row.outcome, scope)
         # The fence: a row of this attempt, or the mark of another life, means that someone may have begun it.
-        is_foreign = call.get("run_token") != life.token or life.stop
+        is_foreign = call.get("owner_token") != life.owner_token or life.stop
         if is_foreign or any(row.attempt == call.get("attempt", 1) for row in rows):
             return await self._broken_off(call, rows, scope, life)
         # The barrier: mark, approval and model message must be on disk before anything happens in the world.
@@ -81,15 +81,15 @@ class ToolExecution:
         return await self._claim_and_run(call, life, scope, rows)
 
     async def _claim_and_run(
-        self, call: ToolCallInfo, life: Life, scope: Scope, rows: Sequence[JournalRow]
+        self, call: ToolCallInfo, life: RunContext, scope: Scope, rows: Sequence[JournalRow]
     ) -> ToolCallInfo:
-        key = (scope.thread_id, call["call_id"], call.get("attempt", 1), life.token)
+        key = (scope.thread_id, call["call_id"], call.get("attempt", 1), life.owner_token)
         intent = await self.toolbox.intend(call, scope)
         started_at = self.clock.now()
         try:
             claim = await self.journal.claim(*key, intent)
         except asyncio.CancelledError:
-            await asyncio.shield(self.journal.break_off(*key, "not_started"))
+            await asyncio.shield(self.journal.record_interruption(*key, "not_started"))
             raise
         if claim.finished is not None and claim.finished.outcome is not None:
             ended = _ended(call, claim.finished.outcome, claim.finished)
@@ -98,7 +98,7 @@ class ToolExecution:
             known = await self.journal.rows(scope.thread_id, call["call_id"]) or rows
             return await self._broken_off(call, known, scope, life)
         self.bus.publish(
-            CallStarted(call["call_id"], call["tool_name"], call.get("display", ""), call.get("attempt", 1))
+            ToolCallStarted(call["call_id"], call["tool_name"], call.get("summary", ""), call.get("attempt", 1))
         )
         outcome = await self._run(call, scope, key)
         if outcome is None:
@@ -106,40 +106,40 @@ class ToolExecution:
         if not await self.journal.finish(*key, outcome):
             raise StaleOwner(f"call {call['call_id']} was taken over by another process")
         times = {"started_at": started_at, "ended_at": self.clock.now()}
-        ended = moved(call, outcome.status, **_fields(outcome), begun=True, **times)
+        ended = moved(call, outcome.status, **_fields(outcome), started=True, **times)
         return await self._remarked(ended, outcome, scope)
 
     async def _remarked(self, ended: ToolCallInfo, outcome: Outcome, scope: Scope) -> ToolCallInfo:
         """The record of a finished call with what hooks say of its result, which is in the journal already."""
         remark = await self.hooks.after(ended, outcome, scope)
-        return cast("ToolCallInfo", {**ended, "remark": remark}) if remark else ended
+        return cast("ToolCallInfo", {**ended, "hook_feedback": remark}) if remark else ended
 
     async def _run(self, call: ToolCallInfo, scope: Scope, key: tuple[str, str, int, str]) -> Outcome | None:
         """What came of it; None of a call that rests where it stands."""
         try:
             return await self.toolbox.run(call, scope)
         except Paused:
-            await self.journal.break_off(*key, "interrupted")
+            await self.journal.record_interruption(*key, "interrupted")
             return None
         except asyncio.CancelledError:
-            await asyncio.shield(self.journal.break_off(*key, "interrupted"))
+            await asyncio.shield(self.journal.record_interruption(*key, "interrupted"))
             raise
 
     async def _broken_off(
-        self, call: ToolCallInfo, rows: Sequence[JournalRow], scope: Scope, life: Life
+        self, call: ToolCallInfo, rows: Sequence[JournalRow], scope: Scope, life: RunContext
     ) -> ToolCallInfo:
         """The record of a call that is not run; of one that may have begun with what it had written until then."""
-        begun = [row for row in rows if row.may_have_begun]
+        begun = [row for row in rows if row.may_have_started]
         if not begun:
             # A rewind may have undone an attempt without knowing what that one had changed.
-            may_have = call["call_id"] in life.begun
+            may_have = call["call_id"] in life.started_calls
             reason = "outcome_unknown" if may_have else "never_started"
-            return moved(call, "interrupted", begun=may_have, reason=reason)
+            return moved(call, "interrupted", started=may_have, reason=reason)
         output = await self.toolbox.partial_output(call, begun[-1].attempt, scope)
         return moved(
             call,
             "interrupted",
-            begun=True,
+            started=True,
             reason="outcome_unknown",
             started_at=begun[-1].started_at,
             result=output or None,
@@ -147,7 +147,7 @@ class ToolExecution:
 
 
 def _paused(call: ToolCallInfo, started_at: str) -> ToolCallInfo:
-    return moved(call, "interrupted", begun=True, reason=PAUSED, started_at=started_at)
+    return moved(call, "interrupted", started=True, reason=PAUSED, started_at=started_at)
 
 
 def _ended(call: ToolCallInfo, outcome: Outcome, row: JournalRow) -> ToolCallInfo:
@@ -157,12 +157,12 @@ def _ended(call: ToolCallInfo, outcome: Outcome, row: JournalRow) -> ToolCallInf
         outcome.status,
         **_fields(outcome),
         attempt=max(row.attempt, call.get("attempt", 1)),
-        begun=True,
+        started=True,
         started_at=row.started_at,
         ended_at=row.ended_at or "",
     )
 
 
 def _fields(outcome: Outcome) -> dict[str, Any]:
-    shown = {"display": outcome.display} if outcome.display else {}
+    shown = {"summary": outcome.summary} if outcome.summary else {}
     return {"result": outcome.output, "error_msg": outcome.error, "metadata": outcome.metadata, **shown}

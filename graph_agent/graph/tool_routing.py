@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from graph_agent.calls import FINAL, NEW_MESSAGE, SHORTENED, WANTS_WHOLE, ToolCallInfo, args_digest
-from graph_agent.events import CallPlanned, EventBus
+from graph_agent.calls import FINAL, FULL_RESULTS, NEW_MESSAGE, SHORTENED, ToolCallInfo, args_digest
+from graph_agent.events import EventBus, ToolCallCreated
 from graph_agent.graph.auto_mode import with_verdict
 from graph_agent.graph.history import change_of, ended_event, moved, newest_calls
 from graph_agent.graph.limits import HELD_BACK, tripped
-from graph_agent.graph.run_context import Here, Life, Step, scope_of
+from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import Clock, Plan, Scope, Toolbox
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def shown_before(messages: "Sequence[AnyMessage]", call: ToolCallInfo) -> list[d
     """
     paths = call.get("paths", ())
     part = {key: value for key, value in call["arguments"].items() if key != _PATH}
-    if call.get("kind") != "readonly" or not paths or messages[-1].response_metadata.get(WANTS_WHOLE):
+    if call.get("kind") != "readonly" or not paths or messages[-1].response_metadata.get(FULL_RESULTS):
         return []
     noted = [
         message.additional_kwargs[_SHOWN]
@@ -76,7 +76,7 @@ class ToolRouting:
     clock: Clock
     bus: EventBus
 
-    async def __call__(self, state: "AgentState", life: Life, here: Here) -> Step:
+    async def __call__(self, state: "AgentState", life: RunContext, here: GraphPosition) -> Step:
         """Outcomes: marked (tasks are given), asked, settled."""
         scope = scope_of(state, life, here)
         before: _Calls = dict(state.get("calls") or {})
@@ -96,25 +96,29 @@ class ToolRouting:
         return _step(calls, {"calls": update} if update else {}, scope, state["messages"])
 
     async def _create(
-        self, asked: list[tuple[str, str, dict[str, Any], str]], turn: Mapping[str, Any], scope: Scope, life: Life
+        self,
+        asked: list[tuple[str, str, dict[str, Any], str]],
+        turn: Mapping[str, Any],
+        scope: Scope,
+        life: RunContext,
     ) -> _Calls:
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in asked:
-            scope = replace(scope, comes_after_change=any(map(_may_change, calls.values())))
+            scope = replace(scope, follows_change=any(map(_may_change, calls.values())))
             plan = await self._planned(tool_name, arguments, complaint, scope, life)
-            if call_id in life.recorded and plan.verdict in ("deny", "unusable"):
+            if call_id in life.finished_in_journal and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
             plan, verdict = with_verdict(plan, turn, scope)
             record = self._record(call_id, plan, life.next_attempt(call_id, 1))
-            calls[call_id] = {**record, "begun": call_id in life.begun}
+            calls[call_id] = {**record, "started": call_id in life.started_calls}
             if verdict:
                 calls[call_id]["verdict"] = dict(verdict)
-            self.bus.publish(CallPlanned(dict(calls[call_id])))
+            self.bus.publish(ToolCallCreated(dict(calls[call_id])))
         return calls
 
     async def _planned(
-        self, tool_name: str, arguments: dict[str, Any], complaint: str, scope: Scope, life: Life
+        self, tool_name: str, arguments: dict[str, Any], complaint: str, scope: Scope, life: RunContext
     ) -> Plan:
         if complaint:
             return Plan(tool_name, {}, "unusable", complaint)
@@ -123,10 +127,10 @@ class ToolRouting:
             return Plan(tool_name, dict(arguments), "ask", "the turn was stopped")
         return await self.toolbox.plan(tool_name, arguments, scope)
 
-    def _hold_back(self, calls: _Calls, state: "AgentState", life: Life) -> _Calls:
+    def _hold_back(self, calls: _Calls, state: "AgentState", life: RunContext) -> _Calls:
         """Let none of a message's calls through where one of them has gone wrong too often in this turn."""
-        why = tripped((state.get("turn") or {}).get("strikes") or {}, calls.values())
-        if not why or not life.recorded.isdisjoint(calls):
+        why = tripped((state.get("turn") or {}).get("consecutive_failures") or {}, calls.values())
+        if not why or not life.finished_in_journal.isdisjoint(calls):
             return calls
         now = self.clock.now()
         return {
@@ -148,15 +152,15 @@ class ToolRouting:
             "risk": plan.risk,
             "kind": plan.kind,
             "concurrency_safe": plan.concurrency_safe,
-            "wants_answer": plan.wants_answer,
-            "digest": args_digest(call_id, plan.tool_name, attempt, plan.arguments),
-            "begun": False,
+            "requires_input": plan.requires_input,
+            "args_digest": args_digest(call_id, plan.tool_name, attempt, plan.arguments),
+            "started": False,
             "rule": plan.rule,
             "reason": plan.reason,
-            "display": plan.display,
+            "summary": plan.summary,
         }
-        if plan.goes_on:
-            call["goes_on"] = True
+        if plan.resumable:
+            call["resumable"] = True
         if plan.paths:
             call["paths"] = list(plan.paths)
         if plan.preview is not None:
@@ -172,19 +176,19 @@ class ToolRouting:
             case "allow":
                 return cast("ToolCallInfo", {**call, "decision": "allow", "decided_by": "policy"})
 
-    def _stop(self, calls: _Calls, life: Life) -> _Calls:
+    def _stop(self, calls: _Calls, life: RunContext) -> _Calls:
         """Cancel what is open. What is marked executing goes through the fence first, which knows if it began."""
         now = self.clock.now()
         stopped: _Calls = {}
         for key, call in calls.items():
             stopped[key] = call
             if call["status"] in ("pending", "awaiting_approval", "interrupted"):
-                begun = bool(call.get("begun")) or key in life.begun
+                begun = bool(call.get("started")) or key in life.started_calls
                 reason = "stopped by user, may have partly run" if begun else "stopped by user"
-                stopped[key] = moved(call, "cancelled", decision="stop", begun=begun, reason=reason, ended_at=now)
+                stopped[key] = moved(call, "cancelled", decision="stop", started=begun, reason=reason, ended_at=now)
         return stopped
 
-    async def _advance(self, calls: _Calls, life: Life, judge_in: Scope | None) -> _Calls:
+    async def _advance(self, calls: _Calls, life: RunContext, judge_in: Scope | None) -> _Calls:
         """Settle what an earlier life left first, then ask, and only then mark the next batch.
 
         Records that were created in this very superstep have just been judged; others are judged again (judge_in).
@@ -199,16 +203,18 @@ class ToolRouting:
             advanced |= {call["call_id"]: call for call in judged}
             allowed = [call for call in judged if call["status"] == "pending"]
             if allowed:
-                return advanced | {c["call_id"]: moved(c, "executing", run_token=life.token) for c in allowed}
+                return advanced | {
+                    c["call_id"]: moved(c, "executing", owner_token=life.owner_token) for c in allowed
+                }
         return advanced
 
-    async def _judge_again(self, call: ToolCallInfo, scope: Scope, life: Life) -> ToolCallInfo:
+    async def _judge_again(self, call: ToolCallInfo, scope: Scope, life: RunContext) -> ToolCallInfo:
         """Rules may have become stricter since the question was asked; they are never applied more loosely.
 
         What a person approved is not taken back because nobody can be asked now, which is what dontAsk says; and
         what has run is not refused, because its result is taken.
         """
-        if call["call_id"] in life.recorded:
+        if call["call_id"] in life.finished_in_journal:
             return call
         if "approved_at" in call and scope.mode == "dontAsk":
             scope = replace(scope, mode="default")
@@ -220,7 +226,7 @@ class ToolRouting:
             "cancelled",
             decision="deny",
             decided_by="policy",
-            begun=bool(call.get("begun")) or call["call_id"] in life.begun,
+            started=bool(call.get("started")) or call["call_id"] in life.started_calls,
             rule=plan.rule,
             reason=plan.reason,
             ended_at=self.clock.now(),
@@ -236,13 +242,13 @@ def _may_change(call: ToolCallInfo) -> bool:
     return call["status"] not in FINAL and call.get("kind") != "readonly"
 
 
-def _is_left_behind(call: ToolCallInfo, life: Life) -> bool:
+def _is_left_behind(call: ToolCallInfo, life: RunContext) -> bool:
     """Whether a person let the call through in a life that ended before it was marked.
 
     Its token stays the old one: the fence in tool_execution sees it, looks into the journal, and says whether the
     call never started.
     """
-    return call["status"] == "pending" and "approved_at" in call and call.get("run_token") != life.token
+    return call["status"] == "pending" and "approved_at" in call and call.get("owner_token") != life.owner_token
 
 
 def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:
@@ -264,7 +270,11 @@ def _step(calls: _Calls, update: dict[str, Any], scope: Scope, messages: "Sequen
     if executing:
         is_last = all(call["status"] in FINAL for call in calls.values() if call is not executing[0])
         tasks = (
-            _task(call, replace(scope, shown=shown_before(messages, call), of_calls=len(calls)), is_last=is_last)
+            _task(
+                call,
+                replace(scope, shown=shown_before(messages, call), calls_in_message=len(calls)),
+                is_last=is_last,
+            )
             for call in executing
         )
         return Step("marked", update, tuple(tasks))
@@ -279,7 +289,7 @@ def _task(call: ToolCallInfo, scope: Scope, *, is_last: bool) -> dict[str, Any]:
         "cwd": scope.cwd,
         "todo": list(scope.todo) if call["tool_name"] == TODO_READER else [],
         "shown": list(scope.shown),
-        "of_calls": scope.of_calls,
+        "calls_in_message": scope.calls_in_message,
         "is_last": is_last,
     }
 
@@ -288,4 +298,4 @@ def _task_view(call: ToolCallInfo) -> ToolCallInfo:
     """The record as a task needs it: of the preview only what the file looked like, for the task is stored too."""
     if "preview" not in call:
         return call
-    return cast("ToolCallInfo", {**call, "preview": {"seen": call["preview"].get("seen")}})
+    return cast("ToolCallInfo", {**call, "preview": {"observed": call["preview"].get("observed")}})

@@ -103,7 +103,7 @@ class CallView:
     @property
     def goes_on(self) -> bool:
         """Whether the next life goes on with it unasked: a sub-agent does its work, and asks for itself."""
-        return self.record["status"] == "interrupted" and bool(self.record.get("goes_on"))
+        return self.record["status"] == "interrupted" and bool(self.record.get("resumable"))
 
     @property
     def is_answered(self) -> bool:
@@ -127,13 +127,13 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
     if is_held or not (status == "executing" or is_let_through):
         return dict(record)
     begun = [attempt for attempt in attempts if attempt.status != "not_started"]
-    may_have_begun = bool(begun)
+    may_have_started = bool(begun)
     return {
         **record,
         **(_started(begun[-1]) if begun else {}),
         "status": "interrupted",
-        "reason": "outcome_unknown" if may_have_begun else "never_started",
-        "begun": may_have_begun or bool(record.get("begun")),
+        "reason": "outcome_unknown" if may_have_started else "never_started",
+        "started": may_have_started or bool(record.get("started")),
         "stored_status": status,
     }
 
@@ -167,7 +167,7 @@ def _recorded(attempt: Attempt) -> dict[str, Any]:
         "result": outcome.get("output"),
         "error_msg": outcome.get("error"),
         "ended_at": attempt.ended_at,
-        "begun": True,
+        "started": True,
     }
 
 
@@ -350,7 +350,7 @@ def _record(text: str) -> dict[str, Any]:
 def _standing(record: dict[str, Any], answers: list[list[Any]]) -> StandingAnswer | None:
     """The answer to the question the record has now; of a call without a question, the newest answer."""
     asked = {"awaiting_approval": "approval", "interrupted": "recovery"}.get(record["status"])
-    shown = (record.get("attempt", 1), record.get("digest", ""))
+    shown = (record.get("attempt", 1), record.get("args_digest", ""))
     fitting = [
         StandingAnswer(kind, reason, by, at, applied_at)
         for question, attempt, digest, kind, reason, by, at, applied_at in answers

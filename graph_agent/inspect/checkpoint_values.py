@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import ormsgpack
 
-from graph_agent.calls import REPLACES, in_place_of, merge_calls
+from graph_agent.calls import REPLACES, merge_calls, replace_entries
 from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect.connection import ReadOnlyDatabase
 
@@ -337,7 +337,7 @@ def _merge_messages(messages: Any, writes: Sequence[Any]) -> list[dict[str, Any]
 def _with(merged: dict[Any, dict[str, Any]], message: dict[str, Any]) -> dict[Any, dict[str, Any]]:
     replaced = (message.get("response_metadata") or {}).get(REPLACES)
     if isinstance(replaced, list):
-        return in_place_of(merged, replaced, _key_of(message), message)
+        return replace_entries(merged, replaced, _key_of(message), message)
     merged[_key_of(message)] = message
     return merged
 

@@ -18,14 +18,14 @@ from typing import Any
 from graph_agent.errors import DamagedDatabase, StorageError, UsageError
 from graph_agent.inspect.connection import ReadOnlyDatabase
 from graph_agent.ports.thread_file import (
-    ALONE,
     FORMAT,
     SUB_AGENT,
     TABLES,
     VERSION,
+    VERSION_WITHOUT_SUB_AGENTS,
     Column,
+    ContentDigest,
     InvalidValue,
-    Seal,
     written,
 )
 
@@ -77,7 +77,7 @@ def export_thread(
                 "then it can be exported"
             )
         below = [child for (child,) in database.rows(_BELOW, (thread_id,))]
-        page = _Page(thread_id, VERSION if below else ALONE, _Hidden(secrets, blob))
+        page = _Page(thread_id, VERSION if below else VERSION_WITHOUT_SUB_AGENTS, _Hidden(secrets, blob))
         yield from page.begin()
         for member in ("", *below):
             for table in (table for table in TABLES if table in tables):
@@ -107,7 +107,7 @@ class _Page:
     def __init__(self, thread_id: str, version: int, hidden: "_Hidden") -> None:
         self._top = {"format": FORMAT, "version": version, "thread_id": thread_id}
         self._hidden = hidden
-        self._seal = Seal()
+        self._seal = ContentDigest()
         self._named: dict[str, None] = {}
         self._rows = 0
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from graph_agent.errors import DamagedDatabase
 from graph_agent.inspect.checkpoint_values import Snapshot, decode_checkpoint, is_message, role_of
 from graph_agent.inspect.state import planned_nodes
-from graph_agent.ports import clock_time
+from graph_agent.ports import normalize_time
 from graph_agent.ports.storage import plain_text
 
 __all__ = ["adopt"]
@@ -101,7 +101,7 @@ def _id_time(checkpoint_id: Any) -> str | None:
         made = _GREGORIAN + timedelta(microseconds=ticks // 10)
     except (ValueError, OverflowError):
         return None
-    return clock_time(made.isoformat())
+    return normalize_time(made.isoformat())
 
 
 def _head_time(kind: Any, blob: Any) -> str:

@@ -62,7 +62,7 @@ class SingleModel:
 def messages_with_notices(request: "ModelRequest") -> "Sequence[BaseMessage]":
     """The messages of a request as they are sent; the stored ones stay as they are."""
     *before, newest = request.messages
-    if not request.news or not isinstance(newest.content, str):
+    if not request.notices or not isinstance(newest.content, str):
         return request.messages
     notice = _NOTICE.format(lines=_lines(request))
     return [*before, newest.model_copy(update={"content": f"{newest.content}\n\n{notice}"})]
@@ -72,7 +72,7 @@ def reply_with_notices(
     reply: "AIMessage", request: "ModelRequest", on_delta: "OnDelta", *, chinese: bool
 ) -> "AIMessage":
     """The reply with the notices below its text, streamed like the rest of it."""
-    if not request.news:
+    if not request.notices:
         return reply
     text = append_notices(reply.text, request, chinese=chinese)
     on_delta(Delta("text", text.removeprefix(reply.text)))
@@ -81,11 +81,11 @@ def reply_with_notices(
 
 def append_notices(text: str, request: "ModelRequest", *, chinese: bool = False) -> str:
     """The text and, where there are any, the notices."""
-    if not request.news:
+    if not request.notices:
         return text
     head = "后台命令已结束：" if chinese else "Ended in the background:"
     return "\n\n".join(filter(None, (text, f"{head}\n{_lines(request)}")))
 
 
 def _lines(request: "ModelRequest") -> str:
-    return "\n".join(f"- {line}" for line in request.news)
+    return "\n".join(f"- {line}" for line in request.notices)

@@ -3,10 +3,10 @@
 Beside them what several of these parts must count or name alike: tokens, budgets, ids of sub-agents, processes.
 """
 
-from graph_agent.ports.clock import Clock, SystemClock, clock_time
+from graph_agent.ports.clock import Clock, SystemClock, normalize_time
 from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
 from graph_agent.ports.storage import (
-    Always,
+    AlwaysAllow,
     Answer,
     AnswerKind,
     Barrier,
@@ -29,17 +29,27 @@ from graph_agent.ports.storage import (
 from graph_agent.ports.time_travel import (
     Done,
     FileImage,
-    Restoration,
+    FileRestoration,
     Rewind,
     Rewinds,
     RewindScope,
-    TakenAlong,
+    SubAgentRewind,
     WorkspaceFiles,
 )
-from graph_agent.ports.toolbox import Finding, Intent, Outcome, Plan, Proposal, Scope, Toolbox, Walls, no_walls
+from graph_agent.ports.toolbox import (
+    Finding,
+    Intent,
+    Outcome,
+    Plan,
+    Proposal,
+    SandboxInfo,
+    Scope,
+    Toolbox,
+    no_sandbox_info,
+)
 
 __all__ = [
-    "Always",
+    "AlwaysAllow",
     "Answer",
     "AnswerKind",
     "Barrier",
@@ -51,6 +61,7 @@ __all__ = [
     "Delta",
     "Done",
     "FileImage",
+    "FileRestoration",
     "FileStates",
     "Finding",
     "Grant",
@@ -69,18 +80,17 @@ __all__ = [
     "Proposal",
     "Question",
     "QuestionKind",
-    "Restoration",
     "Rewind",
     "RewindScope",
     "Rewinds",
     "RowStatus",
+    "SandboxInfo",
     "Scope",
+    "SubAgentRewind",
     "SystemClock",
-    "TakenAlong",
     "ThreadLock",
     "Toolbox",
-    "Walls",
     "WorkspaceFiles",
-    "clock_time",
-    "no_walls",
+    "no_sandbox_info",
+    "normalize_time",
 ]

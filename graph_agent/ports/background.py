@@ -14,11 +14,11 @@ from typing import Protocol
 from graph_agent.ports.storage import JournalRow
 
 __all__ = [
-    "KeptShells",
+    "BackgroundShells",
     "NewShell",
     "NoShells",
     "ShellEnding",
-    "ShellNews",
+    "ShellNotices",
     "ShellRecord",
     "ShellRecords",
     "boot_id",
@@ -43,10 +43,10 @@ class NewShell:
 class ShellEnding:
     """How one ended, as it is written down once."""
 
-    why: str
+    reason: str
     """One of `tools.shell_ops.background.Why`."""
     code: int | None = None
-    trouble: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class ShellRecords(Protocol):
         ...
 
 
-class ShellNews(Protocol):
+class ShellNotices(Protocol):
     """What became of a thread's background shells while the model looked elsewhere."""
 
     async def ended(self, thread_id: str) -> Mapping[str, str]:
@@ -105,10 +105,10 @@ class ShellNews(Protocol):
         ...
 
 
-class KeptShells(Protocol):
+class BackgroundShells(Protocol):
     """The background shells of a session, as the session sees them."""
 
-    async def take_up(self, thread_id: str) -> None:
+    async def reattach(self, thread_id: str) -> None:
         """Find what an earlier process left running, and end it or go on with it; it is told as events."""
         ...
 
@@ -120,7 +120,7 @@ class KeptShells(Protocol):
 class NoShells:
     """For sessions without any."""
 
-    async def take_up(self, thread_id: str) -> None:
+    async def reattach(self, thread_id: str) -> None:
         """There is nothing."""
 
     async def close(self) -> None:

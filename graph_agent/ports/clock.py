@@ -7,7 +7,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "child_id", "clock_time", "moved_child"]
+__all__ = ["Clock", "SystemClock", "moved_sub_agent_id", "normalize_time", "sub_agent_id"]
 
 
 class Clock(Protocol):
@@ -18,7 +18,7 @@ class Clock(Protocol):
         ...
 
 
-def clock_time(moment: str) -> str:
+def normalize_time(moment: str) -> str:
     """An ISO-8601 time of any precision and zone in the form of `Clock.now`, so that the two compare as text.
 
     Raises:
@@ -39,13 +39,13 @@ class SystemClock:
         return _written(datetime.now(UTC))
 
 
-def child_id(parent_thread: str, call_id: str, undone: int) -> str:
+def sub_agent_id(parent_thread: str, call_id: str, undone: int) -> str:
     """The id of a sub-agent's thread: every life finds it; a call that runs again after a rewind gets another."""
     text = "\0".join((parent_thread, call_id, str(undone)))
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def moved_child(child: str, call_id: str, attempts: int, of: tuple[str, str]) -> str | None:
+def moved_sub_agent_id(child: str, call_id: str, attempts: int, of: tuple[str, str]) -> str | None:
     """The id of a sub-agent's thread under another parent; None where it is none of this call.
 
     Args:
@@ -54,6 +54,6 @@ def moved_child(child: str, call_id: str, attempts: int, of: tuple[str, str]) ->
     """
     parent, other = of
     for undone in range(attempts + 1):
-        if child == child_id(parent, call_id, undone):
-            return child_id(other, call_id, undone)
+        if child == sub_agent_id(parent, call_id, undone):
+            return sub_agent_id(other, call_id, undone)
     return None

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ASSUMED_TOKENS",
-    "UNMET",
+    "UNFULFILLED",
     "ChatModel",
+    "ContextWindow",
     "Delta",
+    "FindContextWindow",
     "ModelRequest",
     "Models",
     "OnDelta",
-    "Window",
-    "WindowOf",
-    "assumed_window",
+    "assumed_context_window",
 ]
 
-UNMET = "unmet"
+UNFULFILLED = "unmet"
 """Key in the `response_metadata` of a reply that knows for certain that what was asked was not done: why."""
 
 
@@ -54,9 +54,9 @@ class ModelRequest:
     messages: "Sequence[BaseMessage]"
     tools: Sequence[Mapping[str, Any]]
     """OpenAI function declarations: `{"type": "function", "function": {name, description, parameters}}`."""
-    news: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     """What stands in no message and is told once, a line each: background shells that ended since the last one."""
-    begins_turn: bool = False
+    starts_turn: bool = False
     """Whether it is the first of a turn of the user's: what could not answer before is tried again."""
 
     @property
@@ -127,7 +127,7 @@ _LARGEST_SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ContextWindow:
     """The context window of one model."""
 
     tokens: int = ASSUMED_TOKENS
@@ -137,7 +137,7 @@ class Window:
     """Tokens kept free for the reply."""
     compact_at: int = 80
     """Percent of what is left for the conversation; above it the conversation is compacted."""
-    summarises: bool = True
+    can_summarize: bool = True
     """Whether there is a language model to write a summary."""
 
     @property
@@ -146,11 +146,11 @@ class Window:
         return self.tokens - min(self.reserve, self.tokens // _LARGEST_SHARE)
 
 
-WindowOf = Callable[[int], Awaitable[Window]]
+FindContextWindow = Callable[[int], Awaitable[ContextWindow]]
 """The window of the present model, told how many tokens the next request is about to have: as long as that is few,
 nobody need be asked."""
 
 
-async def assumed_window(tokens: int) -> Window:  # noqa: ARG001 - the same whatever the request
+async def assumed_context_window(tokens: int) -> ContextWindow:  # noqa: ARG001 - the same whatever the request
     """The window where none is told."""
-    return Window()
+    return ContextWindow()

@@ -19,7 +19,7 @@ from graph_agent.ports.toolbox import Intent, Outcome
 
 __all__ = [
     "LONGEST_WORD",
-    "Always",
+    "AlwaysAllow",
     "Answer",
     "AnswerKind",
     "Barrier",
@@ -48,13 +48,13 @@ GrantScope = Literal["thread", "project", "user"]
 
 
 @dataclass(frozen=True, slots=True)
-class Always:
+class AlwaysAllow:
     """What goes with an approval that is given for later calls too."""
 
     scope: GrantScope
     rules: tuple[str, ...]
     """Exactly as they were shown."""
-    place: str = "."
+    folder: str = "."
     """Where commands start, relative to the workspace; rules about commands hold only there."""
 
 
@@ -73,7 +73,7 @@ class Grant:
     call_id: str
     by: str
     at: str
-    place: str = "."
+    folder: str = "."
     """See `Always.place`."""
     id: int = 0
     """0 until it is stored."""
@@ -101,7 +101,7 @@ class Question:
     kind: QuestionKind
     call_id: str
     attempt: int
-    digest: str
+    args_digest: str
     reason: str = ""
     """Approval: why policy asks. Recovery: never_started or outcome_unknown."""
 
@@ -118,7 +118,7 @@ class Answer:
     """The edited arguments of an edit."""
     reason: str = ""
     """The user's words with an answer or a reject, or the result text with a done."""
-    outside: bool = False
+    outside_sandbox: bool = False
     """With an approval or an edit: this very call runs outside of the sandbox."""
     grant: Grant | None = None
     """What an approval, or an edit, allows always. Stored in one step with the answer, and only where it stands."""
@@ -139,7 +139,7 @@ class Decisions(Protocol):
         """Let the questions about these calls be answered anew: no answer so far stands any more."""
         ...
 
-    async def let_through(self, thread_id: str, call_id: str, until: str) -> Answer | None:
+    async def latest_approval(self, thread_id: str, call_id: str, until: str) -> Answer | None:
         """The newest approval, edit or answer in words of a call that was given up to a time, superseded or not."""
         ...
 
@@ -155,7 +155,7 @@ class Holder:
     pid: int
     host: str
     since: str
-    life: str
+    owner_token: str
     is_alive: bool
 
 
@@ -269,7 +269,7 @@ class JournalRow:
         return self.status in ("success", "error")
 
     @property
-    def may_have_begun(self) -> bool:
+    def may_have_started(self) -> bool:
         """Whether the tool may have been entered."""
         return self.status != "not_started"
 
@@ -289,7 +289,7 @@ class Journal(Protocol):
         """All attempts of a call, oldest first; attempts undone by a rewind are left out."""
         ...
 
-    async def undone(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
+    async def reverted(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
         """The attempts at these calls that a rewind undid, oldest first of each: their numbers do not come back."""
         ...
 
@@ -316,7 +316,7 @@ class Journal(Protocol):
         """Write the outcome, once, only as the owner of the newest attempt; False when this life lost it."""
         ...
 
-    async def break_off(
+    async def record_interruption(
         self,
         thread_id: str,
         call_id: str,

@@ -14,15 +14,15 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
-    "ALONE",
     "FORMAT",
     "KINDS",
     "SUB_AGENT",
     "TABLES",
     "VERSION",
+    "VERSION_WITHOUT_SUB_AGENTS",
     "Column",
+    "ContentDigest",
     "InvalidValue",
-    "Seal",
     "written",
     "wrote",
 ]
@@ -30,7 +30,7 @@ __all__ = [
 FORMAT = "graph-agent thread"
 VERSION = 2
 """Raised when an older program could no longer read what is written."""
-ALONE = 1
+VERSION_WITHOUT_SUB_AGENTS = 1
 """Version of a file without sub-agents, which older programs read."""
 SUB_AGENT = "sub_agent"
 """Key in a row of a sub-agent below the thread: the id of its own thread there. Parents come first."""
@@ -148,7 +148,7 @@ def wrote(column: Column, value: Any) -> Any:
             return _storable(column, value)
 
 
-class Seal:
+class ContentDigest:
     """The digest over everything in a file, whatever blanks and line ends it is laid out with."""
 
     def __init__(self) -> None:

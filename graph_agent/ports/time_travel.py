@@ -6,7 +6,16 @@ from typing import Any, Literal, Protocol, Self
 
 from graph_agent.ports.toolbox import Intent
 
-__all__ = ["Done", "FileImage", "Restoration", "Rewind", "RewindScope", "Rewinds", "TakenAlong", "WorkspaceFiles"]
+__all__ = [
+    "Done",
+    "FileImage",
+    "FileRestoration",
+    "Rewind",
+    "RewindScope",
+    "Rewinds",
+    "SubAgentRewind",
+    "WorkspaceFiles",
+]
 
 RewindScope = Literal["both", "files", "chat"]
 
@@ -23,7 +32,7 @@ class Done:
     tool_name: str = ""
     kind: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    keeps_plan: bool = False
+    changes_todo_only: bool = False
     """It changed only the thread's own plan, which goes back with the conversation."""
     changed_files: tuple[str, ...] | None = None
     """Of a command: the files of the work tree that changed while it ran, relative to the workspace; None where
@@ -63,18 +72,18 @@ class FileImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Restoration:
+class FileRestoration:
     """One file of a rewind: what it was when that began, and what it is to be."""
 
     path: str
-    now: FileImage
-    then: FileImage
+    current: FileImage
+    target: FileImage
     new_folder: str | None = None
     """Where the file goes: the outermost folder that was made for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class TakenAlong:
+class SubAgentRewind:
     """The thread of a sub-agent that is rewound with its parent."""
 
     thread_id: str
@@ -96,12 +105,12 @@ class Rewind:
     head: str
     """Where it was."""
     scope: RewindScope
-    files: tuple[Restoration, ...] = ()
+    files: tuple[FileRestoration, ...] = ()
     calls: tuple[tuple[str, int], ...] = ()
     """Call and attempt of what becomes undone; of an undo: of what counts again."""
-    undoes: int | None = None
+    reverts: int | None = None
     """Number of the rewind that this one takes back."""
-    sub_agents: tuple[TakenAlong, ...] = ()
+    sub_agents: tuple[SubAgentRewind, ...] = ()
     """Parents first."""
     number: int = field(default=0, compare=False)
     """Its own number; 0 before it is noted."""
@@ -110,7 +119,7 @@ class Rewind:
 class Rewinds(Protocol):
     """The journal of rewinds. What a method says is durable when it returns."""
 
-    async def done_since(self, thread_id: str, at: str) -> Sequence[Done]:
+    async def attempts_since(self, thread_id: str, at: str) -> Sequence[Done]:
         """Attempts that may have begun at or after a time and do not count as undone, oldest first."""
         ...
 
@@ -146,6 +155,6 @@ class WorkspaceFiles(Protocol):
         """The file as it is now, its content kept as a blob; or why it cannot be touched."""
         ...
 
-    async def put_back(self, restoration: Restoration) -> str:
+    async def put_back(self, restoration: FileRestoration) -> str:
         """Make the file what it was, unless it is not what it was when the rewind began; why not, or nothing."""
         ...

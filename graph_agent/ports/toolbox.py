@@ -17,22 +17,22 @@ from graph_agent.calls import CallKind, Risk, ToolCallInfo
 from graph_agent.ports.model import Delta
 
 __all__ = [
-    "NOTHING_EARLY",
+    "NO_EARLY_READS",
     "NO_HOOKS",
-    "NO_MENTIONS",
+    "NO_MENTION_EXPANSION",
     "EarlyReads",
+    "ExpandedMessage",
     "Finding",
     "Hooks",
     "Intent",
-    "Mentioned",
     "Mentions",
     "Outcome",
     "Plan",
     "Proposal",
+    "SandboxInfo",
     "Scope",
     "Toolbox",
-    "Walls",
-    "no_walls",
+    "no_sandbox_info",
 ]
 
 
@@ -49,9 +49,9 @@ class Scope:
     """The thread's plan, for the call that reads it."""
     shown: Sequence[Mapping[str, Any]] = ()
     """What earlier results that the model still has whole show of the paths that the call names."""
-    of_calls: int = 1
+    calls_in_message: int = 1
     """How many calls the model's message has: together their results must have room in the next request."""
-    comes_after_change: bool = False
+    follows_change: bool = False
     """A call before this one in the same message may change what it finds when its turn comes."""
 
 
@@ -71,16 +71,16 @@ class Plan:
     risk: Risk = "medium"
     kind: CallKind = "execute"
     concurrency_safe: bool = False
-    wants_answer: bool = False
+    requires_input: bool = False
     """The call is a question to the user: it is answered in words, never approved."""
-    goes_on: bool = False
+    resumable: bool = False
     """Broken off, the call goes on where it stood when it is run again."""
-    display: str = ""
+    summary: str = ""
     """One line for the user: what the call is about."""
     paths: tuple[str, ...] = ()
     """Where the paths in the arguments lead; the run opens nothing else unless that is judged anew."""
     preview: dict[str, Any] | None = None
-    """`{"kind": "diff" | "text", "text": ..., "seen": {path, device, inode, sha256} | {folder} | None}`; JSON."""
+    """`{"kind": "diff" | "text", "text", "observed": {path, device, inode, sha256} | {folder} | None}`; JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Proposal:
     """Exact rules; empty when this call cannot be allowed always."""
     objection: str = ""
     """Why not, as a sentence."""
-    place: str = "."
+    folder: str = "."
     """Where a command would start, relative to the workspace: a rule about one holds only there."""
 
 
@@ -119,7 +119,7 @@ class Outcome:
     output: str
     """For the model."""
     error: str | None = None
-    display: str = ""
+    summary: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     """For rendering and for the program (`error_type`, `diff`, `exit_code`); never sent to the model.
 
@@ -208,12 +208,12 @@ class _NothingEarly:
         """Nothing was read."""
 
 
-NOTHING_EARLY: EarlyReads = _NothingEarly()
+NO_EARLY_READS: EarlyReads = _NothingEarly()
 """Every call waits until it is marked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mentioned:
+class ExpandedMessage:
     """A message with what it names."""
 
     text: str
@@ -227,17 +227,17 @@ class Mentioned:
 class Mentions(Protocol):
     """Reads what messages name."""
 
-    async def told(self, text: str, scope: Scope) -> Mentioned:
+    async def told(self, text: str, scope: Scope) -> ExpandedMessage:
         """The message with the files it names, as far as they may be read unasked."""
         ...
 
 
 class _NoMentions:
-    async def told(self, text: str, scope: Scope) -> Mentioned:  # noqa: ARG002 - port
-        return Mentioned(text)
+    async def told(self, text: str, scope: Scope) -> ExpandedMessage:  # noqa: ARG002 - port
+        return ExpandedMessage(text)
 
 
-NO_MENTIONS: Mentions = _NoMentions()
+NO_MENTION_EXPANSION: Mentions = _NoMentions()
 """Where a message is nothing but its words."""
 
 
@@ -245,7 +245,7 @@ class Hooks(Protocol):
     """The user's own commands; none of them is ever part of a call."""
 
     @property
-    def reads_messages(self) -> bool:
+    def has_message_hooks(self) -> bool:
         """Whether there are hooks for messages."""
         ...
 
@@ -275,7 +275,7 @@ class Hooks(Protocol):
 
 
 class _NoHooks:
-    reads_messages = False
+    has_message_hooks = False
 
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:  # noqa: ARG002 - port
         return ""
@@ -298,14 +298,14 @@ NO_HOOKS: Hooks = _NoHooks()
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class SandboxInfo:
     """The sandbox as it is on this machine, now."""
 
     name: str
     """bubblewrap, Landlock; none where there is nothing to make one of; off where the user wants none."""
-    told: str
+    description: str
     """What a command may do in it, or why there is none."""
-    stands: bool = False
+    is_active: bool = False
     tools: tuple[str, ...] = ("bash", "powershell")
     """The tools whose calls it is about."""
 
@@ -315,6 +315,6 @@ class Walls:
         return "no sandbox" if self.name == "none" else f"sandbox {self.name}"
 
 
-def no_walls() -> Walls:
+def no_sandbox_info() -> SandboxInfo:
     """For sessions that nobody built a sandbox for."""
-    return Walls("off", "commands run with all your rights", tools=())
+    return SandboxInfo("off", "commands run with all your rights", tools=())

@@ -34,17 +34,17 @@ __all__ = [
     "UNLIMITED",
     "UNPRICED",
     "Budget",
-    "Known",
+    "EstimateCache",
     "Meter",
-    "Purse",
     "Rate",
-    "Used",
+    "SharedBudget",
+    "UsageTotals",
+    "add_usage",
     "estimate_declaration_tokens",
     "estimate_message_tokens",
     "estimate_request_tokens",
     "estimate_tokens",
-    "summed",
-    "told_usage",
+    "usage_report",
 ]
 
 TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "total_tokens")
@@ -75,7 +75,7 @@ class Budget:
 UNLIMITED = Budget()
 
 
-def summed(total: Mapping[str, Any] | None, usage: Mapping[str, Any]) -> dict[str, Any]:
+def add_usage(total: Mapping[str, Any] | None, usage: Mapping[str, Any]) -> dict[str, Any]:
     """Both together. Amounts in two currencies are no amount: the later requests count as unpriced."""
     before = dict(total or {})
     added = before | {
@@ -90,7 +90,7 @@ def summed(total: Mapping[str, Any] | None, usage: Mapping[str, Any]) -> dict[st
     return {**added, "cost": round(before.get("cost", 0.0) + cost, _CENTS_OF_CENTS), "currency": currency}
 
 
-def told_usage(usage: Mapping[str, Any] | None) -> dict[str, Any]:
+def usage_report(usage: Mapping[str, Any] | None) -> dict[str, Any]:
     """A usage as others are told: every count, whether any of it is estimated, and the cost, None where unknown."""
     known = usage or {}
     counts = {key: _number(known.get(key)) for key in (*TOKENS, "requests")}
@@ -159,7 +159,7 @@ def estimate_declaration_tokens(declaration: Mapping[str, Any]) -> int:
     return estimate_tokens(json.dumps(declaration, ensure_ascii=False, default=str))
 
 
-class Known:
+class EstimateCache:
     """Estimates from earlier requests: what is part of many requests is weighed once."""
 
     def __init__(self) -> None:
@@ -194,10 +194,10 @@ class Known:
 
 
 def estimate_request_tokens(
-    messages: "Iterable[BaseMessage]", tools: Iterable[Mapping[str, Any]] = (), known: Known | None = None
+    messages: "Iterable[BaseMessage]", tools: Iterable[Mapping[str, Any]] = (), known: EstimateCache | None = None
 ) -> int:
     """About how many tokens a whole request is; what is `known` is not weighed again."""
-    remembered = known or Known()
+    remembered = known or EstimateCache()
     return sum(map(remembered.message_tokens, messages)) + remembered.declarations_tokens(tools)
 
 
@@ -236,7 +236,7 @@ class Meter:
     currency: str = "USD"
 
     def usage_of(
-        self, request: ModelRequest, reply: "AIMessage", label: str, known: Known | None = None
+        self, request: ModelRequest, reply: "AIMessage", label: str, known: EstimateCache | None = None
     ) -> dict[str, Any]:
         """What one request used, to be summed. `label` is that of the model, where the reply does not tell it."""
         told = _told(reply)
@@ -255,7 +255,9 @@ class Meter:
         """What the model of this label costs; None where no price is configured."""
         return self._price(_parts(label))
 
-    def least(self, request: ModelRequest, label: str, known: Known | None = None) -> tuple[int, float | None]:
+    def least(
+        self, request: ModelRequest, label: str, known: EstimateCache | None = None
+    ) -> tuple[int, float | None]:
         """Tokens and cost that a request will surely take, whatever the answer is; None without a price."""
         tokens = int(estimate_request_tokens(request.messages, request.tools, known) * _SURELY)
         price = self.price_of(label)
@@ -290,7 +292,7 @@ def _told(reply: "AIMessage") -> dict[str, int] | None:
     return {**counts, "cached_input_tokens": cached, "reasoning_tokens": reasoning}
 
 
-def _estimated(request: ModelRequest, reply: "AIMessage", known: Known | None) -> dict[str, int]:
+def _estimated(request: ModelRequest, reply: "AIMessage", known: EstimateCache | None) -> dict[str, int]:
     into = estimate_request_tokens(request.messages, request.tools, known)
     out = estimate_message_tokens(reply)
     return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
@@ -304,7 +306,7 @@ def _cost(counts: Mapping[str, int], price: Rate) -> float:
     return (fresh * price.input + cached * cached_price + counts.get("output_tokens", 0) * price.output) / _MILLION
 
 
-class Used(NamedTuple):
+class UsageTotals(NamedTuple):
     """What requests used, as far as a state tells."""
 
     turn: Mapping[str, Any] = {}
@@ -315,17 +317,17 @@ class Used(NamedTuple):
 class _Share:
     parent: str
     call_id: str
-    used: Used
+    used: UsageTotals
     is_over: bool = False
 
 
 @dataclass(slots=True)
-class Purse:
+class SharedBudget:
     """What one turn and its thread may use, with what its sub-agents have used of it so far."""
 
     budget: Budget
     max_steps: int
-    _own: Used = field(default_factory=Used)
+    _own: UsageTotals = field(default_factory=UsageTotals)
     _own_steps: int = 0
     _shares: dict[str, _Share] = field(default_factory=dict)
     _asked: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -337,7 +339,7 @@ class Purse:
         below = sum(int(share.used.turn.get("requests", 0)) for share in self._shares.values())
         return self._own_steps + below + len(self._asked)
 
-    def begin(self, thread_id: str, used: Used, steps: int, open_calls: Collection[str]) -> None:
+    def begin(self, thread_id: str, used: UsageTotals, steps: int, open_calls: Collection[str]) -> None:
         """What the owner's own state tells now; that of sub-agents whose calls have ended is part of it."""
         self._own, self._own_steps = used, steps
         self.forget_told(thread_id, open_calls)
@@ -355,11 +357,11 @@ class Purse:
             above = {thread_id, *self._shares}
             told = [child for child, share in self._shares.items() if share.parent not in above]
 
-    def join(self, thread_id: str, parent: str, call_id: str, used: Used) -> None:
+    def join(self, thread_id: str, parent: str, call_id: str, used: UsageTotals) -> None:
         """A sub-agent draws on it from now on, and has used so much already."""
         self._shares[thread_id] = _Share(parent, call_id, used)
 
-    def note(self, thread_id: str, used: Used) -> None:
+    def note(self, thread_id: str, used: UsageTotals) -> None:
         """What the state of a sub-agent tells from now on; those below it that have ended are part of it."""
         if thread_id in self._shares:
             self._shares[thread_id].used = used
@@ -379,21 +381,21 @@ class Purse:
         """It has ended, or failed."""
         self._asked.pop(thread_id, None)
 
-    def below(self) -> Used:
+    def below(self) -> UsageTotals:
         """By the sub-agents alone, as far as the owner's state does not tell it."""
         turn: Mapping[str, Any] = {}
         thread: Mapping[str, Any] = {}
         for share in self._shares.values():
-            turn, thread = summed(turn, share.used.turn), summed(thread, share.used.thread)
-        return Used(turn, thread)
+            turn, thread = add_usage(turn, share.used.turn), add_usage(thread, share.used.thread)
+        return UsageTotals(turn, thread)
 
-    def used(self) -> Used:
+    def used(self) -> UsageTotals:
         """By all of them, with what the requests under way take at least."""
         below = self.below()
-        turn, thread = summed(self._own.turn, below.turn), summed(self._own.thread, below.thread)
+        turn, thread = add_usage(self._own.turn, below.turn), add_usage(self._own.thread, below.thread)
         tokens = sum(tokens for tokens, _ in self._asked.values())
         cost = sum(cost for _, cost in self._asked.values())
-        return Used(_with(turn, tokens, cost), _with(thread, tokens, cost))
+        return UsageTotals(_with(turn, tokens, cost), _with(thread, tokens, cost))
 
 
 def _with(usage: dict[str, Any], tokens: int, cost: float) -> dict[str, Any]:

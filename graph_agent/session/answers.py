@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.errors import AnswerRefused
-from graph_agent.events import CallAnswered, Warned
-from graph_agent.ports import Always, Answer, Proposal, Question
+from graph_agent.events import ToolCallDecided, WarningIssued
+from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.recovery import end, goes_on, living, still_running
 from graph_agent.session.review import require_fitting, reviewed, with_grant
@@ -34,12 +34,12 @@ class Answering:
         given = call["arguments"] if arguments is None else arguments
         return await self.parts.toolbox.propose(call["tool_name"], given, self.drive.scope)
 
-    async def decide(self, question: Question, answer: Answer, always: Always | None) -> Answer:
+    async def decide(self, question: Question, answer: Answer, always: AlwaysAllow | None) -> Answer:
         """See `Session.decide`."""
         item = self._open(question)
         kind, call_id = answer.kind, question.call_id
         require_fitting(item.call, kind)
-        if answer.outside:
+        if answer.outside_sandbox:
             self._require_outside(item, kind)
         if kind == "edit":
             await reviewed(item, answer.arguments or {}, self.parts.toolbox, self.drive.scope)
@@ -52,9 +52,9 @@ class Answering:
             answer = with_grant(answer, always, call_id, self.drive.scope, str(self.thread.workspace))
         standing = await self.parts.decisions.insert(self.thread.thread_id, question, answer)
         if standing == answer:
-            self.parts.bus.publish(CallAnswered(call_id, kind, answer.by, answer.reason))
+            self.parts.bus.publish(ToolCallDecided(call_id, kind, answer.by, answer.reason))
             if left:
-                self.parts.bus.publish(Warned(goes_on(call_id, left)))
+                self.parts.bus.publish(WarningIssued(goes_on(call_id, left)))
         return standing
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ class Answering:
 
     def _require_outside(self, item: OpenQuestion, kind: str) -> None:
         walls, tool = self.parts.walls(), item.call["tool_name"]
-        if kind not in ("approve", "edit") or not walls.stands or tool not in walls.tools:
+        if kind not in ("approve", "edit") or not walls.is_active or tool not in walls.tools:
             raise AnswerRefused(f"{tool} does not run in a sandbox here; there is nothing to let it out of")
 
     def _open(self, question: Question) -> OpenQuestion:

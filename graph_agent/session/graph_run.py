@@ -13,9 +13,9 @@ from langgraph.types import Command
 
 from graph_agent.calls import FINAL
 from graph_agent.graph.observation import COMPLETION_TOOL
-from graph_agent.graph.run_context import Life
-from graph_agent.ports import clock_time
-from graph_agent.ports.model import UNMET
+from graph_agent.graph.run_context import RunContext
+from graph_agent.ports import normalize_time
+from graph_agent.ports.model import UNFULFILLED
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -64,7 +64,7 @@ class Ran:
 class GraphRun:
     """The graph, bound to one thread."""
 
-    def __init__(self, graph: "CompiledStateGraph[Any, Life, Any, Any]", thread_id: str) -> None:
+    def __init__(self, graph: "CompiledStateGraph[Any, RunContext, Any, Any]", thread_id: str) -> None:
         self._graph = graph
         self._config: RunnableConfig = {
             "configurable": {"thread_id": thread_id},
@@ -85,7 +85,7 @@ class GraphRun:
             at_rest=snapshot.tasks == (),
             values=snapshot.values,
             parent_id=(snapshot.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""),
-            created_at=clock_time(snapshot.created_at),
+            created_at=normalize_time(snapshot.created_at),
         )
 
     async def position_at(self, time: str) -> Position:
@@ -106,15 +106,15 @@ class GraphRun:
         """Make a copy of an older checkpoint the head; nothing that ran from there later is taken over."""
         await self._graph.aupdate_state(self._at(checkpoint_id), None, as_node="__copy__")
 
-    async def begin(self, update: Mapping[str, Any], life: Life) -> Ran:
+    async def begin(self, update: Mapping[str, Any], life: RunContext) -> Ran:
         """Start a turn on a thread at rest."""
         return await self._run(dict(update), life)
 
-    async def go_on(self, life: Life) -> Ran:
+    async def go_on(self, life: RunContext) -> Ran:
         """Run what is open."""
         return await self._run(None, life)
 
-    async def answer(self, envelope: Mapping[str, Any], life: Life) -> Ran:
+    async def answer(self, envelope: Mapping[str, Any], life: RunContext) -> Ran:
         """Hand the answers to the question the thread waits with."""
         return await self._run(Command(resume=dict(envelope)), life)
 
@@ -126,7 +126,7 @@ class GraphRun:
     def _at(self, checkpoint_id: str) -> "RunnableConfig":
         return {"configurable": {**self._config["configurable"], "checkpoint_id": checkpoint_id}}
 
-    async def _run(self, work: dict[str, Any] | Command[Any] | None, life: Life) -> Ran:
+    async def _run(self, work: dict[str, Any] | Command[Any] | None, life: RunContext) -> Ran:
         self._control = RunControl()
         if self._is_draining:
             self._control.request_drain("suspended")
@@ -164,7 +164,7 @@ def last_answer(values: Mapping[str, Any]) -> str:
 def last_unmet(values: Mapping[str, Any]) -> str:
     """Why what was asked was not done, where the reply that the turn ended with knows."""
     messages: list[BaseMessage] = values.get("messages") or []
-    return str(messages[-1].response_metadata.get(UNMET) or "") if messages else ""
+    return str(messages[-1].response_metadata.get(UNFULFILLED) or "") if messages else ""
 
 
 def asked_last(values: Mapping[str, Any]) -> list[str]:

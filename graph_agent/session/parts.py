@@ -13,15 +13,15 @@ from graph_agent.ports import (
     Journal,
     Models,
     Rewinds,
+    SandboxInfo,
     ThreadLock,
     Toolbox,
-    Walls,
     WorkspaceFiles,
-    no_walls,
+    no_sandbox_info,
 )
-from graph_agent.ports.background import KeptShells, NoShells
-from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTIONS, Hooks, Mentions
-from graph_agent.ports.usage import UNLIMITED, Budget, Purse
+from graph_agent.ports.background import BackgroundShells, NoShells
+from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, Hooks, Mentions
+from graph_agent.ports.usage import UNLIMITED, Budget, SharedBudget
 from graph_agent.session.graph_run import GraphRun
 from graph_agent.session.subagents import SubAgents
 
@@ -46,7 +46,7 @@ class Thread:
     """What its requests may use; its steps are `max_steps`."""
     depth: int = 0
     """How many threads it is a sub-agent under."""
-    purse: Purse | None = None
+    shared_budget: SharedBudget | None = None
     """As a sub-agent: what its requests draw on beside others, in place of a budget of its own."""
 
 
@@ -75,12 +75,12 @@ class SessionParts:
     bus: EventBus
     close: Callable[[], Awaitable[None]]
     """Closes what was opened for this session, the database last."""
-    shells: KeptShells = field(default_factory=NoShells)
-    walls: Callable[[], Walls] = no_walls
+    shells: BackgroundShells = field(default_factory=NoShells)
+    walls: Callable[[], SandboxInfo] = no_sandbox_info
     """The sandbox, as it is here and now; the first look may take some milliseconds."""
     sub_agents: SubAgents = field(default_factory=SubAgents)
     """Those that work for this thread."""
     hooks: Hooks = NO_HOOKS
     """What the user wants done when a turn has ended; that of a sub-agent is a part of its parent's."""
-    mentions: Mentions = NO_MENTIONS
+    mentions: Mentions = NO_MENTION_EXPANSION
     """Reads the files that a message names."""

@@ -18,10 +18,10 @@ beginning, is not simply run again: a person decides."""
 def questions_in(asked: Mapping[str, Any]) -> list[Question]:
     """The questions in the value that human_approval waits with."""
     approvals = [
-        Question("approval", q["call_id"], q["attempt"], q["digest"], q["reason"]) for q in asked["approve"]
+        Question("approval", q["call_id"], q["attempt"], q["args_digest"], q["reason"]) for q in asked["approve"]
     ]
     recoveries = [
-        Question("recovery", q["call_id"], q["attempt"], q["digest"], q["reason"]) for q in asked["recover"]
+        Question("recovery", q["call_id"], q["attempt"], q["args_digest"], q["reason"]) for q in asked["recover"]
     ]
     return approvals + recoveries
 
@@ -70,7 +70,7 @@ class Desk:
         for question in questions:
             rows = await self._parts.journal.rows(self._thread.thread_id, question.call_id)
             if answer := await self._as_it_ran(question, calls[question.call_id], rows):
-                answers[question.call_id] = _written(question, answer) | {"token": "journal"}
+                answers[question.call_id] = _written(question, answer) | {"owner_token": "journal"}
             elif question.kind == "approval" or question.call_id in standing:
                 continue
             elif await self._may_run_unasked(calls[question.call_id], rows):
@@ -79,15 +79,15 @@ class Desk:
         return answers
 
     async def _may_run_unasked(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
-        if not call.get("goes_on"):
+        if not call.get("resumable"):
             return self._may_simply_run(call, rows)
-        begun = bool(call.get("begun"))
+        begun = bool(call.get("started"))
         return await self._parts.sub_agents.may_go_on(self._thread.thread_id, call["call_id"], begun=begun)
 
     def _may_simply_run(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
         """Whether it only reads, or certainly never began. Attempts that a rewind undid are not in the rows."""
-        is_harmless = call.get("kind") == "readonly" or not call.get("begun")
-        broken_off = sum(row.may_have_begun for row in rows)
+        is_harmless = call.get("kind") == "readonly" or not call.get("started")
+        broken_off = sum(row.may_have_started for row in rows)
         return (
             call.get("risk") == "low"
             and is_harmless
@@ -103,21 +103,23 @@ class Desk:
             return None
         if question.kind == "recovery":
             return Answer("retry", by="journal", at="")
-        given = await self._parts.decisions.let_through(thread_id, call_id, finished[-1].started_at)
+        given = await self._parts.decisions.latest_approval(thread_id, call_id, finished[-1].started_at)
         if given is not None and given.kind == "edit":
-            return Answer("edit", by="journal", at="", arguments=given.arguments, outside=given.outside)
-        if call.get("wants_answer"):
+            return Answer(
+                "edit", by="journal", at="", arguments=given.arguments, outside_sandbox=given.outside_sandbox
+            )
+        if call.get("requires_input"):
             return Answer("answer", by="journal", at="", reason=given.reason if given else "")
-        return Answer("approve", by="journal", at="", outside=given is not None and given.outside)
+        return Answer("approve", by="journal", at="", outside_sandbox=given is not None and given.outside_sandbox)
 
 
 def _written(question: Question, answer: Answer) -> dict[str, Any]:
     written: dict[str, Any] = {
         "kind": answer.kind,
         "attempt": question.attempt,
-        "digest": question.digest,
-        "who": answer.by,
+        "args_digest": question.args_digest,
+        "decided_by": answer.by,
         "reason": answer.reason,
-        **({"outside": True} if answer.outside else {}),
+        **({"outside_sandbox": True} if answer.outside_sandbox else {}),
     }
     return written if answer.arguments is None else {**written, "arguments": dict(answer.arguments)}

@@ -80,7 +80,7 @@ async def gather(
     scope: Scope,
 ) -> OpenQuestion:
     """The question with its record and, for a call that may have begun, what it wrote, did, and left running."""
-    begun = [row for row in rows if row.may_have_begun]
+    begun = [row for row in rows if row.may_have_started]
     if question.kind == "approval" or not begun:
         return OpenQuestion(question, call)
     finding = await toolbox.reconcile(call, begun[-1].intent, scope)

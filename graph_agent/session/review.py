@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from graph_agent.calls import ToolCallInfo, fitting_answers
+from graph_agent.calls import ToolCallInfo, allowed_answers
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import Always, Answer, Grant, Scope, Toolbox
+from graph_agent.ports import AlwaysAllow, Answer, Grant, Scope, Toolbox
 from graph_agent.session.types import OpenQuestion
 
 __all__ = ["WHERE", "require_fitting", "reviewed", "with_grant"]
@@ -21,7 +21,7 @@ def require_fitting(call: Mapping[str, object], kind: str) -> None:
     Raises:
         AnswerRefused: it says which kinds would do.
     """
-    fitting = fitting_answers(call)
+    fitting = allowed_answers(call)
     if kind in fitting:
         return
     call_id = call["call_id"]
@@ -46,12 +46,12 @@ async def reviewed(
     plan = await toolbox.plan(item.call["tool_name"], arguments, scope)
     if plan.verdict in ("unusable", "deny"):
         raise AnswerRefused(f"the edited arguments were not taken: {plan.reason}")
-    shown = {"arguments": plan.arguments, "display": plan.display, "risk": plan.risk, "preview": plan.preview}
+    shown = {"arguments": plan.arguments, "summary": plan.summary, "risk": plan.risk, "preview": plan.preview}
     call = cast("ToolCallInfo", {**item.call, **shown})
     return replace(item, call=call, question=replace(item.question, reason=plan.reason))
 
 
-def with_grant(answer: Answer, always: Always, call_id: str, scope: Scope, workspace: str) -> Answer:
+def with_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope, workspace: str) -> Answer:
     """The answer with what it allows for later calls; its reason tells others, who see no grant."""
     grant = Grant(
         scope=always.scope,
@@ -62,7 +62,7 @@ def with_grant(answer: Answer, always: Always, call_id: str, scope: Scope, works
         call_id=call_id,
         by=answer.by,
         at=answer.at,
-        place=always.place,
+        folder=always.folder,
     )
     told = f"always {WHERE[always.scope]}: {', '.join(always.rules)}"
     return replace(answer, grant=grant, reason=told)

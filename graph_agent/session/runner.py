@@ -12,10 +12,10 @@ from typing import Any
 
 from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import AgentError, ModelError, StaleOwner
-from graph_agent.events import TurnEnded, Warned
-from graph_agent.graph.run_context import Life, new_token
+from graph_agent.events import TurnEnded, WarningIssued
+from graph_agent.graph.run_context import RunContext, new_owner_token
 from graph_agent.ports import JournalRow, Question, Scope
-from graph_agent.ports.usage import Purse, Used, told_usage
+from graph_agent.ports.usage import SharedBudget, UsageTotals, usage_report
 from graph_agent.session.graph_run import GraphRun, Ran, last_answer, last_unmet
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.questions import Desk, questions_in
@@ -42,7 +42,7 @@ def rest_of(status: RestStatus, thread_id: str, checkpoint_id: str, values: Mapp
     """The rest with what the state tells of it, but for what was used."""
     turn = values.get("turn") or {}
     at_limit = turn if status == "limit" else {}
-    why = at_limit.get("why")
+    why = at_limit.get("reason")
     return Rest(
         status=status,
         thread_id=thread_id,
@@ -75,7 +75,7 @@ async def _only_asks(run: GraphRun) -> bool:
         return False  # The run itself meets the same and says so.
 
 
-Work = Callable[[Life], Awaitable[Ran | None]]
+Work = Callable[[RunContext], Awaitable[Ran | None]]
 """Runs the graph once; None when there is nothing to run, because an open question still waits for its answer."""
 
 
@@ -86,7 +86,7 @@ class Drive:
         self._thread = thread
         self._parts = parts
         self._desk = Desk(thread, parts)
-        self._token = new_token()
+        self._token = new_owner_token()
         self._task: asyncio.Task[Rest] | None = None
         self._rested: asyncio.Future[Rest] | None = None
         self._last: Rest | None = None
@@ -99,14 +99,14 @@ class Drive:
         self._cwd = ""
         self._used: dict[str, Mapping[str, Any]] = {}
         """What sub-agents had used that were stopped, by call id."""
-        self._spent = Used()
+        self._spent = UsageTotals()
         """What the requests of turn and thread used, as far as this process knows."""
         self.can_wind_up = False
         """Whether all that is open are calls whose sub-agents could not go on."""
         self.earlier = Earlier()
-        self.purse = Purse(thread.budget, thread.max_steps)
+        self.shared_budget = SharedBudget(thread.budget, thread.max_steps)
         """What the thread's sub-agents draw on, unless it is one itself."""
-        self.afresh = ""
+        self.budget_reset = ""
         """As in `Life`."""
 
     @property
@@ -146,7 +146,7 @@ class Drive:
             self._rested.set_result(rest)
             self._tell(rest)
             if rest.status in ("done", "limit", "stopped"):
-                self.afresh = ""
+                self.budget_reset = ""
                 await self._tidy()
             return rest
 
@@ -171,7 +171,7 @@ class Drive:
     def go_beyond_limit(self) -> None:
         """Where the last run came to rest at a limit, the next one has a fresh budget of the turn."""
         if self._last is not None and self._last.status == "limit":
-            self.afresh = new_token()
+            self.budget_reset = new_owner_token()
 
     def drain(self) -> None:
         """Start nothing new, here and in sub-agents."""
@@ -198,33 +198,33 @@ class Drive:
         """The rest as a value."""
         thread_id = self._thread.thread_id
         if values:
-            self._spent = used_with_those_below(self.purse, thread_id, values)
+            self._spent = used_with_those_below(self.shared_budget, thread_id, values)
         elif status == "stopped":  # Before its turn began.
-            self._spent = Used({}, self._spent.thread)
+            self._spent = UsageTotals({}, self._spent.thread)
         rest = rest_of(status, thread_id, await self._parts.head(thread_id), values)
-        turn, thread = map(told_usage, self._spent)
+        turn, thread = map(usage_report, self._spent)
         return replace(rest, usage=turn, thread_usage=thread, error=error or rest.error)
 
     async def _finish(self, task: "asyncio.Task[Rest]") -> Rest:
         try:
             return await task
         except ModelError as failure:
-            self._token = new_token()
+            self._token = new_owner_token()
             position = await self._parts.run.position()
-            self._spent = used_with_those_below(self.purse, self._thread.thread_id, position.values)
+            self._spent = used_with_those_below(self.shared_budget, self._thread.thread_id, position.values)
             if position.waits_for_model:
                 self.open = {}  # Whatever was asked before has been answered and has run.
             return await self.rest("model_error", {}, str(failure))
         except StaleOwner as failure:
-            self._token = new_token()
+            self._token = new_owner_token()
             return await self.rest("failed", {}, f"{failure}; this process stops working on the thread")
         except asyncio.CancelledError:
-            self._token = new_token()
+            self._token = new_owner_token()
             if not self._stop_asked:
                 raise
             return await self._until_rest(self._wind_up)
         except BaseException:
-            self._token = new_token()
+            self._token = new_owner_token()
             raise
 
     async def _until_rest(self, work: Work) -> Rest:
@@ -289,34 +289,34 @@ class Drive:
         instead = await self._parts.sub_agents.questions(item.question.call_id)
         return (item,) if instead is None else instead
 
-    async def _answer(self, life: Life) -> Ran | None:
+    async def _answer(self, life: RunContext) -> Ran | None:
         questions = [item.question for item in self.open.values()]
         calls = {call_id: item.call for call_id, item in self.open.items()}
-        envelope = await self._desk.envelope(questions, calls, life.token)
+        envelope = await self._desk.envelope(questions, calls, life.owner_token)
         if envelope is None:
             return None
         await self._note_answered(questions, calls, envelope)
-        return await self._parts.run.answer(envelope, replace(life, used=self._used))
+        return await self._parts.run.answer(envelope, replace(life, stopped_usage=self._used))
 
-    async def _wind_up(self, life: Life) -> Ran:
+    async def _wind_up(self, life: RunContext) -> Ran:
         position = await self._parts.run.position()
         if position.at_rest:
             return Ran(position.values)
         await self._stop_sub_agents((position.values.get("calls") or {}).values())
-        return await self._parts.run.go_on(replace(life, stop=True, used=self._used))
+        return await self._parts.run.go_on(replace(life, stop=True, stopped_usage=self._used))
 
-    def _life(self) -> Life:
-        return Life(
+    def _life(self) -> RunContext:
+        return RunContext(
             self._token,
             max_steps=self._thread.max_steps,
             budget=self._thread.budget,
-            recorded=self.earlier.recorded,
-            begun=self.earlier.begun,
-            undone=self.earlier.undone,
+            finished_in_journal=self.earlier.recorded,
+            started_calls=self.earlier.begun,
+            reverted_attempts=self.earlier.undone,
             mode=self.mode,
-            purse=self._thread.purse,
-            afresh=self.afresh,
-            used=self._used,
+            shared_budget=self._thread.shared_budget,
+            budget_reset=self.budget_reset,
+            stopped_usage=self._used,
         )
 
     async def _note_answered(
@@ -329,7 +329,7 @@ class Drive:
 
     async def _stop_sub_agents(self, calls: Iterable[ToolCallInfo]) -> None:
         """Before their calls are given up: what works for nobody must not go on."""
-        left = [call["call_id"] for call in calls if call.get("goes_on") and call["status"] not in FINAL]
+        left = [call["call_id"] for call in calls if call.get("resumable") and call["status"] not in FINAL]
         self._used = self._used | await self._parts.sub_agents.stop(self._thread.thread_id, left)
 
     async def _tidy(self) -> None:
@@ -337,7 +337,7 @@ class Drive:
             await self._parts.prune_if_grown()
         except AgentError as failure:
             # The turn has ended well and is stored: only some room was not won back.
-            self._parts.bus.publish(Warned(f"the thread was not pruned: {failure}"))
+            self._parts.bus.publish(WarningIssued(f"the thread was not pruned: {failure}"))
 
     def _tell(self, rest: Rest) -> None:
         ended = TurnEnded(rest.status, rest.answer, rest.checkpoint_id, dict(rest.usage), rest.error)

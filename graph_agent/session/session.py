@@ -11,11 +11,11 @@ from typing import Any, Self, get_args
 
 from graph_agent.config.settings import Mode
 from graph_agent.errors import UsageError
-from graph_agent.events import EventBus, TurnStarted, Warned
+from graph_agent.events import EventBus, TurnStarted, WarningIssued
 from graph_agent.graph.history import printable
 from graph_agent.graph.reasoning import COMPACT_ONLY
-from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
-from graph_agent.ports.usage import Purse, Used
+from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo
+from graph_agent.ports.usage import SharedBudget, UsageTotals
 from graph_agent.session.answers import Answering
 from graph_agent.session.parts import SessionParts, Thread
 from graph_agent.session.runner import Drive
@@ -67,7 +67,7 @@ class Session:
         await parts.lock.acquire(thread.thread_id, session._drive.life_token)
         try:
             if broken_off := await finish_broken_off(thread.thread_id, parts):
-                parts.bus.publish(Warned(told_finished(*broken_off)))
+                parts.bus.publish(WarningIssued(told_finished(*broken_off)))
             if thread.from_checkpoint is not None:
                 await go_back(thread.thread_id, thread.from_checkpoint, parts)
             await judge_anew(thread.thread_id, parts)
@@ -114,7 +114,7 @@ class Session:
         await self._parts.models.switch(name)
 
     @property
-    def walls(self) -> Walls:
+    def walls(self) -> SandboxInfo:
         """The sandbox that commands run in, as it is here and now; the first look may take some milliseconds."""
         return self._parts.walls()
 
@@ -150,14 +150,14 @@ class Session:
     @property
     def is_afresh(self) -> bool:
         """Whether a person let the turn go on after a limit in the middle of a call."""
-        return bool(self._drive.afresh)
+        return bool(self._drive.budget_reset)
 
-    async def purse(self) -> Purse:
+    async def shared_budget(self) -> SharedBudget:
         """What its sub-agents draw on: as one itself that of its parent, else what turn and thread may use."""
-        if self._thread.purse is None:
+        if self._thread.shared_budget is None:
             values = (await self._parts.run.position()).values
-            begin(self._drive.purse, self.thread_id, values, self._drive.afresh)
-        return self._thread.purse or self._drive.purse
+            begin(self._drive.shared_budget, self.thread_id, values, self._drive.budget_reset)
+        return self._thread.shared_budget or self._drive.shared_budget
 
     async def start(self) -> Rest:
         """Settle what an earlier life left open, and show what still waits for a person.
@@ -212,13 +212,13 @@ class Session:
         """
         return await self._turns.continue_turn()
 
-    async def work_on(self, text: str, *, afresh: bool = False) -> Rest:
+    async def work_on(self, text: str, *, budget_reset: bool = False) -> Rest:
         """As a sub-agent: begin the thread with this text, or go on with what it has, to the next rest.
 
         A turn that came to its end stays ended: its rest is returned as it was, and the model is not asked; but
         with `afresh` one goes on that rests at a limit it shares with its parent.
         """
-        return await self._turns.work_on(text, afresh=afresh)
+        return await self._turns.work_on(text, budget_reset=budget_reset)
 
     async def compact(self) -> Rest:
         """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
@@ -248,7 +248,7 @@ class Session:
         *,
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
-        always: Always | None = None,
+        always: AlwaysAllow | None = None,
         outside: bool = False,
     ) -> Answer:
         """Record an answer, durable when this returns. The first answer wins: the one that stands is returned.
@@ -311,7 +311,7 @@ class Session:
         """The rest with the questions that still have no answer."""
         return await self._drive.waiting({})
 
-    async def used(self) -> Used:
+    async def used(self) -> UsageTotals:
         """Tokens and requests of turn and thread, its sub-agents' among them."""
         return used_in((await self._parts.run.position()).values)
 

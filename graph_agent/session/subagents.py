@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from graph_agent.calls import FINAL
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
-from graph_agent.events import CallStarted, Event, EventBus, StepStarted, Warned
+from graph_agent.events import Event, EventBus, StepStarted, ToolCallStarted, WarningIssued
 from graph_agent.graph.limits import spent_by, spent_of_turn
-from graph_agent.ports import Always, Answer, Proposal, Question
-from graph_agent.ports.clock import child_id
-from graph_agent.ports.usage import Purse, Used, summed
+from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
+from graph_agent.ports.clock import sub_agent_id
+from graph_agent.ports.usage import SharedBudget, UsageTotals, add_usage
 from graph_agent.session.graph_run import asked_last
 from graph_agent.session.types import OpenQuestion, Rest, RestStatus
 
@@ -78,7 +78,7 @@ class Answers(Protocol):
 
     async def propose(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal: ...
 
-    async def decide(self, question: Question, answer: Answer, always: Always | None) -> Answer: ...
+    async def decide(self, question: Question, answer: Answer, always: AlwaysAllow | None) -> Answer: ...
 
     async def end_processes(self, question: Question) -> tuple[int, ...]: ...
 
@@ -97,7 +97,7 @@ class SubAgent(Protocol):
         """The answers recorded so far to what it asks, by call id."""
         ...
 
-    async def work_on(self, text: str, *, afresh: bool) -> Rest:
+    async def work_on(self, text: str, *, budget_reset: bool) -> Rest:
         """Begin with the text where nothing was begun, else go on with what there is, to the next rest.
 
         A rest at a limit that it shares with its parent is left where a person lets it go on, `afresh`.
@@ -110,7 +110,7 @@ class SubAgent(Protocol):
         """The rest with the questions that still have no answer."""
         ...
 
-    async def used(self) -> Used:
+    async def used(self) -> UsageTotals:
         """Tokens and requests of the turn and of the whole thread."""
         ...
 
@@ -135,7 +135,7 @@ class Order:
     system: str
     """The parent's system prompt: what is the same for both comes first, so that a provider may keep it."""
     bus: EventBus
-    purse: Purse | None = None
+    shared_budget: SharedBudget | None = None
     """What its requests draw on; None where it makes none."""
 
 
@@ -182,7 +182,7 @@ class Parent(Protocol):
         """Whether a person lets those go on that rest at a limit which they share with it."""
         ...
 
-    async def purse(self) -> Purse:
+    async def shared_budget(self) -> SharedBudget:
         """What its turn and thread may use, and have used so far."""
         ...
 
@@ -219,7 +219,7 @@ class _Agent:
     session: SubAgent
     title: str
     context: Given
-    purse: Purse
+    shared_budget: SharedBudget
     rest: Rest | None = None
     """Where it rests; None while it works, and after it was broken off."""
     steps: int = 0
@@ -315,7 +315,7 @@ class SubAgents:
                 finally:
                     await session.close()
                 if self._parent is not None:
-                    (await self._parent.purse()).leave(session.thread_id)
+                    (await self._parent.shared_budget()).leave(session.thread_id)
         return used
 
     def drain(self) -> None:
@@ -355,13 +355,13 @@ class SubAgents:
         if at is not None:
             return await agent.session.proceed()
         task = _TASK.format(description=errand.description, prompt=errand.prompt)
-        return await agent.session.work_on(task, afresh=self._parent is not None and self._parent.is_afresh)
+        return await agent.session.work_on(task, budget_reset=self._parent is not None and self._parent.is_afresh)
 
     async def _opened(self, errand: Errand, context: Given) -> _Agent:
         household, parent = self._household, self._parent
         if household is None or parent is None:
             raise Paused("nobody here can open a sub-agent")
-        bus, purse = EventBus(), await parent.purse()
+        bus, shared_budget = EventBus(), await parent.shared_budget()
         order = Order(
             thread_id=await self._id(context.thread_id, context.call_id),
             parent_thread=context.thread_id,
@@ -370,13 +370,13 @@ class SubAgents:
             mode=parent.mode,
             system=await parent.system(),
             bus=bus,
-            purse=purse,
+            shared_budget=shared_budget,
         )
-        agent = _Agent(await household.open(order), errand.description, context, purse)
+        agent = _Agent(await household.open(order), errand.description, context, shared_budget)
         self._agents[context.call_id] = agent
         used = await agent.session.used()
-        share = Used({}, used.thread) if parent.is_afresh else used
-        purse.join(order.thread_id, context.thread_id, context.call_id, share)
+        share = UsageTotals({}, used.thread) if parent.is_afresh else used
+        shared_budget.join(order.thread_id, context.thread_id, context.call_id, share)
         bus.subscribe(lambda _, event: self._tell(agent, event))
         return agent
 
@@ -385,10 +385,10 @@ class SubAgents:
             case StepStarted(step=step):
                 agent.steps = step
                 agent.context.tell(step, "asks the model")
-            case CallStarted(tool_name=tool_name, display=display):
+            case ToolCallStarted(tool_name=tool_name, summary=display):
                 agent.context.tell(agent.steps, display or tool_name)
-            case Warned(text=text) if self._parent is not None:
-                self._parent.bus.publish(Warned(f"sub-agent {agent.title!r}: {text}"))
+            case WarningIssued(text=text) if self._parent is not None:
+                self._parent.bus.publish(WarningIssued(f"sub-agent {agent.title!r}: {text}"))
 
     async def _answered(self, agent: _Agent) -> None:
         """Wait beside others that still work; where all of them wait, the parent rests and a person is asked.
@@ -415,7 +415,7 @@ class SubAgents:
             raise await self._given_up(call_id, Failed("limit", rest.error or "", rest.budget))
         if rest.status not in ("done", "limit", "stopped"):
             raise await self._given_up(call_id, Failed(rest.status, rest.error or "the sub-agent was broken off"))
-        agent.purse.leave(thread_id)
+        agent.shared_budget.leave(thread_id)
         del self._agents[call_id]
         await agent.session.close()
         if rest.status == "done":
@@ -442,12 +442,12 @@ class SubAgents:
         try:
             return await household.open(order)
         except ThreadHeld as held:
-            parent.bus.publish(Warned(f"a sub-agent goes on elsewhere: {held}"))
+            parent.bus.publish(WarningIssued(f"a sub-agent goes on elsewhere: {held}"))
             return None
 
     async def _id(self, thread_id: str, call_id: str) -> str:
         undone = await self._household.undone(thread_id, call_id) if self._household is not None else 0
-        return child_id(thread_id, call_id, undone)
+        return sub_agent_id(thread_id, call_id, undone)
 
 
 def _status(error: AgentError) -> RestStatus:
@@ -463,31 +463,33 @@ def _from(agent: _Agent, item: OpenQuestion) -> OpenQuestion:
     return replace(item, thread_id=thread_id, sub_agent=f"{agent.title}{inner}")
 
 
-def used_in(values: Mapping[str, Any]) -> Used:
+def used_in(values: Mapping[str, Any]) -> UsageTotals:
     """What turn and thread used, calls among it that have ended and that the model has not been told of."""
     turn = (values.get("turn") or {}).get("usage")
     ended = [call for call in _newest(values).values() if call["status"] in FINAL]
-    return Used(summed(turn, spent_of_turn(ended, {})), summed(values.get("usage"), spent_by(ended, {})))
+    return UsageTotals(
+        add_usage(turn, spent_of_turn(ended, {})), add_usage(values.get("usage"), spent_by(ended, {}))
+    )
 
 
-def begin(purse: Purse, thread_id: str, values: Mapping[str, Any], afresh: str) -> None:
+def begin(shared_budget: SharedBudget, thread_id: str, values: Mapping[str, Any], budget_reset: str) -> None:
     """Let the purse of a thread know where its turn stands; `afresh` as in `Life`."""
     turn = values.get("turn") or {}
     ended = [call for call in _newest(values).values() if call["status"] in FINAL]
-    below = int(turn.get("below", 0)) + int(spent_of_turn(ended, {}).get("requests", 0))
+    below = int(turn.get("sub_agent_requests", 0)) + int(spent_of_turn(ended, {}).get("requests", 0))
     still_open = _still_open(values)
     used = used_in(values)
-    if afresh not in ("", turn.get("afresh")):
-        purse.begin(thread_id, Used({}, used.thread), 0, still_open)
+    if budget_reset not in ("", turn.get("budget_reset")):
+        shared_budget.begin(thread_id, UsageTotals({}, used.thread), 0, still_open)
     else:
-        purse.begin(thread_id, used, int(turn.get("steps", 0)) + below, still_open)
+        shared_budget.begin(thread_id, used, int(turn.get("steps", 0)) + below, still_open)
 
 
-def used_with_those_below(purse: Purse, thread_id: str, values: Mapping[str, Any]) -> Used:
+def used_with_those_below(shared_budget: SharedBudget, thread_id: str, values: Mapping[str, Any]) -> UsageTotals:
     """The same with what sub-agents whose calls are still open have used."""
-    purse.forget_told(thread_id, _still_open(values))
-    own, below = used_in(values), purse.below()
-    return Used(summed(own.turn, below.turn), summed(own.thread, below.thread))
+    shared_budget.forget_told(thread_id, _still_open(values))
+    own, below = used_in(values), shared_budget.below()
+    return UsageTotals(add_usage(own.turn, below.turn), add_usage(own.thread, below.thread))
 
 
 def _still_open(values: Mapping[str, Any]) -> Collection[str]:

@@ -19,8 +19,8 @@ from typing import Any
 
 from graph_agent.calls import FINAL
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.ports import Done, FileImage, Journal, Restoration, Rewind, RewindScope, TakenAlong
-from graph_agent.ports.clock import child_id
+from graph_agent.ports import Done, FileImage, FileRestoration, Journal, Rewind, RewindScope, SubAgentRewind
+from graph_agent.ports.clock import sub_agent_id
 from graph_agent.session.file_changes import by_path, objection
 from graph_agent.session.graph_run import Position, is_unjudged, open_calls
 from graph_agent.session.parts import SessionParts
@@ -120,10 +120,10 @@ async def _known_beginning(thread_id: str, there: Position, parts: SessionParts)
 async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Journal) -> Earlier:
     """What the journal knows of the calls that a state holds as open, or does not know yet."""
     rows = {call_id: await journal.rows(thread_id, call_id) for call_id in open_calls(values)}
-    undone = await journal.undone(thread_id, list(rows)) if rows else []
+    undone = await journal.reverted(thread_id, list(rows)) if rows else []
     # What a rewind undid without knowing what it had changed may have left its effect behind.
-    lasting = {row.call_id for row in undone if row.may_have_begun and row.intent is None}
-    begun = {call_id for call_id, found in rows.items() if any(row.may_have_begun for row in found)}
+    lasting = {row.call_id for row in undone if row.may_have_started and row.intent is None}
+    begun = {call_id for call_id, found in rows.items() if any(row.may_have_started for row in found)}
     return Earlier(
         frozenset(call_id for call_id, found in rows.items() if any(row.is_finished for row in found)),
         frozenset(begun | lasting),
@@ -147,7 +147,7 @@ class Since:
 async def since(thread_id: str, there: Position, parts: SessionParts) -> list[Since]:
     """What a thread and its sub-agents did since a checkpoint of it; itself first, parents before their own."""
     settled = _settled_calls(there)
-    rows = await parts.rewinds.done_since(thread_id, there.created_at)
+    rows = await parts.rewinds.attempts_since(thread_id, there.created_at)
     done = tuple(one for one in rows if one.call_id not in settled)
     children = [item for item in await parts.rewinds.sub_agents(thread_id) if item[1] not in settled]
     delegated = frozenset(call_id for _, call_id in children)
@@ -168,8 +168,8 @@ async def attempts_undone(journal: Journal, thread_id: str, call_id: str) -> int
 
     An attempt undone after one that counts was that sub-agent's, too.
     """
-    kept = [row.attempt for row in await journal.rows(thread_id, call_id) if row.may_have_begun]
-    undone = [row.attempt for row in await journal.undone(thread_id, [call_id])]
+    kept = [row.attempt for row in await journal.rows(thread_id, call_id) if row.may_have_started]
+    undone = [row.attempt for row in await journal.reverted(thread_id, [call_id])]
     return max((attempt for attempt in undone if not kept or attempt < kept[0]), default=0)
 
 
@@ -178,14 +178,14 @@ async def _was_at_work(child: str, of: tuple[str, str], there: Position, journal
     if call_id not in open_calls(there.values):
         return False
     rows = await journal.rows(thread_id, call_id)
-    before = [row for row in rows if row.may_have_begun and row.started_at < there.created_at]
+    before = [row for row in rows if row.may_have_started and row.started_at < there.created_at]
     if not before or any(row.is_finished for row in before):
         return False
-    return child == child_id(thread_id, call_id, await attempts_undone(journal, thread_id, call_id))
+    return child == sub_agent_id(thread_id, call_id, await attempts_undone(journal, thread_id, call_id))
 
 
 async def _whole(thread_id: str, parts: SessionParts) -> list[Since]:
-    done = tuple(await parts.rewinds.done_since(thread_id, ""))
+    done = tuple(await parts.rewinds.attempts_since(thread_id, ""))
     children = await parts.rewinds.sub_agents(thread_id)
     delegated = frozenset(call_id for _, call_id in children)
     beginning = (await parts.run.of(thread_id).position_at("")).checkpoint_id
@@ -243,7 +243,7 @@ async def survey(thread_id: str, checkpoint_id: str, scope: RewindScope, parts: 
         return tuple((one.call_id, one.attempt) for one in ours)
 
     along = [
-        TakenAlong(part.thread_id, part.checkpoint_id if scope == "both" else "", part.head, undone(part))
+        SubAgentRewind(part.thread_id, part.checkpoint_id if scope == "both" else "", part.head, undone(part))
         for part in below
     ]
     moved = tuple(one for one in along if one.calls or one.checkpoint_id not in ("", one.head))
@@ -263,7 +263,7 @@ async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
     along = []
     for one in last.sub_agents:
         place = one.head if one.checkpoint_id else ""
-        along.append(TakenAlong(one.thread_id, place, await parts.head(one.thread_id), one.calls))
+        along.append(SubAgentRewind(one.thread_id, place, await parts.head(one.thread_id), one.calls))
     places = [(thread_id, last.head)] if last.scope != "files" else []
     for of, head in [*places, *[(one.thread_id, one.checkpoint_id) for one in along if one.checkpoint_id]]:
         if not (await parts.run.of(of).position(head)).exists:
@@ -274,15 +274,17 @@ async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
     return Survey(undo, conflicts)
 
 
-async def _files_of_undo(last: Rewind, parts: SessionParts) -> tuple[tuple[Restoration, ...], tuple[Conflict, ...]]:
+async def _files_of_undo(
+    last: Rewind, parts: SessionParts
+) -> tuple[tuple[FileRestoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
     for one in last.files:
         now = await parts.files.image(one.path)
         if isinstance(now, str):
             conflicts.append(Conflict(one.path, now, can_be_forced=False))
-        elif now.sha256 != one.now.sha256:
-            files.append(Restoration(one.path, now, one.now))
-            if now.sha256 != one.then.sha256:
+        elif now.sha256 != one.current.sha256:
+            files.append(FileRestoration(one.path, now, one.current))
+            if now.sha256 != one.target.sha256:
                 conflicts.append(Conflict(one.path, "it was changed since the rewind"))
     return tuple(files), tuple(conflicts)
 
@@ -312,7 +314,7 @@ async def _complete(rewind: Rewind, parts: SessionParts) -> list[str]:
     left = [why for one in rewind.files if (why := await parts.files.put_back(one))]
     if rewind.scope != "files":
         # A parent last: wherever it stands, its sub-agents stood there before.
-        own = TakenAlong(rewind.thread_id, rewind.checkpoint_id, rewind.head)
+        own = SubAgentRewind(rewind.thread_id, rewind.checkpoint_id, rewind.head)
         for one in (*reversed(rewind.sub_agents), own):
             if one.checkpoint_id and await parts.head(one.thread_id) == one.head:
                 left += await _taken_back(one, replace(parts, run=parts.run.of(one.thread_id)))
@@ -320,7 +322,7 @@ async def _complete(rewind: Rewind, parts: SessionParts) -> list[str]:
     return left
 
 
-async def _taken_back(one: TakenAlong, parts: SessionParts) -> list[str]:
+async def _taken_back(one: SubAgentRewind, parts: SessionParts) -> list[str]:
     """Nothing, or why the conversation stays where it is: a note that leads nowhere must lock no thread."""
     if not (await parts.run.position(one.checkpoint_id)).exists:
         return [f"the conversation of {one.thread_id} stays as it is: checkpoint {one.checkpoint_id} is gone"]
@@ -334,12 +336,12 @@ def _in_time(done: Iterable[Done]) -> list[Done]:
 
 def _lasts(one: Done, part: Since) -> bool:
     is_seen_below = one.call_id in part.delegated
-    return one.intent is None and one.kind != "readonly" and not one.keeps_plan and not is_seen_below
+    return one.intent is None and one.kind != "readonly" and not one.changes_todo_only and not is_seen_below
 
 
 async def _files_of(
     done: Sequence[Done], parts: SessionParts
-) -> tuple[tuple[Restoration, ...], tuple[Conflict, ...]]:
+) -> tuple[tuple[FileRestoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
     for path, changes in by_path(done).items():
         first = changes[0].intent
@@ -348,7 +350,7 @@ async def _files_of(
             conflicts.append(Conflict(path, now, can_be_forced=False))
         elif first is not None and now.sha256 != first.before_sha256:
             then = FileImage(first.before_sha256, first.before_blob, first.before_mode)
-            files.append(Restoration(path, now, then, first.new_folder))
+            files.append(FileRestoration(path, now, then, first.new_folder))
             if why := objection(now.sha256, changes, done):
                 conflicts.append(Conflict(path, why))
     return tuple(files), tuple(conflicts)

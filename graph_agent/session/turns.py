@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.errors import MessageBlocked, UsageError
-from graph_agent.events import SessionOpened, TurnStarted, Warned
+from graph_agent.events import SessionOpened, TurnStarted, WarningIssued
 from graph_agent.graph.history import TYPED, printable
 from graph_agent.graph.reasoning import COMPACT_ONLY
 from graph_agent.ports import Inbox
@@ -44,7 +44,7 @@ class Prompting:
     @property
     def is_wanted(self) -> bool:
         """Whether a message has to be asked about before it is sent."""
-        return self._hooks.reads_messages
+        return self._hooks.has_message_hooks
 
     async def started(self, *, is_new: bool, mode: str) -> None:
         """The session begins; what its hooks say goes with the next message."""
@@ -166,7 +166,7 @@ class Turns:
         """See `Session.start`."""
         with self.prompting.ahead():
             position = await self._greeted()
-        await self.parts.shells.take_up(self.thread.thread_id)
+        await self.parts.shells.reattach(self.thread.thread_id)
         if position.at_rest:
             return await self.drive.rest("done", position.values)
         if position.waits_for_model:
@@ -229,17 +229,17 @@ class Turns:
             return await self._begin({})
         return await self.drive.rest("done", position.values)
 
-    async def work_on(self, text: str, *, afresh: bool) -> Rest:
+    async def work_on(self, text: str, *, budget_reset: bool) -> Rest:
         """See `Session.work_on`."""
         position = await self.parts.run.position()
         if not position.exists:
             return await self.send(text)
         if position.at_rest:
-            if afresh and (position.values.get("turn") or {}).get("shared"):
+            if budget_reset and (position.values.get("turn") or {}).get("shared"):
                 return await self.continue_turn()
             return await self.drive.rest(outcome_of(position.values), position.values)
         rest = await self.start()
-        goes_on = rest.status == "broken_off" or (afresh and rest.is_shared)
+        goes_on = rest.status == "broken_off" or (budget_reset and rest.is_shared)
         return await self.continue_turn() if goes_on else rest
 
     async def _send_kept(self, position: Position, number: int, text: str, brings: str = "") -> Rest:
@@ -279,7 +279,7 @@ class Turns:
         messages.append(HumanMessage(whole, id=message_id, additional_kwargs=brought))
         self.parts.bus.publish(TurnStarted(text))
         for note in said.notes:
-            self.parts.bus.publish(Warned(note))
+            self.parts.bus.publish(WarningIssued(note))
         return await self._begin({"messages": messages})
 
     async def ready(self) -> Position:

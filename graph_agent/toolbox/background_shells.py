@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from graph_agent.errors import AgentError
-from graph_agent.events import Event, ShellEnded, ShellKept
+from graph_agent.events import Event, ShellContinued, ShellEnded
 from graph_agent.ports import Blobs
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, ShellRecords, boot_id
 from graph_agent.toolbox.tool_context import ProcessTraces, find_processes, recorded_traces
@@ -40,19 +40,19 @@ __all__ = ["Shells", "ending_in_words", "lasting", "readable_end"]
 
 _REASONS: Mapping[str, str] = {
     "kill": "ended by bash_kill",
-    "flood": "ended because it wrote more than it may; only the beginning was kept",
+    "output_limit": "ended because it wrote more than it may; only the beginning was kept",
     "session": "ended with the session that started it",
-    "found": "ended because the program that started it had died",
-    "walls": "never ran, as its sandbox could not be set up",
+    "found_dead": "ended because the program that started it had died",
+    "sandbox_failed": "never ran, as its sandbox could not be set up",
 }
 
 
 def ending_in_words(ending: ShellEnding, command: str) -> str:
     """What a person and the model are told of it."""
-    if ending.why in _REASONS:
-        return _REASONS[ending.why]
+    if ending.reason in _REASONS:
+        return _REASONS[ending.reason]
     code = "" if ending.code is None else format_exit_code(ending.code, command)
-    if ending.why == "unseen":
+    if ending.reason == "exited_unobserved":
         return (
             f"ended while nobody watched, {code}"
             if code
@@ -158,7 +158,7 @@ class Shells:
             _id(record.number): f"{ending_in_words(record.ending, record.shell.command)}  $ {record.shell.command}"
             for record in found
             if record.ending is not None
-            and record.ending.why != "kill"
+            and record.ending.reason != "kill"
             and record.number not in self._seen
             and not await run_in_thread(self._was_read, record)
         }
@@ -172,7 +172,7 @@ class Shells:
         """Whether a call has read all that it wrote, and so its end."""
         return bool(record.read_by) and record.read_until >= _size(self._spool(record))
 
-    async def take_up(self, thread_id: str) -> None:
+    async def reattach(self, thread_id: str) -> None:
         """See `KeptShells.take_up`."""
         for record in await self._records.running(thread_id):
             if record.number in self._going:
@@ -180,14 +180,14 @@ class Shells:
             traces = _traces(record, self._blobs)
             if traces is None or not await run_in_thread(_lives, traces):
                 await self._take_in(
-                    record, ShellExit("unseen", await run_in_thread(read_exit_code, self._spool(record)))
+                    record, ShellExit("exited_unobserved", await run_in_thread(read_exit_code, self._spool(record)))
                 )
                 continue
             self._watch(record.number, record.shell, self._adopted(record, traces))
             if self._keeps:
-                self._tell(ShellKept(_id(record.number), record.shell.command))
+                self._tell(ShellContinued(_id(record.number), record.shell.command))
             else:
-                await self._going[record.number].end("found")
+                await self._going[record.number].end("found_dead")
 
     async def close(self) -> None:
         """See `KeptShells.close`."""
@@ -198,7 +198,7 @@ class Shells:
         for number, shell in going.items():
             await shell.detach()
             if (record := await self._records.get(number)) is not None and record.ending is None:
-                self._tell(ShellKept(_id(number), record.shell.command))
+                self._tell(ShellContinued(_id(number), record.shell.command))
 
     async def _require_room(self, thread_id: str) -> None:
         running = [one for one in await self._records.of_thread(thread_id) if one.number in self._going]
@@ -273,14 +273,16 @@ class Shells:
             output_bytes=size,
             unread_bytes=max(0, readable - record.read_until),
             code=ending.code if ending else None,
-            trouble=ending.trouble if ending else "",
+            trouble=ending.error if ending else "",
         )
 
     async def _settled(self, record: ShellRecord) -> ShellRecord:
         traces = _traces(record, self._blobs)
         if traces is not None and await run_in_thread(_lives, traces):
             return record
-        await self._take_in(record, ShellExit("unseen", await run_in_thread(read_exit_code, self._spool(record))))
+        await self._take_in(
+            record, ShellExit("exited_unobserved", await run_in_thread(read_exit_code, self._spool(record)))
+        )
         return await self._record(record.number)
 
     def _spool(self, record: ShellRecord) -> Path:

@@ -81,7 +81,7 @@ def call_facts(
         workspace=setting.workspace,
         original_tool=tool.rule_name,
         allowed_in_plan_mode=is_offered_in_plan_mode(tool),
-        wants_answer=tool.wants_answer,
+        requires_input=tool.requires_input,
         cwd=Path(scope.cwd) if scope.cwd else None,
         paths=tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget)),
         hosts=hosts,
@@ -137,7 +137,7 @@ def as_outcome(result: ToolResult) -> Outcome:
         status="success" if result.error is None else "error",
         output=_storable(result.output),
         error=None if result.error is None else _storable(result.error),
-        display=_storable(result.display),
+        summary=_storable(result.display),
         metadata=_as_json(result.metadata),
     )
 
@@ -151,7 +151,7 @@ async def reconciled(tool: BaseTool, call: InterruptedCall) -> Finding:
 def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
     """The preview with a bounded text; the whole of a long one lies in a blob, and the text says so."""
     text = _storable(preview.text)
-    shown: dict[str, Any] = {"kind": preview.kind, "text": text, "seen": preview.observed}
+    shown: dict[str, Any] = {"kind": preview.kind, "text": text, "observed": preview.observed}
     if len(text) <= _PREVIEW_CHARS:
         return shown
     end = text.rfind("\n", 0, _PREVIEW_CHARS) + 1 or _PREVIEW_CHARS

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graph_agent.errors import StorageError
-from graph_agent.ports import Blobs, FileImage, Restoration
+from graph_agent.ports import Blobs, FileImage, FileRestoration
 from tools.files import FileVersion, restore_file, snapshot_at
 from tools.paths import PathRefused, containing_root
 from tools.running import run_in_thread
@@ -25,7 +25,7 @@ class RestorableFiles:
         """See the port."""
         return await run_in_thread(self._image, Path(path))
 
-    async def put_back(self, restoration: Restoration) -> str:
+    async def put_back(self, restoration: FileRestoration) -> str:
         """See the port."""
         return await run_in_thread(self._put_back, restoration)
 
@@ -41,13 +41,13 @@ class RestorableFiles:
     def _root_of(self, path: Path) -> Path:
         return containing_root((self._workspace, *self._roots), path) or self._workspace
 
-    def _put_back(self, wanted: Restoration) -> str:
-        then = wanted.then
+    def _put_back(self, wanted: FileRestoration) -> str:
+        then = wanted.target
         try:
             data = None if then.blob is None else self._blobs.get(then.blob)
             former = FileVersion(data, then.mode, wanted.new_folder)
             path = Path(wanted.path)
-            restore_file(path, self._root_of(path), former, expected=wanted.now.sha256)
+            restore_file(path, self._root_of(path), former, expected=wanted.current.sha256)
         except (PathRefused, StorageError) as refused:
             return str(refused)
         return ""

@@ -39,7 +39,7 @@ class CommandHooks:
     scrub: Redactor
 
     @property
-    def reads_messages(self) -> bool:
+    def has_message_hooks(self) -> bool:
         """See the port."""
         return bool(self.settings.user_prompt)
 

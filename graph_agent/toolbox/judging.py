@@ -62,9 +62,9 @@ def planned(
         risk=facts.risk,
         kind=facts.kind,
         concurrency_safe=tool.is_concurrency_safe(arguments),
-        wants_answer=tool.wants_answer,
-        goes_on=tool.goes_on,
-        display=tool.display_call(arguments),
+        requires_input=tool.requires_input,
+        resumable=tool.goes_on,
+        summary=tool.display_call(arguments),
         paths=tuple(str(path.resolved) for path in facts.paths),
         preview=shown,
     )
@@ -148,7 +148,7 @@ class Judging:
         try:
             shown = await _previewed(about, replace(self._around.of_thread(scope), approved_paths=admitted))
         except PathRefused as refused:
-            if not scope.comes_after_change:
+            if not scope.follows_change:
                 raise
             # What is missing now may be the work of the calls before it: the run itself looks once they are done.
             shown = Preview("text", f"This depends on the calls ahead of it. As things are now: {refused}")
@@ -162,7 +162,7 @@ def _folder(facts: CallFacts) -> str:
 
 def _approved_folder(call: ToolCallInfo) -> str | None:
     """Where a person let its command run; None where there is none, or nobody was asked."""
-    seen = (call.get("preview") or {}).get("seen") or {}
+    seen = (call.get("preview") or {}).get("observed") or {}
     return seen.get(_FOLDER) if "approved_at" in call else None
 
 

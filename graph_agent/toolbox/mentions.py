@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graph_agent.ports import Outcome, Plan, Scope, Toolbox
-from graph_agent.ports.toolbox import Mentioned
+from graph_agent.ports.toolbox import ExpandedMessage
 from tools.paths import PathRefused, resolve
 from tools.running import run_in_thread
 
@@ -48,20 +48,20 @@ class FileMentions:
     workspace: Path
     roots: Sequence[Path] = ()
 
-    async def told(self, text: str, scope: Scope) -> Mentioned:
+    async def told(self, text: str, scope: Scope) -> ExpandedMessage:
         """See the port."""
         if "@" not in text:
-            return Mentioned(text)
+            return ExpandedMessage(text)
         named, notes = await run_in_thread(self._named, text)
         parts, images = [text], list[Any]()
         for one in named:
-            outcome = await self._read(one, Scope(scope.thread_id, scope.mode, of_calls=len(named)))
+            outcome = await self._read(one, Scope(scope.thread_id, scope.mode, calls_in_message=len(named)))
             if isinstance(outcome, str):
                 notes.append(f"@{one.path} is not put into the message: {outcome}")
                 continue
             parts.append(_shown(one, outcome.output))
             images += outcome.metadata.get("images") or ()
-        return Mentioned("\n\n".join(parts), tuple(images), tuple(notes))
+        return ExpandedMessage("\n\n".join(parts), tuple(images), tuple(notes))
 
     async def _read(self, named: _Named, scope: Scope) -> Outcome | str:
         """What is shown of it, or why nothing is."""

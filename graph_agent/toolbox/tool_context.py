@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, assert_never
 
-from graph_agent.calls import ToolCallInfo, process_mark
+from graph_agent.calls import ToolCallInfo, process_marker
 from graph_agent.config.redaction import Redactor
 from graph_agent.errors import StorageError
 from graph_agent.events import ProgressKind
@@ -158,7 +158,7 @@ def _read(grant: Grant) -> GrantedRules | None:
     except InvalidRule as error:
         _log.warning("grant %s is not used: %s", grant.id, error)
         return None
-    return GrantedRules(f"grant {grant.id} ({_WHERE[grant.scope]})", grant.mode, rules, grant.place)
+    return GrantedRules(f"grant {grant.id} ({_WHERE[grant.scope]})", grant.mode, rules, grant.folder)
 
 
 class NoGrants:
@@ -225,7 +225,7 @@ class Surroundings:
             self.of_thread(scope),
             call_id=call["call_id"],
             attempt=call.get("attempt", 1),
-            mark=process_mark(call.get("run_token", ""), call["call_id"], call.get("attempt", 1)),
+            mark=process_marker(call.get("owner_token", ""), call["call_id"], call.get("attempt", 1)),
             todo=scope.todo,
             shown=scope.shown,
             answer=call.get("answer"),
@@ -234,7 +234,7 @@ class Surroundings:
             sandbox=None if call.get("outside_sandbox") else self._ports.sandbox,
             may_read=self._may_read() if filters_files(self.setting.policy.rules) else allow_any_path,
             host_permission=lambda host: host_permission(host, scope, self.setting),
-            observed=(call.get("preview") or {}).get("seen"),
+            observed=(call.get("preview") or {}).get("observed"),
         )
 
     def _report(self, call_id: str, progress: Progress) -> None:
@@ -282,5 +282,5 @@ def recorded_traces(row: JournalRow, thread_id: str, blobs: Blobs) -> ProcessTra
     if not row.process_group or not row.process_started:
         return None
     spool = os.path.realpath(blobs.spool(thread_id, row.call_id, row.attempt))
-    mark = process_mark(row.owner, row.call_id, row.attempt)
+    mark = process_marker(row.owner, row.call_id, row.attempt)
     return ProcessTraces(row.process_group, row.process_started, mark, spool)

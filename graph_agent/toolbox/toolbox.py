@@ -249,7 +249,7 @@ class GraphToolbox:
 
     def room_for(self, scope: Scope) -> int:
         """How many characters the result of one call of a message may have, among those of the others."""
-        return max(self._around.limits.message_chars // scope.of_calls, _LEAST_CHARS)
+        return max(self._around.limits.message_chars // scope.calls_in_message, _LEAST_CHARS)
 
     async def _shaped(self, tool: BaseTool, result: ToolResult, scope: Scope) -> ToolResult:
         limit = min(tool.max_result_chars or self._around.limits.result_chars, self.room_for(scope))

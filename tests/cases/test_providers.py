@@ -100,7 +100,7 @@ def test_a_reply_that_breaks_off_leaves_nothing_and_is_asked_for_again(set_up: S
     ran = bench.run("go", "--output", "stream-json")
 
     events = [json.loads(line) for line in ran.out.splitlines()]
-    run = [event["call_id"] for event in events if event["type"] == "call_started"]
+    run = [event["call_id"] for event in events if event["type"] == "tool_call_started"]
     later = json.dumps(bench.server.bodies[1:])
     assert (ran.code, events[-1]["answer"], bench.read("x.txt"), run) == (0, "ok", b"whole\n", ["c1"])
     assert ("c9" in later, "half" in later, len(bench.server.bodies), bench.server.faults) == (False, False, 5, [])

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.graph import observation, tool_routing
-from graph_agent.graph.run_context import Life, Step
+from graph_agent.graph.run_context import RunContext, Step
 from graph_agent.ports import Answer, Claim, Intent, JournalRow, Question
 from graph_agent.ports.background import ShellRecord
 from graph_agent.session import runner
@@ -74,14 +74,14 @@ def _forget_answers() -> None:
 
 
 def _outlive() -> None:
-    def is_left_behind(call: ToolCallInfo, life: Life) -> bool:
+    def is_left_behind(call: ToolCallInfo, life: RunContext) -> bool:
         return False
 
     tool_routing._is_left_behind = is_left_behind
 
 
 def _never_started() -> None:
-    JournalRow.may_have_begun = property(lambda _: False)  # type: ignore[method-assign, assignment]  # the point
+    JournalRow.may_have_started = property(lambda _: False)  # type: ignore[method-assign, assignment]  # the point
 
 
 def _one_short() -> None:
@@ -97,7 +97,7 @@ def _one_short() -> None:
 def _not_durable() -> None:
     begin = GraphRun._run
 
-    async def run(self: GraphRun, work: Any, life: Life) -> Any:
+    async def run(self: GraphRun, work: Any, life: RunContext) -> Any:
         invoke = self._graph.ainvoke
 
         async def at_the_end(*args: Any, **options: Any) -> Any:
@@ -135,7 +135,7 @@ def _nobodys() -> None:
     async def take_up(self: Shells, thread_id: str) -> None:
         return None
 
-    Shells.take_up = take_up  # type: ignore[method-assign]  # the point of an ablation
+    Shells.reattach = take_up  # type: ignore[method-assign]  # the point of an ablation
 
 
 def _alike() -> None:

@@ -183,7 +183,7 @@ class _Account:
         granted: dict[tuple[str, int], str] = {}
         wrong = []
         for call_id, write in self.writes:
-            token, attempt = write.get("run_token"), write.get("attempt", 1)
+            token, attempt = write.get("owner_token"), write.get("attempt", 1)
             if write.get("status") == "pending" and token:
                 granted[call_id, attempt] = token
             if write.get("status") == "executing" and token and granted.get((call_id, attempt), token) != token:
@@ -200,7 +200,7 @@ class _Account:
             for call_id, attempt, owner in self.journal
             if call_id in self.call_log
             and self.call_log[call_id].get("attempt", 1) == attempt
-            and self.call_log[call_id].get("run_token") != owner
+            and self.call_log[call_id].get("owner_token") != owner
             and (call_id, attempt) not in before
         ]
 

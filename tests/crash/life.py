@@ -31,11 +31,11 @@ from graph_agent.app.toolset import (
 )
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import EventBus
-from graph_agent.graph.build import Parts, build_graph
+from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.inspect import Reader
 from graph_agent.model.offline.model import OfflineModel
-from graph_agent.ports import Always, AnswerKind, SystemClock
-from graph_agent.ports.model import Window
+from graph_agent.ports import AlwaysAllow, AnswerKind, SystemClock
+from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.toolbox import NO_HOOKS
 from graph_agent.session.graph_run import GraphRun
 from graph_agent.session.parts import SessionParts, Thread
@@ -241,13 +241,13 @@ class _Life:
         toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
         asked = ("session_started", "prompted", "before", "after", "turn_ended")
         hooks = (
-            deadly(Onlooker(reads_messages=self._scene.queues), "hooks", asked, points)
+            deadly(Onlooker(has_message_hooks=self._scene.queues), "hooks", asked, points)
             if self._scene.is_hooked
             else NO_HOOKS
         )
         model = PlayModel(self._scene, self._world, points.point)
         barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)
-        parts = Parts(
+        parts = GraphDependencies(
             model,
             toolbox,
             journal,
@@ -299,8 +299,8 @@ class _Life:
     async def _joined(self, thread: Thread, bus: EventBus, tools: ChosenTools) -> SessionParts:
         return await self._join(thread, bus, tools)
 
-    async def _window(self, tokens: int) -> Window:
-        return Window(self._scene.window) if self._scene.window else Window()
+    async def _window(self, tokens: int) -> ContextWindow:
+        return ContextWindow(self._scene.window) if self._scene.window else ContextWindow()
 
     async def _answer(self, session: Session, rest: Rest) -> Rest:
         for item in rest.questions:
@@ -349,12 +349,12 @@ class _Life:
                 return kind, None
         return "approve", None
 
-    async def _always(self, session: Session, item: OpenQuestion) -> Always | None:
+    async def _always(self, session: Session, item: OpenQuestion) -> AlwaysAllow | None:
         if item.question.kind != "approval" or self._wanted(item).answer != "always":
             return None
         rules = (await session.propose(item.question)).rules
         # On a machine that is too busy to read the command in time no rule can be made of it.
-        return Always("thread", rules) if rules else None
+        return AlwaysAllow("thread", rules) if rules else None
 
     def _wanted(self, item: OpenQuestion) -> Wanted:
         turn, message, position = (int(digit) for digit in _marker(item)[1:4])

@@ -11,8 +11,8 @@ REMARK = "[an onlooker saw it]"
 class Onlooker:
     """Implements `graph_agent.ports.toolbox.Hooks`: objects to nothing, and says a word to each result."""
 
-    def __init__(self, *, reads_messages: bool) -> None:
-        self.reads_messages = reads_messages
+    def __init__(self, *, has_message_hooks: bool) -> None:
+        self.has_message_hooks = has_message_hooks
 
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:
         """Nothing to say."""

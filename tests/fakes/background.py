@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.calls import process_mark
+from graph_agent.calls import process_marker
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.background_shells import SqliteShells
@@ -84,7 +84,7 @@ class Background:
         return self.around.context(
             thread_id=thread,
             call_id=call,
-            mark=process_mark(self._owner, call, 1),
+            mark=process_marker(self._owner, call, 1),
             blobs=self.blobs,
             limits=self.limits,
             processes=self.processes,

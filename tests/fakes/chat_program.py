@@ -14,13 +14,13 @@ from graph_agent.cli.errors import run_guarded
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
 from graph_agent.events import (
-    CallEnded,
-    CallPlanned,
-    CallProgressed,
-    CallStarted,
     EventBus,
-    ModelReplied,
-    TextArrived,
+    ModelMessage,
+    TextDelta,
+    ToolCallCreated,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
 )
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, recovery, rest
 
@@ -41,17 +41,21 @@ _BROKEN = recovery(
     finding="cannot tell",
     finding_verdict="unknown",
 )
-_SAYS = (TextArrived("hel"), TextArrived("lo [red]x[/]"), ModelReplied("hello [red]x[/]"))
+_SAYS = (TextDelta("hel"), TextDelta("lo [red]x[/]"), ModelMessage("hello [red]x[/]"))
 _DONE = Turn(rest(answer="hello [red]x[/]"), _SAYS)
 _RUNS = (
-    CallPlanned({"call_id": "c1", "tool_name": "bash", "display": "sleep 60"}),
-    CallStarted("c1", "bash", "sleep 60"),
-    CallProgressed("c1", "shell_output", "tick [bold]\n"),
+    ToolCallCreated({"call_id": "c1", "tool_name": "bash", "summary": "sleep 60"}),
+    ToolCallStarted("c1", "bash", "sleep 60"),
+    ToolCallProgress("c1", "shell_output", "tick [bold]\n"),
 )
 _SLOW = Turn(rest(answer="late"), (*_RUNS, Pause(60)))
 _SHORT = Turn(
     rest(answer="ok"),
-    (*_RUNS, Pause(0.6), CallEnded("c1", "bash", "error", "sleep 60", "[/'A', 1] [red]x[/]\n", "exit code 3")),
+    (
+        *_RUNS,
+        Pause(0.6),
+        ToolCallFinished("c1", "bash", "error", "sleep 60", "[/'A', 1] [red]x[/]\n", "exit code 3"),
+    ),
 )
 _ASKS = Turn(rest("awaiting_approval", questions=(_ECHO_A, _ECHO_B)))
 _ASKS_ONE = Turn(rest("awaiting_approval", questions=(_ECHO_A,)))

@@ -159,6 +159,6 @@ def record_of(status: str, call_id: str = "call_a", **fields: Any) -> dict[str, 
         "error_msg": None,
         "attempt": 1,
         "risk": "medium",
-        "digest": "d1",
+        "args_digest": "d1",
         **fields,
     }

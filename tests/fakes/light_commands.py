@@ -31,5 +31,5 @@ def json_of(rows: Rows, *arguments: str) -> Any:
 def asking(rows: Rows, thread_id: str = "t1", **fields: Any) -> None:
     """Add a thread whose call `call_a` waits for an approval."""
     rows.thread(thread_id, next_nodes=("human_approval",), title="Build it", checkpoint_id="c1")
-    asked = {"asked_at": START, "reason": "runs a command", "display": "make", "preview": {"text": "$ make"}}
+    asked = {"asked_at": START, "reason": "runs a command", "summary": "make", "preview": {"text": "$ make"}}
     rows.call(record_of("awaiting_approval", **{**asked, **fields}), thread_id)

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
-from graph_agent.events import CallAnswered, Event, EventBus, SessionOpened, TurnEnded, TurnStarted
-from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, no_walls
+from graph_agent.events import Event, EventBus, SessionOpened, ToolCallDecided, TurnEnded, TurnStarted
+from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, no_sandbox_info
 from graph_agent.session.types import OpenQuestion, Rest, RestStatus
 
 __all__ = ["Pause", "ScriptedSession", "Turn", "approval", "recovery", "rest"]
@@ -71,7 +71,7 @@ class ScriptedSession:
         self.models: tuple[str, ...] = ("one", "two")
         self.model_name: str | None = "one"
         self.by = "chat pid 1"
-        self.walls = no_walls()
+        self.walls = no_sandbox_info()
         self.log: list[tuple[str, ...]] = []
         """What was asked of the session, in order."""
         self.refusals: dict[str, str] = {}
@@ -137,7 +137,7 @@ class ScriptedSession:
         *,
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
-        always: Always | None = None,
+        always: AlwaysAllow | None = None,
         outside: bool = False,
     ) -> Answer:
         if standing := (await self.answered_elsewhere()).get(question.call_id):
@@ -148,7 +148,7 @@ class ScriptedSession:
         granted = () if always is None else (f"always {always.scope}", *always.rules)
         out = ("outside",) if outside else ()
         self._note("decide", question.call_id, kind, reason, *edited, *granted, *out)
-        self.bus.publish(CallAnswered(question.call_id, kind, self.by, reason))
+        self.bus.publish(ToolCallDecided(question.call_id, kind, self.by, reason))
         return answer
 
     async def model_names(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from graph_agent.config.paths import blob_dir
 from graph_agent.inspect import Reader
-from graph_agent.ports.thread_file import Seal
+from graph_agent.ports.thread_file import ContentDigest
 from graph_agent.storage.blobs import FileBlobs
 
 __all__ = ["export", "reseal"]
@@ -22,7 +22,7 @@ def export(database: Path, thread_id: str, *secrets: str) -> str:
 def reseal(document: dict[str, Any]) -> str:
     """The document as a file whose seal fits."""
     top = {name: document[name] for name in ("format", "version", "thread_id")}
-    seal = Seal()
+    seal = ContentDigest()
     for part in (top, *document["rows"], *document["blobs"]):
         seal.add(part)
     end = {"rows": len(document["rows"]), "blobs": len(document["blobs"]), "sha256": seal.text()}

@@ -77,10 +77,10 @@ class Command:
     ) -> "subprocess.CompletedProcess[str]":
         """Run to the end; a run that takes a minute is stuck. It is forked where all is loaded already."""
         if any(name.startswith("PYTHON") for name in self.extra_env):
-            return self.afresh(*arguments, cwd=cwd, stdin=stdin)
+            return self.budget_reset(*arguments, cwd=cwd, stdin=stdin)
         return run_warm(arguments, cwd or self.workspace, self.env, stdin)
 
-    def afresh(
+    def budget_reset(
         self, *arguments: str, cwd: Path | None = None, stdin: str = ""
     ) -> "subprocess.CompletedProcess[str]":
         """The same, started as a person starts it: for what is about starting."""

@@ -14,7 +14,7 @@ from graph_agent.config.sources import load_settings
 from graph_agent.events import Event, EventBus
 from graph_agent.inspect import Reader
 from graph_agent.ports import ModelRequest, OnDelta
-from graph_agent.ports.clock import child_id
+from graph_agent.ports.clock import sub_agent_id
 from graph_agent.session.parts import Thread
 from graph_agent.session.session import Session
 from graph_agent.session.types import Rest
@@ -106,7 +106,7 @@ class Family:
 
     def child(self, call_id: str, parent: str = PARENT, undone: int = 0) -> str:
         """The thread of the sub-agent of a call."""
-        return child_id(parent, call_id, undone)
+        return sub_agent_id(parent, call_id, undone)
 
     def read(self, name: str) -> str:
         """A file of the workspace; empty where it is not there."""

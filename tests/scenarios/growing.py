@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
-from graph_agent.ports.model import Window
-from graph_agent.ports.usage import Known, estimate_request_tokens
+from graph_agent.ports.model import ContextWindow
+from graph_agent.ports.usage import EstimateCache, estimate_request_tokens
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -25,7 +25,7 @@ PER_TURN = 3
 """Steps of a turn: a model request with the call it asks for."""
 RESULT = 4000
 """Characters of each result."""
-WINDOW = Window(64_000, "set", summarises=False)
+WINDOW = ContextWindow(64_000, "set", can_summarize=False)
 """A conversation outgrows it after some twenty steps."""
 _HANDED_OVER = "PRAGMA busy_timeout=3"
 """What work on the database's thread begins with: only there others are waited for."""
@@ -45,7 +45,7 @@ class _Forgetful(ScriptedModel):
     def __init__(self, *replies: AIMessage) -> None:
         super().__init__(*replies)
         self.sizes: list[tuple[int, int]] = []
-        self._known = Known()
+        self._known = EstimateCache()
         self.unknown: list[int] = []
         self._last: Sequence[BaseMessage] = ()
 

@@ -9,7 +9,7 @@ from graph_agent.errors import ContextOverflow
 from graph_agent.events import Compacted
 from graph_agent.graph.history import require_valid
 from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
-from graph_agent.ports.model import Window
+from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import estimate_request_tokens
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -17,7 +17,7 @@ from tests.scenarios.stage import Stage
 
 __all__ = ["RESULT", "TOLD", "WINDOW", "Bulky", "Summarising", "compactions", "play", "sizes", "work"]
 
-WINDOW = Window(6_000, "set", reserve=500)
+WINDOW = ContextWindow(6_000, "set", reserve=500)
 RESULT = "one line of what was found\n" * 100
 TOLD = "They agreed to use port 8080."
 

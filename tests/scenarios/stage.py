@@ -7,10 +7,10 @@ from pathlib import Path
 
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import Event, EventBus
-from graph_agent.graph.build import Parts, build_graph
+from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
 from graph_agent.ports import SystemClock
-from graph_agent.ports.model import Window
+from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.toolbox import NO_HOOKS, Hooks
 from graph_agent.ports.usage import UNLIMITED, UNPRICED, Budget, Meter
 from graph_agent.session.graph_run import GraphRun
@@ -46,7 +46,7 @@ class Stage:
     budget: Budget = UNLIMITED
     meter: Meter = UNPRICED
     judges: bool = False
-    window: Window = field(default_factory=Window)
+    window: ContextWindow = field(default_factory=ContextWindow)
     hooks: Hooks = NO_HOOKS
 
     @asynccontextmanager
@@ -72,7 +72,7 @@ class Stage:
         journal = SqliteJournal(database, blobs, clock)
         threads = ThreadTable(database, clock)
         graph = build_graph(
-            Parts(
+            GraphDependencies(
                 self.model,
                 self.toolbox,
                 journal,
@@ -121,9 +121,9 @@ class Stage:
         )
         return await Session.open(thread, parts)
 
-    async def _window(self, tokens: int) -> Window:
+    async def _window(self, tokens: int) -> ContextWindow:
         return self.window
 
     def types(self) -> list[str]:
         """What happened, by type, without the deltas."""
-        return [event.type for event in self.events if event.type != "text_arrived"]
+        return [event.type for event in self.events if event.type != "text_delta"]

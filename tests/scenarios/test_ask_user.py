@@ -31,7 +31,7 @@ def test_a_question_waits_in_every_mode_until_words_answer_it_and_nothing_else_d
 
     [question] = asked["pending_approvals"]
     assert (first, second, code, result["answer"]) == (3, 3, 0, "as you say")
-    assert (question["call_id"], question["wants_answer"], question["arguments"]) == ("c1", True, _ASK)
+    assert (question["call_id"], question["requires_input"], question["arguments"]) == ("c1", True, _ASK)
     assert "  │ Which port?\n  │ 1. 8080\n  │ 2. 9090\n" in listed
     assert "approvals answer CALL TEXT" in listed
     assert "approvals approve" not in listed

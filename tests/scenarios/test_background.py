@@ -46,7 +46,7 @@ def test_shells_end_with_the_run_which_says_so_before_its_result(tmp_path: Path)
     told = _told(server)
     ended, result = events[-2:]
     assert (told["c1"].split(".")[0], told["c2"][:15]) == ("Started in the background as sh1", "sh1  running fo")
-    assert (ended["type"], ended["shell_id"], ended["why"]) == ("shell_ended", "sh1", "session")
+    assert (ended["type"], ended["shell_id"], ended["reason"]) == ("shell_ended", "sh1", "session")
     assert (result["type"], result["seq"], ended["seq"] + 1) == ("result", ended["seq"] + 1, result["seq"])
     assert (running_with(mark), server.faults) == ([], [])
 
@@ -96,7 +96,7 @@ def test_after_a_kill_the_next_life_ends_what_still_runs_and_tells_user_and_mode
     [ended] = [event for event in events if event["type"] == "shell_ended"]
     state = "ended because the program that started it had died"
     assert (len(left) > 0, running_with(mark)) == (True, [])
-    assert (ended["shell_id"], ended["state"], ended["why"]) == ("sh1", state, "found")
+    assert (ended["shell_id"], ended["state"], ended["reason"]) == ("sh1", state, "found_dead")
     assert _told(server)["c3"] == f"begun\n[{state}]"
 
 
@@ -113,7 +113,7 @@ def test_kept_shells_survive_a_kill_and_can_still_be_read_and_ended(
         events = _run(command, "--resume", "t1", "--recover", "cancel")
 
     told = _told(server)
-    assert [event["shell_id"] for event in events if event["type"] == "shell_kept"] == ["sh1"]
+    assert [event["shell_id"] for event in events if event["type"] == "shell_continued"] == ["sh1"]
     assert (told["c3"].startswith("begun\n[running for"), told["c4"]) == (True, "sh1: ended by bash_kill.")
     until(lambda: not running_with(mark), seconds=5)
 

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.errors import ModelError
 from graph_agent.inspect import Reader
-from graph_agent.ports.usage import Budget, Meter, Rate, told_usage
+from graph_agent.ports.usage import Budget, Meter, Rate, usage_report
 from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.stage import Stage
 
@@ -25,7 +25,7 @@ def reads(call_id: str, tokens: int) -> AIMessage:
 
 def euros(into: int, out: int, total: int, requests: int, cost: float) -> dict[str, Any]:
     counts = {"input_tokens": into, "output_tokens": out, "total_tokens": total, "requests": requests}
-    return told_usage({**counts, "cost": cost, "currency": "EUR"})
+    return usage_report({**counts, "cost": cost, "currency": "EUR"})
 
 
 async def test_usage_of_turn_and_thread_is_the_sum_of_the_stored_replies(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ async def test_usage_of_turn_and_thread_is_the_sum_of_the_stored_replies(tmp_pat
     assert failed.usage == euros(100, 0, 100, 1, 0.1)
     assert first.usage == euros(110, 5, 115, 2, 0.115)
     assert second.usage == euros(10, 5, 15, 1, 0.015)
-    assert told_usage(thread.usage) == euros(120, 10, 130, 3, 0.13)
+    assert usage_report(thread.usage) == euros(120, 10, 130, 3, 0.13)
 
 
 @pytest.mark.parametrize(

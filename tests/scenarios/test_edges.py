@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from graph_agent.errors import ModelError
 from graph_agent.graph import edges
 from graph_agent.graph.edges import EDGES
-from graph_agent.ports.model import Window
+from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import Budget
 from graph_agent.session.session import Session
 from graph_agent.session.types import Rest
@@ -50,10 +50,10 @@ class Scenario(NamedTuple):
     replies: Sequence[AIMessage | Exception]
     play: Play
     status: str
-    window: Window = Window(summarises=False)
+    window: ContextWindow = ContextWindow(can_summarize=False)
 
 
-SMALL = Window(2_000, "set", reserve=0, summarises=False)
+SMALL = ContextWindow(2_000, "set", reserve=0, can_summarize=False)
 
 
 LARGE = AIMessage(

@@ -15,7 +15,7 @@ from tests.scenarios.stage import Stage
 class Spoken:
     """Hooks that say what a test wants, and may stay within themselves until they are killed."""
 
-    reads_messages = True
+    has_message_hooks = True
 
     def __init__(self, objection: str = "", remark: str = "", stays_in: str = "", blocks: str = "") -> None:
         self.objection, self.remark, self.stays_in, self.blocks = objection, remark, stays_in, blocks
@@ -76,7 +76,7 @@ async def test_a_hook_that_objects_keeps_the_call_from_running_and_tells_the_mod
     async with stage.life() as session:
         rest = await session.send("go")
 
-    assert (rest.status, stage.toolbox.ran, "call_started" in stage.types()) == ("done", [], False)
+    assert (rest.status, stage.toolbox.ran, "tool_call_started" in stage.types()) == ("done", [], False)
     assert stage.model.told()[-1] == ("tool", "Error: blocked by the hook 'x': not now")
     assert hooks.ran == ["before r", "turn done: done"]
 
@@ -88,7 +88,7 @@ async def test_what_a_hook_says_of_a_result_stands_behind_it_and_changes_nothing
         await session.send("go")
 
     told = [words for role, words in stage.model.told() if role == "tool"]
-    results = [event.output for event in stage.events if event.type == "call_ended"]
+    results = [event.output for event in stage.events if event.type == "tool_result"]
     assert told == [
         "result of r\n[The hook says: tidy up]",
         "partial\nError: it broke\n[The hook says: tidy up]",

@@ -11,8 +11,8 @@ from langgraph.types import Command
 
 from graph_agent.errors import ThreadHeld
 from graph_agent.events import EventBus
-from graph_agent.graph.build import Parts, build_graph
-from graph_agent.graph.run_context import Life
+from graph_agent.graph.build import GraphDependencies, build_graph
+from graph_agent.graph.run_context import RunContext
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
@@ -37,7 +37,9 @@ class Served:
         clock = SystemClock()
         journal = SqliteJournal(self.database, FileBlobs(self.database.path.parent / "blobs"), clock)
         barrier = SqliteBarrier(self.database)
-        wired = Parts(self.model, self.toolbox, journal, barrier, clock, EventBus(), lambda: "system", **parts)
+        wired = GraphDependencies(
+            self.model, self.toolbox, journal, barrier, clock, EventBus(), lambda: "system", **parts
+        )
         graph = build_graph(wired, CheckpointSaver(self.database))
         values: dict[str, Any] = await graph.ainvoke(work, CONFIG)
         return values
@@ -56,7 +58,12 @@ def asked(values: dict[str, Any]) -> dict[str, Any]:
 
 def approving(question: dict[str, Any], **changed: Any) -> dict[str, Any]:
     answers = {
-        item["call_id"]: {"kind": "approve", "attempt": item["attempt"], "digest": item["digest"], "who": "web"}
+        item["call_id"]: {
+            "kind": "approve",
+            "attempt": item["attempt"],
+            "args_digest": item["args_digest"],
+            "decided_by": "web",
+        }
         for item in question["approve"]
     }
     return {"by": question["by"], "answers": answers, **changed}
@@ -67,7 +74,7 @@ async def test_an_answer_under_the_name_that_the_question_gives_runs_the_call(tm
         question = asked(await stage.run(ASKS))
         values = await stage.run(Command(resume=approving(question)))
 
-    assert question["by"] == Life().token
+    assert question["by"] == RunContext().owner_token
     assert values["messages"][-1].text == "done"
     assert stage.toolbox.ran == [("c1", {})]
     assert (values["calls"]["c1"]["status"], values["calls"]["c1"]["decided_by"]) == ("success", "web")
@@ -91,7 +98,7 @@ async def test_an_answer_to_a_process_that_is_gone_runs_nothing_and_is_asked_abo
         {"answers": {"c1": "approve"}},
         {"answers": {"c1": {}}},
         {"answers": {"c1": {"kind": "approve"}}},
-        {"answers": {"other": {"kind": "approve", "attempt": 1, "digest": ""}}},
+        {"answers": {"other": {"kind": "approve", "attempt": 1, "args_digest": ""}}},
     ],
 )
 async def test_whatever_a_client_sends_instead_of_an_answer_the_question_is_put_again(
@@ -106,13 +113,15 @@ async def test_whatever_a_client_sends_instead_of_an_answer_the_question_is_put_
     assert values["messages"][-1].text == "done"
 
 
-@pytest.mark.parametrize("edit", [{"arguments": "rm"}, {"arguments": {"x": 1}, "token": Life().token}])
+@pytest.mark.parametrize(
+    "edit", [{"arguments": "rm"}, {"arguments": {"x": 1}, "owner_token": RunContext().owner_token}]
+)
 async def test_no_edit_gets_past_the_policy_by_its_form(tmp_path: Path, edit: dict[str, Any]) -> None:
     async with served(tmp_path, calls(("c1", "write_a"))) as stage:
         question = asked(await stage.run(ASKS))
         stage.toolbox.denied_now = {"write_a"}
         item = question["approve"][0]
-        answer = {"kind": "edit", "attempt": 1, "digest": item["digest"], **edit}
+        answer = {"kind": "edit", "attempt": 1, "args_digest": item["args_digest"], **edit}
         again = asked(await stage.run(Command(resume={"by": question["by"], "answers": {"c1": answer}})))
 
     assert again == question

@@ -51,4 +51,4 @@ def test_what_is_told_while_the_session_opens_follows_its_first_event(tmp_path: 
     with FakeOpenAI([TXT("hello")]) as server:
         lines = lines_of(Command(tmp_path, server.base_url, settings=settings), "go")
 
-    assert [(line["seq"], line["type"]) for line in lines[:2]] == [(1, "started"), (2, "warned")]
+    assert [(line["seq"], line["type"]) for line in lines[:2]] == [(1, "started"), (2, "warning")]

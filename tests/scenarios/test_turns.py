@@ -8,7 +8,7 @@ import pytest
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import AnswerRefused, ModelError, UsageError
-from graph_agent.ports import Always, Outcome, Scope
+from graph_agent.ports import AlwaysAllow, Outcome, Scope
 from graph_agent.session.types import OpenQuestion, Rest
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -107,15 +107,17 @@ async def test_neighbouring_reads_run_at_once_and_everything_else_alone_in_the_m
     async with stage.life() as session:
         await session.send("go")
 
-    started = [event.call_id for event in stage.events if event.type == "call_started"]
-    order = [(event.type, event.call_id) for event in stage.events if event.type in ("call_started", "call_ended")]
+    started = [event.call_id for event in stage.events if event.type == "tool_call_started"]
+    order = [
+        (event.type, event.call_id) for event in stage.events if event.type in ("tool_call_started", "tool_result")
+    ]
     assert started == ["r1", "r2", "f", "r3"]
-    assert {kind for kind, _ in order[:2]} == {"call_started"}
+    assert {kind for kind, _ in order[:2]} == {"tool_call_started"}
     assert order[4:] == [
-        ("call_started", "f"),
-        ("call_ended", "f"),
-        ("call_started", "r3"),
-        ("call_ended", "r3"),
+        ("tool_call_started", "f"),
+        ("tool_result", "f"),
+        ("tool_call_started", "r3"),
+        ("tool_result", "r3"),
     ]
 
 
@@ -180,7 +182,7 @@ async def test_always_without_a_rule_is_refused_and_the_question_stays_open(stag
     async with stage.life() as session:
         question = (await session.send("go")).questions[0].question
         with pytest.raises(AnswerRefused, match="no rule can be made of call 'w': approve it once instead"):
-            await session.decide(question, "approve", always=Always("thread", ()))
+            await session.decide(question, "approve", always=AlwaysAllow("thread", ()))
         await session.decide(question, "approve")
         rest = await session.proceed()
 
@@ -279,14 +281,14 @@ async def test_a_turn_tells_its_story_in_order(stage: Stage) -> None:
         "started",
         "turn_started",
         "step_started",
-        "model_replied",
-        "call_planned",
+        "message",
+        "tool_call",
         "turn_ended",
-        "call_answered",
-        "call_started",
-        "call_ended",
+        "tool_call_decided",
+        "tool_call_started",
+        "tool_result",
         "step_started",
-        "model_replied",
+        "message",
         "turn_ended",
     ]
 

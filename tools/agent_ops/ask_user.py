@@ -40,7 +40,7 @@ class AskUserTool(BaseTool):
     kind = ToolKind.READONLY
     category = "agent"
     args_schema = AskUserArgs
-    wants_answer = True
+    requires_input = True
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
         """Something has to be asked."""

@@ -156,7 +156,9 @@ def unknown_shell(shell_id: str, known: list[ShellView]) -> ToolResult:
     return failure(ToolErrorType.NOT_FOUND, f"This thread has no background shell {shell_id!r}: {there}.")
 
 
-ShellEndReason = Literal["own", "kill", "flood", "session", "found", "unseen", "walls"]
+ShellEndReason = Literal[
+    "exited", "kill", "output_limit", "session", "found_dead", "exited_unobserved", "sandbox_failed"
+]
 """own: by itself. kill: bash_kill. flood: it wrote too much. session: with the session. found: with the next one,
 as its own had died. unseen: by itself, while nobody watched. walls: its sandbox could not be set up."""
 _LOOK_S = 0.1
@@ -265,14 +267,14 @@ class BackgroundCommand:
     async def _watch(self, ended: Callable[[ShellExit], Awaitable[None]]) -> None:
         while not await self._body.wait(_LOOK_S):
             if self._size() > self._most_bytes:
-                self._asked = self._asked or "flood"
+                self._asked = self._asked or "output_limit"
             if self._asked is not None:
                 await self._body.terminate()
                 break
         else:
             await self._body.end_leftovers()
         self._body.kill_all()
-        outcome = self._ending(self._asked or "own")
+        outcome = self._ending(self._asked or "exited")
         await self._held.aclose()
         await ended(outcome)
 
@@ -304,8 +306,8 @@ async def start_background_command(
 
 def _ending(why: ShellEndReason, child: ChildProcess, run: ShellCommand, spool: Spool, path: Path) -> ShellExit:
     if not child.began:
-        return ShellExit("walls", trouble=clean_output(spool.read(0, _TROUBLE_BYTES)).strip())
-    if why == "flood":
+        return ShellExit("sandbox_failed", trouble=clean_output(spool.read(0, _TROUBLE_BYTES)).strip())
+    if why == "output_limit":
         spool.cut(run.context.limits.spool_bytes)
     return ShellExit(why, exit_code(child, run, has_told=read_exit_code(path) is not None))
 

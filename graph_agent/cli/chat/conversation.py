@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from graph_agent.ports import Always, Answer, AnswerKind, Proposal, Question, Walls
+    from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo
     from graph_agent.session.types import OpenQuestion, Rest
 
 
@@ -61,7 +61,7 @@ class Conversation(Protocol):
         ...
 
     @property
-    def walls(self) -> Walls:
+    def walls(self) -> SandboxInfo:
         """The sandbox that commands run in; the first look may take some milliseconds."""
         ...
 
@@ -105,7 +105,7 @@ class Conversation(Protocol):
         *,
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
-        always: Always | None = None,
+        always: AlwaysAllow | None = None,
         outside: bool = False,
     ) -> Answer:
         """Record an answer durably, with what it allows always and whether the call runs outside of the sandbox.

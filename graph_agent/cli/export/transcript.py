@@ -13,7 +13,7 @@ from typing import Any
 from graph_agent.cli.views.format import format_usage, open_reader, sum_tokens
 from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
 from graph_agent.ports.storage import plain_text
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 
 __all__ = [
     "Transcript",
@@ -128,7 +128,7 @@ def thread_facts(told: Transcript) -> dict[str, str]:
         "updated": format_utc(thread.updated_at),
         "turns": str(thread.turns),
         "calls": str(len(told.calls)),
-        "tokens": format_usage(told_usage(thread.usage or {**told.tokens, "unpriced_requests": 1})),
+        "tokens": format_usage(usage_report(thread.usage or {**told.tokens, "unpriced_requests": 1})),
     }
 
 

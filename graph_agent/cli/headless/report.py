@@ -19,9 +19,18 @@ from graph_agent.cli.views.approvals import approval_json
 from graph_agent.cli.views.calls import call_json, call_name
 from graph_agent.cli.views.format import format_compaction, format_shell
 from graph_agent.errors import AgentError
-from graph_agent.events import CallEnded, CallPlanned, CallStarted, Compacted, Event, ShellEnded, ShellKept, Warned
+from graph_agent.events import (
+    Compacted,
+    Event,
+    ShellContinued,
+    ShellEnded,
+    ToolCallCreated,
+    ToolCallFinished,
+    ToolCallStarted,
+    WarningIssued,
+)
 from graph_agent.inspect import Reader
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 from graph_agent.session.types import OpenQuestion, Rest
 
 __all__ = [
@@ -43,7 +52,7 @@ class PendingWork:
     checkpoint_id: str | None = None
     pending_approvals: list[dict[str, Any]] = field(default_factory=list)
     interrupted_calls: list[dict[str, Any]] = field(default_factory=list)
-    usage: dict[str, Any] = field(default_factory=lambda: told_usage(None))
+    usage: dict[str, Any] = field(default_factory=lambda: usage_report(None))
     """What the turn used until then."""
 
 
@@ -72,7 +81,7 @@ def _usage(reader: Reader, thread_id: str) -> dict[str, Any]:
         turn = reader.inspection(thread_id).state.values.get("turn")
     except AgentError:
         turn = None
-    return told_usage(turn.get("usage") if isinstance(turn, dict) else None)
+    return usage_report(turn.get("usage") if isinstance(turn, dict) else None)
 
 
 def shared_call_ids(database: Path | None) -> frozenset[str]:
@@ -128,19 +137,19 @@ def pending_lines(rest: Rest, shared: frozenset[str] = frozenset()) -> Iterator[
     """What waits for a decision, and how to give it."""
     for item in rest.questions:
         call = item.call
-        about = escape(call.get("display") or call["tool_name"])
+        about = escape(call.get("summary") or call["tool_name"])
         name = escape(call["tool_name"])
         call_id = escape(call_name(item.thread_id or rest.thread_id, call["call_id"], shared))
-        if item.question.kind == "approval" and call.get("wants_answer"):
+        if item.question.kind == "approval" and call.get("requires_input"):
             yield f"waiting for an answer: {call_id} {about}"
         elif item.question.kind == "approval":
             yield f"waiting for approval: {call_id} {name} ({call.get('risk', 'medium')} risk) {about}"
         else:
             yield f"interrupted: {call_id} {name}, {escape(item.question.reason)} {about}"
     waiting = _of_kind(rest, "approval")
-    if any(item.call.get("wants_answer") for item in waiting):
+    if any(item.call.get("requires_input") for item in waiting):
         yield "answer a question with: graph-agent approvals answer CALL TEXT"
-    if not all(item.call.get("wants_answer") for item in waiting):
+    if not all(item.call.get("requires_input") for item in waiting):
         yield "answer with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
     if any(_of_kind(rest, "recovery")):
         yield f"decide with: graph-agent recover {rest.thread_id} --retry|--done|--cancel CALL, or in the chat"
@@ -167,7 +176,7 @@ def _approval(item: OpenQuestion, thread_id: str, shared: frozenset[str]) -> dic
         "asked_at": call.get("asked_at"),
         "preview": call.get("preview"),
         "attempt": item.question.attempt,
-        "wants_answer": bool(call.get("wants_answer")),
+        "requires_input": bool(call.get("requires_input")),
     }
 
 
@@ -198,18 +207,18 @@ class ProgressReporter:
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         match event:
-            case CallPlanned(call=call):
-                self._displays[call["call_id"]] = call.get("display") or call["tool_name"]
-            case CallStarted():
+            case ToolCallCreated(call=call):
+                self._displays[call["call_id"]] = call.get("summary") or call["tool_name"]
+            case ToolCallStarted():
                 self._started[event.call_id] = time.monotonic()
-                self._displays[event.call_id] = event.display or event.tool_name
-            case CallEnded():
+                self._displays[event.call_id] = event.summary or event.tool_name
+            case ToolCallFinished():
                 self._tell_end(event)
-            case ShellEnded() | ShellKept():
+            case ShellEnded() | ShellContinued():
                 self.tell(f"note: {format_shell(event)}")
             case Compacted():
                 self.tell(format_compaction(event))
-            case Warned(text=text):
+            case WarningIssued(text=text):
                 self.tell(f"note: {text}")
             case _:
                 pass
@@ -219,8 +228,8 @@ class ProgressReporter:
         self._stream.write(f"{escape(line)}\n")
         self._stream.flush()
 
-    def _tell_end(self, event: CallEnded) -> None:
-        about = self._displays.get(event.call_id) or event.display
+    def _tell_end(self, event: ToolCallFinished) -> None:
+        about = self._displays.get(event.call_id) or event.summary
         began = self._started.pop(event.call_id, None)
         took = f" {time.monotonic() - began:.1f} s" if began is not None else ""
         why = event.error or event.reason

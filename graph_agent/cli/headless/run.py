@@ -39,11 +39,11 @@ from graph_agent.events import (
     Event,
     EventBus,
     SessionOpened,
+    ShellContinued,
     ShellEnded,
-    ShellKept,
     StepStarted,
     TurnStarted,
-    Warned,
+    WarningIssued,
     event_to_json,
 )
 from graph_agent.events.live_calls import LiveCalls
@@ -135,7 +135,9 @@ def _replies(questions: Sequence[OpenQuestion], by: PendingAnswers) -> dict[str,
         replies = dict.fromkeys(approvals, _Reply("reject", by.reason))
     elif "all" in by.approve:
         # Nobody can answer a question of the model's by approving it: it stays open.
-        replies = {item.question.call_id: _Reply("approve") for item in asked if not item.call.get("wants_answer")}
+        replies = {
+            item.question.call_id: _Reply("approve") for item in asked if not item.call.get("requires_input")
+        }
     replies |= dict.fromkeys(approved, _Reply("approve")) | dict.fromkeys(rejected, _Reply("reject", by.reason))
     for item in questions:
         if item.question.kind == "recovery" and (reply := _recovery(item, by.recover)):
@@ -334,7 +336,7 @@ class _Run:
 
     def _tell_beside(self, number: int, event: Event) -> None:
         """What is to be noted, and what goes on in the background, is no part of the one object that is printed."""
-        if isinstance(event, ShellEnded | ShellKept | Warned):
+        if isinstance(event, ShellEnded | ShellContinued | WarningIssued):
             self._news(number, event)
 
     def _print_line(self, values: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from graph_agent.cli.prompts.question import Prompt, Reply
 from graph_agent.cli.render.approval_page import approval_page, sandbox_lines
 from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import Always, GrantScope, Proposal
+from graph_agent.ports import AlwaysAllow, GrantScope, Proposal
 from graph_agent.session.types import OpenQuestion
 
 __all__ = ["ApprovalPrompt", "StopTurn"]
@@ -61,7 +61,7 @@ class ApprovalPrompt:
 
     def _offered(self, item: OpenQuestion, *, offers_all: bool) -> tuple[Choice, ...]:
         walls = self.prompt.session.walls
-        outside = (OUTSIDE,) if walls.stands and item.call["tool_name"] in walls.tools else ()
+        outside = (OUTSIDE,) if walls.is_active and item.call["tool_name"] in walls.tools else ()
         return (*APPROVAL[:-1], *outside, *((ALL,) if offers_all else ()), APPROVAL[-1])
 
     def page(self, item: OpenQuestion, place: str, *, is_edited: bool = False) -> list[Text]:
@@ -87,12 +87,12 @@ class ApprovalPrompt:
             case _:
                 raise StopTurn
 
-    async def _let_through(self, asked: _Asked, always: Always | None, *, outside: bool = False) -> bool:
+    async def _let_through(self, asked: _Asked, always: AlwaysAllow | None, *, outside: bool = False) -> bool:
         kind: Any = "approve" if asked.arguments is None else "edit"
         reply = Reply(kind, arguments=asked.arguments, always=always, outside=outside)
         return await self.prompt.decide(asked.item, reply)
 
-    async def _always(self, asked: _Asked) -> Always | None:
+    async def _always(self, asked: _Asked) -> AlwaysAllow | None:
         """What the person wants to allow always, having seen the exact rules; None when nothing."""
         try:
             proposal = await self.prompt.session.propose(asked.item.question, asked.arguments)
@@ -104,7 +104,7 @@ class ApprovalPrompt:
             return None
         page = list(_rules_page(proposal, self.prompt.session.mode, self.prompt.width))
         scope = _SCOPES.get(await self.prompt.pick(page, SCOPES, asked.item, "t") or "")
-        return None if scope is None else Always(scope, proposal.rules, proposal.place)
+        return None if scope is None else AlwaysAllow(scope, proposal.rules, proposal.folder)
 
     async def _edited(self, asked: _Asked) -> _Asked:
         """The question with the arguments the editor left, judged and previewed anew; as it was where they fail."""
@@ -130,6 +130,6 @@ def _rules_page(proposal: Proposal, mode: str, width: int) -> Iterator[Text]:
         yield from fold(safe_text(rule), width, "  │ ")
         if "(" not in rule:
             yield Text("  that is every call of this tool, whatever its arguments", "yellow")
-    place = "" if proposal.place == "." else f" where the shell stands now, in {proposal.place},"
+    place = "" if proposal.folder == "." else f" where the shell stands now, in {proposal.folder},"
     told = f"It holds{place} in mode {mode} and in more permissive ones; `policy revoke` ends it."
     yield from fold(safe_text(told), width)

@@ -89,7 +89,7 @@ class QuestionPrompts:
             self.prompt.story.lines(list(_overview(questions, self.prompt.width)))
         for number, item in enumerate(questions, 1):
             place = f"{number} of {len(questions)}" if len(questions) > 1 else ""
-            if item.call.get("wants_answer") and item.question.kind == "approval":
+            if item.call.get("requires_input") and item.question.kind == "approval":
                 await replying.ask(item, place)
                 self.answered.add(item.question.call_id)
             asks = approving if item.question.kind == "approval" else recovering
@@ -106,7 +106,7 @@ class QuestionPrompts:
             for item in questions
             if item.question.kind == kind
             and item.question.call_id not in self.answered
-            and not (kind == "approval" and item.call.get("wants_answer"))
+            and not (kind == "approval" and item.call.get("requires_input"))
         ]
 
 
@@ -114,7 +114,7 @@ def _overview(questions: Sequence[OpenQuestion], width: int) -> Iterator[Text]:
     yield Text(f"{len(questions)} questions, answered one by one or with all; nothing runs before that:", "bold")
     for number, item in enumerate(questions, 1):
         call = item.call
-        about = call.get("display") or call["tool_name"]
+        about = call.get("summary") or call["tool_name"]
         name = "" if about.startswith(call["tool_name"]) else f"{call['tool_name']} "
         risk = str(call.get("risk", "medium")).upper()
         state = "" if item.question.kind == "approval" else ", interrupted"

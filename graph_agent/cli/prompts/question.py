@@ -16,7 +16,7 @@ from graph_agent.cli.prompts.choices import MORE, Choice, choice_line, match_cho
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import Always, Answer, AnswerKind
+from graph_agent.ports import AlwaysAllow, Answer, AnswerKind
 from graph_agent.session.types import OpenQuestion
 
 __all__ = ["PAGE_LINES", "Keyboard", "Prompt", "Reply"]
@@ -54,7 +54,7 @@ class Reply:
     kind: AnswerKind
     reason: str = ""
     arguments: Mapping[str, Any] | None = None
-    always: Always | None = None
+    always: AlwaysAllow | None = None
     outside: bool = False
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from graph_agent.cli.render.console import block, fold, safe_text
 from graph_agent.cli.render.diff import added_text, diff_lines
-from graph_agent.ports import Walls
+from graph_agent.ports import SandboxInfo
 from graph_agent.session.types import OpenQuestion
 
 __all__ = ["approval_page", "mixed_alphabets", "question_page", "recovery_page", "sandbox_lines"]
@@ -73,16 +73,16 @@ def approval_page(
     return [*lines, *_change(preview, width)]
 
 
-def sandbox_lines(call: Mapping[str, Any], walls: Walls, width: int) -> list[Text]:
+def sandbox_lines(call: Mapping[str, Any], walls: SandboxInfo, width: int) -> list[Text]:
     """What keeps the call from doing more than it should; nothing for calls that no sandbox is about."""
     if call["tool_name"] not in walls.tools:
         return []
-    name = f"{walls.name}: " if walls.stands else "" if walls.name == "off" else "none: "
-    way_out = "; o lets this one call run outside of it" if walls.stands else ""
+    name = f"{walls.name}: " if walls.is_active else "" if walls.name == "off" else "none: "
+    way_out = "; o lets this one call run outside of it" if walls.is_active else ""
     # The program's own words: they may be folded between words, as nothing that would run may.
-    told = wrap(f"  sandbox: {name}{walls.told}{way_out}", max(width, 20), subsequent_indent=" " * 11)
+    told = wrap(f"  sandbox: {name}{walls.description}{way_out}", max(width, 20), subsequent_indent=" " * 11)
     lines = [safe_text(line) for line in told]
-    if not walls.stands:
+    if not walls.is_active:
         for line in lines:
             line.stylize("yellow")
     return lines

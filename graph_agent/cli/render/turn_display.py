@@ -13,24 +13,24 @@ from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.views.format import format_compaction, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
-    CallAnswered,
-    CallArrived,
-    CallEnded,
-    CallPlanned,
-    CallProgressed,
-    CallStarted,
     Compacted,
     Event,
-    ModelReplied,
+    ModelMessage,
     ServerChanged,
     SessionOpened,
+    ShellContinued,
     ShellEnded,
-    ShellKept,
     StepStarted,
-    TextArrived,
+    TextDelta,
+    ToolCallCreated,
+    ToolCallDecided,
+    ToolCallDelta,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
     TurnEnded,
     TurnStarted,
-    Warned,
+    WarningIssued,
 )
 from graph_agent.events.live_calls import LiveCalls
 
@@ -81,7 +81,7 @@ class TurnDisplay:
                 self._is_told_again = model == OFFLINE_LABEL
             case StepStarted():
                 self._running.wait(_MODEL, "waiting for the model")
-            case TextArrived() | CallArrived() | ModelReplied() | TurnEnded():
+            case TextDelta() | ToolCallDelta() | ModelMessage() | TurnEnded():
                 self._running.end(_MODEL)
             case _:
                 pass
@@ -89,17 +89,17 @@ class TurnDisplay:
 
     def _tell(self, event: Event) -> None:
         match event:
-            case TextArrived():
+            case TextDelta():
                 self._stream(event)
-            case ModelReplied():
+            case ModelMessage():
                 self._end_reply(event)
             case Compacted():
                 self.line(Text(format_compaction(event), "dim"))
-            case Warned() | ShellEnded() | ShellKept():
+            case WarningIssued() | ShellEnded() | ShellContinued():
                 self._tell_news(event)
-            case CallArrived() | CallPlanned() | CallStarted() | CallProgressed() | CallEnded():
+            case ToolCallDelta() | ToolCallCreated() | ToolCallStarted() | ToolCallProgress() | ToolCallFinished():
                 self._tell_call(event)
-            case CallAnswered(call_id=call_id):
+            case ToolCallDecided(call_id=call_id):
                 self._answered.add(call_id)
             case SessionOpened() | TurnStarted() | StepStarted() | TurnEnded() | ServerChanged():
                 pass
@@ -155,37 +155,39 @@ class TurnDisplay:
         if time.monotonic() - self._drawn_at >= _DRAWING_SECONDS:
             self._draw()
 
-    def _tell_call(self, event: CallArrived | CallPlanned | CallStarted | CallProgressed | CallEnded) -> None:
+    def _tell_call(
+        self, event: ToolCallDelta | ToolCallCreated | ToolCallStarted | ToolCallProgress | ToolCallFinished
+    ) -> None:
         match event:
-            case CallArrived():
+            case ToolCallDelta():
                 self._arrive(event)
-            case CallPlanned(call=call):
-                self._displays[call["call_id"]] = call.get("display") or call["tool_name"]
-            case CallStarted():
+            case ToolCallCreated(call=call):
+                self._displays[call["call_id"]] = call.get("summary") or call["tool_name"]
+            case ToolCallStarted():
                 self._start(event)
-            case CallProgressed():
+            case ToolCallProgress():
                 self._running.tell(event.call_id, event.text)
-            case CallEnded():
+            case ToolCallFinished():
                 self._end(event)
             case _:
                 assert_never(event)
 
-    def _arrive(self, event: CallArrived) -> None:
+    def _arrive(self, event: ToolCallDelta) -> None:
         if self._area.is_drawn:
             self._end_text()
             self._arriving.show(event.index, self._live.arriving(event.index))
             self._draw_soon()
 
-    def _tell_news(self, event: Warned | ShellEnded | ShellKept) -> None:
-        if isinstance(event, Warned):
+    def _tell_news(self, event: WarningIssued | ShellEnded | ShellContinued) -> None:
+        if isinstance(event, WarningIssued):
             self._end_text()  # It may say that the reply begins anew.
             self._arriving.forget()
-        text = event.text if isinstance(event, Warned) else format_shell(event)
+        text = event.text if isinstance(event, WarningIssued) else format_shell(event)
         self.line(Text.assemble(("! ", "yellow"), safe_text(text)))
-        if isinstance(event, Warned) and event.wait_s:
+        if isinstance(event, WarningIssued) and event.wait_s:
             self._running.wait(_MODEL, "asking the model again", event.wait_s)
 
-    def _stream(self, event: TextArrived) -> None:
+    def _stream(self, event: TextDelta) -> None:
         self._arriving.forget()
         if self._text is None or self._kind != event.kind:
             self._end_text()
@@ -199,10 +201,10 @@ class TurnDisplay:
         else:
             self._draw_soon()
 
-    def _end_reply(self, event: ModelReplied) -> None:
+    def _end_reply(self, event: ModelMessage) -> None:
         self._arriving.forget()
         if event.text and not self._has_streamed:
-            self._stream(TextArrived(event.text))
+            self._stream(TextDelta(event.text))
         self._has_streamed = False
         self._end_text()
 
@@ -211,8 +213,8 @@ class TurnDisplay:
             text, self._text = self._text, None
             self.lines(text.end())
 
-    def _start(self, event: CallStarted) -> None:
-        self._displays[event.call_id] = event.display or event.tool_name
+    def _start(self, event: ToolCallStarted) -> None:
+        self._displays[event.call_id] = event.summary or event.tool_name
         attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
         label = self._label(event.call_id, event.tool_name) + attempt
         # Where a live line shows what runs, a line that stays would say the same thing a second time.
@@ -221,21 +223,21 @@ class TurnDisplay:
         self._running.begin(event.call_id, label)
         self._draw()  # Where nothing is drawn, its time counts from here.
 
-    def _end(self, event: CallEnded) -> None:
+    def _end(self, event: ToolCallFinished) -> None:
         took = self._running.end(event.call_id)
         if event.status == "interrupted" and event.reason == "paused":
             return  # Its sub-agent asks instead, or says why it cannot go on.
         mark, style = _MARKS.get(event.status, ("?", "yellow"))
         seconds = "" if took is None else f" {took:.1f} s"
         why = event.error or event.reason if event.status != "success" else ""
-        label = self._label(event.call_id, event.tool_name, event.display)
+        label = self._label(event.call_id, event.tool_name, event.summary)
         line = Text.assemble((f"{mark} ", style), safe_text(label), (f"  {event.status}{seconds}", "dim"))
         if why:
             line.append_text(Text("  ")).append_text(safe_text(why.split("\n", 1)[0], style))
         self.line(line)
         self.lines(self._effect(event))
 
-    def _effect(self, event: CallEnded) -> list[Text]:
+    def _effect(self, event: ToolCallFinished) -> list[Text]:
         if event.status == "interrupted":
             return []  # The question that follows shows all that is known of it.
         match event.metadata:

@@ -90,9 +90,9 @@ def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
         "preview": record.get("preview"),
         "attempt": record.get("attempt", 1),
         "kind": record.get("kind"),
-        "display": record.get("display", ""),
-        "digest": record.get("digest"),
-        "wants_answer": bool(record.get("wants_answer")),
+        "summary": record.get("summary", ""),
+        "args_digest": record.get("args_digest"),
+        "requires_input": bool(record.get("requires_input")),
     }
     if view.answer is None:
         return facts
@@ -129,9 +129,9 @@ def _lines(
         if (answer := view.answer) is not None:
             name = call_name(view.thread_id, view.record["call_id"], shared)
             yield escape(f"{name} is answered ({answer.kind} by {answer.by}) but not applied yet.")
-    if any(view.record.get("wants_answer") for view in pending):
+    if any(view.record.get("requires_input") for view in pending):
         yield "Answer a question with: graph-agent approvals answer CALL TEXT"
-    if not all(view.record.get("wants_answer") for view in pending):
+    if not all(view.record.get("requires_input") for view in pending):
         yield "Respond with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
     if not pending and not answered:
         yield "No pending approvals."
@@ -155,7 +155,7 @@ def _approval_lines(view: CallView, shared: frozenset[str], workspace: str) -> I
 def _subject(record: Mapping[str, Any]) -> str:
     """The text to decide on: a question with its options, the preview of a change, or the arguments."""
     arguments = record["arguments"]
-    if record.get("wants_answer"):
+    if record.get("requires_input"):
         options = [f"{number}. {option}" for number, option in enumerate(arguments.get("options") or (), 1)]
         return "\n".join([str(arguments.get("question", "")), *options])
     preview = record.get("preview") or {}

@@ -143,7 +143,7 @@ def call_table(
 
 def _summary(view: CallView) -> str:
     record = view.record
-    display = record.get("display")
+    display = record.get("summary")
     summary = _with_command(record, display) if display else record["tool_name"]
     if record.get("outside_sandbox"):
         summary += " (outside the sandbox)"

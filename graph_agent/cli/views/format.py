@@ -13,10 +13,10 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import colorize, format_time
 from graph_agent.config.paths import database_path
 from graph_agent.errors import UsageError
-from graph_agent.events import Compacted, ShellEnded, ShellKept
+from graph_agent.events import Compacted, ShellContinued, ShellEnded
 from graph_agent.inspect import Reader, TranscriptEntry
 from graph_agent.ports.storage import plain_text
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 
 __all__ = [
     "age_seconds",
@@ -145,9 +145,9 @@ def format_names(names: Sequence[str], more: int = 0) -> str:
 def format_cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] | None) -> Iterator[str]:
     """The stored usage of the last turn and of the thread, and how to configure a missing price."""
     for name, stored in (("this turn", turn), ("this thread", thread)):
-        usage = told_usage(stored)
+        usage = usage_report(stored)
         yield f"{name}: {format_count(usage['requests'], 'request')}, {format_usage(usage)}"
-    if told_usage(thread)["cost"] is None:
+    if usage_report(thread)["cost"] is None:
         yield 'No price configured: add [prices."MODEL"] to config.toml, with input and output per million tokens.'
 
 
@@ -212,10 +212,12 @@ def format_todo(items: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def format_compaction(event: Compacted) -> str:
     """One line about a compaction: tokens before and after, and the method."""
-    return f"Compacted {event.tokens_before:,} → {event.tokens_after:,} tokens ({_COMPACTION_METHODS[event.how]})"
+    return (
+        f"Compacted {event.tokens_before:,} → {event.tokens_after:,} tokens ({_COMPACTION_METHODS[event.method]})"
+    )
 
 
-def format_shell(event: ShellEnded | ShellKept) -> str:
+def format_shell(event: ShellEnded | ShellContinued) -> str:
     """One line about a background shell: its state and the start of its command."""
     first, *more = event.command.strip().split("\n")
     command = first[:_MAX_COMMAND_CHARS] + ("…" if more or len(first) > _MAX_COMMAND_CHARS else "")

@@ -31,7 +31,7 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.errors import AgentError, UnknownId, UsageError
 from graph_agent.inspect import Inspection, Lease, Reader, ThreadStatus, are_messages, is_alive, role_of
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 
 __all__ = ["find_value", "inspect_state", "watch_state"]
 
@@ -115,7 +115,7 @@ def _state_json(found: Inspection) -> dict[str, Any]:
 
 def _usage(found: Inspection) -> dict[str, Any]:
     used = {} if found.is_foreign else found.state.values.get("usage") or {}
-    return told_usage(used) if used else {}
+    return usage_report(used) if used else {}
 
 
 def _state_lines(found: Inspection, shared: frozenset[str], *, full: bool) -> Iterator[str]:

@@ -83,7 +83,7 @@ def _policy_lines(rules: Sequence[dict[str, str]], grants: Sequence[Grant]) -> I
         yield ""
     for grant in grants:
         scope = {"thread": f"in thread {grant.thread_id}", "project": f"in {grant.workspace}", "user": "everywhere"}
-        folder = "" if grant.place == "." else f", from folder {grant.place}"
+        folder = "" if grant.folder == "." else f", from folder {grant.folder}"
         title = (
             f"permission {grant.id}  {scope[grant.scope]}{folder}, in mode {grant.mode} and more permissive ones"
         )

@@ -36,7 +36,7 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Reader, SearchHit, Target, ThreadSummary, TranscriptEntry
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 
 if TYPE_CHECKING:
     from graph_agent.app.file_changes import Changes
@@ -82,7 +82,7 @@ def thread_json(thread: ThreadSummary) -> dict[str, Any]:
     facts = asdict(thread)
     holder = facts.pop("holder")
     facts.pop("last_lease")
-    facts["usage"] = told_usage(thread.usage) if thread.usage is not None else None
+    facts["usage"] = usage_report(thread.usage) if thread.usage is not None else None
     ordered = {name: facts.pop(name) for name in _JSON_FIRST}
     return {**ordered, **facts, "held_by": holder and {name: holder[name] for name in ("pid", "host", "since")}}
 
@@ -193,7 +193,7 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> It
             "queued": str(thread.queued_messages or ""),
             "forked from": thread.parent_thread or "" if thread.parent_call is None else "",
             "sub-agent of": f"{thread.parent_thread}, call {thread.parent_call}" if thread.parent_call else "",
-            "tokens": format_usage(told_usage(usage)),
+            "tokens": format_usage(usage_report(usage)),
             "calls": ", ".join(f"{count} {status}" for status, count in statuses.items()),
         }
     )

@@ -36,18 +36,18 @@ def confirm_rewind(survey: "Survey") -> bool:
 def format_survey(survey: "Survey") -> Iterator[str]:
     """What a rewind changes, what it cannot undo, and its conflicts."""
     rewind = survey.rewind
-    action = "Undo the rewind, back to" if rewind.undoes is not None else "Rewind to"
+    action = "Undo the rewind, back to" if rewind.reverts is not None else "Rewind to"
     yield escape(
         f"{action} checkpoint {rewind.checkpoint_id} of thread {rewind.thread_id}: {_SCOPES[rewind.scope]}"
     )
     for one in rewind.files:
-        verb = "remove " if one.then.sha256 is None else "create " if one.now.sha256 is None else "restore"
+        verb = "remove " if one.target.sha256 is None else "create " if one.current.sha256 is None else "restore"
         yield escape(f"  {verb}  {one.path}")
     if not rewind.files and rewind.scope != "chat":
         yield "  no file changes"
     calls = len(_reverted_calls(rewind))
     if calls and rewind.scope != "files":
-        state = "applied again" if rewind.undoes else "marked as reverted"
+        state = "applied again" if rewind.reverts else "marked as reverted"
         yield f"  {format_count(calls, 'later call')} {state}"
     if survey.lasting:
         yield "Cannot be undone; the effects of these calls stay:"
@@ -76,7 +76,7 @@ def _result_lines(done: "Rewound", *, is_dry: bool, was_shown: bool) -> Iterator
     yield from (escape(f"Not changed: {why}") for why in done.left)
     if done.is_done:
         yield escape(f"Done. The thread is at checkpoint {done.head}.")
-        if done.survey.rewind.undoes is None:
+        if done.survey.rewind.reverts is None:
             yield escape(f"Undo with: graph-agent rewind --undo {done.survey.rewind.thread_id}")
     elif is_dry:
         yield "Dry run: nothing was changed."
@@ -95,10 +95,11 @@ def _rewind_json(done: "Rewound") -> dict[str, Any]:
         "done": done.is_done,
         "head": done.head,
         "files": [
-            {"path": one.path, "action": "remove" if one.then.sha256 is None else "restore"} for one in rewind.files
+            {"path": one.path, "action": "remove" if one.target.sha256 is None else "restore"}
+            for one in rewind.files
         ],
         "conflicts": [{"path": one.path, "reason": one.why} for one in done.survey.conflicts],
-        "reverted_calls": _reverted_calls(rewind) if rewind.undoes is None else [],
+        "reverted_calls": _reverted_calls(rewind) if rewind.reverts is None else [],
         "cannot_be_undone": [
             {
                 "call_id": call.call_id,

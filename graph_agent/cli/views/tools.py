@@ -117,7 +117,7 @@ def _tool_lines(tool: "KnownTool") -> Iterator[str]:
             "enabled": _yes(tool.offered),
             "in plan mode": _yes(tool.in_plan_mode),
             "deferred": _yes(tool.defer),
-            "requires input": _yes(tool.wants_answer),
+            "requires input": _yes(tool.requires_input),
             "display name": tool.display_name,
             "category": tool.category,
             "version": tool.version,

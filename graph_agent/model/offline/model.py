@@ -11,14 +11,14 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph_agent.calls import DECIDED, WANTS_WHOLE
+from graph_agent.calls import FULL_RESULTS, USER_DECISION
 from graph_agent.config.model_choice import CONNECT_HELP, CONNECT_HELP_CHINESE, CONNECT_HELP_SHORT, OFFLINE_LABEL
 from graph_agent.model.offline.parser import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline.plan import CallResult, Outcome, Plan, PlannedCall, plan_command
 from graph_agent.model.offline.replies import format_help, format_notice, format_outcome, format_skipped
 from graph_agent.model.single_model import SingleModel, reply_with_notices
 from graph_agent.ports import Delta, ModelRequest, OnDelta
-from graph_agent.ports.model import UNMET
+from graph_agent.ports.model import UNFULFILLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ def finished_calls(messages: "Sequence[BaseMessage]") -> FinishedCalls:
     finished: FinishedCalls = []
     for message in messages:
         if isinstance(message, ToolMessage) and message.tool_call_id in names:
-            is_decided = bool(message.additional_kwargs.get(DECIDED))
+            is_decided = bool(message.additional_kwargs.get(USER_DECISION))
             result = CallResult(message.text, message.status == "error", is_decided)
             finished.append((names[message.tool_call_id], result))
     return finished
@@ -139,7 +139,7 @@ def call_message(call: PlannedCall, label: str, on_delta: OnDelta, text: str = "
     """A message with one tool call, at no cost."""
     on_delta(Delta("tool_call", json.dumps(call.arguments, ensure_ascii=False), tool_name=call.tool))
     tool_call = {"name": call.tool, "args": dict(call.arguments), "id": f"call_{uuid4().hex}"}
-    metadata = {"model_name": label, "finish_reason": "tool_calls", WANTS_WHOLE: True}
+    metadata = {"model_name": label, "finish_reason": "tool_calls", FULL_RESULTS: True}
     return AIMessage(text, tool_calls=[tool_call], usage_metadata=_NO_USAGE, response_metadata=metadata)
 
 
@@ -147,7 +147,7 @@ def text_message(text: str, label: str, on_delta: OnDelta, unmet: str = "") -> A
     """A message with text, shown line by line, at no cost; `unmet`: why it reports something as not done."""
     for line in text.splitlines(keepends=True):
         on_delta(Delta("text", line))
-    metadata = {"model_name": label, "finish_reason": "stop", **({UNMET: unmet} if unmet else {})}
+    metadata = {"model_name": label, "finish_reason": "stop", **({UNFULFILLED: unmet} if unmet else {})}
     return AIMessage(text, usage_metadata=_NO_USAGE, response_metadata=metadata)
 
 

@@ -57,7 +57,7 @@ class ModelRow:
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
         """See `ChatModel.reply`; what each that was asked in vain said is told, and in the end all of it."""
-        if request.begins_turn:
+        if request.starts_turn:
             self._place = 0
         failures: list[str] = []
         while True:

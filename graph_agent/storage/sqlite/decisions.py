@@ -66,7 +66,7 @@ def insert_grant(connection: sqlite3.Connection, grant: Grant) -> None:
         grant.call_id,
         storable(grant.by),
         grant.at,
-        storable(grant.place),
+        storable(grant.folder),
     )
     connection.execute(_INSERT_GRANTS, (grant.scope, rules, grant.mode, *origin))
 
@@ -115,13 +115,20 @@ class SqliteDecisions:
         def insert(connection: sqlite3.Connection) -> Answer:
             key = _key(thread_id, question)
             row = connection.execute(_STANDING, key).fetchone()
-            if row is not None and row[0] == question.digest:
+            if row is not None and row[0] == question.args_digest:
                 return _answer(row)
             if row is not None:
                 connection.execute(_SUPERSEDE_ONE, (answer.at, *key))
             arguments = None if answer.arguments is None else json_text(dict(answer.arguments))
-            text = (answer.kind, arguments, storable(answer.reason), storable(answer.by), answer.at, answer.outside)
-            connection.execute(_INSERT_DECISIONS, (*key, question.digest, *text))
+            text = (
+                answer.kind,
+                arguments,
+                storable(answer.reason),
+                storable(answer.by),
+                answer.at,
+                answer.outside_sandbox,
+            )
+            connection.execute(_INSERT_DECISIONS, (*key, question.args_digest, *text))
             if answer.grant is not None:
                 insert_grant(connection, answer.grant)
             return answer
@@ -139,12 +146,12 @@ class SqliteDecisions:
             return {
                 question.call_id: _answer(row)
                 for question, row in rows.items()
-                if row is not None and row[0] == question.digest
+                if row is not None and row[0] == question.args_digest
             }
 
         return await self._database.run(standing)
 
-    async def let_through(self, thread_id: str, call_id: str, until: str) -> Answer | None:
+    async def latest_approval(self, thread_id: str, call_id: str, until: str) -> Answer | None:
         """See `Decisions.let_through`."""
         key = (thread_id, call_id, until)
         row = await self._database.run(lambda connection: connection.execute(_LET_THROUGH, key).fetchone())
@@ -152,7 +159,7 @@ class SqliteDecisions:
 
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
         """See `Decisions.mark_applied`."""
-        rows = [(at, *_key(thread_id, question), question.digest) for question in questions]
+        rows = [(at, *_key(thread_id, question), question.args_digest) for question in questions]
         await self._database.write(lambda connection: connection.executemany(_APPLY, rows))
 
     async def supersede(self, thread_id: str, call_ids: Sequence[str], at: str) -> None:
@@ -173,5 +180,5 @@ def _answer(row: Sequence[Any]) -> Answer:
         at=at,
         arguments=None if arguments is None else json.loads(arguments),
         reason=reason,
-        outside=bool(outside),
+        outside_sandbox=bool(outside),
     )

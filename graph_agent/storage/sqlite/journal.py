@@ -67,8 +67,8 @@ class SqliteJournal:
         """See `Journal.rows`."""
         return await self._database.quick_read(lambda connection: self._rows(connection, thread_id, call_id))
 
-    async def undone(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
-        """See `Journal.undone`."""
+    async def reverted(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
+        """See `Journal.reverted`."""
         named = {"thread_id": storable(thread_id), "ids": json_text(call_ids)}
         return await self._database.run(
             lambda connection: [self._row(row) for row in connection.execute(_UNDONE, named)]
@@ -132,7 +132,7 @@ class SqliteJournal:
 
         return await self._database.run(finish)
 
-    async def break_off(
+    async def record_interruption(
         self, thread_id: str, call_id: str, attempt: int, owner: str, status: Literal["interrupted", "not_started"]
     ) -> None:
         """See `Journal.break_off`."""

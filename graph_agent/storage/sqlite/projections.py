@@ -23,7 +23,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 
 from graph_agent.calls import REPLACES, SHORTENED
 from graph_agent.errors import DamagedDatabase
-from graph_agent.ports import clock_time
+from graph_agent.ports import normalize_time
 from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.sqlite.call_log import fold_calls, hold_against, leave_behind, start_again
 from graph_agent.storage.sqlite.deltas import VISIBLE, Loads, begin_branch, delta_history
@@ -49,7 +49,7 @@ _SENDS = "__pregel_tasks"
 def timestamp(value: Any) -> str:
     """A checkpoint's time in the form all tables use: ISO-8601 UTC with milliseconds."""
     try:
-        return clock_time(value)
+        return normalize_time(value)
     except (TypeError, ValueError):
         return storable(str(value or ""))
 

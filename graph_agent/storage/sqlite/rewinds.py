@@ -7,7 +7,7 @@ from dataclasses import asdict, astuple, replace
 from typing import Any
 
 from graph_agent.errors import UsageError
-from graph_agent.ports import Clock, Done, FileImage, Intent, Restoration, Rewind, TakenAlong
+from graph_agent.ports import Clock, Done, FileImage, FileRestoration, Intent, Rewind, SubAgentRewind
 from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
@@ -53,7 +53,7 @@ class SqliteRewinds:
         self._database = database
         self._clock = clock
 
-    async def done_since(self, thread_id: str, at: str) -> Sequence[Done]:
+    async def attempts_since(self, thread_id: str, at: str) -> Sequence[Done]:
         """See `Rewinds.done_since`."""
         rows = await self._database.run(
             lambda connection: connection.execute(_DONE_SINCE, (thread_id, at)).fetchall()
@@ -71,7 +71,7 @@ class SqliteRewinds:
         plan = {
             "files": [asdict(one) for one in rewind.files],
             "calls": rewind.calls,
-            "undoes": rewind.undoes,
+            "undoes": rewind.reverts,
             "sub_agents": [astuple(one) for one in rewind.sub_agents],
         }
         row = (
@@ -99,7 +99,7 @@ class SqliteRewinds:
 
     async def finish(self, rewind: Rewind) -> None:
         """See `Rewinds.finish`. What its threads saw of these files is forgotten: they read them again."""
-        now, undone = self._clock.now(), int(rewind.undoes is None)
+        now, undone = self._clock.now(), int(rewind.reverts is None)
         threads = {rewind.thread_id: rewind.calls, **{one.thread_id: one.calls for one in rewind.sub_agents}}
 
         def finish(connection: sqlite3.Connection) -> None:
@@ -107,8 +107,8 @@ class SqliteRewinds:
                 connection.executemany(_COUNT_CALL, [(undone, thread_id, *call) for call in calls])
                 connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
             connection.execute(_END, ("done", now, rewind.number))
-            if rewind.undoes is not None:
-                connection.execute(_END, ("undone", now, rewind.undoes))
+            if rewind.reverts is not None:
+                connection.execute(_END, ("undone", now, rewind.reverts))
 
         await self._database.write(finish)
 
@@ -141,12 +141,17 @@ def read_rewind(row: Sequence[Any]) -> Rewind:
     number, thread_id, checkpoint_id, head, scope, text = row
     plan = json.loads(text)
     files = tuple(
-        Restoration(one["path"], FileImage(**one["now"]), FileImage(**one["then"]), one["new_folder"])
+        FileRestoration(
+            one["path"],
+            FileImage(**(one.get("current") or one["now"])),
+            FileImage(**(one.get("target") or one["then"])),
+            one["new_folder"],
+        )
         for one in plan["files"]
     )
     # Those noted before there were sub-agents say nothing of them.
     sub_agents = tuple(
-        TakenAlong(child, there, before, _calls(calls))
+        SubAgentRewind(child, there, before, _calls(calls))
         for child, there, before, calls in plan.get("sub_agents", ())
     )
     return Rewind(

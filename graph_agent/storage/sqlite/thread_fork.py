@@ -10,7 +10,7 @@ import sqlite3
 from typing import Any, NamedTuple
 
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.ports.clock import moved_child
+from graph_agent.ports.clock import moved_sub_agent_id
 from graph_agent.storage.json_text import json_text
 from graph_agent.storage.sqlite.projections import Projections, timestamp
 
@@ -132,7 +132,7 @@ def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Project
         connection.execute(statement, named)
     children = connection.execute(_CHILDREN, named).fetchall()
     for child, call_id, head, attempts in children:
-        target = moved_child(child, call_id, attempts, (fork.source, fork.target))
+        target = moved_sub_agent_id(child, call_id, attempts, (fork.source, fork.target))
         if target is not None:
             fork_thread(connection, Fork(child, head, target, fork.at), projections)
             connection.execute(_ADOPT, (fork.target, call_id, target))

@@ -17,8 +17,17 @@ from typing import Any, NamedTuple, TextIO, get_args
 from graph_agent.calls import STATUSES
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
-from graph_agent.ports.clock import moved_child
-from graph_agent.ports.thread_file import ALONE, FORMAT, SUB_AGENT, TABLES, VERSION, InvalidValue, Seal, wrote
+from graph_agent.ports.clock import moved_sub_agent_id
+from graph_agent.ports.thread_file import (
+    FORMAT,
+    SUB_AGENT,
+    TABLES,
+    VERSION,
+    VERSION_WITHOUT_SUB_AGENTS,
+    ContentDigest,
+    InvalidValue,
+    wrote,
+)
 from graph_agent.storage.json_text import json_text
 from graph_agent.storage.sqlite.deltas import Loads
 from graph_agent.storage.sqlite.projections import usage
@@ -70,7 +79,7 @@ def read_parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
     Raises:
         UsageError: it is something else, was cut, changed, or written by a newer version.
     """
-    seal, counts = Seal(), {"rows": 0, "blobs": 0}
+    seal, counts = ContentDigest(), {"rows": 0, "blobs": 0}
     top: dict[str, Any] = {}
     end: Any = None
     for key, value in _members(_Text(file)):
@@ -100,7 +109,11 @@ def _top(value: dict[str, Any]) -> FileHeader:
     if type(version) is int and version > VERSION:
         raise invalid_file(f"it has version {version}, and this program knows {VERSION}; update graph-agent")
     thread_id = value.get("thread_id")
-    if version not in (ALONE, VERSION) or not isinstance(thread_id, str) or not thread_id.strip():
+    if (
+        version not in (VERSION_WITHOUT_SUB_AGENTS, VERSION)
+        or not isinstance(thread_id, str)
+        or not thread_id.strip()
+    ):
         raise invalid_file("it does not say which version or which thread it is")
     return FileHeader(thread_id)
 
@@ -320,7 +333,7 @@ class _Family(NamedTuple):
         parent = self.here[there]
         newest = "SELECT coalesce(max(attempt), 0) FROM journal WHERE thread_id = ? AND call_id = ?"
         attempts = min(connection.execute(newest, (parent, call_id)).fetchone()[0], _MOST_ATTEMPTS)
-        moved = moved_child(row.sub_agent, call_id, attempts, (there, parent))
+        moved = moved_sub_agent_id(row.sub_agent, call_id, attempts, (there, parent))
         if moved is None:
             raise invalid_file(f"a sub-agent in it is none of call {call_id!r}")
         require_free(connection, moved)

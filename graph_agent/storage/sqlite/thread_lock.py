@@ -63,7 +63,7 @@ def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
     pid, host, since, life, boot, started = row
     is_here = host == storable(socket.gethostname())
     is_alive = not is_here or (boot == boot_id() and process_started(pid) == started)
-    return Holder(pid=pid, host=host, since=since, life=life, is_alive=is_alive)
+    return Holder(pid=pid, host=host, since=since, owner_token=life, is_alive=is_alive)
 
 
 _RETRIES = 25

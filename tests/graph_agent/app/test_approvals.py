@@ -83,7 +83,7 @@ async def test_an_approval_that_was_taken_in_before_the_call_broke_off_is_told(r
 
 async def test_a_record_without_a_digest_is_bound_by_the_digest_of_its_arguments(rows: Rows) -> None:
     record = record_of("awaiting_approval", "call_b")
-    del record["digest"]
+    del record["args_digest"]
     rows.call(record)
 
     await answer_approval(rows.path, "call_b", "approve", by="cli pid 1")

@@ -8,7 +8,7 @@ from graph_agent.app.approvals import Answered
 from graph_agent.app.judged_approvals import allow_always
 from graph_agent.errors import AnswerRefused
 from graph_agent.inspect import Reader
-from graph_agent.ports import Always, Grant
+from graph_agent.ports import AlwaysAllow, Grant
 from tests.fakes.database_rows import Rows, record_of
 
 _NOW = "2026-11-28T12:00:00.000Z"
@@ -42,7 +42,7 @@ async def test_a_call_is_approved_and_its_like_allowed_in_one_step(rows: Rows, t
 
     rules = ("bash(git status)", "bash(git diff)")
     assert given == Answered("call_a", "t1", "approve", accepted=True, by="cli pid 1", at=_NOW)
-    assert always == Always("user", rules)
+    assert always == AlwaysAllow("user", rules)
     assert _grants(rows) == [
         Grant("user", rules, "default", "t1", str(tmp_path), "call_a", "cli pid 1", _NOW, id=1)
     ]

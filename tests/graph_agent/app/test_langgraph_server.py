@@ -102,7 +102,13 @@ def asked(values: Any) -> Any:
 
 def answered(question: Any, kind: str, **words: str) -> Any:
     answers = {
-        item["call_id"]: {"kind": kind, "attempt": item["attempt"], "digest": item["digest"], "who": "web", **words}
+        item["call_id"]: {
+            "kind": kind,
+            "attempt": item["attempt"],
+            "args_digest": item["args_digest"],
+            "decided_by": "web",
+            **words,
+        }
         for item in [*question["approve"], *question["recover"]]
     }
     return {"resume": {"by": question["by"], "answers": answers}}

@@ -142,7 +142,7 @@ async def test_a_call_that_may_have_begun_in_the_origin_comes_back_interrupted_i
         ("recovery", "outcome_unknown")
     ]
     assert [item.question.kind for item in asked_again.questions] == ["approval"]
-    assert (call["status"], call["begun"]) == ("cancelled", True)
+    assert (call["status"], call["started"]) == ("cancelled", True)
 
 
 async def test_a_fork_of_a_branch_has_what_that_branch_shows(stage: Stage) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.app.toolset import sandbox_of, walls_of
 from graph_agent.config.settings import Settings
-from graph_agent.ports import Walls
+from graph_agent.ports import SandboxInfo
 from tests.fakes.walls import needs
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 
@@ -60,10 +60,10 @@ def test_of_a_virtual_environment_on_the_path_all_is_visible(
 def test_it_is_said_what_stands_and_what_it_lets_through(tmp_path: Path) -> None:
     needs("bubblewrap")
 
-    assert walls_of(sandbox_of(_settings(), tmp_path)) == Walls(
+    assert walls_of(sandbox_of(_settings(), tmp_path)) == SandboxInfo(
         "bubblewrap",
         "files can be written in the workspace and the temporary folder only, there is no network",
-        stands=True,
+        is_active=True,
     )
 
 
@@ -77,10 +77,10 @@ def test_where_nothing_stands_it_is_said_why(tmp_path: Path, *, is_required: boo
 
     walls = walls_of(nothing)
 
-    assert (walls, walls.label) == (Walls("none", f"no means; {then}"), "no sandbox")
+    assert (walls, walls.label) == (SandboxInfo("none", f"no means; {then}"), "no sandbox")
 
 
 def test_a_sandbox_that_nobody_wants_is_none(tmp_path: Path) -> None:
     walls = walls_of(sandbox_of(_settings(sandbox="off"), tmp_path))
 
-    assert (walls.label, walls.stands) == ("sandbox off", False)
+    assert (walls.label, walls.is_active) == ("sandbox off", False)

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from graph_agent.events import Event, EventBus, StepStarted, Warned
+from graph_agent.events import Event, EventBus, StepStarted, WarningIssued
 
 
 def test_events_are_numbered_without_gaps_and_delivered_in_order() -> None:
@@ -10,16 +10,16 @@ def test_events_are_numbered_without_gaps_and_delivered_in_order() -> None:
     bus.subscribe(lambda number, event: seen.append((number, event)))
 
     bus.publish(StepStarted(1))
-    bus.publish(Warned("w"))
+    bus.publish(WarningIssued("w"))
 
-    assert seen == [(1, StepStarted(1)), (2, Warned("w"))]
+    assert seen == [(1, StepStarted(1)), (2, WarningIssued("w"))]
 
 
 @pytest.mark.parametrize(
     ("first", "told"),
     [
-        (StepStarted(1), [(1, StepStarted(1)), (2, Warned("early")), (3, Warned("late"))]),
-        (None, [(1, Warned("early")), (2, Warned("late"))]),
+        (StepStarted(1), [(1, StepStarted(1)), (2, WarningIssued("early")), (3, WarningIssued("late"))]),
+        (None, [(1, WarningIssued("early")), (2, WarningIssued("late"))]),
     ],
 )
 def test_what_is_published_before_the_event_that_begins_waits_for_it_or_for_its_release(
@@ -28,13 +28,13 @@ def test_what_is_published_before_the_event_that_begins_waits_for_it_or_for_its_
     bus, seen = EventBus(begins_with="step_started"), list[tuple[int, Event]]()
     bus.subscribe(lambda number, event: seen.append((number, event)))
 
-    bus.publish(Warned("early"))
+    bus.publish(WarningIssued("early"))
     before = list(seen)
     if first is None:
         bus.release()
     else:
         bus.publish(first)
-    bus.publish(Warned("late"))
+    bus.publish(WarningIssued("late"))
 
     assert (before, seen) == ([], told)
 

@@ -4,24 +4,24 @@ from typing import get_args
 import pytest
 
 from graph_agent.events import (
-    CallAnswered,
-    CallArrived,
-    CallEnded,
-    CallPlanned,
-    CallProgressed,
-    CallStarted,
     Compacted,
     Event,
-    ModelReplied,
+    ModelMessage,
     ServerChanged,
     SessionOpened,
+    ShellContinued,
     ShellEnded,
-    ShellKept,
     StepStarted,
-    TextArrived,
+    TextDelta,
+    ToolCallCreated,
+    ToolCallDecided,
+    ToolCallDelta,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
     TurnEnded,
     TurnStarted,
-    Warned,
+    WarningIssued,
     event_from_json,
     event_to_json,
 )
@@ -30,20 +30,20 @@ EXAMPLES: list[Event] = [
     SessionOpened("t", "c", "/w", "offline", "default"),
     TurnStarted("hi"),
     StepStarted(1),
-    TextArrived("he", "reasoning"),
-    CallArrived(0, "ls", '{"pa'),
-    ModelReplied("hello", ("c1", "c2"), {"input_tokens": 3}),
-    CallPlanned({"call_id": "c1", "arguments": {"path": "."}}),
-    CallAnswered("c1", "reject", "chat", "not now"),
-    CallStarted("c1", "ls", "ls ."),
-    CallProgressed("c1", "shell_output", "line\n"),
-    CallEnded("c1", "ls", "success", metadata={"diff": {"added": 1}}),
+    TextDelta("he", "reasoning"),
+    ToolCallDelta(0, "ls", '{"pa'),
+    ModelMessage("hello", ("c1", "c2"), {"input_tokens": 3}),
+    ToolCallCreated({"call_id": "c1", "arguments": {"path": "."}}),
+    ToolCallDecided("c1", "reject", "chat", "not now"),
+    ToolCallStarted("c1", "ls", "ls ."),
+    ToolCallProgress("c1", "shell_output", "line\n"),
+    ToolCallFinished("c1", "ls", "success", metadata={"diff": {"added": 1}}),
     TurnEnded("done", "hello", "c", {"input_tokens": 3}),
     Compacted(84_000, 21_000, "summary"),
-    Warned("slow"),
+    WarningIssued("slow"),
     ServerChanged("tickets", "running", 3),
     ShellEnded("sh1", "npm start", "exit code 1"),
-    ShellKept("sh2", "npm start"),
+    ShellContinued("sh2", "npm start"),
 ]
 
 
@@ -59,4 +59,4 @@ def test_an_event_written_as_a_json_line_reads_back_the_same(event: Event) -> No
 
 
 def test_a_field_from_a_newer_version_is_ignored() -> None:
-    assert event_from_json({"type": "warned", "text": "x", "colour": "red"}) == Warned("x")
+    assert event_from_json({"type": "warning", "text": "x", "colour": "red"}) == WarningIssued("x")

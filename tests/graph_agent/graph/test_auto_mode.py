@@ -102,7 +102,7 @@ async def test_what_is_too_long_to_be_seen_and_what_nobody_asked_for_is_a_no() -
         Plan("write_a", {}, "ask", "", "protected name", "medium", "write"),
         Plan("write_a", {}, "ask", "", "ask write_a", "medium", "write"),
         Plan("write_a", {}, "deny", "", "deny write_a", "medium", "write"),
-        Plan("ask_user", {}, "ask", "", "risk medium", "medium", "execute", wants_answer=True),
+        Plan("ask_user", {}, "ask", "", "risk medium", "medium", "execute", requires_input=True),
     ],
 )
 async def test_a_yes_loosens_nothing_but_the_question_of_medium_risk(plan: Plan) -> None:

@@ -4,9 +4,9 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from graph_agent.errors import ModelError
-from graph_agent.events import Warned
+from graph_agent.events import WarningIssued
 from graph_agent.inspect import Reader
-from graph_agent.ports.model import Window
+from graph_agent.ports.model import ContextWindow
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.outgrowing import RESULT, TOLD, WINDOW, Bulky, Summarising, compactions, play, sizes, work
 from tests.scenarios.stage import THREAD, Stage
@@ -17,7 +17,7 @@ async def test_a_long_thread_goes_on_within_its_window_and_the_transcript_keeps_
 
     ends = await play(stage, 8)
 
-    ways = [event.how for event in compactions(stage)]
+    ways = [event.method for event in compactions(stage)]
     assert (ends, {*ways}) == (["done"] * 8, {"references", "summary"})
     assert max(sizes(stage.model.requests)) <= WINDOW.ceiling
     assert all(event.tokens_after < event.tokens_before for event in compactions(stage))
@@ -78,9 +78,9 @@ async def test_without_a_summary_of_the_model_an_outline_takes_its_place(
     ends = await play(stage, 8)
 
     summed_up = next(message.text for message in model.requests[-1].messages if "Summary" in message.text)
-    assert (ends, "outline" in {event.how for event in compactions(stage)}) == (["done"] * 8, True)
+    assert (ends, "outline" in {event.method for event in compactions(stage)}) == (["done"] * 8, True)
     assert "- read_a(): c" in summed_up
-    assert any("gone" in event.text for event in stage.events if isinstance(event, Warned)) == isinstance(
+    assert any("gone" in event.text for event in stage.events if isinstance(event, WarningIssued)) == isinstance(
         summary, ModelError
     )
 
@@ -97,9 +97,9 @@ async def test_a_refusal_as_too_long_is_followed_by_smaller_requests_and_is_reme
 
 
 @pytest.mark.parametrize("named", [None, 600])
-@pytest.mark.parametrize("window", [Window(), Window(64_000, "set")])
+@pytest.mark.parametrize("window", [ContextWindow(), ContextWindow(64_000, "set")])
 async def test_one_refusal_that_nothing_confirms_does_not_make_a_thread_small_for_good(
-    tmp_path: Path, named: int | None, window: Window
+    tmp_path: Path, named: int | None, window: ContextWindow
 ) -> None:
     wrong = {"usage_metadata": {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}}
     model = Summarising(*(reply.model_copy(update=wrong) for reply in work(30, 2)))
@@ -122,10 +122,10 @@ async def test_a_window_that_the_user_sets_anew_goes_before_what_was_refused_unt
 ) -> None:
     model = Summarising(*work(12, 2))
     model.takes = model.limit_named = 3_000
-    small = Stage(tmp_path / "a.db", model, Bulky(), window=Window(20_000, "set"))
+    small = Stage(tmp_path / "a.db", model, Bulky(), window=ContextWindow(20_000, "set"))
     await play(small, 8)
     refused, model.takes = len(model.refused), 30_000
-    large = Stage(small.database, model, Bulky(), window=Window(30_000, "set"))
+    large = Stage(small.database, model, Bulky(), window=ContextWindow(30_000, "set"))
 
     await play(large, 4)
 
@@ -148,7 +148,7 @@ async def test_a_model_that_refuses_everything_ends_the_turn_after_few_requests(
 
 
 async def test_what_does_not_fit_even_compacted_pauses_the_turn_and_says_what_to_do(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", Summarising(text("hi")), window=Window(2_000, "set", reserve=0))
+    stage = Stage(tmp_path / "a.db", Summarising(text("hi")), window=ContextWindow(2_000, "set", reserve=0))
     async with stage.life() as session:
         await session.send("word " * 900)
         rest = await session.send("word " * 9_000)

@@ -2,8 +2,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graph_agent.graph.context_size import Allowance, Size, allowance_of, size_of
-from graph_agent.ports.model import Window
-from graph_agent.ports.usage import Known, estimate_declaration_tokens, estimate_message_tokens
+from graph_agent.ports.model import ContextWindow
+from graph_agent.ports.usage import EstimateCache, estimate_declaration_tokens, estimate_message_tokens
 
 TOOLS = [{"type": "function", "function": {"name": "read_file"}}]
 CALL = {"id": "c", "name": "read_file", "args": {}}
@@ -49,15 +49,15 @@ def test_counts_from_before_a_compaction_say_nothing() -> None:
 
 
 def test_long_instructions_leave_a_part_of_the_window_for_the_conversation() -> None:
-    roomy = allowance_of(Size(1_000, (5_000,)), Window(21_000, reserve=10_000, compact_at=50))
-    tight = allowance_of(Size(9_000, (500,)), Window(8_000, reserve=0))
+    roomy = allowance_of(Size(1_000, (5_000,)), ContextWindow(21_000, reserve=10_000, compact_at=50))
+    tight = allowance_of(Size(9_000, (500,)), ContextWindow(8_000, reserve=0))
 
     assert roomy == Allowance(limit=1_000 + 7_375, goal=3_687, ceiling=15_750)
     assert tight == Allowance(limit=9_000 + 1_000, goal=500, ceiling=8_000)
 
 
 def test_a_message_is_weighed_once_and_again_when_it_was_shortened() -> None:
-    known = Known()
+    known = EstimateCache()
     long, short = ToolMessage("x " * 900, tool_call_id="c", id="t"), ToolMessage("x", tool_call_id="c", id="t")
 
     sizes = [size_of([message], (), known=known).messages for message in (long, short, long)]

@@ -87,11 +87,11 @@ def call(**fields: object) -> ToolCallInfo:
         ),
         (call(status="cancelled", decision="reject", reason=""), "Not run: the user refused this call."),
         (
-            call(status="cancelled", decision="stop", reason="stopped by user", begun=False),
+            call(status="cancelled", decision="stop", reason="stopped by user", started=False),
             "Cancelled: stopped by user. It never started.",
         ),
         (
-            call(status="cancelled", decision="cancel", reason="outcome_unknown", begun=True),
+            call(status="cancelled", decision="cancel", reason="outcome_unknown", started=True),
             "Cancelled by the user. Its outcome is unknown: look before you repeat it.",
         ),
     ],

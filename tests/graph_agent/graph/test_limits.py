@@ -61,17 +61,17 @@ def usage(tokens: int = 0, **further: Any) -> dict[str, Any]:
 def test_the_next_request_is_held_against_what_is_left(
     budget: Budget, turn: dict[str, Any], thread: dict[str, Any], expected: str
 ) -> None:
-    assert passed(budget, (turn, thread), (100, 0.01)).get("why", "") == expected
+    assert passed(budget, (turn, thread), (100, 0.01)).get("reason", "") == expected
 
 
 def test_a_limit_on_costs_cannot_be_kept_without_a_price() -> None:
     pause = passed(Budget(max_cost=1), ({}, {}), (100, None))
 
-    assert (pause["budget"], "lacks the model" in pause["why"]) == ("max_cost", True)
+    assert (pause["budget"], "lacks the model" in pause["reason"]) == ("max_cost", True)
 
 
 def test_used_up_steps_are_told_with_their_number() -> None:
-    assert [steps_used_up(steps)["why"].partition(",")[0] for steps in (1, 3)] == [
+    assert [steps_used_up(steps)["reason"].partition(",")[0] for steps in (1, 3)] == [
         "it made 1 model request",
         "it made 3 model requests",
     ]

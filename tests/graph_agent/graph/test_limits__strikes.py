@@ -18,11 +18,11 @@ def _after(*calls: ToolCallInfo) -> dict[str, Any]:
     return strikes
 
 
-_FAILED = _call("error", begun=True)
-_LATE = _call("error", begun=True, metadata={"error_type": "timeout"})
-_LATER = _call("error", begun=True, command="other", metadata={"error_type": "timeout"})
-_WELL = _call("success", begun=True)
-_UNKNOWN = _call("error", tool="no_tool", begun=False)
+_FAILED = _call("error", started=True)
+_LATE = _call("error", started=True, metadata={"error_type": "timeout"})
+_LATER = _call("error", started=True, command="other", metadata={"error_type": "timeout"})
+_WELL = _call("success", started=True)
+_UNKNOWN = _call("error", tool="no_tool", started=False)
 _DENIED = _call("cancelled", decision="deny", rule="deny bash(make)")
 _REFUSED = _call("cancelled", decision="reject")
 _AGAIN, _OTHER = _call("pending"), _call("awaiting_approval", command="ls")
@@ -40,7 +40,7 @@ _SAME = "this very call of bash failed 3 times in a row"
         ([_FAILED] * 3, _AGAIN, _SAME),
         ([_FAILED] * 3, _OTHER, ""),
         ([_FAILED, _FAILED, _WELL, _FAILED], _AGAIN, ""),
-        ([_FAILED, _UNKNOWN, _FAILED, _call("success", tool="ls", begun=True), _FAILED], _AGAIN, _SAME),
+        ([_FAILED, _UNKNOWN, _FAILED, _call("success", tool="ls", started=True), _FAILED], _AGAIN, _SAME),
         ([_UNKNOWN] * 4, _call("pending", tool="no_tool"), ""),
         ([_FAILED] * 3, _call("error"), ""),
     ],

@@ -25,12 +25,12 @@ async def test_each_end_is_told_once_with_how_it_came() -> None:
     shells = _Ended(sh1="exit code 1  $ a", sh2="ended with the session  $ b\nc")
 
     first = await news_of(shells, _state(), "t1")
-    again = await news_of(shells, _state(told_shells=["sh1", "sh2"]), "t1")
-    later = await news_of(shells, _state(told_shells=["sh1"]), "t1")
+    again = await news_of(shells, _state(reported_shells=["sh1", "sh2"]), "t1")
+    later = await news_of(shells, _state(reported_shells=["sh1"]), "t1")
 
     assert first.lines == ("sh1: exit code 1 $ a", "sh2: ended with the session $ b c")
-    assert first.update == {"told_shells": ["sh1", "sh2"]}
-    assert (again, later.update) == (NOTHING_NEW, {"told_shells": ["sh2"]})
+    assert first.update == {"reported_shells": ["sh1", "sh2"]}
+    assert (again, later.update) == (NOTHING_NEW, {"reported_shells": ["sh2"]})
 
 
 async def test_of_many_the_newest_are_named_and_the_others_counted() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from graph_agent.calls import SHORTENED, WANTS_WHOLE, ToolCallInfo
+from graph_agent.calls import FULL_RESULTS, SHORTENED, ToolCallInfo
 from graph_agent.graph.tool_routing import shown_before, shown_by
 
 _SHOWN = {"path": "/w/a", "sha256": "1", "offset": 1}
@@ -50,7 +50,7 @@ def test_a_message_notes_what_a_whole_result_shows(call: ToolCallInfo, noted: di
         (_talk(), _call(paths=["/w/b"]), []),
         (_talk(), _call(kind="write"), []),
         (_talk(result={SHORTENED: True}), _call(), []),
-        (_talk(asks={WANTS_WHOLE: True}), _call(), []),
+        (_talk(asks={FULL_RESULTS: True}), _call(), []),
         (_talk("brought from elsewhere"), _call(), []),
         (_talk(None), _call(), []),
         (_talk() + _talk(), _call(arguments={"path": "a", "offset": 1, "colour": "red"}), [_SHOWN]),

@@ -46,7 +46,7 @@ def test_the_newest_finished_journal_row_is_the_result_and_undone_rows_do_not_co
             error_msg="exit code 2",
             started_at=START,
             ended_at=START,
-            begun=True,
+            started=True,
             stored_status="executing",
         ),
     )

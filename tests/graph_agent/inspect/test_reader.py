@@ -35,7 +35,7 @@ def test_the_calls_of_a_head_are_shown_as_the_next_life_would_find_them(rows: Ro
         rows.lease()
         alive = reader.inspection("t1")
 
-    interrupted = record_of("interrupted", reason="never_started", begun=False, stored_status="executing")
+    interrupted = record_of("interrupted", reason="never_started", started=False, stored_status="executing")
     assert (dead.status, dead.calls) == ("interrupted", (CallView("t1", interrupted),))
     assert (alive.status, alive.calls) == ("running", (CallView("t1", record_of("executing")),))
 

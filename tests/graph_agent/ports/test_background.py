@@ -4,6 +4,6 @@ from graph_agent.ports.background import NoShells
 async def test_where_there_are_no_shells_none_ever_ended() -> None:
     shells = NoShells()
 
-    await shells.take_up("t1")
+    await shells.reattach("t1")
 
     assert await shells.ended("t1") == {}

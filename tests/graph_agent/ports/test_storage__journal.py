@@ -14,4 +14,4 @@ def test_only_a_recorded_outcome_makes_a_row_finished() -> None:
 
 
 def test_a_row_may_have_begun_unless_it_says_that_it_did_not() -> None:
-    assert {status for status, row in rows().items() if not row.may_have_begun} == {"not_started"}
+    assert {status for status, row in rows().items() if not row.may_have_started} == {"not_started"}

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.ports.thread_file import TABLES, Column, InvalidValue, Seal, written, wrote
+from graph_agent.ports.thread_file import TABLES, Column, ContentDigest, InvalidValue, written, wrote
 from graph_agent.storage.sqlite.migrations import MIGRATIONS
 
 _LEFT_OUT = {
@@ -73,7 +73,7 @@ def test_every_column_of_a_thread_travels_unless_it_belongs_to_the_machine_or_pe
 
 def test_a_seal_tells_order_and_content_and_not_layout() -> None:
     def seal(*values: Any) -> str:
-        made = Seal()
+        made = ContentDigest()
         for value in values:
             made.add(value)
         return made.text()

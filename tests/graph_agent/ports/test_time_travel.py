@@ -21,10 +21,12 @@ def test_what_a_command_changed_belongs_to_the_attempt_that_the_record_is_about(
     assert (second.tool_name, second.kind, second.arguments) == ("bash", "execute", {"command": "make"})
 
 
-@pytest.mark.parametrize(("record", "keeps_plan"), [({}, False), ({"metadata": {"todo": []}}, True)])
-def test_a_call_without_a_record_is_told_by_its_journal_row(record: dict[str, Any], keeps_plan: bool) -> None:
+@pytest.mark.parametrize(("record", "changes_todo_only"), [({}, False), ({"metadata": {"todo": []}}, True)])
+def test_a_call_without_a_record_is_told_by_its_journal_row(
+    record: dict[str, Any], changes_todo_only: bool
+) -> None:
     intent = Intent("/w/a", None, "x")
 
     assert Done.recorded(("c", 1, "error", "at"), intent, record) == Done(
-        "c", 1, "error", intent, "at", keeps_plan=keeps_plan
+        "c", 1, "error", intent, "at", changes_todo_only=changes_todo_only
     )

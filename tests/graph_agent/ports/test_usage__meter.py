@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, HumanMessage
 
 from graph_agent.ports import ModelRequest
-from graph_agent.ports.usage import UNPRICED, Known, Meter, Rate
+from graph_agent.ports.usage import UNPRICED, EstimateCache, Meter, Rate
 
 if TYPE_CHECKING:
     from langchain_core.messages.ai import UsageMetadata
@@ -70,7 +70,7 @@ def test_what_a_request_surely_takes_is_half_of_what_it_is_estimated_at() -> Non
 
 
 def test_a_long_conversation_is_not_weighed_again_for_each_request() -> None:
-    known = Known()
+    known = EstimateCache()
     wide, narrow = (ModelRequest([HumanMessage(text * 100, id="h")], ()) for text in ("漢", "a"))
 
     first = UNPRICED.least(wide, "m", known)

@@ -1,40 +1,44 @@
-from graph_agent.ports.usage import Budget, Purse, Used
+from graph_agent.ports.usage import Budget, SharedBudget, UsageTotals
 
 
-def _used(tokens: int, requests: int = 1) -> Used:
+def _used(tokens: int, requests: int = 1) -> UsageTotals:
     usage = {"total_tokens": tokens, "requests": requests}
-    return Used(usage, usage)
+    return UsageTotals(usage, usage)
 
 
 def test_what_all_of_them_used_is_added_up_with_what_is_asked_for_at_this_moment() -> None:
-    purse = Purse(Budget(), 50)
-    purse.begin(
-        "p", Used({"total_tokens": 10, "requests": 1}, {"total_tokens": 100, "requests": 7}), 1, {"c1", "c2"}
+    shared_budget = SharedBudget(Budget(), 50)
+    shared_budget.begin(
+        "p", UsageTotals({"total_tokens": 10, "requests": 1}, {"total_tokens": 100, "requests": 7}), 1, {"c1", "c2"}
     )
-    purse.join("a", "p", "c1", _used(1))
-    purse.join("b", "p", "c2", Used())
-    purse.note("b", _used(2, 3))
-    purse.ask("a", (1_000, None))
+    shared_budget.join("a", "p", "c1", _used(1))
+    shared_budget.join("b", "p", "c2", UsageTotals())
+    shared_budget.note("b", _used(2, 3))
+    shared_budget.ask("a", (1_000, None))
 
-    asking = (purse.used().turn["total_tokens"], purse.used().thread["total_tokens"], purse.steps)
-    purse.answered("a")
+    asking = (
+        shared_budget.used().turn["total_tokens"],
+        shared_budget.used().thread["total_tokens"],
+        shared_budget.steps,
+    )
+    shared_budget.answered("a")
 
     assert asking == (1_013, 1_103, 6)
-    assert (purse.used().turn, purse.steps) == ({"total_tokens": 13, "requests": 5}, 5)
+    assert (shared_budget.used().turn, shared_budget.steps) == ({"total_tokens": 13, "requests": 5}, 5)
 
 
 def test_who_has_ended_counts_until_a_state_above_tells_it_and_then_no_more() -> None:
-    purse = Purse(Budget(), 50)
-    purse.begin("p", Used(), 1, {"c1"})
-    purse.join("a", "p", "c1", _used(1))
-    purse.join("deep", "a", "c9", _used(5))
-    purse.leave("deep")
-    ended = purse.used().turn["total_tokens"]
-    purse.note("a", _used(6))
-    told = purse.used().turn["total_tokens"]
-    purse.leave("a")
-    purse.begin("p", Used(), 1, {"c1"})
-    still_open = purse.used().turn["total_tokens"]
-    purse.begin("p", _used(6), 1, ())
+    shared_budget = SharedBudget(Budget(), 50)
+    shared_budget.begin("p", UsageTotals(), 1, {"c1"})
+    shared_budget.join("a", "p", "c1", _used(1))
+    shared_budget.join("deep", "a", "c9", _used(5))
+    shared_budget.leave("deep")
+    ended = shared_budget.used().turn["total_tokens"]
+    shared_budget.note("a", _used(6))
+    told = shared_budget.used().turn["total_tokens"]
+    shared_budget.leave("a")
+    shared_budget.begin("p", UsageTotals(), 1, {"c1"})
+    still_open = shared_budget.used().turn["total_tokens"]
+    shared_budget.begin("p", _used(6), 1, ())
 
-    assert (ended, told, still_open, purse.used().turn["total_tokens"]) == (6, 6, 6, 6)
+    assert (ended, told, still_open, shared_budget.used().turn["total_tokens"]) == (6, 6, 6, 6)

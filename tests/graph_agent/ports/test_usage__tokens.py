@@ -5,7 +5,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.ports.usage import (
-    Known,
+    EstimateCache,
     estimate_declaration_tokens,
     estimate_message_tokens,
     estimate_request_tokens,
@@ -66,7 +66,7 @@ def test_a_request_costs_the_sum_of_its_messages_and_declarations() -> None:
 
 
 def test_a_declaration_is_weighed_once_for_as_long_as_it_is_the_same_one() -> None:
-    known, tool = Known(), {"function": {"name": "ls", "description": "lists"}}
+    known, tool = EstimateCache(), {"function": {"name": "ls", "description": "lists"}}
     once = known.declarations_tokens([tool])
 
     tool["function"]["description"] = "lists " * 100

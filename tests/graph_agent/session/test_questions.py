@@ -32,7 +32,7 @@ def _desk(database: Database) -> Desk:
 
 
 def _read(attempt: int, **fields: Any) -> ToolCallInfo:
-    values = {"kind": "readonly", "risk": "low", "begun": True, "attempt": attempt, **fields}
+    values = {"kind": "readonly", "risk": "low", "started": True, "attempt": attempt, **fields}
     return cast("ToolCallInfo", record_of("interrupted", **values))
 
 
@@ -65,7 +65,7 @@ async def test_attempts_that_never_began_or_were_undone_are_no_reason_to_ask_abo
 async def test_one_life_does_not_try_again_for_ever_what_never_begins(database: Database) -> None:
     desk = _desk(database)
 
-    given = [await _answers(desk, _read(attempt, begun=False)) for attempt in (1, 2, 3, 4)]
+    given = [await _answers(desk, _read(attempt, started=False)) for attempt in (1, 2, 3, 4)]
 
     assert given == [["retry"], ["retry"], ["retry"], []]
 

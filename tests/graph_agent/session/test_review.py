@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import Always, Answer, Grant, Scope
+from graph_agent.ports import AlwaysAllow, Answer, Grant, Scope
 from graph_agent.session.review import reviewed, with_grant
 from tests.fakes.scripted_session import approval
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -17,7 +17,7 @@ async def test_a_question_with_other_arguments_shows_them_as_they_are_judged() -
 
     shown = await reviewed(item, {"path": "b"}, ScriptedToolbox(), _SCOPE)
 
-    changed = {"arguments": {"path": "b"}, "preview": None, "display": "", "risk": "medium"}
+    changed = {"arguments": {"path": "b"}, "preview": None, "summary": "", "risk": "medium"}
     assert (shown.call, shown.question) == ({**item.call, **changed}, replace(item.question, reason="it writes"))
 
 
@@ -30,7 +30,7 @@ async def test_arguments_that_may_not_run_are_refused(tool: str) -> None:
 def test_an_answer_for_always_carries_the_mode_and_place_it_was_given_in() -> None:
     answer = Answer("approve", "chat", _AT)
 
-    given = with_grant(answer, Always("project", ("bash(ls)", "bash(rm x)"), "sub"), "c1", _SCOPE, "/w")
+    given = with_grant(answer, AlwaysAllow("project", ("bash(ls)", "bash(rm x)"), "sub"), "c1", _SCOPE, "/w")
 
     grant = Grant("project", ("bash(ls)", "bash(rm x)"), "acceptEdits", "t1", "/w", "c1", "chat", _AT, "sub")
     assert given == replace(answer, grant=grant, reason="always in this project: bash(ls), bash(rm x)")

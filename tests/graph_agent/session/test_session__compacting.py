@@ -25,7 +25,7 @@ async def test_by_hand_a_thread_is_compacted_at_rest_and_its_last_answer_stays(t
 
     assert (rest.status, rest.answer, again.status, again.answer) == ("done", "done 3", "done", "done 3")
     assert ({end.answer for end in further}, len(model.requests)) == ({"done 3"}, asked)
-    assert [event.how for event in compactions(stage)] == ["references", "summary"]
+    assert [event.method for event in compactions(stage)] == ["references", "summary"]
 
 
 async def test_a_checkpoint_from_before_a_compaction_has_its_old_window_again(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ async def test_one_that_was_killed_at_its_very_end_is_taken_in_by_the_next(
         rest = await session.compact()
 
     assert (rest.status, rest.answer) == ("done", "done 3")
-    assert [event.how for event in compactions(stage)][:1] == ["references"]
+    assert [event.method for event in compactions(stage)][:1] == ["references"]
 
 
 async def test_while_a_question_is_open_nothing_is_compacted(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ async def test_of_open_calls_is_told_which_have_a_result_and_which_may_have_had_
         await journal.claim("t", call_id, 1, "life", None)
     await journal.finish("t", "finished", 1, "life", Outcome("error", "out"))
     await journal.finish("t", "over", 1, "life", Outcome("success", "out"))
-    await journal.break_off("t", "spared", 1, "life", "not_started")
+    await journal.record_interruption("t", "spared", 1, "life", "not_started")
     records = {"over": "success", "broken": "awaiting_approval", "spared": "pending", "new": "pending"}
 
     found = await found_earlier("t", state(records, "over", "broken", "spared", "new", "finished"), journal)

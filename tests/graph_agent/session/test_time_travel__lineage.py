@@ -109,8 +109,8 @@ async def test_rewound_to_where_a_sub_agent_asked_it_asks_again_and_what_was_bef
         rest = await session.proceed()
 
     assert (done.is_done, files, at_head) == (True, {"a.txt": "one\n"}, "held")
-    assert [(item.thread_id, item.call["display"]) for item in again.questions] == [
-        (family.child("c1"), second.questions[0].call["display"])
+    assert [(item.thread_id, item.call["summary"]) for item in again.questions] == [
+        (family.child("c1"), second.questions[0].call["summary"])
     ]
     assert (rest.answer, _files(family), model.told("ALPHA")[-1][1][:8]) == ("done", files, "Not run:")
 

@@ -5,7 +5,7 @@ import pytest
 
 from graph_agent.app.rewind import Order, Rewound, rewind
 from graph_agent.errors import UsageError
-from graph_agent.events import Warned
+from graph_agent.events import WarningIssued
 from graph_agent.inspect import Reader
 from graph_agent.ports import Rewind, SystemClock
 from graph_agent.session.session import Session
@@ -145,7 +145,7 @@ async def test_a_noted_rewind_whose_place_is_gone_is_ended_and_told_and_the_thre
 
     assert shown(stage) == ["t1", "t2"]
     assert query(stage, "SELECT status FROM rewinds") == [("done",)]
-    warned = [event.text for event in stage.events if isinstance(event, Warned)]
+    warned = [event.text for event in stage.events if isinstance(event, WarningIssued)]
     assert f"the conversation of {THREAD} stays as it is: checkpoint gone is gone" in warned[0]
 
 
@@ -184,7 +184,7 @@ async def test_a_rewind_that_was_broken_off_is_finished_by_whoever_opens_the_thr
     async with stage.life() as session:
         await session.start()
 
-    warnings = [event.text for event in stage.events if isinstance(event, Warned)]
+    warnings = [event.text for event in stage.events if isinstance(event, WarningIssued)]
     assert shown(stage) == ["t1"]
     assert warnings == [f"a rewind to checkpoint {first.checkpoint_id} had been broken off and was finished now"]
     assert query(stage, "SELECT status FROM rewinds") == [("done",)]

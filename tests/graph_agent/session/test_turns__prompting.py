@@ -7,7 +7,7 @@ from graph_agent.session.turns import Prompting
 
 
 class Slow:
-    reads_messages = True
+    has_message_hooks = True
 
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:
         return f"{thread_id} {source} {mode}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.errors import StorageError
-from graph_agent.events import ShellEnded, ShellKept
+from graph_agent.events import ShellContinued, ShellEnded
 from tests.fakes.background import Background, background
 from tests.fakes.waiting import is_running, until
 from tests.fakes.walls import sandbox
@@ -64,7 +64,7 @@ async def test_one_that_ends_by_itself_is_told_with_its_exit_code(life: Backgrou
     await life.start("sleep 0.4; exit 7")
 
     told = "exit code 7, that of the last command; earlier ones may have failed"
-    assert await until(lambda: life.events == [ShellEnded("sh1", "sleep 0.4; exit 7", told, "own")])
+    assert await until(lambda: life.events == [ShellEnded("sh1", "sleep 0.4; exit 7", told, "exited")])
 
 
 async def test_one_that_cannot_begin_is_told_at_once(life: Background) -> None:
@@ -111,11 +111,11 @@ async def test_the_next_life_ends_what_a_dead_one_left_running(life: Background)
     lived = is_running(pid)
     after = life.next_life()
 
-    await after.shells.take_up("t1")
+    await after.shells.reattach("t1")
 
     told = "ended because the program that started it had died"
     assert (lived, is_running(pid)) == (True, False)
-    assert after.events == [ShellEnded("sh1", _SLEEPS, told, "found")]
+    assert after.events == [ShellEnded("sh1", _SLEEPS, told, "found_dead")]
     assert (await after.output("sh1")).output == f"(no output)\n[{told}]"
 
 
@@ -126,9 +126,9 @@ async def test_the_next_life_learns_the_exit_code_of_what_ended_unseen(life: Bac
     await _gone(await life.pid())
     after = life.next_life()
 
-    await after.shells.take_up("t1")
+    await after.shells.reattach("t1")
 
-    assert [event.why for event in after.events if isinstance(event, ShellEnded)] == ["unseen"]
+    assert [event.reason for event in after.events if isinstance(event, ShellEnded)] == ["exited_unobserved"]
     output = await after.output("sh1")
     assert output.output.startswith("late\n[ended while nobody watched, exit code 4,")
     assert output.metadata["exit_code"] == 4
@@ -143,7 +143,7 @@ async def test_a_number_that_belongs_to_another_process_by_now_is_left_alone(lif
     await life.database.write(lambda connection: connection.execute(statement))
     await life.database.write(lambda connection: connection.execute(stolen, (bystander.pid,)))
 
-    await life.next_life().shells.take_up("t1")
+    await life.next_life().shells.reattach("t1")
 
     lived = is_running(bystander.pid)
     bystander.kill()
@@ -156,9 +156,9 @@ async def test_nothing_of_another_thread_is_touched(life: Background) -> None:
     pid = await life.pid()
     await _dies(life)
 
-    await life.next_life().shells.take_up("t1")
+    await life.next_life().shells.reattach("t1")
     lived = is_running(pid)
-    await life.next_life().shells.take_up("t2")
+    await life.next_life().shells.reattach("t2")
 
     assert (lived, is_running(pid)) == (True, False)
 
@@ -175,7 +175,7 @@ async def test_those_of_a_sub_agent_are_found_with_its_parent(life: Background) 
     pids = [await life.pid(), await life.pid("other")]
     await _dies(life)
 
-    await life.next_life().shells.take_up("t1")
+    await life.next_life().shells.reattach("t1")
 
     lived = [is_running(pid) for pid in pids]
     os.kill(pids[1], signal.SIGKILL)
@@ -190,14 +190,14 @@ async def test_kept_shells_go_on_after_the_session_and_are_the_next_ones(tmp_pat
         await life.output("sh1")
         await life.shells.close()
         after = life.next_life(keeps=True)
-        await after.shells.take_up("t1")
+        await after.shells.reattach("t1")
         (life.around.workspace / "go").touch()
         output = (await after.output("sh1")).output
         lived = is_running(pid)
 
         killed = await after.kill("sh1")
 
-        kept = [ShellKept("sh1", command)]
+        kept = [ShellContinued("sh1", command)]
         assert (life.events, after.events, lived, is_running(pid)) == (kept, kept, True, False)
         assert output.startswith("two\n[running for")
         assert killed.output == "sh1: ended by bash_kill."
@@ -210,7 +210,7 @@ async def test_in_the_sandbox_they_are_kept_too(tmp_path: Path, kind: str) -> No
         await life.start("echo one; until [ -e go ]; do sleep 0.05; done; echo two; exit 5")
         await life.shells.close()
         after = life.next_life(keeps=True)
-        await after.shells.take_up("t1")
+        await after.shells.reattach("t1")
         (life.around.workspace / "go").touch()
 
         assert await until(lambda: any(isinstance(event, ShellEnded) for event in after.events))

@@ -7,12 +7,12 @@ from graph_agent.toolbox.background_shells import ending_in_words, lasting
 @pytest.mark.parametrize(
     ("ending", "told"),
     [
-        (ShellEnding("own", 0), "exit code 0"),
-        (ShellEnding("own", -9), "killed by signal SIGKILL"),
-        (ShellEnding("own"), "ended, nobody knows how"),
+        (ShellEnding("exited", 0), "exit code 0"),
+        (ShellEnding("exited", -9), "killed by signal SIGKILL"),
+        (ShellEnding("exited"), "ended, nobody knows how"),
         (ShellEnding("kill", -15), "ended by bash_kill"),
-        (ShellEnding("unseen", 4), "ended while nobody watched, exit code 4"),
-        (ShellEnding("unseen"), "ended with the program that had started it, or after"),
+        (ShellEnding("exited_unobserved", 4), "ended while nobody watched, exit code 4"),
+        (ShellEnding("exited_unobserved"), "ended with the program that had started it, or after"),
         (ShellEnding("of a later version", 1), "exit code 1"),
     ],
 )

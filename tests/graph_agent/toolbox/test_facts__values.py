@@ -15,7 +15,7 @@ def test_an_error_result_is_an_error_outcome_with_its_output() -> None:
 def test_a_short_preview_is_shown_whole(tmp_path: Path) -> None:
     blobs = MemoryBlobs(tmp_path)
 
-    assert as_preview(Preview("text", "short"), blobs) == {"kind": "text", "text": "short", "seen": None}
+    assert as_preview(Preview("text", "short"), blobs) == {"kind": "text", "text": "short", "observed": None}
     assert blobs.stored == {}
 
 
@@ -31,7 +31,7 @@ def test_a_long_preview_says_what_is_not_shown_and_where_it_is(tmp_path: Path) -
         "kind": "diff",
         "text": f"{text[:kept]}[… 1183 more lines, {33_000 - kept} characters, are not shown here; "
         f"the whole text is {reference}]\n",
-        "seen": {"path": "/f"},
+        "observed": {"path": "/f"},
         "full": reference,
         "full_chars": 33_000,
     }

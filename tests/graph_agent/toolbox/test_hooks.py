@@ -143,7 +143,7 @@ async def test_a_hook_reads_each_message_and_what_it_writes_goes_behind_it(tmp_p
 
     said = await hooked.hooks.prompted("t1", "hello", "plan")
 
-    assert (hooked.hooks.reads_messages, said) == (
+    assert (hooked.hooks.has_message_hooks, said) == (
         True,
         "[The hook 'cat > read; echo sk-very-secret' says: **************]",
     )

@@ -21,7 +21,7 @@ async def test_a_read_inside_is_allowed_and_needs_no_preview(tmp_path: Path) -> 
         risk="low",
         kind="readonly",
         concurrency_safe=True,
-        display="read_file a.txt (offset 2)",
+        summary="read_file a.txt (offset 2)",
         paths=(str(world.workspace / "a.txt"),),
     )
 
@@ -36,7 +36,7 @@ async def test_a_write_asks_with_its_diff_and_what_the_diff_was_made_from(tmp_pa
     assert plan.preview == {
         "kind": "diff",
         "text": f"--- /dev/null\n+++ {path}\n@@ -0,0 +1 @@\n+x\n",
-        "seen": {"path": path, "device": None, "inode": None, "sha256": None},
+        "observed": {"path": path, "device": None, "inode": None, "sha256": None},
     }
     assert not (world.workspace / "a.txt").exists()
 
@@ -46,11 +46,11 @@ async def test_a_command_asks_with_how_it_was_understood(tmp_path: Path) -> None
 
     plan = await world.plan("bash", command="make\nmake test")
 
-    assert (plan.verdict, plan.risk, plan.kind, plan.display) == ("ask", "high", "execute", "$ make (+1 lines)")
+    assert (plan.verdict, plan.risk, plan.kind, plan.summary) == ("ask", "high", "execute", "$ make (+1 lines)")
     assert plan.preview == {
         "kind": "text",
         "text": f"runs    make\nruns    make test\nin      {world.workspace}",
-        "seen": {"folder": str(world.workspace)},
+        "observed": {"folder": str(world.workspace)},
     }
 
 

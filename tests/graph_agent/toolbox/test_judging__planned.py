@@ -21,6 +21,6 @@ def test_a_plan_tells_the_decision_and_where_the_paths_lead() -> None:
         risk="low",
         kind="readonly",
         concurrency_safe=True,
-        display=LsTool().display_call({"path": "link"}),
+        summary=LsTool().display_call({"path": "link"}),
         paths=("/ws/real",),
     )

@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.app.model_trial import red_square
 from graph_agent.ports import Scope
-from graph_agent.ports.toolbox import Mentioned
+from graph_agent.ports.toolbox import ExpandedMessage
 from graph_agent.toolbox.mentions import FileMentions
 from tests.fakes.toolbox_world import World
 
@@ -17,7 +17,7 @@ class _Read:
         (self.workspace / "src" / "a.py").write_text("one\ntwo\nthree\n")
         (self.workspace / "b c.txt").write_text("blank\n")
 
-    async def told(self, text: str) -> Mentioned:
+    async def told(self, text: str) -> ExpandedMessage:
         return await FileMentions(self.world.box, self.workspace).told(text, Scope("t1", "default"))
 
 
@@ -30,7 +30,7 @@ async def test_a_file_that_is_named_stands_behind_the_message_as_read_file_shows
     said = await read.told("look at @src/a.py, please")
 
     shown = (await read.world.run("read_file", file_path="src/a.py")).output
-    assert said == Mentioned(f'look at @src/a.py, please\n\n<file path="src/a.py">\n{shown}\n</file>')
+    assert said == ExpandedMessage(f'look at @src/a.py, please\n\n<file path="src/a.py">\n{shown}\n</file>')
     assert "two" in shown
 
 
@@ -57,7 +57,7 @@ async def test_names_with_blanks_stand_in_quotes_and_a_folder_is_listed(read: _R
 
 @pytest.mark.parametrize("text", ["ask me@src/a.py", "@dataclass", "@", "no mention", "a @ b", "@a.py:0", "`@src`"])
 async def test_what_names_no_file_is_sent_as_it_stands(read: _Read, text: str) -> None:
-    assert await read.told(text) == Mentioned(text)
+    assert await read.told(text) == ExpandedMessage(text)
 
 
 async def test_what_was_meant_to_be_a_file_and_is_none_is_told(read: _Read) -> None:

@@ -21,7 +21,7 @@ def test_a_call_gets_what_it_runs_with_and_planning_gets_nothing_that_has_effect
     policy = PolicySettings(rules=parse_rules(deny=["read(secret)"]))
     ports = ToolboxPorts(world.blobs, world.file_states, _records_nothing, lambda *said: told.append(said))
     around = Surroundings(Setting(world.workspace, policy), ports, Limits())
-    call = call_of("odd", {}) | {"answer": "yes", "preview": {"seen": {"path": "x"}}}
+    call = call_of("odd", {}) | {"answer": "yes", "preview": {"observed": {"path": "x"}}}
 
     planned, run = around.of_thread(SCOPE), around.of_call(call, SCOPE)
     run.progress(FilesSearched(3))

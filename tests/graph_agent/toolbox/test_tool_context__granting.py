@@ -102,7 +102,7 @@ async def test_what_is_proposed_is_what_the_tool_would_get(tmp_path: Path) -> No
 async def test_a_command_is_allowed_where_it_was_shown_and_nowhere_else(
     tmp_path: Path, cwd: str, arguments: dict[str, str], verdict: str
 ) -> None:
-    box, workspace = _box(tmp_path, _Given(replace(_GRANT, place="sub")))
+    box, workspace = _box(tmp_path, _Given(replace(_GRANT, folder="sub")))
     (workspace / "sub").mkdir()
     scope = Scope("t1", "default", str(workspace / cwd) if cwd else "")
     call = {"command": "ls -la", **arguments}
@@ -111,5 +111,5 @@ async def test_a_command_is_allowed_where_it_was_shown_and_nowhere_else(
 
     assert plan.verdict == verdict
     assert proposal == Proposal(
-        ("bash(ls -la)",), place="sub" if verdict == "allow" else cwd if not arguments and cwd else "."
+        ("bash(ls -la)",), folder="sub" if verdict == "allow" else cwd if not arguments and cwd else "."
     )

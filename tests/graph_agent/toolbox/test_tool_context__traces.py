@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from graph_agent.calls import process_mark
+from graph_agent.calls import process_marker
 from graph_agent.ports import JournalRow
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.toolbox.tool_context import ProcessTraces, recorded_traces
@@ -12,7 +12,7 @@ def test_an_attempt_is_known_by_its_group_its_mark_and_its_spool(tmp_path: Path)
 
     found = recorded_traces(row, "t1", blobs)
 
-    assert found == ProcessTraces(7, "9", process_mark("life", "c1", 2), str(blobs.spool("t1", "c1", 2)))
+    assert found == ProcessTraces(7, "9", process_marker("life", "c1", 2), str(blobs.spool("t1", "c1", 2)))
 
 
 def test_an_attempt_without_a_process_left_no_traces(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ async def test_it_is_watched_to_its_own_end(tmp_path: Path) -> None:
     ended: list[ShellExit] = []
     await _going(tmp_path, "sleep 0.2; kill -9 $$", ended)
 
-    assert await until(lambda: ended == [ShellExit("own", -9)])
+    assert await until(lambda: ended == [ShellExit("exited", -9)])
 
 
 async def test_being_ended_twice_is_being_ended_once_and_the_first_reason_counts(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ async def test_no_rule_lets_it_run_unasked_for_nobody_can_read_it(
     plan = await world.plan("powershell", mode, command=command)
     proposal = await world.box.propose("powershell", {"command": command}, Scope("t1", "default"))
 
-    assert (plan.verdict, plan.risk, plan.display) == (verdict, "high", f"PS> {command}")
+    assert (plan.verdict, plan.risk, plan.summary) == (verdict, "high", f"PS> {command}")
     assert proposal.rules == ()
 
 

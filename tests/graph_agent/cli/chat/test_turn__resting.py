@@ -2,17 +2,17 @@ from pathlib import Path
 
 from graph_agent.cli.chat.turn_runner import StyledLine, has_fresh_budget, result_lines, status_text
 from graph_agent.events import EventBus
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 from tests.fakes.scripted_session import ScriptedSession, rest
 
-_USED = told_usage({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, "requests": 2})
+_USED = usage_report({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, "requests": 2})
 
 
 def test_a_turn_that_asked_a_model_ends_with_what_it_used() -> None:
     assert list(result_lines(rest(usage=_USED))) == [
         StyledLine("2 requests, 12,000 in, 345 out, cost unknown", "dim"),
     ]
-    assert list(result_lines(rest(usage=told_usage({"requests": 3})))) == []
+    assert list(result_lines(rest(usage=usage_report({"requests": 3})))) == []
 
 
 def test_an_error_and_what_to_do_about_it_are_told_once() -> None:

@@ -29,9 +29,9 @@ def test_approvals_list_has_the_documented_shape_and_keeps_answered_ones_apart(r
         "preview": {"text": "$ make"},
         "attempt": 1,
         "kind": None,
-        "display": "make",
-        "digest": "d1",
-        "wants_answer": False,
+        "summary": "make",
+        "args_digest": "d1",
+        "requires_input": False,
     }
     assert [item["call_id"] for item in listed["approvals"]] == ["t1:call_a", "t2:call_a"]
     assert [(item["call_id"], item["answered_by"]) for item in listed["answered"]] == [("call_b", "cli pid 7")]

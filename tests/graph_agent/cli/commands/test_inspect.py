@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.cli.main import app
 from graph_agent.graph.state import AgentState
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.database_rows import START, Rows, record_of
@@ -22,7 +22,7 @@ from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import text
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
-_RECORD = record_of("awaiting_approval", asked_at="then", display="make \x1b[2J")
+_RECORD = record_of("awaiting_approval", asked_at="then", summary="make \x1b[2J")
 
 
 def _reasoning(state: AgentState) -> Any:
@@ -81,7 +81,7 @@ def test_the_state_has_the_documented_shape(path: Path) -> None:
     assert asked["value"] == {"approve": [{"call_id": "call_a"}], "recover": []}
     assert [write["channel"] for write in whole["pending_writes"]] == ["__interrupt__"]
     assert whole["calls"] == [{"thread_id": "t1", **_RECORD}]
-    assert whole["usage"] == told_usage({"input_tokens": 5})
+    assert whole["usage"] == usage_report({"input_tokens": 5})
     assert [message["content"] for message in values["messages"]] == ["go", "I shall build [red]it\x1b[0m"]
     assert (values["calls"], values["todo"]) == (
         {"call_a": _RECORD},
@@ -154,7 +154,7 @@ def test_calls_are_records_with_their_thread_and_can_be_filtered(rows: Rows) -> 
     rows.call(record_of("executing"))
     rows.call(record_of("success", "call_b", tool_name="grep"))
 
-    broken = record_of("interrupted", reason="never_started", begun=False, stored_status="executing")
+    broken = record_of("interrupted", reason="never_started", started=False, stored_status="executing")
     done = record_of("success", "call_b", tool_name="grep")
     assert json_of(rows, "calls") == {"calls": [{"thread_id": "t1", **broken}, {"thread_id": "t1", **done}]}
     assert [call["call_id"] for call in json_of(rows, "calls", "--status", "interrupted")["calls"]] == ["call_a"]

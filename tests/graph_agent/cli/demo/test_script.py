@@ -8,7 +8,7 @@ from graph_agent.cli.demo.script import DemoNarrator, run_steps
 from graph_agent.cli.demo.workspace import DemoCommands, DemoFailed, DemoWorkspace
 
 CALL = "call_0123456789abcdef"
-AFTER_FIRST, KILLED, DECIDED = "1f-first-00000001", "1f-killed-00000002", "1f-decided-00000003"
+AFTER_FIRST, KILLED, USER_DECISION = "1f-first-00000001", "1f-killed-00000002", "1f-decided-00000003"
 
 
 @dataclass
@@ -17,7 +17,11 @@ class Recorded(DemoCommands):
 
     processes: tuple[int, ...] = ()
     ran: list[str] = field(default_factory=list)
-    nodes: tuple[tuple[str, str], ...] = (("1f-end-4", "reasoning"), (DECIDED, "human_approval"), (KILLED, "x"))
+    nodes: tuple[tuple[str, str], ...] = (
+        ("1f-end-4", "reasoning"),
+        (USER_DECISION, "human_approval"),
+        (KILLED, "x"),
+    )
 
     def run(self, *arguments: str, ends_with: int = 0) -> None:
         self.ran.append(" ".join(arguments))

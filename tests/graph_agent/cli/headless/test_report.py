@@ -1,5 +1,5 @@
 from graph_agent.cli.headless.report import failure_report, pending_lines, result_report, resume_lines
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 from tests.fakes.scripted_session import approval, recovery, rest
 
 _APPROVAL = approval(
@@ -44,7 +44,7 @@ def test_open_questions_are_listed_as_approvals_and_calls() -> None:
             "asked_at": "2026-11-28T00:00:00.000Z",
             "preview": {"kind": "text", "text": "ls"},
             "attempt": 1,
-            "wants_answer": False,
+            "requires_input": False,
         }
     ]
     assert report["interrupted_calls"] == [
@@ -72,13 +72,13 @@ def test_a_run_that_never_rested_reports_its_error() -> None:
         "answer": "",
         "pending_approvals": [],
         "interrupted_calls": [],
-        "usage": told_usage(None),
+        "usage": usage_report(None),
         "error": "another process has it",
     }
 
 
 def test_what_waits_is_told_with_the_way_to_answer_it() -> None:
-    evil = approval("call-a", "bash", {"command": "ls"}, display="bash \x1b[2Jls")
+    evil = approval("call-a", "bash", {"command": "ls"}, summary="bash \x1b[2Jls")
 
     lines = list(pending_lines(rest("interrupted", questions=(evil, _RECOVERY))))
 

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from graph_agent.cli.headless.report import PendingWork, read_pending_work, shared_call_ids
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 from tests.fakes.database_rows import Rows, record_of
 from tests.fakes.light_commands import asking, json_of
 
@@ -15,7 +15,7 @@ def test_what_a_thread_waits_for_has_the_shape_of_the_lists(rows: Rows) -> None:
 
     approvals = json_of(rows, "approvals", "list", "--thread", "t1")["approvals"]
     interrupted = json_of(rows, "calls", "t1", "--status", "interrupted")["calls"]
-    assert left == PendingWork("c1", approvals, interrupted, told_usage(None))
+    assert left == PendingWork("c1", approvals, interrupted, usage_report(None))
     assert ([call["call_id"] for call in approvals], len(interrupted)) == (["t1:call_a"], 1)
     assert shared_call_ids(rows.path) == {"call_a"}
 

@@ -12,12 +12,12 @@ import pytest
 from graph_agent.cli.chat.conversation import Conversation, Opener
 from graph_agent.cli.headless.run import PendingAnswers, RunRequest, run_headless
 from graph_agent.errors import ThreadHeld
-from graph_agent.events import CallEnded, EventBus, ModelReplied, StepStarted, TextArrived
+from graph_agent.events import EventBus, ModelMessage, StepStarted, TextDelta, ToolCallFinished
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, recovery, rest
 
 _ASKS = Turn(rest("awaiting_approval", questions=(approval("call-a", "bash", {"command": "ls"}),)))
 _BROKEN = Turn(rest("interrupted", questions=(recovery("call-b", "bash", {"command": "x"}),)))
-_SAYS = (StepStarted(1), TextArrived("**hi**"), ModelReplied("**hi**"))
+_SAYS = (StepStarted(1), TextDelta("**hi**"), ModelMessage("**hi**"))
 
 
 class _Opened:
@@ -42,7 +42,7 @@ def _json(text: str) -> Any:
 
 
 def test_the_answer_goes_to_stdout_and_news_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ended = CallEnded("c1", "bash", "success", "bash ls")
+    ended = ToolCallFinished("c1", "bash", "success", "bash ls")
     opened = _Opened(tmp_path, [Turn(rest(answer="**hi** [/x]\nbye"), (*_SAYS, ended))])
 
     code = run_headless(RunRequest("go"), opened)
@@ -54,7 +54,7 @@ def test_the_answer_goes_to_stdout_and_news_to_stderr(tmp_path: Path, capsys: py
 def test_neither_stream_gets_an_escape_or_a_carriage_return(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ended = CallEnded("c1", "bash", "error", "bash \x1b[1m\r", error="bad\x1b[0m")
+    ended = ToolCallFinished("c1", "bash", "error", "bash \x1b[1m\r", error="bad\x1b[0m")
     opened = _Opened(tmp_path, [Turn(rest(answer="a\r\x1b[2Jb"), (ended,))])
 
     run_headless(RunRequest("go"), opened)
@@ -101,8 +101,8 @@ def test_stream_json_numbers_its_events_and_ends_with_the_result(
         "started",
         "turn_started",
         "step_started",
-        "text_arrived",
-        "model_replied",
+        "text_delta",
+        "message",
         "turn_ended",
         "result",
     ]

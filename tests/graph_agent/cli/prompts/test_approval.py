@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.prompts.approval import StopTurn
-from graph_agent.ports import Proposal, Walls
+from graph_agent.ports import Proposal, SandboxInfo
 from tests.fakes.scripted_session import approval
 from tests.graph_agent.cli.prompts.scene import KEYS, A, B, Scene, editor
 
@@ -141,7 +141,7 @@ async def _whole_tool(*_: object) -> Proposal:
 
 
 async def _in_a_folder(*_: object) -> Proposal:
-    return Proposal(("bash(rm -rf ./tmp)",), place="sub\x1b[2J")
+    return Proposal(("bash(rm -rf ./tmp)",), folder="sub\x1b[2J")
 
 
 async def test_a_rule_that_holds_in_one_folder_says_which(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ async def test_a_question_answered_while_its_scope_is_chosen_disappears_and_stor
 
 
 def _in_a_sandbox(scene: Scene) -> Scene:
-    scene.session.walls = Walls("bubblewrap", "no network", stands=True)
+    scene.session.walls = SandboxInfo("bubblewrap", "no network", is_active=True)
     return scene
 
 
@@ -198,7 +198,7 @@ async def test_where_no_sandbox_stands_nothing_is_let_out_of_one_and_it_is_said_
     tmp_path: Path, name: str
 ) -> None:
     scene = Scene(tmp_path, A)
-    scene.session.walls = Walls(name, "commands run with all your rights")
+    scene.session.walls = SandboxInfo(name, "commands run with all your rights")
 
     shown = await scene.asked("o", "y")
 

@@ -7,7 +7,7 @@ from tests.fakes.scripted_session import approval
 from tests.graph_agent.cli.prompts.scene import KEYS, A, Scene
 
 _ARGUMENTS = {"question": "Tabs or\x1b[2Jblanks?", "options": ["tabs", "blanks"]}
-_Q = approval("call-q", "ask_user", _ARGUMENTS, wants_answer=True, risk="low")
+_Q = approval("call-q", "ask_user", _ARGUMENTS, requires_input=True, risk="low")
 _HOW = "Your own words, or a number; /skip leaves it unanswered, /stop ends the turn."
 
 

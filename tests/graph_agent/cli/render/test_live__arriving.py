@@ -7,7 +7,7 @@ from rich.console import Console
 
 from graph_agent.cli.render.live_area import readable
 from graph_agent.cli.render.turn_display import TurnDisplay
-from graph_agent.events import CallArrived, CallPlanned, Event, ModelReplied, TextArrived, Warned
+from graph_agent.events import Event, ModelMessage, TextDelta, ToolCallCreated, ToolCallDelta, WarningIssued
 from tests.fakes.screen import Screen
 
 
@@ -51,12 +51,14 @@ def _seen(drawn: str) -> list[str]:
 
 def test_a_call_that_streams_in_is_shown_live_until_the_reply_is_whole() -> None:
     arriving = [
-        CallArrived(0, "write_file", '{"file_path": "a.txt", '),
-        CallArrived(0, "write_file", '"content": "he'),
+        ToolCallDelta(0, "write_file", '{"file_path": "a.txt", '),
+        ToolCallDelta(0, "write_file", '"content": "he'),
     ]
 
-    drawn = _drawn(TextArrived("I write."), *arriving)
-    ended = _drawn(*arriving, ModelReplied("", ("c1",)), CallPlanned({"call_id": "c1", "tool_name": "write_file"}))
+    drawn = _drawn(TextDelta("I write."), *arriving)
+    ended = _drawn(
+        *arriving, ModelMessage("", ("c1",)), ToolCallCreated({"call_id": "c1", "tool_name": "write_file"})
+    )
 
     assert _seen(drawn) == ["I write.", "  … write_file (arriving)  0 s  file_path: a.txt, content: he"]
     assert _seen(ended) == []
@@ -64,7 +66,9 @@ def test_a_call_that_streams_in_is_shown_live_until_the_reply_is_whole() -> None
 
 def test_a_reply_that_begins_anew_forgets_what_had_arrived() -> None:
     drawn = _drawn(
-        CallArrived(0, "ls", '{"path": "old'), Warned("Waiting 1 s."), CallArrived(0, "ls", '{"path": "new')
+        ToolCallDelta(0, "ls", '{"path": "old'),
+        WarningIssued("Waiting 1 s."),
+        ToolCallDelta(0, "ls", '{"path": "new'),
     )
 
     assert drawn.rindex("path: new") > drawn.rindex("path: old")
@@ -75,6 +79,6 @@ def test_away_from_a_terminal_nothing_of_it_is_told() -> None:
     stream = io.StringIO()
     story = TurnDisplay(Console(file=stream, width=70))
 
-    story(1, CallArrived(0, "ls", "{}"))
+    story(1, ToolCallDelta(0, "ls", "{}"))
 
     assert stream.getvalue() == ""

@@ -10,16 +10,16 @@ from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
-    CallAnswered,
-    CallEnded,
-    CallPlanned,
-    CallProgressed,
-    CallStarted,
     Event,
-    ModelReplied,
+    ModelMessage,
     SessionOpened,
-    TextArrived,
-    Warned,
+    TextDelta,
+    ToolCallCreated,
+    ToolCallDecided,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
+    WarningIssued,
 )
 from tests.fakes.screen import Screen
 
@@ -34,21 +34,21 @@ def _told(*events: Event) -> str:
 
 
 def test_streamed_text_is_told_once_and_ends_its_line() -> None:
-    assert _told(TextArrived("[/a] "), TextArrived("b\x1b[2J"), ModelReplied("[/a] b\x1b[2J")) == "[/a] b\\x1b[2J\n"
+    assert _told(TextDelta("[/a] "), TextDelta("b\x1b[2J"), ModelMessage("[/a] b\x1b[2J")) == "[/a] b\\x1b[2J\n"
 
 
 def test_a_reply_that_did_not_stream_is_told_whole() -> None:
-    assert _told(ModelReplied("one [bold]\ntwo")) == "one [bold]\ntwo\n"
+    assert _told(ModelMessage("one [bold]\ntwo")) == "one [bold]\ntwo\n"
 
 
 def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> None:
     output = "".join(f"line {number}\n" for number in range(1, 12))
 
     told = _told(
-        CallPlanned({"call_id": "c1", "tool_name": "bash", "display": "seq 11"}),
-        CallStarted("c1", "bash", "seq 11", attempt=2),
-        CallProgressed("c1", "shell_output", "line 1\n"),
-        CallEnded("c1", "bash", "success", "seq 11", output),
+        ToolCallCreated({"call_id": "c1", "tool_name": "bash", "summary": "seq 11"}),
+        ToolCallStarted("c1", "bash", "seq 11", attempt=2),
+        ToolCallProgress("c1", "shell_output", "line 1\n"),
+        ToolCallFinished("c1", "bash", "success", "seq 11", output),
     )
 
     assert told.splitlines() == [
@@ -62,8 +62,8 @@ def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> No
 def test_offline_a_call_leaves_its_output_to_the_answer() -> None:
     told = _told(
         SessionOpened("t", "", "/w", OFFLINE_LABEL, "default"),
-        CallEnded("c1", "ls", "success", "ls .", "a.txt\n"),
-        ModelReplied(".:\na.txt"),
+        ToolCallFinished("c1", "ls", "success", "ls .", "a.txt\n"),
+        ModelMessage(".:\na.txt"),
     )
 
     assert told == "✓ ls .  success\n.:\na.txt\n"
@@ -72,7 +72,7 @@ def test_offline_a_call_leaves_its_output_to_the_answer() -> None:
 def test_a_finished_write_shows_its_diff_instead_of_its_words() -> None:
     diff = {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "added": 1, "removed": 1}
 
-    told = _told(CallEnded("c1", "write_file", "success", "a", "wrote a", metadata={"diff": diff}))
+    told = _told(ToolCallFinished("c1", "write_file", "success", "a", "wrote a", metadata={"diff": diff}))
 
     assert told.splitlines()[-2:] == ["     1 -x", "     1 +y"]
     assert "wrote a" not in told
@@ -82,14 +82,15 @@ def test_a_change_that_was_seen_with_its_question_is_not_shown_again() -> None:
     diff = {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "added": 1, "removed": 1}
 
     told = _told(
-        CallAnswered("c1", "approve", "you"), CallEnded("c1", "write_file", "success", "a", metadata={"diff": diff})
+        ToolCallDecided("c1", "approve", "you"),
+        ToolCallFinished("c1", "write_file", "success", "a", metadata={"diff": diff}),
     )
 
     assert told == "✓ write_file a  success\n"
 
 
 def test_what_an_interrupted_call_wrote_is_left_to_its_question() -> None:
-    told = _told(CallEnded("c1", "bash", "interrupted", "ls", "half\n", reason="outcome_unknown"))
+    told = _told(ToolCallFinished("c1", "bash", "interrupted", "ls", "half\n", reason="outcome_unknown"))
 
     assert told == "! bash ls  interrupted  outcome_unknown\n"
 
@@ -98,7 +99,7 @@ def test_on_a_terminal_a_start_is_seen_in_the_live_line_alone() -> None:
     stream = io.StringIO()
     story = TurnDisplay(Console(file=stream, width=60, force_terminal=True, color_system=None, markup=False))
 
-    story(1, CallStarted("c1", "bash", "ls", attempt=2))
+    story(1, ToolCallStarted("c1", "bash", "ls", attempt=2))
     drawn = stream.getvalue()
     story.rest()
 
@@ -149,10 +150,10 @@ def test_an_answer_longer_than_the_screen_is_streamed_once_and_whole(columns: in
     scrolled = list[str]()
 
     for start in range(0, len(_ANSWER), size):
-        seen.tells(TextArrived(_ANSWER[start : start + size]))
+        seen.tells(TextDelta(_ANSWER[start : start + size]))
         assert seen.screen.scrolled[: len(scrolled)] == scrolled
         scrolled = seen.screen.scrolled
-    seen.tells(ModelReplied(_ANSWER))
+    seen.tells(ModelMessage(_ANSWER))
     seen.story.rest()
 
     told = MarkdownStream(Console(width=columns, color_system=None))
@@ -163,19 +164,19 @@ def test_streaming_a_line_writes_hardly_more_than_the_line() -> None:
     seen, sentence = _Seen(200, 10), "word " * 30
 
     for word in sentence.split(" "):
-        seen.tells(TextArrived(f"{word} "))
+        seen.tells(TextDelta(f"{word} "))
 
     assert seen.written < 2 * len(sentence)
 
 
 def test_while_text_arrives_what_runs_and_what_is_typed_stand_below_it() -> None:
     seen = _Seen(40, 10)
-    seen.tells(CallStarted("c1", "bash", "ls"))
-    seen.tells(TextArrived("first\nsec"))
+    seen.tells(ToolCallStarted("c1", "bash", "ls"))
+    seen.tells(TextDelta("first\nsec"))
     seen.story.typed("for later")
     both = seen.looks()
     seen.story.line(Text("news"))
-    seen.tells(TextArrived("ond"))
+    seen.tells(TextDelta("ond"))
     with_news = seen.looks()
     seen.story.rest()
 
@@ -190,7 +191,7 @@ def test_where_nothing_is_drawn_in_place_a_long_call_is_heard_of_now_and_then(
     stream, began = io.StringIO(), time.monotonic()
     story = TurnDisplay(Console(file=stream, width=60))
 
-    story(1, CallStarted("c1", "bash", "make"))
+    story(1, ToolCallStarted("c1", "bash", "make"))
     for passed in (5, 16, 20, 40):
         monkeypatch.setattr("time.monotonic", lambda passed=passed: began + passed)
         story.tick()
@@ -201,15 +202,15 @@ def test_where_nothing_is_drawn_in_place_a_long_call_is_heard_of_now_and_then(
 def test_when_the_model_is_asked_again_its_first_words_stay_apart_from_the_next() -> None:
     seen = _Seen(60, 10)
 
-    for event in (TextArrived("half a "), Warned("The connection broke."), TextArrived("a whole answer")):
+    for event in (TextDelta("half a "), WarningIssued("The connection broke."), TextDelta("a whole answer")):
         seen.tells(event)
-    seen.tells(ModelReplied("a whole answer"))
+    seen.tells(ModelMessage("a whole answer"))
 
     assert seen.looks() == ["half a", "! The connection broke.", "a whole answer"]
 
 
 def test_a_call_that_ended_badly_says_why_in_one_line() -> None:
-    told = _told(CallEnded("c1", "bash", "cancelled", "ls", reason="not now"), Warned("careful [x]"))
+    told = _told(ToolCallFinished("c1", "bash", "cancelled", "ls", reason="not now"), WarningIssued("careful [x]"))
 
     assert told == "- bash ls  cancelled  not now\n! careful [x]\n"
 
@@ -217,7 +218,7 @@ def test_a_call_that_ended_badly_says_why_in_one_line() -> None:
 def test_a_plan_is_told_as_a_checklist_whole() -> None:
     plan = [{"content": f"step {number}", "status": "pending"} for number in range(12)]
 
-    told = _told(CallEnded("c1", "todo_write", "success", "plan", "words", metadata={"todo": plan}))
+    told = _told(ToolCallFinished("c1", "todo_write", "success", "plan", "words", metadata={"todo": plan}))
 
     assert told.splitlines()[1:] == [f"  [ ] step {number}" for number in range(12)]
 
@@ -225,10 +226,14 @@ def test_a_plan_is_told_as_a_checklist_whole() -> None:
 def test_a_declared_result_is_told_whole_and_plainly() -> None:
     answer = "".join(f"line {number}\n" for number in range(12)) + "\x1b[2J"
 
-    told = _told(CallEnded("c1", "attempt_completion", "success", "complete", answer, metadata={"answer": answer}))
+    told = _told(
+        ToolCallFinished("c1", "attempt_completion", "success", "complete", answer, metadata={"answer": answer})
+    )
 
     assert told.splitlines()[1:] == [*(f"line {number}" for number in range(12)), "\\x1b[2J"]
 
 
 def test_tabs_in_an_output_are_room_and_no_escapes() -> None:
-    assert "  │      1  x = 1\n" in _told(CallEnded("call_a", "read_file", "success", output="     1\tx = 1\n"))
+    assert "  │      1  x = 1\n" in _told(
+        ToolCallFinished("call_a", "read_file", "success", output="     1\tx = 1\n")
+    )

@@ -22,12 +22,12 @@ def test_the_table_says_why_a_call_ended_as_it_did() -> None:
     bare = record_of("success", "call_d", reason="allowed")
     del bare["risk"]
     calls = [
-        CallView("t1", record_of("error", error_msg="exit code 2", display="$ make: no rule", ended_at="9")),
-        CallView("t1", record_of("cancelled", "call_b", reason="stopped by user", display="make")),
-        CallView("t1", record_of("awaiting_approval", "call_c", reason="asks", display="make"), _ANSWER),
+        CallView("t1", record_of("error", error_msg="exit code 2", summary="$ make: no rule", ended_at="9")),
+        CallView("t1", record_of("cancelled", "call_b", reason="stopped by user", summary="make")),
+        CallView("t1", record_of("awaiting_approval", "call_c", reason="asks", summary="make"), _ANSWER),
         CallView("t1", bare),
-        CallView("t1", record_of("success", "call_e", display="exit code 0", arguments={"command": "make\n  all"})),
-        CallView("t1", record_of("error", "call_f", display="no such file", error_msg="no such file")),
+        CallView("t1", record_of("success", "call_e", summary="exit code 0", arguments={"command": "make\n  all"})),
+        CallView("t1", record_of("error", "call_f", summary="no such file", error_msg="no such file")),
     ]
 
     assert list(call_table(calls, frozenset())) == [

@@ -29,9 +29,9 @@ from graph_agent.cli.views.format import (
 )
 from graph_agent.cli.views.table import format_time
 from graph_agent.errors import UsageError
-from graph_agent.events import Compacted, ShellEnded, ShellKept
+from graph_agent.events import Compacted, ShellContinued, ShellEnded
 from graph_agent.inspect import TranscriptEntry
-from graph_agent.ports.usage import told_usage
+from graph_agent.ports.usage import usage_report
 
 
 def _ago(**span: float) -> str:
@@ -166,8 +166,8 @@ def test_a_named_file_stands_for_itself_and_for_threads_of_any_folder(
 def test_a_line_names_the_shell_its_state_and_the_first_line_of_its_command() -> None:
     lines = [
         format_shell(ShellEnded("sh1", "npm run dev", "exit code 1")),
-        format_shell(ShellKept("sh2", "for i in 1 2\ndo echo $i; done")),
-        format_shell(ShellKept("sh3", "x" * 200)),
+        format_shell(ShellContinued("sh2", "for i in 1 2\ndo echo $i; done")),
+        format_shell(ShellContinued("sh3", "x" * 200)),
     ]
 
     assert lines == [
@@ -178,7 +178,7 @@ def test_a_line_names_the_shell_its_state_and_the_first_line_of_its_command() ->
 
 
 def used(**further: Any) -> dict[str, Any]:
-    return told_usage({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, **further})
+    return usage_report({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, **further})
 
 
 def test_all_that_is_known_stands_on_the_line() -> None:
@@ -204,7 +204,7 @@ def test_an_amount_is_shown_as_finely_as_it_is_small(cost: float, shown: str) ->
 
 @pytest.mark.parametrize(("tokens", "shown"), [(0, "0"), (999, "999"), (2_500, "2.5k"), (3_250_000, "3.25M")])
 def test_many_tokens_are_shown_in_short(tokens: int, shown: str) -> None:
-    assert format_short_usage(told_usage({"total_tokens": tokens})).startswith(f"{shown} tokens")
+    assert format_short_usage(usage_report({"total_tokens": tokens})).startswith(f"{shown} tokens")
 
 
 def test_costs_are_told_for_turn_and_thread_and_how_to_let_them_be_known() -> None:

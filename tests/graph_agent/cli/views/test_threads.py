@@ -59,7 +59,7 @@ def test_text_from_outside_is_printed_literally_and_cannot_command_the_terminal(
 ) -> None:
     rows.thread(next_nodes=("human_approval",), title=_EVIL)
     preview = {"text": f"{_EVIL}\nx\ry"}
-    rows.call({**record_of("awaiting_approval", display=_EVIL, reason=_EVIL, preview=preview), "tool_name": _EVIL})
+    rows.call({**record_of("awaiting_approval", summary=_EVIL, reason=_EVIL, preview=preview), "tool_name": _EVIL})
     rows.message(_EVIL, {"content": _EVIL, "tool_calls": [{"name": _EVIL, "args": {_EVIL: _EVIL}, "id": _EVIL}]})
 
     output = text_of(rows, *command)
@@ -70,7 +70,7 @@ def test_text_from_outside_is_printed_literally_and_cannot_command_the_terminal(
 
 def test_a_thread_tells_who_died_what_is_open_and_what_was_said(rows: Rows) -> None:
     rows.thread(next_nodes=("tool_execution",), title="Build it", turns=1, workspace="/w", model="m")
-    rows.call(record_of("executing", display="make all"))
+    rows.call(record_of("executing", summary="make all"))
     rows.lease(process_started="0", pid=4711)
     rows.message("user", {"content": "build"})
     tool_calls = [{"name": "bash", "args": {"command": "make"}, "id": "call_a"}]

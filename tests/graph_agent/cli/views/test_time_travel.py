@@ -7,13 +7,13 @@ from graph_agent.app.rewind import Rewound
 from graph_agent.app.threads import Forked
 from graph_agent.cli.views.time_travel import confirm_rewind, print_fork, print_rewind
 from graph_agent.errors import UsageError
-from graph_agent.ports import Done, FileImage, Restoration, Rewind
+from graph_agent.ports import Done, FileImage, FileRestoration, Rewind
 from graph_agent.session.time_travel import Conflict, Survey
 
 _FILES = (
-    Restoration("/w/a", FileImage("new"), FileImage("old")),
-    Restoration("/w/b", FileImage("new"), FileImage()),
-    Restoration("/w/c", FileImage(), FileImage("old")),
+    FileRestoration("/w/a", FileImage("new"), FileImage("old")),
+    FileRestoration("/w/b", FileImage("new"), FileImage()),
+    FileRestoration("/w/c", FileImage(), FileImage("old")),
 )
 _LASTING = (
     Done("c", 1, "success", None, "", "bash", "execute", {"command": "make\x1b[2J"}),

@@ -8,7 +8,7 @@ from graph_agent.model.openai.endpoint import ModelRow
 from graph_agent.ports import Delta, ModelRequest
 from tests.fakes.openai_server import ERR, TXT, FakeOpenAI
 
-SAY = ModelRequest([HumanMessage("hi")], [], begins_turn=True)
+SAY = ModelRequest([HumanMessage("hi")], [], starts_turn=True)
 BESIDE = ModelRequest([HumanMessage("may it?")], [])
 CALLED = AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "c"}])
 GO_ON = ModelRequest([HumanMessage("hi"), CALLED, ToolMessage("x", tool_call_id="c")], [])

@@ -36,14 +36,14 @@ async def test_a_shell_is_found_with_the_journal_row_that_started_it_also_after_
 async def test_the_first_ending_stands(shells: SqliteShells) -> None:
     number = await shells.add(_NEW)
 
-    first = await shells.end(number, ShellEnding("own", 3))
+    first = await shells.end(number, ShellEnding("exited", 3))
     second = await shells.end(number, ShellEnding("session"))
 
     found = await shells.get(number)
     assert (first, second, found and found.ending, await shells.running("t1")) == (
         True,
         False,
-        ShellEnding("own", 3),
+        ShellEnding("exited", 3),
         [],
     )
 

@@ -31,10 +31,10 @@ async def _records(database: Database) -> list[dict[str, Any]]:
 
 
 async def test_a_change_is_laid_over_the_record_and_keeps_its_place(database: Database) -> None:
-    await _fold(database, {"c": _RECORD, "d": _RECORD}, {"c": {"status": "executing", "run_token": "life"}})
+    await _fold(database, {"c": _RECORD, "d": _RECORD}, {"c": {"status": "executing", "owner_token": "life"}})
 
     assert await _ledger(database) == [(1, "c", "executing", "high", "2"), (2, "d", "pending", "high", "1")]
-    assert (await _records(database))[0] == {**_RECORD, "status": "executing", "run_token": "life"}
+    assert (await _records(database))[0] == {**_RECORD, "status": "executing", "owner_token": "life"}
 
 
 async def test_calls_of_an_earlier_message_stay(database: Database) -> None:

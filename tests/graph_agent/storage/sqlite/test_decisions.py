@@ -38,17 +38,17 @@ class TestDecisions:
     async def test_that_a_call_runs_outside_of_the_sandbox_is_kept_with_its_approval(
         self, decisions: Decisions
     ) -> None:
-        outside = replace(_YES, outside=True)
+        outside = replace(_YES, outside_sandbox=True)
 
         await decisions.insert("t", _ASKED, outside)
 
         assert await decisions.standing("t", [_ASKED]) == {"c": outside}
-        assert await decisions.let_through("t", "c", _YES.at) == outside
+        assert await decisions.latest_approval("t", "c", _YES.at) == outside
 
     @pytest.mark.parametrize(
         "other",
         [
-            replace(_ASKED, digest="other arguments"),
+            replace(_ASKED, args_digest="other arguments"),
             replace(_ASKED, attempt=2),
             replace(_ASKED, kind="recovery"),
             replace(_ASKED, call_id="d"),
@@ -108,6 +108,8 @@ async def test_what_let_a_call_through_is_known_after_it_was_taken_back(decision
     await decisions.supersede("t", ["c"], "2026-01-02T00:00:00.000Z")
     await decisions.insert("t", _ASKED, replace(_YES, at="2026-01-03T00:00:00.000Z"))
 
-    found = [await decisions.let_through("t", "c", f"{day}T12:00:00.000Z") for day in ("2025-12-31", "2026-01-01")]
+    found = [
+        await decisions.latest_approval("t", "c", f"{day}T12:00:00.000Z") for day in ("2025-12-31", "2026-01-01")
+    ]
 
     assert found == [None, edit]

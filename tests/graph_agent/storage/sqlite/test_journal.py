@@ -11,7 +11,7 @@ from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.looking import rows, statements_of
 
-_DONE = Outcome("success", "ok", display="read it", metadata={"exit_code": 0})
+_DONE = Outcome("success", "ok", summary="read it", metadata={"exit_code": 0})
 _FAILED = Outcome("error", "", error="no such file")
 _INTENT = Intent("/w/a.txt", None, "f" * 64)
 
@@ -95,7 +95,7 @@ class TestJournal:
     ) -> None:
         await journal.claim("t", "c", 1, "life", None)
 
-        await journal.break_off("t", "c", 1, "life", status)
+        await journal.record_interruption("t", "c", 1, "life", status)
 
         assert await journal.finish("t", "c", 1, "life", _DONE) is False
         assert await journal.rows("t", "c") == [_row(1, status=status, ended_at="2026-01-01T00:00:01.000Z")]
@@ -105,14 +105,14 @@ class TestJournal:
         await journal.finish("t", "c", 1, "life", _DONE)
         before = await journal.rows("t", "c")
 
-        await journal.break_off("t", "c", 1, "life", "interrupted")
+        await journal.record_interruption("t", "c", 1, "life", "interrupted")
 
         assert await journal.rows("t", "c") == before
 
     async def test_breaking_off_is_the_owners(self, journal: Journal) -> None:
         await journal.claim("t", "c", 1, "life", None)
 
-        await journal.break_off("t", "c", 1, "another life", "interrupted")
+        await journal.record_interruption("t", "c", 1, "another life", "interrupted")
 
         assert await journal.rows("t", "c") == [_row(1)]
 

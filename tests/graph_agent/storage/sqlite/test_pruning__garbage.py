@@ -82,7 +82,7 @@ async def test_what_a_running_background_shell_writes_stays_and_goes_when_it_has
         await journal.claim("t", call_id, 1, "life", None)
         await journal.finish("t", call_id, 1, "life", Outcome("success", ""))
         await shells.add(NewShell("t", call_id, 1, "npm start", "/"))
-    await shells.end(2, ShellEnding("own", 0))
+    await shells.end(2, ShellEnding("exited", 0))
     files = [Path(f"{blobs.spool('t', call_id, 1)}{end}") for call_id in ("runs", "ended") for end in ("", ".code")]
     for file in files:
         file.write_bytes(b"0")

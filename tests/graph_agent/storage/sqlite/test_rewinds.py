@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from graph_agent.ports import Done, FileImage, Intent, Outcome, Restoration, Rewind
+from graph_agent.ports import Done, FileImage, FileRestoration, Intent, Outcome, Rewind
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
@@ -17,7 +17,7 @@ _WANTED = Rewind(
     "c1",
     "c9",
     "both",
-    (Restoration("/w/a", FileImage("after", "blob", 0o600), FileImage(), "/w"),),
+    (FileRestoration("/w/a", FileImage("after", "blob", 0o600), FileImage(), "/w"),),
     (("call", 1),),
 )
 
@@ -44,7 +44,7 @@ async def test_a_rewind_that_was_noted_is_found_whole_until_it_is_finished(
 
     assert found == noted == _WANTED
     assert (await rewinds.unfinished("t"), await rewinds.last("t")) == (None, _WANTED)
-    assert [row.attempt for row in await journal.undone("t", ["call"])] == [1]
+    assert [row.attempt for row in await journal.reverted("t", ["call"])] == [1]
     assert await journal.rows("t", "call") == []
 
 
@@ -53,7 +53,7 @@ async def test_taken_back_its_calls_count_again_and_there_is_no_rewind_left(
 ) -> None:
     done = await rewinds.plan(_WANTED)
     await rewinds.finish(done)
-    undo = await rewinds.plan(Rewind("t", "c9", "c10", "both", (), _WANTED.calls, undoes=done.number))
+    undo = await rewinds.plan(Rewind("t", "c9", "c10", "both", (), _WANTED.calls, reverts=done.number))
 
     await rewinds.finish(undo)
 
@@ -79,15 +79,15 @@ async def test_what_was_done_since_a_time_is_told_without_what_never_began_or_is
     [first] = await journal.rows("t", "call")
     await journal.claim("t", "later", 1, "life", None)
     await journal.claim("t", "not begun", 1, "life", None)
-    await journal.break_off("t", "not begun", 1, "life", "not_started")
+    await journal.record_interruption("t", "not begun", 1, "life", "not_started")
     [later] = await journal.rows("t", "later")
 
-    assert await rewinds.done_since("t", later.started_at) == [
+    assert await rewinds.attempts_since("t", later.started_at) == [
         Done("later", 1, "executing", None, later.started_at)
     ]
-    assert [one.intent for one in await rewinds.done_since("t", first.started_at)] == [_INTENT, None]
+    assert [one.intent for one in await rewinds.attempts_since("t", first.started_at)] == [_INTENT, None]
     await rewinds.finish(await rewinds.plan(_WANTED))
-    assert [one.call_id for one in await rewinds.done_since("t", first.started_at)] == ["later"]
+    assert [one.call_id for one in await rewinds.attempts_since("t", first.started_at)] == ["later"]
 
 
 async def test_contents_that_no_undo_can_reach_are_let_go_and_the_others_kept(
@@ -108,7 +108,7 @@ async def test_contents_that_no_undo_can_reach_are_let_go_and_the_others_kept(
     newest = await rewinds.last("t")
     assert newest is not None
     await rewinds.finish(
-        await rewinds.plan(Rewind("t", "c11", "c12", "both", _WANTED.files, (), undoes=newest.number))
+        await rewinds.plan(Rewind("t", "c11", "c12", "both", _WANTED.files, (), reverts=newest.number))
     )
     taken_back = await contents()
     await database.write(

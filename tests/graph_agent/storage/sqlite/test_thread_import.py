@@ -167,8 +167,8 @@ async def test_numbers_that_are_taken_or_endless_are_given_anew(
     await inbox.queue("other", "mine", "me")
     queued = {"table": "inbox", "text": "theirs", "queued_by": "", "queued_at": "", "taken_at": None}
     text = added(added(file, **queued, id=1), **queued, id=2**63 - 1)
-    for number, undoes in ((2**62, None), (7, 2**62)):
-        plan: dict[str, Any] = {"files": [], "calls": [], "undoes": undoes}
+    for number, reverts in ((2**62, None), (7, 2**62)):
+        plan: dict[str, Any] = {"files": [], "calls": [], "undoes": reverts}
         text = added(text, **{**_REWIND, "id": number, "plan": plan})
 
     await take_in(database, text, blobs)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from graph_agent.errors import UsageError
-from graph_agent.ports.thread_file import FORMAT, Seal
+from graph_agent.ports.thread_file import FORMAT, ContentDigest
 from graph_agent.storage.sqlite.thread_import import Content, FileHeader, Row, read_parts
 
 _CUT = {"table": "cuts", "checkpoint_id": "c", "branch": 0, "seq": 7}
@@ -14,7 +14,7 @@ _GONE = {"blob": "blob:sha256:" + "0" * 64, "data": None}
 
 def whole(rows: tuple[Any, ...] = (_CUT,), blobs: tuple[Any, ...] = (_GONE,), **changed: Any) -> dict[str, Any]:
     top = {"format": FORMAT, "version": 1, "thread_id": "t", **changed}
-    seal = Seal()
+    seal = ContentDigest()
     for part in (top, *rows, *blobs):
         seal.add(part)
     return {

@@ -58,7 +58,7 @@ class TestThreadLock:
         found = await database.run(lambda connection: holder(connection, "t"))
 
         assert found is not None
-        assert (found.life, found.is_alive) == ("next life", True)
+        assert (found.owner_token, found.is_alive) == ("next life", True)
         await lock.release()
 
     async def test_one_lock_does_not_hold_two_threads(self, lock: FlockThreadLock) -> None:
@@ -86,7 +86,7 @@ async def test_another_process_keeps_the_thread_until_it_is_killed(
     other.communicate()
     assert said == f"held by {other.pid}\n"
     assert found is not None
-    assert (found.pid, found.life) == (os.getpid(), "life")
+    assert (found.pid, found.owner_token) == (os.getpid(), "life")
     await lock.release()
 
 
