@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from graph_agent.events import Event
 from graph_agent.events.live_calls import LiveState
-from graph_agent.session.types import RestStatus
+from graph_agent.session.turn_result import TurnStatus
 
 __all__ = ["schema"]
 
@@ -40,7 +40,7 @@ def _result() -> dict[str, Any]:
     properties = {
         "seq": _NUMBER,
         "type": {"const": "result"},
-        "status": {"enum": list(get_args(RestStatus))},
+        "status": {"enum": list(get_args(TurnStatus))},
         "thread_id": text_or_null,
         "checkpoint_id": text_or_null,
         "answer": {"type": "string"},

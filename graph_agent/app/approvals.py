@@ -13,15 +13,15 @@ from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import Answer, Clock, Grant, Question, SystemClock
-from graph_agent.session.review import require_fitting
+from graph_agent.session.answer_checks import require_valid_answer
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 
-__all__ = ["Answered", "answer_approval", "give", "revoke_grant"]
+__all__ = ["RecordedAnswer", "answer_approval", "give", "revoke_grant"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class RecordedAnswer:
     """The answer that stands now."""
 
     call_id: str
@@ -41,12 +41,12 @@ async def answer_approval(
     by: str,
     reason: str = "",
     clock: Clock | None = None,
-) -> Answered:
+) -> RecordedAnswer:
     """Approve, answer or refuse the call that an id, a part of one or THREAD:CALL names. See `give`."""
     return await give(database, text, Answer(kind, by, (clock or SystemClock()).now(), reason=reason))
 
 
-async def give(database: Path, text: str, answer: Answer) -> Answered:
+async def give(database: Path, text: str, answer: Answer) -> RecordedAnswer:
     """Record an answer to the question about the call that the text names. The first answer wins.
 
     The arguments of an edit are taken as they are: `edit_approval` judges them first.
@@ -63,7 +63,7 @@ async def give(database: Path, text: str, answer: Answer) -> Answered:
             view = next((view for view in asked if _is_about(view, target)), None)
             if view is None or not view.is_waiting:
                 return _too_late(reader, target)
-    require_fitting(view.record, answer.kind)
+    require_valid_answer(view.record, answer.kind)
     async with await Database.open(database) as opened:
         standing = await SqliteDecisions(opened).insert(view.thread_id, _question(view), answer)
     return _answered(view, standing, accepted=standing == answer)
@@ -86,7 +86,7 @@ def _question(view: CallView) -> Question:
     return Question("approval", call_id, attempt, digest, call.get("reason", ""))
 
 
-def _too_late(reader: Reader, target: Target) -> Answered:
+def _too_late(reader: Reader, target: Target) -> RecordedAnswer:
     view = reader.call(target.thread_id, target.id)
     earlier = reader.approval_answer(target.thread_id, target.id)
     if earlier is not None:
@@ -100,8 +100,8 @@ def _too_late(reader: Reader, target: Target) -> Answered:
     raise AnswerRefused(f"call {target.id!r} does not wait for an approval, it is {status}; {advice}.")
 
 
-def _answered(view: CallView, standing: Answer | StandingAnswer, *, accepted: bool) -> Answered:
-    return Answered(view.record["call_id"], view.thread_id, standing.kind, accepted, standing.by, standing.at)
+def _answered(view: CallView, standing: Answer | StandingAnswer, *, accepted: bool) -> RecordedAnswer:
+    return RecordedAnswer(view.record["call_id"], view.thread_id, standing.kind, accepted, standing.by, standing.at)
 
 
 async def revoke_grant(database: Path, text: str, *, by: str, clock: Clock | None = None) -> Grant:

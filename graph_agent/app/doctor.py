@@ -24,9 +24,9 @@ from typing import Literal, NamedTuple
 
 import httpx
 
-from graph_agent.app.mcp_servers import is_amiss, known_servers
-from graph_agent.app.project_trust import notices, project_at, settings_at
-from graph_agent.app.toolset import full_registry, sandbox_of, walls_of, what_search_lacks
+from graph_agent.app.mcp_servers import configured_servers, needs_attention
+from graph_agent.app.project_trust import project_at, project_notices, settings_at
+from graph_agent.app.toolset import full_registry, missing_search_setting, sandbox_of, sandbox_status
 from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
 from graph_agent.config.paths import blob_dir, data_dir, lock_dir
 from graph_agent.config.settings import ModelSettings, SearchSettings
@@ -46,14 +46,14 @@ from tools.web_ops.search_services import SearchProvider
 __all__ = [
     "Check",
     "Mount",
-    "Said",
+    "RepairMessage",
     "back_up",
-    "examine",
-    "examine_disk",
-    "examine_search",
+    "check_disk",
+    "check_web_search",
+    "missing_search_setting",
     "mount_of",
     "own_folders",
-    "what_search_lacks",
+    "run_checks",
 ]
 
 
@@ -71,7 +71,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RepairMessage:
     """What a step says."""
 
     step: str
@@ -154,7 +154,7 @@ def own_folders(database: Path, environment: Mapping[str, str]) -> list[Path]:
     return [home, home / "logs"] if home == database.parent else [home / "logs"]
 
 
-def examine_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
+def check_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
     """Every check of the disk, in the order in which they are shown."""
     told, database = _database(path)
     rest: tuple[Callable[[], Check], ...] = (
@@ -327,11 +327,11 @@ def _listed(found: Iterable[str], between: str) -> str:
     return between.join(named[:3]) + more
 
 
-def examine_search(settings: SearchSettings, environment: Mapping[str, str]) -> Check:
+def check_web_search(settings: SearchSettings, environment: Mapping[str, str]) -> Check:
     """Whether the web can be searched, as far as that shows without asking."""
     if settings.provider is None:
         return Check("web search", ok=True, detail="not set up, so it is not offered: setting web_search.provider")
-    missing = what_search_lacks(settings, environment)
+    missing = missing_search_setting(settings, environment)
     if missing:
         return Check("web search", ok=False, detail=f"{settings.provider} lacks {missing}", matters=False)
     address = display_url(SearchProvider(settings.provider, settings.url or "").address)
@@ -343,7 +343,7 @@ _PROGRAM_WAIT_S = 5.0
 _MORE = "names that decide what runs later would be protected in the workspace too, and no process stay behind"
 
 
-def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
+def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
     """Every check, in the order in which they are shown. Takes seconds at most, whatever hangs."""
     checks: tuple[Callable[[], Check], ...] = (
         _versions,
@@ -358,7 +358,7 @@ def examine(database: Path, environment: Mapping[str, str]) -> list[Check]:
         lambda: _search(environment),
         _servers,
     )
-    return [*(check() for check in checks), *examine_disk(database, environment), _terminal()]
+    return [*(check() for check in checks), *check_disk(database, environment), _terminal()]
 
 
 def _versions() -> Check:
@@ -378,7 +378,7 @@ def _settings(environment: Mapping[str, str]) -> Check:
 
 def _trust() -> Check:
     try:
-        told = "; ".join(notices(project_at(Path.cwd())))
+        told = "; ".join(project_notices(project_at(Path.cwd())))
     except (ConfigError, StorageError) as error:
         return Check("trust", ok=False, detail=str(error), matters=False)
     return Check("trust", ok=True, detail=told or "nothing in this folder is ignored")
@@ -475,7 +475,7 @@ def _sandbox(environment: Mapping[str, str]) -> Check:
         settings = load_settings(environment)
     except ConfigError:
         return Check("sandbox", ok=False, detail="not known while the settings cannot be read", hint="correct them")
-    walls = walls_of(sandbox_of(settings, Path.cwd()))
+    walls = sandbox_status(sandbox_of(settings, Path.cwd()))
     if walls.is_active:
         why = f", as {detect_backend().why}" if detect_backend().why else ""
         hint = f"with bubblewrap {_MORE}" if walls.name == "Landlock" else ""
@@ -489,18 +489,18 @@ def _sandbox(environment: Mapping[str, str]) -> Check:
 
 def _search(environment: Mapping[str, str]) -> Check:
     try:
-        return examine_search(load_settings(environment).web_search, environment)
+        return check_web_search(load_settings(environment).web_search, environment)
     except ConfigError:
         return Check("web search", ok=False, detail="not known while the settings cannot be read", matters=False)
 
 
 def _servers() -> Check:
     try:
-        servers = known_servers()
+        servers = configured_servers()
     except (ConfigError, StorageError):
         detail = "not known while the settings cannot be read"
         return Check("mcp servers", ok=False, detail=detail, matters=False)
-    amiss = [f"{server.name}: {server.problem or 'not trusted'}" for server in servers if is_amiss(server)]
+    amiss = [f"{server.name}: {server.problem or 'not trusted'}" for server in servers if needs_attention(server)]
     ready = sum(server.state == "ready" for server in servers)
     detail = "; ".join([f"{ready} of {len(servers)} would be started" if servers else "none configured", *amiss])
     hint = "graph-agent mcp test NAME tries one, mcp trust NAME trusts it" if amiss else ""

@@ -9,14 +9,14 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.errors import StorageError
 from graph_agent.inspect import Reader
 from graph_agent.ports import Done
-from graph_agent.session.file_changes import by_path, objection
+from graph_agent.session.file_history import changes_by_path, objection
 from graph_agent.storage.blobs import FileBlobs
 from tools.diff import diff_texts
 from tools.files import sha256_hex, snapshot_at
 from tools.paths import PathRefused, containing_root
 from tools.text import decode, is_binary
 
-__all__ = ["ChangedByCommand", "ChangedFile", "Changes", "changes_of"]
+__all__ = ["ChangedByCommand", "ChangedFile", "Changes", "thread_changes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Changes:
     """Oldest first; only of commands that were looked at before and after and changed something."""
 
 
-def changes_of(database: Path, text: str, here: str | None) -> Changes:
+def thread_changes(database: Path, text: str, here: str | None) -> Changes:
     """Compare. Of what commands changed the names are known at most.
 
     Raises:
@@ -71,7 +71,7 @@ def changes_of(database: Path, text: str, here: str | None) -> Changes:
     done = sorted(below, key=lambda one: one.started_at)
     workspace = Path(thread.workspace).resolve()
     world = _World((workspace, *roots), FileBlobs(blob_dir(database)), done)
-    found = [_changed(Path(path), changes, world) for path, changes in by_path(done).items()]
+    found = [_changed(Path(path), changes, world) for path, changes in changes_by_path(done).items()]
     files = tuple(file for file in found if file is not None)
     return Changes(thread.thread_id, thread.workspace, files, tuple(_by_commands(done)))
 

@@ -15,7 +15,7 @@ from graph_agent.config.settings import Settings
 from graph_agent.config.user_commands import split_front_matter
 from tools.agent_ops.skill import Skill
 
-__all__ = ["instructions_for", "remembered", "skill_files", "skills_of"]
+__all__ = ["load_skills", "read_context_file", "skill_files", "system_prompt"]
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ Calls:
 Answers: short, plain, truthful; say what was done, what was not, and what failed."""
 
 
-def instructions_for(
+def system_prompt(
     workspace: Path, today: str, memories: str = "", of_project: str = "", roots: Sequence[Path] = ()
 ) -> str:
     """The system prompt of a new thread.
@@ -61,7 +61,7 @@ def instructions_for(
     return "\n\n".join(part for part in (_STABLE, kept, project, where) if part)
 
 
-def remembered(context_file: Path) -> str:
+def read_context_file(context_file: Path) -> str:
     """The user's context file, bounded; empty where there is none, or it cannot be read: the log then says so."""
     try:
         text = read_plain_text(context_file, errors="replace").strip()
@@ -97,7 +97,7 @@ def skill_files(folder: Path) -> list[str]:
     return [file for file in there if os.path.lexists(folder / file)][:_MOST]
 
 
-def skills_of(settings: Settings, env: Mapping[str, str]) -> tuple[Skill, ...]:
+def load_skills(settings: Settings, env: Mapping[str, str]) -> tuple[Skill, ...]:
     """Every skill there is, by name; the user's own stand before those of the project."""
     theirs = (_skill(Path(place), text) for place, text in settings.project_skills)
     found = {skill.name: skill for skill in (*theirs, *_own(env))}

@@ -15,10 +15,10 @@ from typing import Any
 
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.models import open_model
-from graph_agent.app.opening import Store, existing_folder, graph_parts, open_store
+from graph_agent.app.opening import Store, existing_folder, graph_dependencies, open_store
 from graph_agent.app.project_trust import settings_at
-from graph_agent.app.subagents import without_sub_agents
-from graph_agent.app.toolset import Place, full_registry, roots_of
+from graph_agent.app.subagents import remove_new_task
+from graph_agent.app.toolset import WorkFolders, full_registry, roots_of
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.events import EventBus
@@ -74,11 +74,11 @@ class _Served:
         model = await open_model(settings, may_choose_later=False)
         bus = EventBus()
         registry, _ = await asyncio.to_thread(full_registry, workspace, settings)
-        without_sub_agents(registry)  # One is a session of its own, and the server has none.
+        remove_new_task(registry)  # One is a session of its own, and the server has none.
         servers = SessionServers(settings, registry, workspace, bus)
         await servers.start()
         roots = await asyncio.to_thread(roots_of, workspace, (), settings)
-        parts = await graph_parts(Place(workspace, roots.usable), settings, model, store, bus, servers)
+        parts = await graph_dependencies(WorkFolders(workspace, roots.usable), settings, model, store, bus, servers)
         return replace(parts, hold=lambda thread_id: self._hold(store, thread_id))
 
     async def _hold(self, store: Store, thread_id: str) -> None:

@@ -11,7 +11,7 @@ from graph_agent.config.sources import load_settings
 from graph_agent.errors import UsageError
 from graph_agent.model.local.gguf import Header, KnownModel, file_sha256, find_known_model, read_header
 
-__all__ = ["LocalFile", "adopt", "examine_file", "give_up", "present_choice"]
+__all__ = ["LocalFile", "current_choice", "inspect_model_file", "remove_local_model", "use_local_model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class LocalFile:
         return local_label(self.path)
 
 
-def examine_file(name: str) -> LocalFile:
+def inspect_model_file(name: str) -> LocalFile:
     """Look at a file that is to be the local model.
 
     Raises:
@@ -50,7 +50,7 @@ def examine_file(name: str) -> LocalFile:
     return LocalFile(path, size, header, known)
 
 
-def adopt(file: LocalFile, environment: Mapping[str, str]) -> Path:
+def use_local_model(file: LocalFile, environment: Mapping[str, str]) -> Path:
     """Write the file into the user's settings; returns theirs.
 
     Raises:
@@ -59,7 +59,7 @@ def adopt(file: LocalFile, environment: Mapping[str, str]) -> Path:
     return set_value("model.local", str(file.path), environment)
 
 
-def give_up(environment: Mapping[str, str]) -> Path:
+def remove_local_model(environment: Mapping[str, str]) -> Path:
     """Take the local model out of the user's settings; returns theirs.
 
     Raises:
@@ -68,7 +68,7 @@ def give_up(environment: Mapping[str, str]) -> Path:
     return unset_value("model.local", environment)
 
 
-def present_choice(environment: Mapping[str, str]) -> ModelChoice:
+def current_choice(environment: Mapping[str, str]) -> ModelChoice:
     """Which model answers with the settings as they are now.
 
     Raises:

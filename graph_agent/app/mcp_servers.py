@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from graph_agent.app.project_trust import answer_trust, forget_trust, project_at, settings_at
+from graph_agent.app.project_trust import forget_trust, project_at, record_trust, settings_at
 from graph_agent.app.toolset import sandbox_of
 from graph_agent.config.mcp_servers import delete_server_table, validate_server, write_server_tables
 from graph_agent.config.model_choice import display_address
@@ -53,16 +53,16 @@ __all__ = [
     "SessionServers",
     "add_servers",
     "configured_server",
-    "is_amiss",
+    "configured_servers",
     "is_trusted",
-    "known_servers",
     "make_fleet",
+    "needs_attention",
     "remove_server",
+    "revoke_server_trust",
     "server_view",
-    "trust_added",
+    "trust_added_servers",
     "trust_server",
     "try_server",
-    "withdraw_trust",
 ]
 
 
@@ -88,7 +88,7 @@ class ServerView:
     """Its command, where that fetches from the network that the sandbox keeps closed; else empty."""
 
 
-def known_servers() -> list[ServerView]:
+def configured_servers() -> list[ServerView]:
     """Every server of the configuration, in its order, with those of the current folder where that is trusted.
 
     Raises:
@@ -98,7 +98,7 @@ def known_servers() -> list[ServerView]:
     return [server_view(name, server, settings) for name, server in settings.mcp_servers.items()]
 
 
-def is_amiss(server: ServerView) -> bool:
+def needs_attention(server: ServerView) -> bool:
     """Whether it is wanted and would not be started."""
     return server.state in ("untrusted", "unusable")
 
@@ -115,7 +115,7 @@ def trust_server(name: str) -> ServerView:
     return server_view(name, server, settings)
 
 
-def withdraw_trust(name: str) -> None:
+def revoke_server_trust(name: str) -> None:
     """Forget that a server was trusted."""
     trust_file(os.environ).forget_server(name)
 
@@ -297,7 +297,7 @@ def add_servers(
     return Added(tuple(views), path, scope, scope == "project" and before.trust not in ("none", "trusted"))
 
 
-def trust_added(added: Added, folder: Path) -> None:
+def trust_added_servers(added: Added, folder: Path) -> None:
     """Let them be started as they are now.
 
     Raises:
@@ -308,7 +308,7 @@ def trust_added(added: Added, folder: Path) -> None:
             "the folder brings more than this; see all of it and trust it with: graph-agent config trust"
         )
     if added.scope == "project":
-        answer_trust(project_at(folder), trusted=True)
+        record_trust(project_at(folder), trusted=True)
     else:
         for server in added.servers:
             trust_server(server.name)
@@ -324,11 +324,11 @@ def remove_server(name: str, scope: Scope, folder: Path) -> Path:
     before, path = project_at(folder), _place(scope, folder)
     delete_server_table(path, name)
     if scope == "user":
-        withdraw_trust(name)
+        revoke_server_trust(name)
     elif before.trust == "trusted":
         after = project_at(folder)
         if after.files:
-            answer_trust(after, trusted=True)  # What is left was trusted before.
+            record_trust(after, trusted=True)  # What is left was trusted before.
         else:
             forget_trust(after.folder)
     return path

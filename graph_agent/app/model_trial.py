@@ -31,7 +31,16 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 
-__all__ = ["Finding", "Listed", "Look", "list_all", "red_square", "settings_of", "show_square", "try_model"]
+__all__ = [
+    "ImageProbe",
+    "Listed",
+    "ProbeResult",
+    "list_available_models",
+    "red_square",
+    "settings_with_model",
+    "show_square",
+    "try_model",
+]
 
 
 def red_square(side: int = 32) -> bytes:
@@ -57,7 +66,7 @@ _TOOL_IMAGE_TRIAL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ImageProbe:
     """What came of it."""
 
     ok: bool
@@ -66,21 +75,21 @@ class Look:
     """The endpoint refused the image, or the answer knows nothing of it; an error of another kind says neither."""
 
 
-async def show_square(settings: ModelSettings, name: str) -> Look:
+async def show_square(settings: ModelSettings, name: str) -> ImageProbe:
     """Ask for the colour of a red square; what the endpoint refuses meanwhile is not remembered."""
     said: list[Delta] = []
     model = OpenAIModel(settings, name, ModelOptions(image=lambda _: red_square()))
     try:
         reply = await model.reply(ModelRequest(_conversation(), (_TOOL_IMAGE_TRIAL,)), said.append)
     except ModelError as failure:
-        return Look(ok=False, detail=str(failure))
+        return ImageProbe(ok=False, detail=str(failure))
     finally:
         await model.close()
     if any(delta.kind == "note" and "images" in delta.text for delta in said):
-        return Look(ok=False, detail="the endpoint refuses them", is_blind=True)
+        return ImageProbe(ok=False, detail="the endpoint refuses them", is_blind=True)
     if re.search(r"\bred\b|红|紅", reply.text.lower()):
-        return Look(ok=True, detail="it tells the colour of one")
-    return Look(ok=False, detail="it does not tell the colour of one", is_blind=True)
+        return ImageProbe(ok=True, detail="it tells the colour of one")
+    return ImageProbe(ok=False, detail="it does not tell the colour of one", is_blind=True)
 
 
 def _conversation() -> list["BaseMessage"]:
@@ -114,7 +123,7 @@ _MOST_TRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     """What one probe found."""
 
     name: str
@@ -139,7 +148,7 @@ class Listed:
     """Whether there is an endpoint, which did not tell them."""
 
 
-def settings_of(workspace: Path, name: str | None) -> Settings:
+def settings_with_model(workspace: Path, name: str | None) -> Settings:
     """The settings with the model of this name in use, else with the configured one.
 
     Raises:
@@ -149,7 +158,7 @@ def settings_of(workspace: Path, name: str | None) -> Settings:
     return settings if name is None else with_model(settings, name)
 
 
-async def list_all(settings: Settings) -> Listed:
+async def list_available_models(settings: Settings) -> Listed:
     """Profiles, and the models of the endpoint as far as it tells them."""
     profiles = tuple(settings.models)
     if not settings.model.is_configured:
@@ -162,7 +171,7 @@ async def list_all(settings: Settings) -> Listed:
         return Listed(profiles, (), str(failure), failed=True)
 
 
-async def try_model(settings: Settings) -> tuple[Finding, ...]:
+async def try_model(settings: Settings) -> tuple[ProbeResult, ...]:
     """Ask the model a few short questions; stops where nothing further can succeed.
 
     Raises:
@@ -191,20 +200,20 @@ async def _opened(settings: Settings) -> AsyncIterator[OpenedModel]:
         await model.close()
 
 
-async def _tried(model: OpenedModel, settings: Settings) -> tuple[Finding, ...]:
+async def _tried(model: OpenedModel, settings: Settings) -> tuple[ProbeResult, ...]:
     pieces: list[Delta] = []
     try:
         reply = await model.reply(_asking([HumanMessage("Answer with the one word: ready")]), pieces.append)
     except ModelError as failure:
-        return (Finding("answers", ok=False, detail=str(failure)),)
+        return (ProbeResult("answers", ok=False, detail=str(failure)),)
     address = display_url(settings.model.endpoint)
     texts = sum(piece.kind == "text" for piece in pieces)
     usage = reply.usage_metadata
     return (
-        Finding("answers", ok=True, detail=f"{model.label}, at {address}"),
-        Finding("streams", texts > 1, f"{texts} pieces" if texts > 1 else "whole replies", matters=False),
+        ProbeResult("answers", ok=True, detail=f"{model.label}, at {address}"),
+        ProbeResult("streams", texts > 1, f"{texts} pieces" if texts > 1 else "whole replies", matters=False),
         *await _with_tools(model),
-        Finding(
+        ProbeResult(
             "usage",
             usage is not None,
             f"{usage['total_tokens']} tokens told" if usage else "not told: tokens are estimated",
@@ -214,15 +223,15 @@ async def _tried(model: OpenedModel, settings: Settings) -> tuple[Finding, ...]:
     )
 
 
-async def _window(model: OpenedModel, settings: Settings) -> Finding:
+async def _window(model: OpenedModel, settings: Settings) -> ProbeResult:
     window = await ModelWindows(settings, model)(_ALL_WINDOW)
     is_told = window.source in ("endpoint", "table")
     detail = f"{window.tokens:,} tokens ({window.source})"
     told = ("context_window", window.tokens) if is_told else None
-    return Finding("window", ok=True, detail=detail, matters=False, setting=told)
+    return ProbeResult("window", ok=True, detail=detail, matters=False, setting=told)
 
 
-async def _tried_as_text(settings: Settings, found: tuple[Finding, ...]) -> tuple[Finding, ...]:
+async def _tried_as_text(settings: Settings, found: tuple[ProbeResult, ...]) -> tuple[ProbeResult, ...]:
     """The findings with those about calls made anew, tools and calls as text, where that succeeds."""
     text = settings.model.model_copy(update={"tool_protocol": "prompt"})
     async with _opened(settings.model_copy(update={"model": text})) as model:
@@ -234,11 +243,11 @@ async def _tried_as_text(settings: Settings, found: tuple[Finding, ...]) -> tupl
     return (*found[:before], called, *again[1:], *found[before + 1 :])
 
 
-def _fails_to_call(found: Sequence[Finding]) -> bool:
+def _fails_to_call(found: Sequence[ProbeResult]) -> bool:
     return any(one.name == "calls a tool" and not one.ok for one in found)
 
 
-def _with_learned(found: Finding, settings: Settings, known: Capabilities) -> Finding:
+def _with_learned(found: ProbeResult, settings: Settings, known: Capabilities) -> ProbeResult:
     """The finding with what the endpoint refused on the way, where the settings leave that open."""
     model = settings.model
     if found.name == "streams" and not known.streams and model.stream == "auto":
@@ -248,26 +257,28 @@ def _with_learned(found: Finding, settings: Settings, known: Capabilities) -> Fi
     return found
 
 
-async def _with_tools(model: OpenedModel) -> tuple[Finding, ...]:
+async def _with_tools(model: OpenedModel) -> tuple[ProbeResult, ...]:
     asked: list[BaseMessage] = [HumanMessage(_ONE)]
     try:
         reply = await model.reply(_asking(asked, _TOOL), _unseen)
         if [call["name"] for call in reply.tool_calls] != ["look_up"]:
-            return (Finding("calls a tool", ok=False, detail="it answered without the call it was asked for"),)
-        called = Finding("calls a tool", ok=True, detail=f"look_up({reply.tool_calls[0]['args'].get('key', '')})")
+            return (ProbeResult("calls a tool", ok=False, detail="it answered without the call it was asked for"),)
+        called = ProbeResult(
+            "calls a tool", ok=True, detail=f"look_up({reply.tool_calls[0]['args'].get('key', '')})"
+        )
         answer = await model.reply(_asking([*asked, *_answered(reply)], _TOOL), _unseen)
         both = await model.reply(_asking([HumanMessage(_TWO)], _TOOL), _unseen)
     except ModelError as failure:
-        return (Finding("calls a tool", ok=False, detail=str(failure)),)
+        return (ProbeResult("calls a tool", ok=False, detail=str(failure)),)
     reads, count = _SECRET in answer.text, len(both.tool_calls)
     return (
         called,
-        Finding("reads a result", reads, "its answer holds it" if reads else "its answer does not hold it"),
-        Finding("calls two at once", count > 1, f"{count} in one message", matters=False),
+        ProbeResult("reads a result", reads, "its answer holds it" if reads else "its answer does not hold it"),
+        ProbeResult("calls two at once", count > 1, f"{count} in one message", matters=False),
     )
 
 
-async def _with_an_image(settings: Settings, name: str, known: Capabilities) -> tuple[Finding, ...]:
+async def _with_an_image(settings: Settings, name: str, known: Capabilities) -> tuple[ProbeResult, ...]:
     """Nothing where images cannot be sent, or are not to be."""
     model = settings.model
     if model.images == "off" or model.tool_protocol == "prompt" or not known.calls_functions:
@@ -275,7 +286,7 @@ async def _with_an_image(settings: Settings, name: str, known: Capabilities) -> 
     look = await show_square(model, name)
     is_open = look.is_blind and model.images == "auto"
     setting = ("images", "off") if is_open else None
-    return (Finding("sees images", look.ok, look.detail, matters=False, setting=setting),)
+    return (ProbeResult("sees images", look.ok, look.detail, matters=False, setting=setting),)
 
 
 def _answered(reply: AIMessage) -> list["BaseMessage"]:

@@ -32,14 +32,14 @@ from tools.description import format_declarations
 
 __all__ = [
     "ModelWindows",
-    "NotedModels",
     "OpenedModel",
-    "as_chosen",
+    "ThreadModels",
     "budget_of",
     "meter_of",
-    "note_model",
     "open_model",
     "require_price",
+    "settings_for_choice",
+    "store_model_choice",
 ]
 
 
@@ -72,9 +72,9 @@ async def open_model(settings: Settings, *, may_choose_later: bool, max_attempts
 
         return OfflineModel(choice.obstacle)
     if settings.model.factory is not None:
-        from graph_agent.app.made_model import MadeModel  # noqa: PLC0415 - as above
+        from graph_agent.app.custom_model import CustomModel  # noqa: PLC0415 - as above
 
-        return MadeModel(
+        return CustomModel(
             settings.model.factory, tool_protocol=settings.model.tool_protocol, format_tools=format_declarations
         )
     if choice.kind == "local":
@@ -120,7 +120,7 @@ def _local(model: ModelSettings) -> OpenedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class NotedModels:
+class ThreadModels:
     """Implements `Models` for one thread."""
 
     model: OpenedModel
@@ -144,17 +144,17 @@ class NotedModels:
     async def switch(self, name: str) -> None:
         """See the port."""
         await self.model.switch(name)
-        await note_model(self.model, self.threads, self.thread_id)
+        await store_model_choice(self.model, self.threads, self.thread_id)
 
 
-async def note_model(model: OpenedModel, threads: ThreadTable, thread_id: str) -> None:
+async def store_model_choice(model: OpenedModel, threads: ThreadTable, thread_id: str) -> None:
     """Keep the choice of a model for a thread: it goes on with it whenever it is opened."""
     await threads.set_model(thread_id, model.label)
     if model.chosen:
         await threads.set_model_choice(thread_id, model.chosen)
 
 
-def as_chosen(settings: Settings, asks: str) -> Settings | None:
+def settings_for_choice(settings: Settings, asks: str) -> Settings | None:
     """The settings with the model that was once chosen for a thread; None where that can no longer be had."""
     choice = json.loads(asks)
     profile, name = str(choice.get("profile", "")), str(choice.get("name", ""))

@@ -13,36 +13,36 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from graph_agent.app.instructions import instructions_for, remembered
+from graph_agent.app.instructions import read_context_file, system_prompt
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.models import (
     ModelWindows,
-    NotedModels,
     OpenedModel,
-    as_chosen,
+    ThreadModels,
     budget_of,
     meter_of,
-    note_model,
     open_model,
     require_price,
+    settings_for_choice,
+    store_model_choice,
 )
-from graph_agent.app.project_trust import notices, project_at
-from graph_agent.app.subagents import ChosenTools, House, sub_agents_of
+from graph_agent.app.project_trust import project_at, project_notices
+from graph_agent.app.subagents import LocalSubAgentHost, SubAgentTools, create_sub_agents
 from graph_agent.app.toolset import (
-    Place,
-    Servers,
+    ToolSource,
     ToolStorage,
+    WorkFolders,
+    attach_shells,
     default_registry,
     early_reads_of,
     full_registry,
-    lend_shells,
     open_toolbox,
     policy_of,
+    redactor,
+    requested_roots,
     roots_of,
     sandbox_of,
-    scrub_here,
-    walls_of,
-    wished_roots,
+    sandbox_status,
 )
 from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file
@@ -56,9 +56,9 @@ from graph_agent.graph.edges import DECIDING
 from graph_agent.graph.run_context import new_owner_token
 from graph_agent.ports import SystemClock, Toolbox
 from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, Hooks, Mentions
-from graph_agent.session.graph_run import GraphRun
-from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
+from graph_agent.session.thread_graph import ThreadGraph
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
@@ -75,10 +75,18 @@ from graph_agent.toolbox.mentions import FileMentions
 from tools.registry import ToolRegistry
 from tools.sandbox import Sandbox
 
-__all__ = ["OwnTools", "Store", "existing_folder", "graph_parts", "open_session", "open_store", "session_parts"]
+__all__ = [
+    "ClosableToolSource",
+    "Store",
+    "existing_folder",
+    "graph_dependencies",
+    "open_session",
+    "open_store",
+    "session_dependencies",
+]
 
 
-class OwnTools(Servers, Protocol):
+class ClosableToolSource(ToolSource, Protocol):
     """Tools that end with the session."""
 
     async def close(self) -> None:
@@ -113,13 +121,13 @@ async def open_store(path: Path) -> Store:
     return Store(database, clock, blobs, SqliteJournal(database, blobs, clock), ThreadTable(database, clock))
 
 
-async def graph_parts(
-    place: Place,
+async def graph_dependencies(
+    place: WorkFolders,
     settings: Settings,
     model: OpenedModel,
     store: Store,
     bus: EventBus,
-    servers: OwnTools | None = None,
+    servers: ClosableToolSource | None = None,
 ) -> GraphDependencies:
     """The parts of the graph's nodes; without servers the tools are those that everyone has."""
     workspace = place.workspace
@@ -146,25 +154,27 @@ async def graph_parts(
     )
 
 
-async def session_parts(
+async def session_dependencies(
     thread: Thread,
     settings: Settings,
     model: OpenedModel,
     store: Store,
     bus: EventBus,
-    servers: OwnTools | None = None,
-) -> SessionParts:
+    servers: ClosableToolSource | None = None,
+) -> SessionDependencies:
     """The parts of one thread's session; closing them closes servers, model and database. See `graph_parts`."""
     servers = servers or _no_more(settings, thread.workspace, bus)
     database, clock, sandbox = store.database, store.clock, await _swept_sandbox(settings, thread)
     join = partial(_joined, settings, model, store)
-    sub_agents = sub_agents_of(House(thread, store.threads, store.journal, servers, join), settings)
-    parts = await graph_parts(Place(thread.workspace, thread.roots), settings, model, store, bus, servers)
+    sub_agents = create_sub_agents(LocalSubAgentHost(thread, store.threads, store.journal, servers, join), settings)
+    parts = await graph_dependencies(
+        WorkFolders(thread.workspace, thread.roots), settings, model, store, bus, servers
+    )
     shells = _shells(settings, store, bus, servers)
     saver, parts = CheckpointSaver(database, DECIDING), replace(_at_depth(parts, thread.depth), shells=shells)
-    return SessionParts(
-        run=GraphRun(build_graph(parts, saver), thread.thread_id),
-        models=NotedModels(model, store.threads, thread.thread_id),
+    return SessionDependencies(
+        run=ThreadGraph(build_graph(parts, saver), thread.thread_id),
+        models=ThreadModels(model, store.threads, thread.thread_id),
         lock=FlockThreadLock(database, clock),
         decisions=SqliteDecisions(database),
         journal=store.journal,
@@ -178,7 +188,7 @@ async def session_parts(
         prune_if_grown=partial(saver.prune_if_grown, thread.thread_id, settings.keep_turns),
         instructions=parts.instructions,
         shells=shells,
-        walls=partial(walls_of, sandbox),
+        sandbox=partial(sandbox_status, sandbox),
         clock=clock,
         bus=bus,
         close=partial(_close, servers, model, database),
@@ -212,14 +222,14 @@ def _hooks(settings: Settings, workspace: Path, bus: EventBus) -> Hooks:
     def warn(text: str) -> None:
         bus.publish(WarningIssued(text))
 
-    return CommandHooks(settings.hooks, workspace, warn, scrub_here())
+    return CommandHooks(settings.hooks, workspace, warn, redactor())
 
 
-def _shells(settings: Settings, store: Store, bus: EventBus, servers: OwnTools) -> Shells:
+def _shells(settings: Settings, store: Store, bus: EventBus, servers: ClosableToolSource) -> Shells:
     """The background shells of a session, lent to the tools for them."""
     records = SqliteShells(store.database, store.clock)
     shells = Shells(records, store.blobs, bus.publish, keeps=settings.background_shells == "keep")
-    lend_shells(servers.registry, shells)
+    attach_shells(servers.registry, shells)
     return shells
 
 
@@ -229,17 +239,17 @@ def _no_more(settings: Settings, workspace: Path, bus: EventBus) -> SessionServe
 
 
 async def _joined(
-    settings: Settings, model: OpenedModel, store: Store, thread: Thread, bus: EventBus, tools: ChosenTools
-) -> SessionParts:
-    return await session_parts(thread, settings, model, store, bus, tools)
+    settings: Settings, model: OpenedModel, store: Store, thread: Thread, bus: EventBus, tools: SubAgentTools
+) -> SessionDependencies:
+    return await session_dependencies(thread, settings, model, store, bus, tools)
 
 
-def _instructions(place: Place, of_project: str, clock: SystemClock) -> str:
-    memories = remembered(memory_file(os.environ))
-    return instructions_for(place.workspace, clock.now()[:10], memories, of_project, place.roots)
+def _instructions(place: WorkFolders, of_project: str, clock: SystemClock) -> str:
+    memories = read_context_file(memory_file(os.environ))
+    return system_prompt(place.workspace, clock.now()[:10], memories, of_project, place.roots)
 
 
-async def _close(servers: OwnTools, model: OpenedModel, database: Database) -> None:
+async def _close(servers: ClosableToolSource, model: OpenedModel, database: Database) -> None:
     await servers.close()
     await model.close()
     await database.close()
@@ -290,7 +300,7 @@ async def open_session(
 
 
 def _tell(project: Project, bus: EventBus) -> None:
-    for notice in notices(project):
+    for notice in project_notices(project):
         bus.publish(WarningIssued(notice))
 
 
@@ -345,7 +355,7 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
     model = await open_model(settings, may_choose_later=wish.may_choose_model)
     opened.push_async_callback(model.close)
     require_price(settings, model)
-    wished = await asyncio.to_thread(wished_roots, wish.add_dirs, settings)
+    wished = await asyncio.to_thread(requested_roots, wish.add_dirs, settings)
     row = await _thread_row(wish, settings, model.label, store.threads)
     await _require_own(row, store)
     stored = tuple(dict.fromkeys((*row.roots, *wished)))
@@ -363,14 +373,14 @@ async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExi
         depth=await store.threads.depth(row.thread_id),
     )
     servers = SessionServers(settings, await _registry(wish.workspace, settings, bus), wish.workspace, bus)
-    session = await Session.open(thread, await session_parts(thread, settings, model, store, bus, servers))
+    session = await Session.open(thread, await session_dependencies(thread, settings, model, store, bus, servers))
     opened.push_async_callback(servers.close)
     await servers.start(again=row.checkpoint_id is not None)
     if wish.awaits_servers:
         await servers.wait(settings.mcp_wait)
     await _note_wish(wish, mode, row, store.threads)
     if wish.names_model:
-        await note_model(model, store.threads, row.thread_id)
+        await store_model_choice(model, store.threads, row.thread_id)
     if stored != row.roots:
         await store.threads.set_roots(row.thread_id, stored)
     for folder in roots.gone:
@@ -382,12 +392,12 @@ async def _with_its_model(wish: _Wish, settings: Settings, threads: ThreadTable,
     """The settings with the model that was chosen for the thread, unless another is asked for now."""
     if wish.model_left:
         left = await threads.get(wish.model_left["thread"])
-        goes_along = as_chosen(settings, left.asks) if left is not None and left.asks else None
+        goes_along = settings_for_choice(settings, left.asks) if left is not None and left.asks else None
         return goes_along or with_model(settings, wish.model_left["name"])
     row = await threads.get(wish.thread_id) if wish.thread_id and not wish.names_model else None
     if row is None or not row.asks:
         return settings
-    chosen = as_chosen(settings, row.asks)
+    chosen = settings_for_choice(settings, row.asks)
     if chosen is None:
         bus.publish(
             WarningIssued(f"the thread's model, {row.model}, cannot be had with these settings; another answers")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graph_agent.app.tool_catalog import registry_about
+from graph_agent.app.tool_catalog import registry_for
 from graph_agent.app.toolset import default_registry, policy_of, roots_of
 from graph_agent.config.paths import agent_paths, database_path, memory_file
 from graph_agent.config.settings import Settings
@@ -39,7 +39,7 @@ from tools.registry import ToolRegistry
 from tools.schema import InvalidArguments
 from tools.third_party import ToolQueryFailed, query_tool
 
-__all__ = ["EffectiveRule", "Report", "Score", "Scored", "effective_rules", "report_on", "score_file"]
+__all__ = ["CaseResult", "EffectiveRule", "Report", "Score", "check_policy", "effective_rules", "run_policy_cases"]
 
 _WAIT_S = 30.0
 """How long a call may take to be judged; a tool of others that never answers would keep the command for ever."""
@@ -71,7 +71,7 @@ class EffectiveRule:
     source: str
 
 
-async def report_on(
+async def check_policy(
     tool: str, arguments: Mapping[str, Any], settings: Settings, workspace: Path, grants: Sequence[Grant] = ()
 ) -> Report:
     """Judge a call that a new thread makes in this workspace under these settings and grants.
@@ -85,7 +85,7 @@ async def report_on(
     everywhere = [grant for grant in grants if grant.scope != "thread"]
     policy = policy_of(settings)
     setting = Setting(workspace, granted(policy, everywhere), roots_of(workspace, (), settings).usable)
-    async with registry_about(tool, workspace, settings) as (registry, problems):
+    async with registry_for(tool, workspace, settings) as (registry, problems):
         try:
             judged = partial(check_call, tool, arguments, settings.mode, registry=registry, setting=setting)
             checked = await query_tool(tool, judged, reraise=(InvalidArguments,), seconds=_WAIT_S)
@@ -210,7 +210,7 @@ class _Case(BaseModel):
 
 
 @dataclass(frozen=True)
-class Scored:
+class CaseResult:
     """One case, decided."""
 
     id: str
@@ -242,7 +242,7 @@ class Score:
     """Per family, which is the id before its last dash."""
 
 
-def score_file(path: Path) -> tuple[Sequence[Scored], Score]:
+def run_policy_cases(path: Path) -> tuple[Sequence[CaseResult], Score]:
     """Decide every case of a file with one JSON object a line.
 
     Raises:
@@ -287,7 +287,7 @@ def _placed(value: Any, root: Path) -> Any:
             return value
 
 
-def _decide(case: _Case, line: int, root: Path) -> Scored:
+def _decide(case: _Case, line: int, root: Path) -> CaseResult:
     workspace, home = root / "ws", root / "home"
     env = {"HOME": str(home)}
     try:
@@ -297,7 +297,7 @@ def _decide(case: _Case, line: int, root: Path) -> Scored:
         decision = _judged(case, default_registry(workspace, env=env), Setting(workspace, policy))
     except InvalidRule as error:
         raise UsageError(f"case {case.id!r}, line {line}: {error}") from error
-    return Scored(case.id, case.expected, decision.verdict, decision.rule, decision.reason)
+    return CaseResult(case.id, case.expected, decision.verdict, decision.rule, decision.reason)
 
 
 def _judged(case: _Case, registry: ToolRegistry, setting: Setting) -> Decision:
@@ -308,7 +308,7 @@ def _judged(case: _Case, registry: ToolRegistry, setting: Setting) -> Decision:
         return Decision("deny", "unusable arguments", str(error))
 
 
-def _summed(scored: Sequence[Scored]) -> Score:
+def _summed(scored: Sequence[CaseResult]) -> Score:
     total: Counter[str] = Counter()
     families: dict[str, Counter[str]] = {}
     for one in scored:

@@ -30,7 +30,15 @@ from graph_agent.ports import SystemClock
 from tools.paths import PathRefused, open_regular, resolve
 from tools.result import ToolErrorType
 
-__all__ = ["answer_trust", "forget_trust", "notices", "project_at", "settings_at", "turned_on", "turns_on"]
+__all__ = [
+    "forget_trust",
+    "project_at",
+    "project_notices",
+    "record_trust",
+    "settings_at",
+    "trust_effects",
+    "trusted_effects",
+]
 
 _MOST_BYTES = 256 * 1024
 _MOST_COMMANDS = 500
@@ -68,7 +76,7 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
     return _judged(Project(folder, tuple(files), refused), once=once)
 
 
-def turns_on(project: Project) -> tuple[str, ...]:
+def trust_effects(project: Project) -> tuple[str, ...]:
     """Each thing that trusting the folder turns on, in a line of its own; values of project files are shown whole.
 
     Raises:
@@ -79,14 +87,14 @@ def turns_on(project: Project) -> tuple[str, ...]:
     return tuple(_lines(as_trusted))
 
 
-def answer_trust(project: Project, *, trusted: bool) -> Project:
+def record_trust(project: Project, *, trusted: bool) -> Project:
     """Keep the user's answer about exactly these contents, and look at the folder under it.
 
     Raises:
         ConfigError: its settings cannot be read, so that they cannot be trusted.
         StorageError: the answer cannot be kept.
     """
-    lines = turns_on(project) if trusted else ()
+    lines = trust_effects(project) if trusted else ()
     said = FolderAnswer(trusted, project.digests, lines, SystemClock().now())
     trust_file(os.environ).answer(project.folder, said)
     return project_at(project.folder)
@@ -101,7 +109,7 @@ def forget_trust(folder: Path) -> bool:
     return trust_file(os.environ).forget_folder(folder)
 
 
-def turned_on(project: Project) -> tuple[str, ...]:
+def trusted_effects(project: Project) -> tuple[str, ...]:
     """What the user was shown when this folder was trusted last.
 
     Raises:
@@ -111,7 +119,7 @@ def turned_on(project: Project) -> tuple[str, ...]:
     return tuple(said.turns_on) if said and said.trusted else ()
 
 
-def notices(project: Project) -> Iterator[str]:
+def project_notices(project: Project) -> Iterator[str]:
     """What of a project does not count, each time a reader should be told: a line or two, or nothing."""
     for name, why in project.refused.items():
         yield f"{project.folder / name} is ignored: {why}"

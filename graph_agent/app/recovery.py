@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from graph_agent.app.approvals import Answered
+from graph_agent.app.approvals import RecordedAnswer
 from graph_agent.app.project_trust import settings_at
-from graph_agent.app.toolset import default_registry, full_registry, toolbox_for_looking
+from graph_agent.app.toolset import default_registry, full_registry, read_only_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused, ConfigError, StorageError, UnknownId
 from graph_agent.inspect import CallView, Reader, Target
 from graph_agent.ports import Answer, Clock, JournalRow, Question, Scope, SystemClock
-from graph_agent.session.recovery import end, gather, living, still_running, traces_of
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.recovery import describe_question, end, living, process_traces, still_running
+from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
@@ -81,7 +81,7 @@ async def decide_calls(
     by: str,
     end_processes: bool = False,
     clock: Clock | None = None,
-) -> list[Answered]:
+) -> list[RecordedAnswer]:
     """Record decisions; of each call the first one wins. Nothing is recorded when one of them cannot be.
 
     Raises:
@@ -92,7 +92,7 @@ async def decide_calls(
         chosen = _chosen(reader, thread, decisions)
         attempts = {key: reader.attempts(*key) for key in chosen}
     for key, (view, decision) in chosen.items():
-        left = traces_of(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
+        left = process_traces(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
         if end_processes and view.is_interrupted:
             await end(left)
         if decision.kind == "retry" and view.is_interrupted:
@@ -167,19 +167,21 @@ def _require_ended(view: CallView, left: Sequence[int], *, end_processes: bool) 
         raise AnswerRefused(f"{still_running(view.record['call_id'], left)}{advice}")
 
 
-def _decided_before(view: CallView) -> Answered | None:
+def _decided_before(view: CallView) -> RecordedAnswer | None:
     """The decision that its thread has taken in already; None for a call that is interrupted or never was."""
     answer = view.answer
     if view.record["status"] == "interrupted" or answer is None or answer.kind not in get_args(_Kind):
         return None
-    return Answered(view.record["call_id"], view.thread_id, answer.kind, accepted=False, by=answer.by, at=answer.at)
+    return RecordedAnswer(
+        view.record["call_id"], view.thread_id, answer.kind, accepted=False, by=answer.by, at=answer.at
+    )
 
 
-async def _insert(store: SqliteDecisions, view: CallView, answer: Answer) -> Answered:
+async def _insert(store: SqliteDecisions, view: CallView, answer: Answer) -> RecordedAnswer:
     if late := _decided_before(view):
         return late
     standing = await store.insert(view.thread_id, _question(view), answer)
-    return Answered(
+    return RecordedAnswer(
         view.record["call_id"], view.thread_id, standing.kind, standing == answer, standing.by, standing.at
     )
 
@@ -188,8 +190,8 @@ async def _look(view: CallView, rows: Sequence[JournalRow], workspace: Path, dat
     call = cast("ToolCallInfo", dict(view.record))
     scope = Scope(view.thread_id, "default", str(workspace))
     registry = await asyncio.to_thread(_knowing, call["tool_name"], workspace)
-    toolbox, blobs = toolbox_for_looking(registry, workspace, database), FileBlobs(blob_dir(database))
-    return await gather(_question(view), call, rows, toolbox, blobs, scope)
+    toolbox, blobs = read_only_toolbox(registry, workspace, database), FileBlobs(blob_dir(database))
+    return await describe_question(_question(view), call, rows, toolbox, blobs, scope)
 
 
 def _knowing(tool: str, workspace: Path) -> ToolRegistry:

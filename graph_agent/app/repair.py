@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from graph_agent.app.doctor import Said, own_folders
+from graph_agent.app.doctor import RepairMessage, own_folders
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, ThreadHeld
@@ -31,15 +31,15 @@ __all__ = ["repair"]
 
 _ALL_TURNS = 2**32
 
-Step = Callable[[], AsyncIterator[Said]]
+Step = Callable[[], AsyncIterator[RepairMessage]]
 
 
-async def repair(path: Path, environment: Mapping[str, str]) -> AsyncIterator[Said]:
+async def repair(path: Path, environment: Mapping[str, str]) -> AsyncIterator[RepairMessage]:
     """Mend, and say it step by step. Where a step fails the next ones are tried all the same."""
     try:
         require_own_database(path)
     except (AgentError, OSError) as error:
-        yield Said("database", "left", str(error))
+        yield RepairMessage("database", "left", str(error))
         return
     folders = own_folders(path, environment)
     keep_turns = _keep_turns(environment)
@@ -60,31 +60,39 @@ async def repair(path: Path, environment: Mapping[str, str]) -> AsyncIterator[Sa
             async for said in step():
                 yield said
         except (AgentError, OSError) as error:
-            yield Said(name, "left", str(error))
+            yield RepairMessage(name, "left", str(error))
             if name in ("database", "schema"):
                 return
 
 
-async def _close_to_others(path: Path, folders: list[Path]) -> AsyncIterator[Said]:
+async def _close_to_others(path: Path, folders: list[Path]) -> AsyncIterator[RepairMessage]:
     exposed = exposed_files(path, folders)
     if not exposed:
         return
-    yield Said("privacy", "will", f"take the rights of others off {len(exposed)} files and folders of the agent")
+    yield RepairMessage(
+        "privacy", "will", f"take the rights of others off {len(exposed)} files and folders of the agent"
+    )
     left = restrict_permissions(exposed)
-    yield Said("privacy", "done", f"{len(exposed) - len(left)} are yours alone now")
+    yield RepairMessage("privacy", "done", f"{len(exposed) - len(left)} are yours alone now")
     if left:
-        yield Said("privacy", "left", f"not possible for {', '.join(map(str, left[:3]))}: they are another user's")
+        yield RepairMessage(
+            "privacy", "left", f"not possible for {', '.join(map(str, left[:3]))}: they are another user's"
+        )
 
 
-async def _make_sound(path: Path) -> AsyncIterator[Said]:
+async def _make_sound(path: Path) -> AsyncIterator[RepairMessage]:
     found = _damage(path)
     if found is None:
         return
-    yield Said("database", "will", f"{found}; take what can be read over into a new file, and keep this one")
+    yield RepairMessage(
+        "database", "will", f"{found}; take what can be read over into a new file, and keep this one"
+    )
     done = salvage(path)
-    yield Said("database", "done", f"{done.rows} rows stand in {path}; the damaged file is {done.original}")
+    yield RepairMessage(
+        "database", "done", f"{done.rows} rows stand in {path}; the damaged file is {done.original}"
+    )
     if done.lost:
-        yield Said("database", "left", f"could not be read: {_listed_losses(done)}")
+        yield RepairMessage("database", "left", f"could not be read: {_listed_losses(done)}")
     async for said in _stand_on_what_is_whole(path):
         yield said
 
@@ -95,12 +103,12 @@ def _listed_losses(done: SalvageResult) -> str:
     )
 
 
-async def _stand_on_what_is_whole(path: Path) -> AsyncIterator[Said]:
+async def _stand_on_what_is_whole(path: Path) -> AsyncIterator[RepairMessage]:
     async with await Database.open(path) as database:
         dropped = await database.write(drop_incomplete_checkpoints)
         for thread_id, count in dropped.items():
             await _derive(database, thread_id)
-            yield Said("database", "left", _told_lost(thread_id, count))
+            yield RepairMessage("database", "left", _told_lost(thread_id, count))
 
 
 def _told_lost(thread_id: str, count: int) -> str:
@@ -108,7 +116,7 @@ def _told_lost(thread_id: str, count: int) -> str:
     return f"{gone}; it goes on from the newest one that is whole"
 
 
-async def _drop_unreadable(path: Path) -> AsyncIterator[Said]:
+async def _drop_unreadable(path: Path) -> AsyncIterator[RepairMessage]:
     """Treat a value that cannot be decoded like one that is lost: SQLite finds nothing wrong with the file."""
     async with await Database.open(path) as database:
         found = await database.run(count_unreadable_values)
@@ -116,16 +124,18 @@ async def _drop_unreadable(path: Path) -> AsyncIterator[Said]:
             return
         kept = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
         counted = ", ".join(f"{count} of thread {thread_id}" for thread_id, count in found.items())
-        yield Said("values", "will", f"keep a copy of the database, and drop what cannot be read: {counted} values")
+        yield RepairMessage(
+            "values", "will", f"keep a copy of the database, and drop what cannot be read: {counted} values"
+        )
         await database.run(lambda _: back_up(path, kept))
-        yield Said("values", "done", f"the database as it was is {kept}")
+        yield RepairMessage("values", "done", f"the database as it was is {kept}")
         for thread_id in found:
             dropped: dict[str, int] = {}
             held = await _while_held(database, thread_id, partial(_drop_of, database, thread_id, dropped))
             for name, count in dropped.items():
-                yield Said("values", "left", _told_lost(name, count))
+                yield RepairMessage("values", "left", _told_lost(name, count))
             if held:
-                yield Said("values", "left", held)
+                yield RepairMessage("values", "left", held)
 
 
 async def _drop_of(database: Database, thread_id: str, dropped: dict[str, int]) -> None:
@@ -133,17 +143,19 @@ async def _drop_of(database: Database, thread_id: str, dropped: dict[str, int]) 
     await _derive(database, thread_id)
 
 
-async def _migrate(path: Path) -> AsyncIterator[Said]:
+async def _migrate(path: Path) -> AsyncIterator[RepairMessage]:
     told = check_database(path)
     if told is None or told.version == SCHEMA_VERSION:
         return
-    yield Said("schema", "will", f"copy the database, then bring schema {told.version} up to {SCHEMA_VERSION}")
+    yield RepairMessage(
+        "schema", "will", f"copy the database, then bring schema {told.version} up to {SCHEMA_VERSION}"
+    )
     await (await Database.open(path)).close()
     copy = _newest(path, f"v{told.version}-*.backup")
-    yield Said("schema", "done", f"schema {SCHEMA_VERSION}; the copy of before is {copy}")
+    yield RepairMessage("schema", "done", f"schema {SCHEMA_VERSION}; the copy of before is {copy}")
 
 
-async def _rebuild(path: Path) -> AsyncIterator[Said]:
+async def _rebuild(path: Path) -> AsyncIterator[RepairMessage]:
     with Reader.open(path) as reader:
         wrong = {
             thread_id: found
@@ -151,7 +163,7 @@ async def _rebuild(path: Path) -> AsyncIterator[Said]:
             if (found := reader.inconsistencies(thread_id))
         }
     for thread_id, found in wrong.items():
-        yield Said(
+        yield RepairMessage(
             "projections", "will", f"derive list, transcript and ledger of thread {thread_id} anew: {found[0]}"
         )
         async with await Database.open(path) as database:
@@ -159,25 +171,25 @@ async def _rebuild(path: Path) -> AsyncIterator[Said]:
         with Reader.open(path) as reader:
             left = [held] if held else reader.inconsistencies(thread_id)
         text = f"thread {thread_id}: {left[0] if left else 'they say what its checkpoints say'}"
-        yield Said("projections", "left" if left else "done", text)
+        yield RepairMessage("projections", "left" if left else "done", text)
 
 
 async def _derive(database: Database, thread_id: str) -> None:
     await CheckpointSaver(database).rebuild_projections(thread_id)
 
 
-async def _prune(path: Path, keep_turns: int) -> AsyncIterator[Said]:
+async def _prune(path: Path, keep_turns: int) -> AsyncIterator[RepairMessage]:
     async with await Database.open(path) as database:
         saver = CheckpointSaver(database)
         with Reader.open(path) as reader:
             resting = [thread.thread_id for thread in reader.threads() if thread.status == "idle"]
         grown = await database.run(lambda one: [its for its in resting if should_prune(one, its, keep_turns)])
         for thread_id in grown:
-            yield Said(
+            yield RepairMessage(
                 "pruning", "will", f"cut thread {thread_id} to its last {keep_turns} turns, as it is at rest"
             )
             held = await _while_held(database, thread_id, partial(saver.prune_if_grown, thread_id, keep_turns))
-            yield Said("pruning", "left" if held else "done", held or f"thread {thread_id} is cut")
+            yield RepairMessage("pruning", "left" if held else "done", held or f"thread {thread_id} is cut")
 
 
 async def _while_held(database: Database, thread_id: str, work: Callable[[], Awaitable[object]]) -> str:
@@ -194,7 +206,7 @@ async def _while_held(database: Database, thread_id: str, work: Callable[[], Awa
     return ""
 
 
-async def _collect(path: Path) -> AsyncIterator[Said]:
+async def _collect(path: Path) -> AsyncIterator[RepairMessage]:
     blobs = FileBlobs(blob_dir(path))
     if not _stands(blobs.folder):
         return
@@ -204,24 +216,24 @@ async def _collect(path: Path) -> AsyncIterator[Said]:
             return
         if kept := _newest(path, "damaged-*"):
             text = f"{len(orphans)} files are named by nothing here, but maybe in {kept}: remove that one first"
-            yield Said("blobs", "left", text)
+            yield RepairMessage("blobs", "left", text)
             return
-        yield Said(
+        yield RepairMessage(
             "blobs", "will", f"remove {len(orphans)} stored contents and outputs that nothing names any more"
         )
         gone = await database.run(lambda one: collect_garbage(one, blobs))
-        yield Said("blobs", "done", f"{gone.files} files removed, {gone.bytes} bytes")
+        yield RepairMessage("blobs", "done", f"{gone.files} files removed, {gone.bytes} bytes")
 
 
-async def _write_log_back(path: Path) -> AsyncIterator[Said]:
+async def _write_log_back(path: Path) -> AsyncIterator[RepairMessage]:
     if not (size := _log_bytes(path)):
         return
-    yield Said("log", "will", f"write the log of {size} bytes into the database")
+    yield RepairMessage("log", "will", f"write the log of {size} bytes into the database")
     async with await Database.open(path) as database:
         await database.run(release_free_pages)
     left = _log_bytes(path)
     text = f"{left} bytes stay in the log while another process reads" if left else "the database is one file again"
-    yield Said("log", "left" if left else "done", text)
+    yield RepairMessage("log", "left" if left else "done", text)
 
 
 def _damage(path: Path) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from graph_agent.app.opening import open_store, session_parts
+from graph_agent.app.opening import open_store, session_dependencies
 from graph_agent.app.toolset import roots_of
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import UsageError
@@ -15,14 +15,20 @@ from graph_agent.graph.run_context import new_owner_token
 from graph_agent.inspect import Reader
 from graph_agent.model.offline.model import OfflineModel
 from graph_agent.ports import Rewind, RewindScope
-from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.time_travel import Survey, carry_out, finish_broken_off, survey, survey_undo
+from graph_agent.session.dependencies import SessionDependencies, Thread
+from graph_agent.session.time_travel import (
+    RewindPlan,
+    apply_rewind,
+    finish_interrupted_rewind,
+    plan_rewind,
+    plan_undo,
+)
 
-__all__ = ["Order", "Rewound", "rewind"]
+__all__ = ["RewindOutcome", "RewindRequest", "rewind"]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RewindRequest:
     """What is wanted of which thread."""
 
     text: str
@@ -37,10 +43,10 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound:
+class RewindOutcome:
     """What came of it."""
 
-    survey: Survey
+    plan: RewindPlan
     is_done: bool
     """False: it was only looked at, refused by whoever was asked, or stopped by a conflict."""
     head: str
@@ -51,7 +57,7 @@ class Rewound:
     """A rewind that was broken off before, and was finished first."""
 
 
-async def rewind(database: Path, order: Order, consents: Callable[[Survey], bool]) -> Rewound:
+async def rewind(database: Path, order: RewindRequest, consents: Callable[[RewindPlan], bool]) -> RewindOutcome:
     """Do what is ordered, if `consents` says yes to what it takes. It is not asked where a conflict stops it.
 
     Raises:
@@ -90,29 +96,29 @@ async def rewind(database: Path, order: Order, consents: Callable[[Survey], bool
 
 
 async def _rewind(
-    order: Order, place: tuple[str, str], parts: SessionParts, consents: Callable[[Survey], bool]
-) -> Rewound:
+    order: RewindRequest, place: tuple[str, str], parts: SessionDependencies, consents: Callable[[RewindPlan], bool]
+) -> RewindOutcome:
     thread_id, checkpoint_id = place
-    found = await finish_broken_off(thread_id, parts)
+    found = await finish_interrupted_rewind(thread_id, parts)
     finished, left = found or (None, [])
     if order.is_undo:
-        seen = await survey_undo(thread_id, parts)
+        seen = await plan_undo(thread_id, parts)
     else:
-        seen = await survey(thread_id, checkpoint_id, order.scope, parts)
+        seen = await plan_rewind(thread_id, checkpoint_id, order.scope, parts)
     is_stopped = bool(seen.conflicts) and not order.is_forced
     is_done = not (order.is_dry or is_stopped) and consents(seen)
     if is_done:
-        left = [*left, *await carry_out(seen.rewind, parts)]
-    return Rewound(seen, is_done, await parts.head(thread_id), tuple(left), finished)
+        left = [*left, *await apply_rewind(seen.rewind, parts)]
+    return RewindOutcome(seen, is_done, await parts.head(thread_id), tuple(left), finished)
 
 
-async def _parts(database: Path, thread: Thread, stored: Sequence[str]) -> SessionParts:
+async def _parts(database: Path, thread: Thread, stored: Sequence[str]) -> SessionDependencies:
     settings = load_settings(os.environ, flags={"database": str(database)})
     roots = await asyncio.to_thread(roots_of, thread.workspace, stored, settings)
     thread = replace(thread, roots=roots.usable)
     store = await open_store(database)
     try:
-        return await session_parts(thread, settings, OfflineModel(), store, EventBus())
+        return await session_dependencies(thread, settings, OfflineModel(), store, EventBus())
     except BaseException:
         await store.database.close()
         raise

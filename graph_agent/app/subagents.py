@@ -3,33 +3,33 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from graph_agent.app.toolset import Servers
+from graph_agent.app.toolset import ToolSource
 from graph_agent.config.settings import Settings
 from graph_agent.events import EventBus
 from graph_agent.ports import Journal
 from graph_agent.ports.usage import UNLIMITED
-from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
-from graph_agent.session.subagents import Errand, Given, Order, SubAgents
-from graph_agent.session.time_travel import attempts_undone
+from graph_agent.session.subagents import Given, Order, SubAgents, SubAgentTask
+from graph_agent.session.time_travel import last_reverted_attempt
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tools.agent_ops.new_task import NEW_TASK, NewTaskTool
 from tools.agent_ops.new_task import SubAgentTask as WantedErrand
 from tools.base import SubAgentStep, ToolContext, ToolErrorType, ToolResult, failure
 from tools.registry import ToolRegistry, select_tools
 
-__all__ = ["ChosenTools", "House", "sub_agents_of", "without_sub_agents"]
+__all__ = ["LocalSubAgentHost", "SubAgentTools", "create_sub_agents", "remove_new_task"]
 
-Join = Callable[[Thread, EventBus, "ChosenTools"], Awaitable[SessionParts]]
+Join = Callable[[Thread, EventBus, "SubAgentTools"], Awaitable[SessionDependencies]]
 """Makes the parts of a sub-agent's session: thread, bus, tools."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenTools:
+class SubAgentTools:
     """The tools of one sub-agent. They end with those of its parent."""
 
     registry: ToolRegistry
-    of_parent: Servers
+    of_parent: ToolSource
 
     async def settled(self) -> None:
         """See `Servers`: its parent's servers are its own."""
@@ -44,18 +44,18 @@ class ChosenTools:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class LocalSubAgentHost:
     """Implements `Household` for one parent."""
 
     thread: Thread
     threads: ThreadTable
     journal: Journal
-    servers: Servers
+    servers: ToolSource
     join: Join
 
     async def undone(self, thread_id: str, call_id: str) -> int:
         """See the protocol."""
-        return await attempts_undone(self.journal, thread_id, call_id)
+        return await last_reverted_attempt(self.journal, thread_id, call_id)
 
     async def has(self, thread_id: str) -> bool:
         """See the protocol."""
@@ -82,7 +82,7 @@ class House:
         await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, errand.description)
         registry = self.servers.registry
         wanted = registry.names() if errand.tools is None else errand.tools
-        tools = ChosenTools(select_tools(registry, frozenset(wanted)), self.servers)
+        tools = SubAgentTools(select_tools(registry, frozenset(wanted)), self.servers)
         parts = await self.join(child, order.bus, tools)
         own = replace(parts, close=_nothing_is_its_own)
         return await Session.open(child, replace(own, instructions=lambda: order.system) if order.system else own)
@@ -104,7 +104,7 @@ class _Lent:
         def tell(step: int, text: str) -> None:
             context.progress(SubAgentStep(step, text))
 
-        wanted = Errand(errand.description, errand.prompt, errand.tools, errand.max_steps)
+        wanted = SubAgentTask(errand.description, errand.prompt, errand.tools, errand.max_steps)
         told = await self.sub_agents.work(wanted, Given(context.thread_id, context.call_id, tell))
         if told.error:
             kind = ToolErrorType.CANCELLED if told.was_stopped else ToolErrorType.EXECUTION
@@ -112,15 +112,15 @@ class _Lent:
         return ToolResult(told.output, f"task: {errand.description}", metadata=told.metadata)
 
 
-def sub_agents_of(house: House, settings: Settings) -> SubAgents:
+def create_sub_agents(house: LocalSubAgentHost, settings: Settings) -> SubAgents:
     """The sub-agents of a thread; where it may have some, `new_task` is made to find them."""
     sub_agents, registry = SubAgents(house), house.servers.registry
-    if without_sub_agents(registry) and house.thread.depth < settings.max_task_depth:
+    if remove_new_task(registry) and house.thread.depth < settings.max_task_depth:
         registry.register(NewTaskTool(workspace=house.thread.workspace, sub_agents=_Lent(sub_agents)))
     return sub_agents
 
 
-def without_sub_agents(registry: ToolRegistry) -> bool:
+def remove_new_task(registry: ToolRegistry) -> bool:
     """Take off our own `new_task`; False where it was not there, or is the user's tool, which stays."""
     return registry.origin(NEW_TASK) == "builtin" and registry.unregister(NEW_TASK)
 

@@ -21,11 +21,11 @@ from policy import PolicySettings
 from tools.base import BaseTool, Limits
 from tools.registry import Origin, ToolRegistry, is_offered_in_plan_mode
 
-__all__ = ["KnownTool", "KnownTools", "known_tools", "registry_about"]
+__all__ = ["ToolCatalog", "ToolInfo", "load_tool_catalog", "registry_for"]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTool:
+class ToolInfo:
     """One registered tool."""
 
     name: str
@@ -62,16 +62,16 @@ class KnownTool:
     """JSON schema of the arguments, as the model gets it."""
 
 
-class KnownTools(NamedTuple):
+class ToolCatalog(NamedTuple):
     """What a workspace has."""
 
-    tools: tuple[KnownTool, ...]
+    tools: tuple[ToolInfo, ...]
     """In the order of registration."""
     problems: tuple[str, ...]
     """A line for each plug-in, tool of one, or server that is left out."""
 
 
-async def known_tools(workspace: Path, settings: Settings, mode: str, *, about: str = "") -> KnownTools:
+async def load_tool_catalog(workspace: Path, settings: Settings, mode: str, *, about: str = "") -> ToolCatalog:
     """Every registered tool; imports the plug-ins.
 
     Args:
@@ -84,12 +84,12 @@ async def known_tools(workspace: Path, settings: Settings, mode: str, *, about: 
         ConfigError: a rule of the settings cannot be read.
     """
     policy = policy_of(settings)
-    async with registry_about(about, workspace, settings) as (registry, problems):
+    async with registry_for(about, workspace, settings) as (registry, problems):
         return await _all_known(registry, mode, policy, problems)
 
 
 @asynccontextmanager
-async def registry_about(
+async def registry_for(
     name: str, workspace: Path, settings: Settings
 ) -> AsyncIterator[tuple[ToolRegistry, Sequence[str]]]:
     """Every tool there is, and a line for each that is left out; where the name is that of a server's tool, the
@@ -117,7 +117,7 @@ async def registry_about(
 
 async def _all_known(
     registry: ToolRegistry, mode: str, policy: PolicySettings, problems: Sequence[str]
-) -> KnownTools:
+) -> ToolCatalog:
     hidden = hidden_names(registry, policy.rules.deny)
     offered = offered_names(registry, mode, hidden)
     declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
@@ -125,13 +125,13 @@ async def _all_known(
         _known(tool, registry.origin(tool.name) or "builtin", policy, declared[tool.name], tool.name in offered)
         for tool in registry.all()
     )
-    return KnownTools(tuple(known), tuple(problems))
+    return ToolCatalog(tuple(known), tuple(problems))
 
 
 def _known(
     tool: BaseTool, origin: Origin, policy: PolicySettings, declared: dict[str, Any], is_offered: bool
-) -> KnownTool:
-    return KnownTool(
+) -> ToolInfo:
+    return ToolInfo(
         name=tool.name,
         risk=risk_here(tool, origin, policy),
         kind=str(tool.kind),

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from graph_agent.app.instructions import skills_of
+from graph_agent.app.instructions import load_skills
 from graph_agent.config.paths import agent_paths, blob_dir, config_dir, data_dir, memory_file, read_plain_text
 from graph_agent.config.redaction import SHORTEST_SECRET, Redactor, model_secrets, url_secrets
 from graph_agent.config.settings import SearchSettings, Settings
@@ -76,27 +76,27 @@ from tools.web_ops.search_services import SearchProvider
 
 __all__ = [
     "USER_TOOLS",
-    "Place",
     "Roots",
-    "Servers",
+    "ToolSource",
     "ToolStorage",
+    "WorkFolders",
+    "attach_shells",
     "default_registry",
     "early_reads_of",
     "full_registry",
     "known_secrets",
-    "lend_shells",
+    "missing_search_setting",
     "open_toolbox",
     "policy_of",
+    "read_only_toolbox",
+    "redactor",
+    "requested_roots",
     "roots_of",
     "rules_of",
     "sandbox_of",
-    "scrub_here",
+    "sandbox_status",
     "search_provider",
-    "toolbox_for_looking",
     "tools_folder",
-    "walls_of",
-    "what_search_lacks",
-    "wished_roots",
 ]
 
 _VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
@@ -104,12 +104,12 @@ _VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 
 def search_provider(settings: SearchSettings, environment: Mapping[str, str]) -> SearchProvider | None:
     """The service as it is set up; None where it is not, or not wholly."""
-    if settings.provider is None or what_search_lacks(settings, environment):
+    if settings.provider is None or missing_search_setting(settings, environment):
         return None
     return SearchProvider(settings.provider, settings.url or "", _key(settings, environment))
 
 
-def what_search_lacks(settings: SearchSettings, environment: Mapping[str, str]) -> str:
+def missing_search_setting(settings: SearchSettings, environment: Mapping[str, str]) -> str:
     if settings.provider == "searxng":
         return "" if settings.url else "its address: setting web_search.url"
     variable = _VARIABLES.get(settings.provider or "", "")
@@ -143,7 +143,7 @@ def _is_telling(value: str) -> bool:
 
 
 @cache
-def scrub_here() -> Redactor:
+def redactor() -> Redactor:
     """Hides the secrets that this process knew when it was first asked."""
     return Redactor(known_secrets(os.environ))
 
@@ -182,7 +182,7 @@ def sandbox_of(settings: Settings, workspace: Path, more_roots: Sequence[Path] =
     return Sandbox(rules, is_required=settings.sandbox == "required")
 
 
-def walls_of(sandbox: Sandbox | None) -> SandboxInfo:
+def sandbox_status(sandbox: Sandbox | None) -> SandboxInfo:
     """What there is to say of it here and now. The first look in a process takes some milliseconds."""
     if sandbox is None:
         return SandboxInfo("off", "the setting sandbox is off: commands run with all your rights")
@@ -224,7 +224,7 @@ class ToolStorage(NamedTuple):
     grants: Grants
 
 
-class Servers(Protocol):
+class ToolSource(Protocol):
     """Where tools come from that are not there from the beginning."""
 
     @property
@@ -246,7 +246,7 @@ async def open_toolbox(
     settings: Settings,
     storage: ToolStorage,
     bus: EventBus,
-    servers: Servers | None = None,
+    servers: ToolSource | None = None,
     *,
     roots: Sequence[Path] = (),
 ) -> GraphToolbox:
@@ -267,7 +267,7 @@ async def open_toolbox(
         storage.journal.record_process,
         on_progress,
         storage.grants,
-        scrub_here(),
+        redactor(),
         sandbox=sandbox_of(settings, workspace, roots),
     )
     kind = ReadingToolbox if _reads_begin_early(settings) else GraphToolbox
@@ -282,7 +282,7 @@ async def open_toolbox(
     return toolbox
 
 
-def _serving(ports: ToolboxPorts, servers: Servers | None) -> ToolboxPorts:
+def _serving(ports: ToolboxPorts, servers: ToolSource | None) -> ToolboxPorts:
     if servers is None:
         return ports
     return replace(ports, servers_settled=servers.settled, why_missing=servers.why_missing)
@@ -298,7 +298,7 @@ def early_reads_of(toolbox: GraphToolbox) -> EarlyReads:
     return toolbox if isinstance(toolbox, ReadingToolbox) else NO_EARLY_READS
 
 
-def toolbox_for_looking(registry: ToolRegistry, workspace: Path, database: Path) -> GraphToolbox:
+def read_only_toolbox(registry: ToolRegistry, workspace: Path, database: Path) -> GraphToolbox:
     """These tools, for finding out what a call did and for nothing else: no rules, and nothing is written."""
     ports = ToolboxPorts(FileBlobs(blob_dir(database)), _NoFileStates(), _records_nothing)
     return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), ports=ports)
@@ -310,14 +310,14 @@ def default_registry(
     """Every tool there is in this workspace, by name; with settings also those that have to be set up."""
     registry = ToolRegistry(deferred_above=settings.tools_deferred_above if settings else None)
     search = search_provider(settings.web_search, env) if settings else None
-    skills = skills_of(settings, env) if settings else ()
+    skills = load_skills(settings, env) if settings else ()
     made = create_default_tools(workspace=workspace, memory_file=memory_file(env), search=search, skills=skills)
     registry.register_all(made)
     add_tool_search(registry, rules_of(settings).deny if settings else ())
     return registry
 
 
-def lend_shells(registry: ToolRegistry, shells: BackgroundShells) -> None:
+def attach_shells(registry: ToolRegistry, shells: BackgroundShells) -> None:
     """Give the tools that start, read or end background shells the ones of this session."""
     for tool in registry:
         if isinstance(tool, BashTool | BashOutputTool | BashListTool | BashKillTool):
@@ -491,7 +491,7 @@ def _factory(plugin: PluginTool) -> Factory:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkFolders:
     """Where a thread works."""
 
     workspace: Path
@@ -509,7 +509,7 @@ class Roots:
     """Those that were folders once."""
 
 
-def wished_roots(given: Sequence[str], settings: Settings) -> tuple[str, ...]:
+def requested_roots(given: Sequence[str], settings: Settings) -> tuple[str, ...]:
     """The folders somebody asks for now, resolved.
 
     Raises:

@@ -180,10 +180,12 @@ def _tools(_: Path, __: str) -> Iterator[CompletionItem]:
     # Imported late, as are the settings below: completing an id does not need what the tools and pydantic load.
     from asyncio import run
 
-    from graph_agent.app.tool_catalog import known_tools
+    from graph_agent.app.tool_catalog import load_tool_catalog
 
     settings = _settings()
-    yield from (CompletionItem(tool.name) for tool in run(known_tools(Path.cwd(), settings, settings.mode)).tools)
+    yield from (
+        CompletionItem(tool.name) for tool in run(load_tool_catalog(Path.cwd(), settings, settings.mode)).tools
+    )
 
 
 def _used_tools(database: Path, _: str) -> Iterator[CompletionItem]:

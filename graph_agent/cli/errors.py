@@ -20,7 +20,7 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.errors import AgentError
 
 if TYPE_CHECKING:
-    from graph_agent.session.types import Rest, RestStatus
+    from graph_agent.session.turn_result import TurnResult, TurnStatus
 
 
 __all__ = ["exit_code_of", "run_guarded"]
@@ -97,12 +97,12 @@ def _is_open(number: int) -> bool:
 
 
 def _tell_bug(bug: Exception) -> None:
-    from graph_agent.app.toolset import scrub_here
+    from graph_agent.app.toolset import redactor
     from graph_agent.cli.startup import log_traceback
 
     path = log_traceback(bug)
     where = f"the details are in {path}" if path else "the details could not be written to the log file"
-    said = scrub_here()(str(bug))
+    said = redactor()(str(bug))
     _tell(escape(f"unexpected {type(bug).__name__}: {said}; this is a fault of graph-agent, {where}"))
 
 
@@ -167,7 +167,7 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-_BY_STATUS: "dict[RestStatus, ExitCode]" = {
+_BY_STATUS: "dict[TurnStatus, ExitCode]" = {
     "done": ExitCode.DONE,
     "awaiting_approval": ExitCode.APPROVALS_PENDING,
     "interrupted": ExitCode.RECOVERY_PENDING,
@@ -175,12 +175,12 @@ _BY_STATUS: "dict[RestStatus, ExitCode]" = {
     "model_error": ExitCode.MODEL,
     "held": ExitCode.HELD,
     "stopped": ExitCode.INTERRUPTED,
-    "broken_off": ExitCode.FAILED,
+    "resumable": ExitCode.FAILED,
     "failed": ExitCode.FAILED,
 }
 
 
-def exit_code_of(rest: "Rest") -> ExitCode:
+def exit_code_of(rest: "TurnResult") -> ExitCode:
     """The code for a rest; with questions of both kinds open, recovery wins."""
     if any(item.question.kind == "recovery" for item in rest.questions):
         return ExitCode.RECOVERY_PENDING

@@ -196,9 +196,9 @@ class _Scrubbed(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # What it takes to know the keys is loaded with the first record, of which there mostly is none.
-        from graph_agent.app.toolset import scrub_here
+        from graph_agent.app.toolset import redactor
 
-        return scrub_here()(super().format(record))
+        return redactor()(super().format(record))
 
 
 class _PrivateFile(RotatingFileHandler):

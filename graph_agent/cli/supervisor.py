@@ -90,7 +90,7 @@ async def run_supervised(
         if code is ExitCode.INTERRUPTED:
             await session.stop()
         else:
-            await session.suspend()
+            await session.shut_down()
     return SupervisedResult(code, await _outcome(running))
 
 

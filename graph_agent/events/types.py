@@ -28,7 +28,6 @@ __all__ = [
     "Event",
     "ModelMessage",
     "ProgressKind",
-    "RestStatus",
     "ServerChanged",
     "ServerStage",
     "SessionOpened",
@@ -45,6 +44,7 @@ __all__ = [
     "ToolCallStarted",
     "TurnEnded",
     "TurnStarted",
+    "TurnStatus",
     "WarningIssued",
     "event_from_json",
     "event_to_json",
@@ -57,19 +57,19 @@ of recovery."""
 ProgressKind = Literal["shell_output", "bytes_fetched", "files_searched", "mcp_progress", "sub_agent_step"]
 """What a running call tells of itself."""
 
-RestStatus = Literal[
+TurnStatus = Literal[
     "done",
     "awaiting_approval",
     "interrupted",
     "limit",
     "stopped",
-    "broken_off",
+    "resumable",
     "model_error",
     "failed",
     "held",
 ]
 """awaiting_approval: only approvals are open. interrupted: at least one recovery question is open.
-broken_off: the model request is all that is open (an earlier life ended there), or the run was suspended.
+resumable: only the model request is pending (an earlier run ended there), or this run was shut down before its end.
 held: another process has the thread."""
 
 ShellEnd = Literal["exited", "output_limit", "session", "found_dead", "exited_unobserved", "sandbox_failed"]
@@ -215,7 +215,7 @@ class ToolCallFinished:
 class TurnEnded:
     """The graph came to rest, or waits for a person."""
 
-    status: RestStatus
+    status: TurnStatus
     answer: str = ""
     checkpoint_id: str = ""
     usage: dict[str, Any] = field(default_factory=dict)

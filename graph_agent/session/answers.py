@@ -7,11 +7,11 @@ from typing import Any
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import ToolCallDecided, WarningIssued
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
-from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.answer_checks import attach_grant, require_valid_answer, reviewed
+from graph_agent.session.dependencies import SessionDependencies, Thread
+from graph_agent.session.graph_runner import GraphRunner
 from graph_agent.session.recovery import end, goes_on, living, still_running
-from graph_agent.session.review import require_fitting, reviewed, with_grant
-from graph_agent.session.runner import Drive
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["Answering"]
 
@@ -21,14 +21,14 @@ class Answering:
     """Answers given by this process."""
 
     thread: Thread
-    parts: SessionParts
-    drive: Drive
+    parts: SessionDependencies
+    drive: GraphRunner
 
-    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
         """See `Session.reconsider`."""
         return await reviewed(self._open(question), arguments, self.parts.toolbox, self.drive.scope)
 
-    async def propose(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal:
+    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal:
         """See `Session.propose`."""
         call = self._open(question).call
         given = call["arguments"] if arguments is None else arguments
@@ -38,7 +38,7 @@ class Answering:
         """See `Session.decide`."""
         item = self._open(question)
         kind, call_id = answer.kind, question.call_id
-        require_fitting(item.call, kind)
+        require_valid_answer(item.call, kind)
         if answer.outside_sandbox:
             self._require_outside(item, kind)
         if kind == "edit":
@@ -49,7 +49,7 @@ class Answering:
         if always is not None and not always.rules:
             raise AnswerRefused(f"no rule can be made of call {call_id!r}: approve it once instead")
         if always is not None and kind in ("approve", "edit"):
-            answer = with_grant(answer, always, call_id, self.drive.scope, str(self.thread.workspace))
+            answer = attach_grant(answer, always, call_id, self.drive.scope, str(self.thread.workspace))
         standing = await self.parts.decisions.insert(self.thread.thread_id, question, answer)
         if standing == answer:
             self.parts.bus.publish(ToolCallDecided(call_id, kind, answer.by, answer.reason))
@@ -70,8 +70,8 @@ class Answering:
         return await self.parts.decisions.standing(self.thread.thread_id, questions) if questions else {}
 
     def _require_outside(self, item: OpenQuestion, kind: str) -> None:
-        walls, tool = self.parts.walls(), item.call["tool_name"]
-        if kind not in ("approve", "edit") or not walls.is_active or tool not in walls.tools:
+        sandbox, tool = self.parts.sandbox(), item.call["tool_name"]
+        if kind not in ("approve", "edit") or not sandbox.is_active or tool not in sandbox.tools:
             raise AnswerRefused(f"{tool} does not run in a sandbox here; there is nothing to let it out of")
 
     def _open(self, question: Question) -> OpenQuestion:

@@ -6,9 +6,9 @@ from typing import Any
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Answer, JournalRow, Question
-from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.dependencies import SessionDependencies, Thread
 
-__all__ = ["Desk", "questions_in"]
+__all__ = ["QuestionQueue", "questions_in"]
 
 _UNASKED = 3
 """A low-risk call that was broken off this often while it ran, or that one life let through so often without its
@@ -26,10 +26,10 @@ def questions_in(asked: Mapping[str, Any]) -> list[Question]:
     return approvals + recoveries
 
 
-class Desk:
+class QuestionQueue:
     """Turns standing answers into the envelope that resumes the graph."""
 
-    def __init__(self, thread: Thread, parts: SessionParts) -> None:
+    def __init__(self, thread: Thread, parts: SessionDependencies) -> None:
         self._thread = thread
         self._parts = parts
         self._let_through: Counter[str] = Counter()
@@ -87,11 +87,11 @@ class Desk:
     def _may_simply_run(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
         """Whether it only reads, or certainly never began. Attempts that a rewind undid are not in the rows."""
         is_harmless = call.get("kind") == "readonly" or not call.get("started")
-        broken_off = sum(row.may_have_started for row in rows)
+        resumable = sum(row.may_have_started for row in rows)
         return (
             call.get("risk") == "low"
             and is_harmless
-            and broken_off < _UNASKED
+            and resumable < _UNASKED
             and self._let_through[call["call_id"]] < _UNASKED
         )
 

@@ -16,17 +16,17 @@ from collections.abc import Sequence
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Blobs, JournalRow, Question, Scope, Toolbox
 from graph_agent.ports.background import boot_id
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.toolbox.tool_context import Process, ProcessTraces, find_processes, recorded_traces, send_signal
 
-__all__ = ["end", "gather", "goes_on", "living", "still_running", "traces_of"]
+__all__ = ["describe_question", "end", "goes_on", "living", "process_traces", "still_running"]
 
 _TERM_GRACE_S = 2.0
 _KILL_GRACE_S = 2.0
 _PAUSE_S = 0.02
 
 
-def traces_of(rows: Sequence[JournalRow], thread_id: str, blobs: Blobs) -> tuple[ProcessTraces, ...]:
+def process_traces(rows: Sequence[JournalRow], thread_id: str, blobs: Blobs) -> tuple[ProcessTraces, ...]:
     """What the processes of all attempts of a call are known by, as far as they can still live."""
     here = [row for row in rows if row.extra.get("boot_id") == boot_id()]
     return tuple(traces for row in here if (traces := recorded_traces(row, thread_id, blobs)) is not None)
@@ -71,7 +71,7 @@ def _living(left: Sequence[ProcessTraces]) -> list[Process]:
     return sorted({process for traces in left for process in find_processes(traces)})
 
 
-async def gather(
+async def describe_question(
     question: Question,
     call: ToolCallInfo,
     rows: Sequence[JournalRow],
@@ -90,5 +90,5 @@ async def gather(
         partial_output=await toolbox.partial_output(call, begun[-1].attempt, scope),
         finding=finding.detail,
         finding_verdict=finding.verdict,
-        processes=living(traces_of(rows, scope.thread_id, blobs)),
+        processes=living(process_traces(rows, scope.thread_id, blobs)),
     )

@@ -17,17 +17,22 @@ from graph_agent.graph.reasoning import COMPACT_ONLY
 from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo
 from graph_agent.ports.usage import SharedBudget, UsageTotals
 from graph_agent.session.answers import Answering
-from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.runner import Drive
-from graph_agent.session.subagents import Answers, begin, used_in
-from graph_agent.session.time_travel import finish_broken_off, go_back, judge_anew, told_finished
-from graph_agent.session.turns import Prompting, Queue, Turns
-from graph_agent.session.types import OpenQuestion, Rest
+from graph_agent.session.dependencies import SessionDependencies, Thread
+from graph_agent.session.graph_runner import GraphRunner
+from graph_agent.session.subagents import Answers, begin, usage_of
+from graph_agent.session.time_travel import (
+    branch_from,
+    finish_interrupted_rewind,
+    format_finished_rewind,
+    reevaluate_imported_calls,
+)
+from graph_agent.session.turn_result import OpenQuestion, TurnResult
+from graph_agent.session.turns import MessageQueue, PromptHooks, Turns
 
-__all__ = ["Session", "chosen_mode", "compacted"]
+__all__ = ["Session", "compacted", "require_selectable_mode"]
 
 
-async def compacted(drive: Drive, parts: SessionParts) -> Rest:
+async def compacted(drive: GraphRunner, parts: SessionDependencies) -> TurnResult:
     """Compact a thread at rest. The turn it came to rest with stays its last one, with what came of it."""
     position = await parts.run.position()
     if not position.exists:
@@ -37,7 +42,7 @@ async def compacted(drive: Drive, parts: SessionParts) -> Rest:
     return await drive.run(lambda life: parts.run.begin({"turn": turn}, life))
 
 
-def chosen_mode(mode: str) -> str:
+def require_selectable_mode(mode: str) -> str:
     """The mode, where it is one that may be chosen now.
 
     Raises:
@@ -54,7 +59,7 @@ class Session:
     """One thread, held by this process until `close`."""
 
     @classmethod
-    async def open(cls, thread: Thread, parts: SessionParts) -> Self:
+    async def open(cls, thread: Thread, parts: SessionDependencies) -> Self:
         """Take the thread; nothing about it is read before this process holds it.
 
         With an older checkpoint to go on from, that one is the head when this returns.
@@ -66,24 +71,27 @@ class Session:
         session = cls(thread, parts)
         await parts.lock.acquire(thread.thread_id, session._drive.life_token)
         try:
-            if broken_off := await finish_broken_off(thread.thread_id, parts):
-                parts.bus.publish(WarningIssued(told_finished(*broken_off)))
+            if resumable := await finish_interrupted_rewind(thread.thread_id, parts):
+                parts.bus.publish(WarningIssued(format_finished_rewind(*resumable)))
             if thread.from_checkpoint is not None:
-                await go_back(thread.thread_id, thread.from_checkpoint, parts)
-            await judge_anew(thread.thread_id, parts)
+                await branch_from(thread.thread_id, thread.from_checkpoint, parts)
+            await reevaluate_imported_calls(thread.thread_id, parts)
         except BaseException:
             await parts.lock.release()
             raise
         return session
 
-    def __init__(self, thread: Thread, parts: SessionParts) -> None:
+    def __init__(self, thread: Thread, parts: SessionDependencies) -> None:
         self._thread = thread
         self._parts = parts
-        self._drive, self._queue = Drive(thread, parts), Queue(parts.inbox, thread.thread_id, thread.by)
-        self._prompting = Prompting(parts.hooks, thread.thread_id)
+        self._drive, self._queue = (
+            GraphRunner(thread, parts),
+            MessageQueue(parts.inbox, thread.thread_id, thread.by),
+        )
+        self._prompting = PromptHooks(parts.hooks, thread.thread_id)
         self._turns = Turns(thread, parts, self._drive, self._queue, self._prompting)
         self._answering = Answering(thread, parts, self._drive)
-        parts.sub_agents.belong_to(self)
+        parts.sub_agents.set_parent(self)
 
     @property
     def thread_id(self) -> str:
@@ -114,9 +122,9 @@ class Session:
         await self._parts.models.switch(name)
 
     @property
-    def walls(self) -> SandboxInfo:
+    def sandbox(self) -> SandboxInfo:
         """The sandbox that commands run in, as it is here and now; the first look may take some milliseconds."""
-        return self._parts.walls()
+        return self._parts.sandbox()
 
     @property
     def by(self) -> str:
@@ -135,7 +143,7 @@ class Session:
 
     @mode.setter
     def mode(self, mode: str) -> None:
-        self._drive.mode = chosen_mode(mode)
+        self._drive.mode = require_selectable_mode(mode)
 
     def offer(self) -> list[str]:
         """Names of the tools the model is offered now."""
@@ -159,7 +167,7 @@ class Session:
             begin(self._drive.shared_budget, self.thread_id, values, self._drive.budget_reset)
         return self._thread.shared_budget or self._drive.shared_budget
 
-    async def start(self) -> Rest:
+    async def start(self) -> TurnResult:
         """Settle what an earlier life left open, and show what still waits for a person.
 
         Makes no model request: where that is all that is open, the rest is `broken_off`, and the next message ends
@@ -167,7 +175,7 @@ class Session:
         """
         return await self._turns.start()
 
-    async def send(self, text: str, brings: str = "") -> Rest:
+    async def send(self, text: str, attachment: str = "") -> TurnResult:
         """Start a turn with a message; it is on disk before the model is asked, and before a hook is.
 
         What it `brings` stands behind it and is not taken for the user's own words.
@@ -176,7 +184,7 @@ class Session:
             UsageError: questions are open; they must be answered, or the turn stopped, first.
             MessageBlocked: a hook did not let it through.
         """
-        return await self._turns.send(text, brings)
+        return await self._turns.send(text, attachment)
 
     async def queue(self, text: str) -> int:
         """Keep a message until the thread is at rest; once its number is returned it may be shown as queued."""
@@ -186,23 +194,23 @@ class Session:
         """Number and text of each message that waits, oldest first."""
         return await self._queue.waiting()
 
-    async def take_back(self, number: int) -> bool:
+    async def remove_queued(self, number: int) -> bool:
         """Whether the message still waited; then it is gone, and never sent."""
-        return await self._queue.take_back(number)
+        return await self._queue.remove_queued(number)
 
-    async def hand_over(self, number: int, thread_id: str) -> int | None:
+    async def move_queued(self, number: int, thread_id: str) -> int | None:
         """Let a message that waits wait in another thread; its number there, None where it waited no more."""
-        return await self._queue.hand_over(number, thread_id)
+        return await self._queue.move_queued(number, thread_id)
 
-    async def send_queued(self, brings: str = "") -> Rest | None:
+    async def send_queued(self, attachment: str = "") -> TurnResult | None:
         """Start a turn with the oldest queued message; None, and nothing is done, when none waits.
 
         Raises:
             UsageError: questions are open.
         """
-        return await self._turns.send_queued(brings)
+        return await self._turns.send_queued(attachment)
 
-    async def continue_turn(self) -> Rest:
+    async def continue_turn(self) -> TurnResult:
         """Ask the model again where its request is all that is open, or go on after a limit or a stop.
 
         A turn that was done stays done: its answer is returned and the model is not asked.
@@ -212,34 +220,34 @@ class Session:
         """
         return await self._turns.continue_turn()
 
-    async def work_on(self, text: str, *, budget_reset: bool = False) -> Rest:
+    async def run_task(self, text: str, *, budget_reset: bool = False) -> TurnResult:
         """As a sub-agent: begin the thread with this text, or go on with what it has, to the next rest.
 
         A turn that came to its end stays ended: its rest is returned as it was, and the model is not asked; but
         with `afresh` one goes on that rests at a limit it shares with its parent.
         """
-        return await self._turns.work_on(text, budget_reset=budget_reset)
+        return await self._turns.run_task(text, budget_reset=budget_reset)
 
-    async def compact(self) -> Rest:
+    async def compact(self) -> TurnResult:
         """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
         await self._turns.ready()
         return await compacted(self._drive, self._parts)
 
-    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
         """The open question as it would be asked with these arguments; what is to be answered is still `question`.
 
         Raises:
             AnswerRefused: the question is not open, or the call may not run with them.
         """
-        return await (await self.answers_to(question)).reconsider(question, arguments)
+        return await (await self.answers_to(question)).preview_edit(question, arguments)
 
-    async def propose(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
+    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
         """What "always" would allow from now on, were it the answer to this question.
 
         Raises:
             AnswerRefused: the question is not open.
         """
-        return await (await self.answers_to(question)).propose(question, arguments)
+        return await (await self.answers_to(question)).propose_grant(question, arguments)
 
     async def decide(
         self,
@@ -271,14 +279,14 @@ class Session:
         """
         return await (await self.answers_to(question)).end_processes(question)
 
-    async def proceed(self) -> Rest:
+    async def proceed(self) -> TurnResult:
         """Go on when every open question has an answer; else return at once with what is still open.
 
         In a session that has done nothing yet this is `start`.
         """
         return await (self._drive.answer() if self._drive.open or self._drive.settled else self.start())
 
-    async def answered_elsewhere(self) -> dict[str, Answer]:
+    async def answers_from_others(self) -> dict[str, Answer]:
         """Standing answers to open questions that others gave, by call id."""
         standing = await self.standing()
         return {call_id: answer for call_id, answer in standing.items() if answer.by != self.by}
@@ -291,29 +299,29 @@ class Session:
         """Where the question is answered: here, or with the sub-agent that asks it."""
         return await self._parts.sub_agents.answers_to(question) or self._answering
 
-    async def stop(self) -> Rest:
+    async def stop(self) -> TurnResult:
         """Stop the turn; a `send`, `proceed` or `start` that is under way returns the same rest."""
         return await (self._drive.rest("stopped", {}) if self._prompting.stop() else self._drive.stop())
 
-    async def suspend(self) -> None:
+    async def shut_down(self) -> None:
         """Before the process ends: start nothing new, break off what still runs after a short grace.
 
         The call under way returns a `broken_off` rest, or raises CancelledError when it had to be broken off.
         """
         self._prompting.stop()
-        await self._drive.suspend()
+        await self._drive.shut_down()
 
-    def drain(self) -> None:
+    def stop_new_work(self) -> None:
         """Start nothing new; what runs comes to its end."""
-        self._drive.drain()
+        self._drive.stop_new_work()
 
-    async def waiting(self) -> Rest:
+    async def waiting(self) -> TurnResult:
         """The rest with the questions that still have no answer."""
         return await self._drive.waiting({})
 
     async def used(self) -> UsageTotals:
         """Tokens and requests of turn and thread, its sub-agents' among them."""
-        return used_in((await self._parts.run.position()).values)
+        return usage_of((await self._parts.run.position()).values)
 
     async def close(self) -> None:
         """End what runs in the background, give the thread back, and those of its sub-agents."""

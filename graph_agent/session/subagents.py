@@ -20,28 +20,28 @@ from graph_agent.graph.limits import spent_by, spent_of_turn
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
 from graph_agent.ports.clock import sub_agent_id
 from graph_agent.ports.usage import SharedBudget, UsageTotals, add_usage
-from graph_agent.session.graph_run import asked_last
-from graph_agent.session.types import OpenQuestion, Rest, RestStatus
+from graph_agent.session.thread_graph import newest_call_ids
+from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
 
 __all__ = [
     "Answers",
-    "Errand",
     "Failed",
     "Given",
-    "Household",
     "Order",
     "Parent",
     "SubAgent",
+    "SubAgentHost",
+    "SubAgentTask",
     "SubAgents",
     "Told",
     "begin",
-    "used_in",
-    "used_with_those_below",
+    "usage_of",
+    "usage_with_sub_agents",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class SubAgentTask:
     """What a sub-agent is to do, and with what."""
 
     description: str
@@ -74,9 +74,9 @@ class Told:
 class Answers(Protocol):
     """Where the questions of a sub-agent are answered."""
 
-    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion: ...
+    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion: ...
 
-    async def propose(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal: ...
+    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal: ...
 
     async def decide(self, question: Question, answer: Answer, always: AlwaysAllow | None) -> Answer: ...
 
@@ -97,16 +97,16 @@ class SubAgent(Protocol):
         """The answers recorded so far to what it asks, by call id."""
         ...
 
-    async def work_on(self, text: str, *, budget_reset: bool) -> Rest:
+    async def run_task(self, text: str, *, budget_reset: bool) -> TurnResult:
         """Begin with the text where nothing was begun, else go on with what there is, to the next rest.
 
         A rest at a limit that it shares with its parent is left where a person lets it go on, `afresh`.
         """
         ...
 
-    async def proceed(self) -> Rest: ...
+    async def proceed(self) -> TurnResult: ...
 
-    async def waiting(self) -> Rest:
+    async def waiting(self) -> TurnResult:
         """The rest with the questions that still have no answer."""
         ...
 
@@ -114,9 +114,9 @@ class SubAgent(Protocol):
         """Tokens and requests of the turn and of the whole thread."""
         ...
 
-    async def stop(self) -> Rest: ...
+    async def stop(self) -> TurnResult: ...
 
-    def drain(self) -> None:
+    def stop_new_work(self) -> None:
         """Start nothing new."""
         ...
 
@@ -130,7 +130,7 @@ class Order:
     thread_id: str
     parent_thread: str
     call_id: str
-    errand: Errand
+    errand: SubAgentTask
     mode: str
     system: str
     """The parent's system prompt: what is the same for both comes first, so that a provider may keep it."""
@@ -139,7 +139,7 @@ class Order:
     """What its requests draw on; None where it makes none."""
 
 
-class Household(Protocol):
+class SubAgentHost(Protocol):
     """What the sub-agents of a thread share with it."""
 
     async def undone(self, thread_id: str, call_id: str) -> int:
@@ -194,7 +194,7 @@ class Parent(Protocol):
 class Failed:
     """Why a sub-agent cannot go on now, as the rest of its parent tells it."""
 
-    status: RestStatus
+    status: TurnStatus
     error: str
     budget: str = ""
     """Of a limit that it shares with its parent: the setting."""
@@ -220,7 +220,7 @@ class _Agent:
     title: str
     context: Given
     shared_budget: SharedBudget
-    rest: Rest | None = None
+    rest: TurnResult | None = None
     """Where it rests; None while it works, and after it was broken off."""
     steps: int = 0
 
@@ -228,7 +228,7 @@ class _Agent:
 class SubAgents:
     """Implements the port of `new_task`; without a household there are none."""
 
-    def __init__(self, household: Household | None = None) -> None:
+    def __init__(self, household: SubAgentHost | None = None) -> None:
         self._household = household
         self._parent: Parent | None = None
         self._agents: dict[str, _Agent] = {}
@@ -237,7 +237,7 @@ class SubAgents:
         self._waiting = 0
         self._is_draining = False
 
-    def belong_to(self, parent: Parent) -> None:
+    def set_parent(self, parent: Parent) -> None:
         """Whose sub-agents these are; said once, before any is asked for."""
         self._parent = parent
 
@@ -245,7 +245,7 @@ class SubAgents:
         """See `SubAgentPort`."""
         return self._parent.offer() if self._parent is not None else ()
 
-    async def work(self, errand: Errand, context: Given) -> Told:
+    async def work(self, errand: SubAgentTask, context: Given) -> Told:
         """See `SubAgentPort`.
 
         Raises:
@@ -318,11 +318,11 @@ class SubAgents:
                     (await self._parent.shared_budget()).leave(session.thread_id)
         return used
 
-    def drain(self) -> None:
+    def stop_new_work(self) -> None:
         """Let none of them start anything new."""
         self._is_draining = True
         for agent in self._agents.values():
-            agent.session.drain()
+            agent.session.stop_new_work()
 
     async def close(self) -> None:
         """Give their threads back."""
@@ -330,7 +330,7 @@ class SubAgents:
             _, agent = self._agents.popitem()
             await agent.session.close()
 
-    async def _work(self, errand: Errand, context: Given) -> Told:
+    async def _work(self, errand: SubAgentTask, context: Given) -> Told:
         call_id = context.call_id
         try:
             rest = await self._taken_up(errand, context)
@@ -344,20 +344,20 @@ class SubAgents:
         except AgentError as error:
             raise await self._given_up(call_id, Failed(_status(error), str(error))) from error
 
-    async def _taken_up(self, errand: Errand, context: Given) -> Rest:
+    async def _taken_up(self, errand: SubAgentTask, context: Given) -> TurnResult:
         agent = self._agents.get(context.call_id)
         if agent is None:
             agent = await self._opened(errand, context)
         agent.context = context
         if self._is_draining:
-            agent.session.drain()
+            agent.session.stop_new_work()
         at, agent.rest = agent.rest, None
         if at is not None:
             return await agent.session.proceed()
         task = _TASK.format(description=errand.description, prompt=errand.prompt)
-        return await agent.session.work_on(task, budget_reset=self._parent is not None and self._parent.is_afresh)
+        return await agent.session.run_task(task, budget_reset=self._parent is not None and self._parent.is_afresh)
 
-    async def _opened(self, errand: Errand, context: Given) -> _Agent:
+    async def _opened(self, errand: SubAgentTask, context: Given) -> _Agent:
         household, parent = self._household, self._parent
         if household is None or parent is None:
             raise Paused("nobody here can open a sub-agent")
@@ -405,7 +405,7 @@ class SubAgents:
         finally:
             self._waiting -= 1
 
-    async def _ended(self, call_id: str, agent: _Agent, rest: Rest) -> Told:
+    async def _ended(self, call_id: str, agent: _Agent, rest: TurnResult) -> Told:
         thread_id = agent.session.thread_id
         used = await agent.session.used()
         metadata = {"usage": used.thread, "sub_agent": {"thread_id": thread_id}}
@@ -438,7 +438,7 @@ class SubAgents:
         child = await self._id(thread_id, call_id)
         if household is None or parent is None or not await household.has(child):
             return None
-        order = Order(child, thread_id, call_id, Errand("", ""), parent.mode, "", EventBus())
+        order = Order(child, thread_id, call_id, SubAgentTask("", ""), parent.mode, "", EventBus())
         try:
             return await household.open(order)
         except ThreadHeld as held:
@@ -450,7 +450,7 @@ class SubAgents:
         return sub_agent_id(thread_id, call_id, undone)
 
 
-def _status(error: AgentError) -> RestStatus:
+def _status(error: AgentError) -> TurnStatus:
     if isinstance(error, ThreadHeld):
         return "held"
     return "model_error" if isinstance(error, ModelError) else "failed"
@@ -463,7 +463,7 @@ def _from(agent: _Agent, item: OpenQuestion) -> OpenQuestion:
     return replace(item, thread_id=thread_id, sub_agent=f"{agent.title}{inner}")
 
 
-def used_in(values: Mapping[str, Any]) -> UsageTotals:
+def usage_of(values: Mapping[str, Any]) -> UsageTotals:
     """What turn and thread used, calls among it that have ended and that the model has not been told of."""
     turn = (values.get("turn") or {}).get("usage")
     ended = [call for call in _newest(values).values() if call["status"] in FINAL]
@@ -478,17 +478,17 @@ def begin(shared_budget: SharedBudget, thread_id: str, values: Mapping[str, Any]
     ended = [call for call in _newest(values).values() if call["status"] in FINAL]
     below = int(turn.get("sub_agent_requests", 0)) + int(spent_of_turn(ended, {}).get("requests", 0))
     still_open = _still_open(values)
-    used = used_in(values)
+    used = usage_of(values)
     if budget_reset not in ("", turn.get("budget_reset")):
         shared_budget.begin(thread_id, UsageTotals({}, used.thread), 0, still_open)
     else:
         shared_budget.begin(thread_id, used, int(turn.get("steps", 0)) + below, still_open)
 
 
-def used_with_those_below(shared_budget: SharedBudget, thread_id: str, values: Mapping[str, Any]) -> UsageTotals:
+def usage_with_sub_agents(shared_budget: SharedBudget, thread_id: str, values: Mapping[str, Any]) -> UsageTotals:
     """The same with what sub-agents whose calls are still open have used."""
     shared_budget.forget_told(thread_id, _still_open(values))
-    own, below = used_in(values), shared_budget.below()
+    own, below = usage_of(values), shared_budget.below()
     return UsageTotals(add_usage(own.turn, below.turn), add_usage(own.thread, below.thread))
 
 
@@ -498,5 +498,5 @@ def _still_open(values: Mapping[str, Any]) -> Collection[str]:
 
 def _newest(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The calls whose results the model has not been told yet."""
-    asked = set(asked_last(values))
+    asked = set(newest_call_ids(values))
     return {call_id: call for call_id, call in (values.get("calls") or {}).items() if call_id in asked}

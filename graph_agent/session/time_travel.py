@@ -21,26 +21,26 @@ from graph_agent.calls import FINAL
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.ports import Done, FileImage, FileRestoration, Journal, Rewind, RewindScope, SubAgentRewind
 from graph_agent.ports.clock import sub_agent_id
-from graph_agent.session.file_changes import by_path, objection
-from graph_agent.session.graph_run import Position, is_unjudged, open_calls
-from graph_agent.session.parts import SessionParts
+from graph_agent.session.dependencies import SessionDependencies
+from graph_agent.session.file_history import changes_by_path, objection
+from graph_agent.session.thread_graph import ThreadSnapshot, has_no_records, open_calls
 
 __all__ = [
     "Conflict",
-    "Earlier",
+    "JournalFacts",
+    "RewindPlan",
     "Since",
-    "Survey",
-    "attempts_undone",
-    "carry_out",
-    "finish_broken_off",
-    "found_earlier",
-    "go_back",
-    "judge_anew",
+    "apply_rewind",
+    "branch_from",
+    "finish_interrupted_rewind",
+    "format_finished_rewind",
+    "last_reverted_attempt",
+    "load_journal_facts",
     "no_checkpoint",
+    "plan_rewind",
+    "plan_undo",
+    "reevaluate_imported_calls",
     "since",
-    "survey",
-    "survey_undo",
-    "told_finished",
 ]
 
 _BEFORE_CALLS = frozenset(("__start__", "reasoning", "tool_routing"))
@@ -48,7 +48,7 @@ _BEFORE_CALLS = frozenset(("__start__", "reasoning", "tool_routing"))
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class JournalFacts:
     """Open calls of which the journal knows more than the state."""
 
     recorded: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class Earlier:
     """The newest attempt at each that a rewind undid: its number is taken."""
 
 
-async def go_back(thread_id: str, checkpoint_id: str, parts: SessionParts) -> None:
+async def branch_from(thread_id: str, checkpoint_id: str, parts: SessionDependencies) -> None:
     """Make an older checkpoint of a held thread its head; killed on the way, it is simply done again.
 
     Answers about calls that are open there are taken back first: an approval is never used twice.
@@ -84,7 +84,7 @@ def no_checkpoint(thread_id: str, checkpoint_id: str) -> UnknownId:
     )
 
 
-async def judge_anew(thread_id: str, parts: SessionParts) -> None:
+async def reevaluate_imported_calls(thread_id: str, parts: SessionDependencies) -> None:
     """Let what is open at the head of a held thread be judged and asked from the start, if it came out of a file.
 
     Raises:
@@ -99,16 +99,16 @@ async def judge_anew(thread_id: str, parts: SessionParts) -> None:
     await parts.run.branch(there.checkpoint_id)
 
 
-async def _known_beginning(thread_id: str, there: Position, parts: SessionParts) -> Position:
+async def _known_beginning(thread_id: str, there: ThreadSnapshot, parts: SessionDependencies) -> ThreadSnapshot:
     """The checkpoint itself; of one that came out of a file the last before any of its open calls was let through.
 
     Its records are somebody else's word. Taken up before there were any, the calls are judged by the rules here.
     """
     start = there.checkpoint_id
     while there.exists and await parts.is_imported(thread_id, there.checkpoint_id):
-        if there.at_rest or (set(there.open_nodes) <= _BEFORE_CALLS and is_unjudged(there.values)):
+        if there.at_rest or (set(there.open_nodes) <= _BEFORE_CALLS and has_no_records(there.values)):
             return there
-        there = await parts.run.position(there.parent_id) if there.parent_id else Position(exists=False)
+        there = await parts.run.position(there.parent_id) if there.parent_id else ThreadSnapshot(exists=False)
     if not there.exists and start:
         raise UsageError(
             f"checkpoint {start!r} of thread {thread_id!r} came out of a file that does not say how its open calls "
@@ -117,16 +117,16 @@ async def _known_beginning(thread_id: str, there: Position, parts: SessionParts)
     return there
 
 
-async def found_earlier(thread_id: str, values: Mapping[str, Any], journal: Journal) -> Earlier:
+async def load_journal_facts(thread_id: str, values: Mapping[str, Any], journal: Journal) -> JournalFacts:
     """What the journal knows of the calls that a state holds as open, or does not know yet."""
     rows = {call_id: await journal.rows(thread_id, call_id) for call_id in open_calls(values)}
     undone = await journal.reverted(thread_id, list(rows)) if rows else []
     # What a rewind undid without knowing what it had changed may have left its effect behind.
-    lasting = {row.call_id for row in undone if row.may_have_started and row.intent is None}
+    irreversible = {row.call_id for row in undone if row.may_have_started and row.intent is None}
     begun = {call_id for call_id, found in rows.items() if any(row.may_have_started for row in found)}
-    return Earlier(
+    return JournalFacts(
         frozenset(call_id for call_id, found in rows.items() if any(row.is_finished for row in found)),
-        frozenset(begun | lasting),
+        frozenset(begun | irreversible),
         {row.call_id: row.attempt for row in undone},
     )
 
@@ -144,7 +144,7 @@ class Since:
     """Calls that sub-agents worked on: what those did stands by itself."""
 
 
-async def since(thread_id: str, there: Position, parts: SessionParts) -> list[Since]:
+async def since(thread_id: str, there: ThreadSnapshot, parts: SessionDependencies) -> list[Since]:
     """What a thread and its sub-agents did since a checkpoint of it; itself first, parents before their own."""
     settled = _settled_calls(there)
     rows = await parts.rewinds.attempts_since(thread_id, there.created_at)
@@ -163,7 +163,7 @@ async def since(thread_id: str, there: Position, parts: SessionParts) -> list[Si
     return found
 
 
-async def attempts_undone(journal: Journal, thread_id: str, call_id: str) -> int:
+async def last_reverted_attempt(journal: Journal, thread_id: str, call_id: str) -> int:
     """The newest attempt at a call that a rewind undid before the oldest that counts; 0 where there is none.
 
     An attempt undone after one that counts was that sub-agent's, too.
@@ -173,7 +173,7 @@ async def attempts_undone(journal: Journal, thread_id: str, call_id: str) -> int
     return max((attempt for attempt in undone if not kept or attempt < kept[0]), default=0)
 
 
-async def _was_at_work(child: str, of: tuple[str, str], there: Position, journal: Journal) -> bool:
+async def _was_at_work(child: str, of: tuple[str, str], there: ThreadSnapshot, journal: Journal) -> bool:
     thread_id, call_id = of
     if call_id not in open_calls(there.values):
         return False
@@ -181,10 +181,10 @@ async def _was_at_work(child: str, of: tuple[str, str], there: Position, journal
     before = [row for row in rows if row.may_have_started and row.started_at < there.created_at]
     if not before or any(row.is_finished for row in before):
         return False
-    return child == sub_agent_id(thread_id, call_id, await attempts_undone(journal, thread_id, call_id))
+    return child == sub_agent_id(thread_id, call_id, await last_reverted_attempt(journal, thread_id, call_id))
 
 
-async def _whole(thread_id: str, parts: SessionParts) -> list[Since]:
+async def _whole(thread_id: str, parts: SessionDependencies) -> list[Since]:
     done = tuple(await parts.rewinds.attempts_since(thread_id, ""))
     children = await parts.rewinds.sub_agents(thread_id)
     delegated = frozenset(call_id for _, call_id in children)
@@ -193,7 +193,7 @@ async def _whole(thread_id: str, parts: SessionParts) -> list[Since]:
     return [own, *[one for child, _ in children for one in await _whole(child, parts)]]
 
 
-def _settled_calls(there: Position) -> set[str]:
+def _settled_calls(there: ThreadSnapshot) -> set[str]:
     """Calls that had their end at the checkpoint."""
     messages = there.values.get("messages") or []
     records = there.values.get("calls") or {}
@@ -212,16 +212,18 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class RewindPlan:
     """What a rewind would do; nothing has been done."""
 
     rewind: Rewind
     conflicts: tuple[Conflict, ...] = ()
-    lasting: tuple[Done, ...] = ()
+    irreversible: tuple[Done, ...] = ()
     """What had effects that stay: commands, and what was written in ways nobody noted."""
 
 
-async def survey(thread_id: str, checkpoint_id: str, scope: RewindScope, parts: SessionParts) -> Survey:
+async def plan_rewind(
+    thread_id: str, checkpoint_id: str, scope: RewindScope, parts: SessionDependencies
+) -> RewindPlan:
     """What putting the thread back to a checkpoint takes.
 
     Raises:
@@ -232,7 +234,7 @@ async def survey(thread_id: str, checkpoint_id: str, scope: RewindScope, parts: 
         raise no_checkpoint(thread_id, checkpoint_id)
     rewind = Rewind(thread_id, checkpoint_id, await parts.head(thread_id), scope)
     if scope == "chat":
-        return Survey(rewind)
+        return RewindPlan(rewind)
     own, *below = found = await since(thread_id, there, parts)
     done = _in_time(one for part in found for one in part.done)
     files, conflicts = await _files_of(done, parts)
@@ -247,11 +249,13 @@ async def survey(thread_id: str, checkpoint_id: str, scope: RewindScope, parts: 
         for part in below
     ]
     moved = tuple(one for one in along if one.calls or one.checkpoint_id not in ("", one.head))
-    lasting = _in_time(one for part in found for one in part.done if _lasts(one, part))
-    return Survey(replace(rewind, files=files, calls=undone(own), sub_agents=moved), conflicts, tuple(lasting))
+    irreversible = _in_time(one for part in found for one in part.done if _lasts(one, part))
+    return RewindPlan(
+        replace(rewind, files=files, calls=undone(own), sub_agents=moved), conflicts, tuple(irreversible)
+    )
 
 
-async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
+async def plan_undo(thread_id: str, parts: SessionDependencies) -> RewindPlan:
     """What taking the last rewind back takes.
 
     Raises:
@@ -271,11 +275,11 @@ async def survey_undo(thread_id: str, parts: SessionParts) -> Survey:
     files, conflicts = await _files_of_undo(last, parts)
     head = await parts.head(thread_id)
     undo = Rewind(thread_id, last.head, head, last.scope, files, last.calls, last.number, tuple(along))
-    return Survey(undo, conflicts)
+    return RewindPlan(undo, conflicts)
 
 
 async def _files_of_undo(
-    last: Rewind, parts: SessionParts
+    last: Rewind, parts: SessionDependencies
 ) -> tuple[tuple[FileRestoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
     for one in last.files:
@@ -289,7 +293,7 @@ async def _files_of_undo(
     return tuple(files), tuple(conflicts)
 
 
-async def carry_out(rewind: Rewind, parts: SessionParts) -> list[str]:
+async def apply_rewind(rewind: Rewind, parts: SessionDependencies) -> list[str]:
     """Do what was surveyed; returns a sentence for each file that was left as it is.
 
     Raises:
@@ -298,19 +302,19 @@ async def carry_out(rewind: Rewind, parts: SessionParts) -> list[str]:
     return await _complete(await parts.rewinds.plan(rewind), parts)
 
 
-async def finish_broken_off(thread_id: str, parts: SessionParts) -> tuple[Rewind, list[str]] | None:
+async def finish_interrupted_rewind(thread_id: str, parts: SessionDependencies) -> tuple[Rewind, list[str]] | None:
     """Finish the rewind that a killed process left; None where there is none."""
     rewind = await parts.rewinds.unfinished(thread_id)
     return None if rewind is None else (rewind, await _complete(rewind, parts))
 
 
-def told_finished(rewind: Rewind, left: Sequence[str]) -> str:
+def format_finished_rewind(rewind: Rewind, left: Sequence[str]) -> str:
     """A sentence about a rewind that was finished for somebody else."""
     told = f"a rewind to checkpoint {rewind.checkpoint_id} had been broken off and was finished now"
     return "; ".join([told, *left])
 
 
-async def _complete(rewind: Rewind, parts: SessionParts) -> list[str]:
+async def _complete(rewind: Rewind, parts: SessionDependencies) -> list[str]:
     left = [why for one in rewind.files if (why := await parts.files.put_back(one))]
     if rewind.scope != "files":
         # A parent last: wherever it stands, its sub-agents stood there before.
@@ -322,11 +326,11 @@ async def _complete(rewind: Rewind, parts: SessionParts) -> list[str]:
     return left
 
 
-async def _taken_back(one: SubAgentRewind, parts: SessionParts) -> list[str]:
+async def _taken_back(one: SubAgentRewind, parts: SessionDependencies) -> list[str]:
     """Nothing, or why the conversation stays where it is: a note that leads nowhere must lock no thread."""
     if not (await parts.run.position(one.checkpoint_id)).exists:
         return [f"the conversation of {one.thread_id} stays as it is: checkpoint {one.checkpoint_id} is gone"]
-    await go_back(one.thread_id, one.checkpoint_id, parts)
+    await branch_from(one.thread_id, one.checkpoint_id, parts)
     return []
 
 
@@ -340,10 +344,10 @@ def _lasts(one: Done, part: Since) -> bool:
 
 
 async def _files_of(
-    done: Sequence[Done], parts: SessionParts
+    done: Sequence[Done], parts: SessionDependencies
 ) -> tuple[tuple[FileRestoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
-    for path, changes in by_path(done).items():
+    for path, changes in changes_by_path(done).items():
         first = changes[0].intent
         now = await parts.files.image(path)
         if isinstance(now, str):

@@ -20,16 +20,16 @@ from graph_agent.graph.history import TYPED, printable
 from graph_agent.graph.reasoning import COMPACT_ONLY
 from graph_agent.ports import Inbox
 from graph_agent.ports.toolbox import Hooks
-from graph_agent.session.graph_run import Position
-from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.runner import Drive, outcome_of
-from graph_agent.session.time_travel import found_earlier
-from graph_agent.session.types import Rest
+from graph_agent.session.dependencies import SessionDependencies, Thread
+from graph_agent.session.graph_runner import GraphRunner, turn_outcome
+from graph_agent.session.thread_graph import ThreadSnapshot
+from graph_agent.session.time_travel import load_journal_facts
+from graph_agent.session.turn_result import TurnResult
 
-__all__ = ["Prompting", "Queue", "Turns"]
+__all__ = ["MessageQueue", "PromptHooks", "Turns"]
 
 
-class Prompting:
+class PromptHooks:
     """The hooks of one session that are no part of a turn; whoever stops the turn stops them."""
 
     def __init__(self, hooks: Hooks, thread_id: str) -> None:
@@ -101,7 +101,7 @@ class Prompting:
 
 
 @dataclass(slots=True)
-class Queue:
+class MessageQueue:
     """The inbox of one thread, as seen by the session that holds it: nobody else sends from it."""
 
     inbox: Inbox
@@ -119,12 +119,12 @@ class Queue:
         """Number and text of each, oldest first; the one that is being sent is none of them."""
         return [one for one in await self.inbox.waiting(self.thread_id) if one[0] != self._sending]
 
-    async def take_back(self, number: int) -> bool:
+    async def remove_queued(self, number: int) -> bool:
         """Whether it still waited, and is gone now: a message is taken back or sent, never both."""
         async with self._turn:
             return number != self._sending and await self.inbox.take_back(self.thread_id, number)
 
-    async def hand_over(self, number: int, thread_id: str) -> int | None:
+    async def move_queued(self, number: int, thread_id: str) -> int | None:
         """Let it wait in another thread, in one step; its number there, None where it waited here no more."""
         async with self._turn:
             is_sent = number == self._sending
@@ -157,12 +157,12 @@ class Turns:
     """What may be done with a thread as it stands."""
 
     thread: Thread
-    parts: SessionParts
-    drive: Drive
-    queue: Queue
-    prompting: Prompting
+    parts: SessionDependencies
+    drive: GraphRunner
+    queue: MessageQueue
+    prompting: PromptHooks
 
-    async def start(self) -> Rest:
+    async def start(self) -> TurnResult:
         """See `Session.start`."""
         with self.prompting.ahead():
             position = await self._greeted()
@@ -170,14 +170,14 @@ class Turns:
         if position.at_rest:
             return await self.drive.rest("done", position.values)
         if position.waits_for_model:
-            return await self.drive.rest("broken_off", position.values)
+            return await self.drive.rest("resumable", position.values)
         self.parts.bus.publish(TurnStarted())
-        return await self.drive.run(self.parts.run.go_on)
+        return await self.drive.run(self.parts.run.resume)
 
-    async def _greeted(self) -> Position:
+    async def _greeted(self) -> ThreadSnapshot:
         """Where the thread stands, once that was told and its hooks were asked."""
         position = await self.parts.run.position()
-        self.drive.earlier = await found_earlier(self.thread.thread_id, position.values, self.parts.journal)
+        self.drive.earlier = await load_journal_facts(self.thread.thread_id, position.values, self.parts.journal)
         self.parts.bus.publish(
             SessionOpened(
                 self.thread.thread_id,
@@ -190,19 +190,19 @@ class Turns:
         await self.prompting.started(is_new=not position.exists, mode=self.drive.mode)
         return position
 
-    async def send(self, text: str, brings: str = "") -> Rest:
+    async def send(self, text: str, attachment: str = "") -> TurnResult:
         """See `Session.send`."""
         with self.prompting.ahead():
             position = await self.ready()
             if not self.prompting.is_wanted:
-                rest = await self._send(position, text, None, brings)
+                rest = await self._send(position, text, None, attachment)
                 return rest or await self._kept(text)
             # A hook may take its time: what was entered is on disk before one sees it.
             number = await self.queue.add(text)
             async with self.queue.sending(number):
-                return await self._send_kept(position, number, text, brings)
+                return await self._send_kept(position, number, text, attachment)
 
-    async def send_queued(self, brings: str = "") -> Rest | None:
+    async def send_queued(self, attachment: str = "") -> TurnResult | None:
         """See `Session.send_queued`."""
         async with self.queue.oldest() as oldest:
             if oldest is None:
@@ -212,24 +212,24 @@ class Turns:
                 position = await self.parts.run.position()
                 if position.open_nodes != ("__start__",):
                     number, text = oldest
-                    return await self._send_kept(await self.ready(), number, text, brings)
+                    return await self._send_kept(await self.ready(), number, text, attachment)
         # The last life died between storing a message and taking it in: that one goes first, and whole.
         return await self.continue_turn()
 
-    async def continue_turn(self) -> Rest:
+    async def continue_turn(self) -> TurnResult:
         """See `Session.continue_turn`."""
         self._refuse_open_questions()
         position = await self.parts.run.position()
         if not position.at_rest:
             self.drive.go_beyond_limit()
             self.parts.bus.publish(TurnStarted())
-            return await self.drive.run(self.parts.run.go_on)
-        if outcome_of(position.values) in ("limit", "stopped"):
+            return await self.drive.run(self.parts.run.resume)
+        if turn_outcome(position.values) in ("limit", "stopped"):
             self.parts.bus.publish(TurnStarted())
             return await self._begin({})
         return await self.drive.rest("done", position.values)
 
-    async def work_on(self, text: str, *, budget_reset: bool) -> Rest:
+    async def run_task(self, text: str, *, budget_reset: bool) -> TurnResult:
         """See `Session.work_on`."""
         position = await self.parts.run.position()
         if not position.exists:
@@ -237,12 +237,14 @@ class Turns:
         if position.at_rest:
             if budget_reset and (position.values.get("turn") or {}).get("shared"):
                 return await self.continue_turn()
-            return await self.drive.rest(outcome_of(position.values), position.values)
+            return await self.drive.rest(turn_outcome(position.values), position.values)
         rest = await self.start()
-        goes_on = rest.status == "broken_off" or (budget_reset and rest.is_shared)
+        goes_on = rest.status == "resumable" or (budget_reset and rest.is_shared)
         return await self.continue_turn() if goes_on else rest
 
-    async def _send_kept(self, position: Position, number: int, text: str, brings: str = "") -> Rest:
+    async def _send_kept(
+        self, position: ThreadSnapshot, number: int, text: str, attachment: str = ""
+    ) -> TurnResult:
         """Send a message of the inbox, which is gone from there when it was sent, or must not be."""
         thread_id = self.thread.thread_id
         try:
@@ -250,22 +252,24 @@ class Turns:
         except MessageBlocked:
             await self.parts.inbox.take_back(thread_id, number)
             raise
-        brought = "\n\n".join(filter(None, (brings, said)))
+        brought = "\n\n".join(filter(None, (attachment, said)))
         rest = None if said is None else await self._send(position, text, f"inbox-{number}", brought)
         if rest is None:
             return await self._unsent()
         await self.parts.inbox.take(thread_id, number)
         return rest
 
-    async def _kept(self, text: str) -> Rest:
+    async def _kept(self, text: str) -> TurnResult:
         await self.queue.add(text)
         return await self._unsent()
 
-    async def _unsent(self) -> Rest:
+    async def _unsent(self) -> TurnResult:
         """No turn of a message began, which waits: what the one before came to is no answer to it."""
         return await self.drive.rest("stopped", {})
 
-    async def _send(self, position: Position, text: str, message_id: str | None, brings: str = "") -> Rest | None:
+    async def _send(
+        self, position: ThreadSnapshot, text: str, message_id: str | None, attachment: str = ""
+    ) -> TurnResult | None:
         """Send a message; None where it was stopped before its turn began."""
         messages: list[Any] = [] if position.exists else [SystemMessage(self.parts.instructions())]
         words = printable(text)
@@ -273,7 +277,7 @@ class Turns:
         brought: dict[str, Any] = {"images": list(said.images)} if said.images else {}
         if self.prompting.is_stopped:
             return None
-        whole = printable("\n\n".join(filter(None, (said.text, brings, self.prompting.take_greeting()))))
+        whole = printable("\n\n".join(filter(None, (said.text, attachment, self.prompting.take_greeting()))))
         if whole != words:
             brought[TYPED] = len(words)
         messages.append(HumanMessage(whole, id=message_id, additional_kwargs=brought))
@@ -282,7 +286,7 @@ class Turns:
             self.parts.bus.publish(WarningIssued(note))
         return await self._begin({"messages": messages})
 
-    async def ready(self) -> Position:
+    async def ready(self) -> ThreadSnapshot:
         """Where a new turn may begin; a turn that only waits for the model is ended first.
 
         Raises:
@@ -290,8 +294,8 @@ class Turns:
         """
         self._refuse_open_questions()
         position = await self.parts.run.position()
-        if position.waits_for_model or self.drive.can_wind_up or _has_ended(position):
-            await self.drive.wind_up()
+        if position.waits_for_model or self.drive.can_cancel_pending or _has_ended(position):
+            await self.drive.cancel_pending()
             return position
         if not position.at_rest:
             raise UsageError(
@@ -307,7 +311,7 @@ class Turns:
                 f"thread {self.thread.thread_id} waits for answers about {waiting}; answer or stop the turn first"
             )
 
-    async def _begin(self, update: dict[str, Any]) -> Rest:
+    async def _begin(self, update: dict[str, Any]) -> TurnResult:
         self.prompting.turn_begins()
         turn = {"steps": 0, "outcome": "", "usage": {}}
         return await self.drive.run(
@@ -315,7 +319,7 @@ class Turns:
         )
 
 
-def _has_ended(position: Position) -> bool:
+def _has_ended(position: ThreadSnapshot) -> bool:
     """Whether the turn has come to its end, or is a compaction that begins, and its last step is to be taken in."""
     turn = position.values.get("turn") or {}
     return not position.open_nodes and bool(turn.get("outcome") or COMPACT_ONLY in turn)

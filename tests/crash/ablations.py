@@ -12,8 +12,8 @@ from graph_agent.graph import observation, tool_routing
 from graph_agent.graph.run_context import RunContext, Step
 from graph_agent.ports import Answer, Claim, Intent, JournalRow, Question
 from graph_agent.ports.background import ShellRecord
-from graph_agent.session import runner
-from graph_agent.session.graph_run import GraphRun
+from graph_agent.session import graph_runner
+from graph_agent.session.thread_graph import ThreadGraph
 from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import SqliteJournal
@@ -53,7 +53,7 @@ def _no_fence() -> None:
     async def nothing(self: SqliteJournal, *args: Any) -> None:
         return None
 
-    vars(runner)["new_token"] = lambda: "one token for all"
+    vars(graph_runner)["new_token"] = lambda: "one token for all"
     SqliteJournal.rows = rows  # type: ignore[method-assign]  # the point of an ablation
     SqliteJournal.claim = claim  # type: ignore[method-assign]  # same
     SqliteJournal.finish = finish  # type: ignore[method-assign, assignment]  # same
@@ -95,9 +95,9 @@ def _one_short() -> None:
 
 
 def _not_durable() -> None:
-    begin = GraphRun._run
+    begin = ThreadGraph._run
 
-    async def run(self: GraphRun, work: Any, life: RunContext) -> Any:
+    async def run(self: ThreadGraph, work: Any, life: RunContext) -> Any:
         invoke = self._graph.ainvoke
 
         async def at_the_end(*args: Any, **options: Any) -> Any:
@@ -109,7 +109,7 @@ def _not_durable() -> None:
         finally:
             self._graph.ainvoke = invoke  # type: ignore[method-assign]  # back as it was
 
-    GraphRun._run = run  # type: ignore[method-assign]  # same
+    ThreadGraph._run = run  # type: ignore[method-assign]  # same
 
 
 def _unasked() -> None:

@@ -19,14 +19,14 @@ from typing import Any
 
 from graph_agent.app.approvals import answer_approval
 from graph_agent.app.mcp_servers import SessionServers
-from graph_agent.app.subagents import ChosenTools, House, sub_agents_of
+from graph_agent.app.subagents import LocalSubAgentHost, SubAgentTools, create_sub_agents
 from graph_agent.app.threads import fork
 from graph_agent.app.toolset import (
-    Servers,
+    ToolSource,
     ToolStorage,
+    attach_shells,
     default_registry,
     early_reads_of,
-    lend_shells,
     open_toolbox,
 )
 from graph_agent.config.paths import blob_dir
@@ -37,12 +37,12 @@ from graph_agent.model.offline.model import OfflineModel
 from graph_agent.ports import AlwaysAllow, AnswerKind, SystemClock
 from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.toolbox import NO_HOOKS
-from graph_agent.session.graph_run import GraphRun
-from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
 from graph_agent.session.subagents import SubAgents
-from graph_agent.session.time_travel import carry_out, survey
-from graph_agent.session.types import OpenQuestion, Rest
+from graph_agent.session.thread_graph import ThreadGraph
+from graph_agent.session.time_travel import apply_rewind, plan_rewind
+from graph_agent.session.turn_result import OpenQuestion, TurnResult
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.checkpointer import SqliteBarrier
@@ -126,7 +126,7 @@ class _Life:
         for _ in range(100):
             if rest.questions:
                 rest = await self._answer(session, rest)
-            elif rest.status == "broken_off":
+            elif rest.status == "resumable":
                 rest = await session.continue_turn()
             elif (said := turn_of((await run.position()).values.get("messages", ())) + 1) < len(self._scene.turns):
                 rest = await self._send(session, said)
@@ -145,7 +145,7 @@ class _Life:
         self._world.note("stuck", status=rest.status)
         return STUCK
 
-    async def _send(self, session: Session, turn: int) -> Rest:
+    async def _send(self, session: Session, turn: int) -> TurnResult:
         if not self._scene.queues:
             self._world.note("sends", turn=turn)
             return await session.send(f"turn {turn}")
@@ -156,7 +156,7 @@ class _Life:
             await session.queue(meant)
         if dropped in waiting or {"kind": "taken back", "turn": turn} not in self._taken_back():
             number = waiting.get(dropped) or await session.queue(dropped)
-            if await session.take_back(number):
+            if await session.remove_queued(number):
                 self._world.note("taken back", turn=turn)
         sent = await session.send_queued()
         assert sent is not None
@@ -165,21 +165,21 @@ class _Life:
     def _taken_back(self) -> list[dict[str, Any]]:
         return [{"kind": note["kind"], "turn": note["turn"]} for note in self._world.notes("taken back")]
 
-    async def _back(self) -> tuple[Session, GraphRun, Rest]:
+    async def _back(self) -> tuple[Session, ThreadGraph, TurnResult]:
         session, run = await self._open(self._somewhere("takes up"))
         self._world.note("went back")
         return session, run, await session.start()
 
-    async def _rewind(self, session: Session) -> Rest:
+    async def _rewind(self, session: Session) -> TurnResult:
         place = self._somewhere("rewinds")
-        seen = await survey(THREAD, place, "both", self._parts)
-        left = [] if seen.conflicts else await carry_out(seen.rewind, self._parts)
+        seen = await plan_rewind(THREAD, place, "both", self._parts)
+        left = [] if seen.conflicts else await apply_rewind(seen.rewind, self._parts)
         if seen.conflicts or left:
             self._world.note("failed", error=f"a rewind to {place} left {left or seen.conflicts}")
         self._world.note("rewound")
         return await session.start()
 
-    async def _fork(self) -> tuple[Session, GraphRun, Rest]:
+    async def _fork(self) -> tuple[Session, ThreadGraph, TurnResult]:
         place = self._somewhere("forks")
         with Reader.open(self._world.database) as reader:
             is_made = any(thread.thread_id == FORK for thread in reader.threads())
@@ -201,7 +201,7 @@ class _Life:
         self._world.note(what)
         return place
 
-    async def _open(self, checkpoint_id: str | None = None) -> tuple[Session, GraphRun]:
+    async def _open(self, checkpoint_id: str | None = None) -> tuple[Session, ThreadGraph]:
         bus, workspace = EventBus(), self._world.workspace
         self._database = database = await Database.open(self._world.database)
         self._settings = settings_of(self._scene, self._world)
@@ -220,7 +220,7 @@ class _Life:
         await servers.start()
         return await Session.open(thread, self._parts), self._parts.run
 
-    async def _join(self, thread: Thread, bus: EventBus, servers: Servers) -> SessionParts:
+    async def _join(self, thread: Thread, bus: EventBus, servers: ToolSource) -> SessionDependencies:
         """The parts of a thread's session, a sub-agent's too, on the life's one database."""
         clock, points, thread_id, database = SystemClock(), self._countdown, thread.thread_id, self._database
         blobs = FileBlobs(blob_dir(self._world.database))
@@ -234,9 +234,9 @@ class _Life:
         storage = ToolStorage(blobs, states, journal, SqliteGrants(database))
         records = deadly(SqliteShells(database, clock), "shells", ("add", "read", "end"), points)
         shells = Shells(records, blobs, bus.publish)
-        lend_shells(servers.registry, shells)
-        house = House(thread, self._threads, journal, servers, self._joined)
-        sub_agents = sub_agents_of(house, self._settings) if self._scene.task else SubAgents()
+        attach_shells(servers.registry, shells)
+        house = LocalSubAgentHost(thread, self._threads, journal, servers, self._joined)
+        sub_agents = create_sub_agents(house, self._settings) if self._scene.task else SubAgents()
         tools = await open_toolbox(self._world.workspace, self._settings, storage, bus, servers)
         toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
         asked = ("session_started", "prompted", "before", "after", "turn_ended")
@@ -273,8 +273,8 @@ class _Life:
             """Nothing is its own."""
 
         decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
-        return SessionParts(
-            run=GraphRun(build_graph(parts, saver), thread_id),
+        return SessionDependencies(
+            run=ThreadGraph(build_graph(parts, saver), thread_id),
             models=OfflineModel(),
             lock=FlockThreadLock(database, clock),
             decisions=decisions,
@@ -296,13 +296,13 @@ class _Life:
             sub_agents=sub_agents,
         )
 
-    async def _joined(self, thread: Thread, bus: EventBus, tools: ChosenTools) -> SessionParts:
+    async def _joined(self, thread: Thread, bus: EventBus, tools: SubAgentTools) -> SessionDependencies:
         return await self._join(thread, bus, tools)
 
     async def _window(self, tokens: int) -> ContextWindow:
         return ContextWindow(self._scene.window) if self._scene.window else ContextWindow()
 
-    async def _answer(self, session: Session, rest: Rest) -> Rest:
+    async def _answer(self, session: Session, rest: TurnResult) -> TurnResult:
         for item in rest.questions:
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": _marker(item)}
             tells_nothing = asked["marker"] in ("", ALWAYS)
@@ -330,7 +330,7 @@ class _Life:
             return await session.proceed()
         return await self._stop_once_it_ran(session, rest)
 
-    async def _stop_once_it_ran(self, session: Session, rest: Rest) -> Rest:
+    async def _stop_once_it_ran(self, session: Session, rest: TurnResult) -> TurnResult:
         going = asyncio.create_task(session.proceed())
         while not going.done() and not self._world.runs():  # noqa: ASYNC110 - a file has no event to wait for
             await asyncio.sleep(0.01)
@@ -352,7 +352,7 @@ class _Life:
     async def _always(self, session: Session, item: OpenQuestion) -> AlwaysAllow | None:
         if item.question.kind != "approval" or self._wanted(item).answer != "always":
             return None
-        rules = (await session.propose(item.question)).rules
+        rules = (await session.propose_grant(item.question)).rules
         # On a machine that is too busy to read the command in time no rule can be made of it.
         return AlwaysAllow("thread", rules) if rules else None
 

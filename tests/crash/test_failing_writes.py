@@ -12,7 +12,7 @@ import pytest
 from graph_agent.errors import StorageError
 from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
@@ -47,13 +47,13 @@ class FailingDatabase(Database):
         return await super().write(fail, synced=synced)
 
 
-async def _answer_all(session: Session, rest: Rest) -> None:
+async def _answer_all(session: Session, rest: TurnResult) -> None:
     for _ in range(30):
         for item in rest.questions:
             await session.decide(item.question, "approve" if item.question.kind == "approval" else "cancel")
         if rest.questions:
             rest = await session.proceed()
-        elif rest.status == "broken_off":
+        elif rest.status == "resumable":
             rest = await session.continue_turn()
         else:
             return

@@ -11,7 +11,7 @@ from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import Event, EventBus, SessionOpened, ToolCallDecided, TurnEnded, TurnStarted
 from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, no_sandbox_info
-from graph_agent.session.types import OpenQuestion, Rest, RestStatus
+from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
 
 __all__ = ["Pause", "ScriptedSession", "Turn", "approval", "recovery", "rest"]
 
@@ -30,13 +30,13 @@ class Pause:
 class Turn:
     """What happens until the graph rests."""
 
-    rest: Rest
+    rest: TurnResult
     happens: tuple[Event | Pause, ...] = ()
 
 
-def rest(status: RestStatus = "done", answer: str = "", **more: Any) -> Rest:
+def rest(status: TurnStatus = "done", answer: str = "", **more: Any) -> TurnResult:
     """A rest of the scripted thread."""
-    return Rest(status, THREAD, "checkpoint-1", answer, **more)
+    return TurnResult(status, THREAD, "checkpoint-1", answer, **more)
 
 
 def approval(call_id: str, tool_name: str, arguments: dict[str, Any], **fields: Any) -> OpenQuestion:
@@ -71,7 +71,7 @@ class ScriptedSession:
         self.models: tuple[str, ...] = ("one", "two")
         self.model_name: str | None = "one"
         self.by = "chat pid 1"
-        self.walls = no_sandbox_info()
+        self.sandbox = no_sandbox_info()
         self.log: list[tuple[str, ...]] = []
         """What was asked of the session, in order."""
         self.refusals: dict[str, str] = {}
@@ -87,13 +87,13 @@ class ScriptedSession:
         self._halts_by = ""
         self.closed = False
 
-    async def start(self) -> Rest:
+    async def start(self) -> TurnResult:
         self._note("start")
         self.bus.publish(SessionOpened(self.thread_id, "", str(self.workspace), self.model_label, self.mode))
         return rest() if self._opening is None else await self._play(self._opening)
 
-    async def send(self, text: str, brings: str = "") -> Rest:
-        self._note("send", *filter(None, (text, brings)))
+    async def send(self, text: str, attachment: str = "") -> TurnResult:
+        self._note("send", *filter(None, (text, attachment)))
         self.bus.publish(TurnStarted(text))
         return await self._play(self._turns.pop(0))
 
@@ -106,27 +106,27 @@ class ScriptedSession:
     async def queued(self) -> list[tuple[int, str]]:
         return list(self._queue.items())
 
-    async def take_back(self, number: int) -> bool:
+    async def remove_queued(self, number: int) -> bool:
         self._note("take back", self._queue.get(number, ""))
         # As in the inbox, the newest number is free again.
         self._last_number -= number == self._last_number
         return self._queue.pop(number, None) is not None
 
-    async def hand_over(self, number: int, thread_id: str) -> int | None:
+    async def move_queued(self, number: int, thread_id: str) -> int | None:
         self._note("hand over", self._queue.get(number, ""), thread_id)
         return number if number in self._queue else None
 
-    async def send_queued(self, brings: str = "") -> Rest | None:
+    async def send_queued(self, attachment: str = "") -> TurnResult | None:
         return await self.send(self._queue.pop(min(self._queue))) if self._queue else None
 
-    async def continue_turn(self) -> Rest:
+    async def continue_turn(self) -> TurnResult:
         self._note("continue")
         if not self._turns:
             return rest()
         self.bus.publish(TurnStarted())
         return await self._play(self._turns.pop(0))
 
-    async def compact(self) -> Rest:
+    async def compact(self) -> TurnResult:
         self._note("compact")
         return await self._play(self._turns.pop(0))
 
@@ -140,7 +140,7 @@ class ScriptedSession:
         always: AlwaysAllow | None = None,
         outside: bool = False,
     ) -> Answer:
-        if standing := (await self.answered_elsewhere()).get(question.call_id):
+        if standing := (await self.answers_from_others()).get(question.call_id):
             return standing
         answer = Answer(kind, self.by, AT, arguments, reason, outside)
         self._answers[question.call_id] = answer
@@ -159,14 +159,14 @@ class ScriptedSession:
         self.model_name = name
         self.model_label = f"{name} @ scripted"
 
-    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
         if question.call_id in self.refusals:
             raise AnswerRefused(self.refusals.pop(question.call_id))
         item = self._open[question.call_id]
         call = {**item.call, "arguments": dict(arguments), "preview": {"kind": "text", "text": "as edited"}}
         return replace(item, call=cast("ToolCallInfo", call))
 
-    async def propose(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
+    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
         call = self._open[question.call_id].call
         given = call["arguments"] if arguments is None else arguments
         if "command" not in given:
@@ -177,29 +177,29 @@ class ScriptedSession:
         self._note("end", question.call_id)
         return ()
 
-    async def proceed(self) -> Rest:
+    async def proceed(self) -> TurnResult:
         self._note("proceed")
-        answered = {*self._answers, *await self.answered_elsewhere()}
+        answered = {*self._answers, *await self.answers_from_others()}
         waiting = tuple(item for call_id, item in self._open.items() if call_id not in answered)
         if waiting:
             is_broken = any(item.question.kind == "recovery" for item in waiting)
             return rest("interrupted" if is_broken else "awaiting_approval", questions=waiting)
         return await self._play(self._turns.pop(0))
 
-    async def answered_elsewhere(self) -> dict[str, Answer]:
+    async def answers_from_others(self) -> dict[str, Answer]:
         if self._elsewhere is None or not self._elsewhere.exists():
             return {}
         said: dict[str, AnswerKind] = json.loads(self._elsewhere.read_text() or "{}")
         return {call_id: Answer(kind, "cli pid 99", AT) for call_id, kind in said.items() if call_id in self._open}
 
-    async def stop(self) -> Rest:
+    async def stop(self) -> TurnResult:
         self._note("stop")
         self._open.clear()
         self._halts_by = "stop"
         self._halt.set()
         return rest("stopped")
 
-    async def suspend(self) -> None:
+    async def shut_down(self) -> None:
         self._note("suspend")
         self._halts_by = "suspend"
         self._halt.set()
@@ -208,7 +208,7 @@ class ScriptedSession:
         self._note("close")
         self.closed = True
 
-    async def _play(self, turn: Turn) -> Rest:
+    async def _play(self, turn: Turn) -> TurnResult:
         self._halt.clear()
         self._open = {item.question.call_id: item for item in turn.rest.questions}
         for happening in turn.happens:

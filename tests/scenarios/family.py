@@ -9,15 +9,15 @@ from pathlib import Path
 from langchain_core.messages import AIMessage
 
 from graph_agent.app.models import budget_of
-from graph_agent.app.opening import Store, open_store, session_parts
+from graph_agent.app.opening import Store, open_store, session_dependencies
 from graph_agent.config.sources import load_settings
 from graph_agent.events import Event, EventBus
 from graph_agent.inspect import Reader
 from graph_agent.ports import ModelRequest, OnDelta
 from graph_agent.ports.clock import sub_agent_id
-from graph_agent.session.parts import Thread
+from graph_agent.session.dependencies import Thread
 from graph_agent.session.session import Session
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import text
 
 __all__ = ["PARENT", "Family", "TaskModel", "asked"]
@@ -25,7 +25,7 @@ __all__ = ["PARENT", "Family", "TaskModel", "asked"]
 PARENT = "parent"
 
 
-def asked(rest: Rest) -> list[tuple[str, str]]:
+def asked(rest: TurnResult) -> list[tuple[str, str]]:
     """Which sub-agent asks about which tool; empty for the thread itself."""
     return [(item.sub_agent, item.call["tool_name"]) for item in rest.questions]
 
@@ -132,4 +132,4 @@ class Family:
         thread = Thread(
             thread_id, self.workspace, self.mode, "tester", max_steps, checkpoint, budget=budget, depth=depth
         )
-        return await Session.open(thread, await session_parts(thread, settings, self.model, store, bus))
+        return await Session.open(thread, await session_dependencies(thread, settings, self.model, store, bus))

@@ -13,9 +13,9 @@ from graph_agent.ports import SystemClock
 from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.toolbox import NO_HOOKS, Hooks
 from graph_agent.ports.usage import UNLIMITED, UNPRICED, Budget, Meter
-from graph_agent.session.graph_run import GraphRun
-from graph_agent.session.parts import SessionParts, Thread
+from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
+from graph_agent.session.thread_graph import ThreadGraph
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
 from graph_agent.storage.sqlite.database import Database
@@ -96,8 +96,8 @@ class Stage:
         async def prune_if_grown() -> None:
             await CheckpointSaver(database).prune_if_grown(thread_id, self.keep_turns)
 
-        parts = SessionParts(
-            run=GraphRun(graph, thread_id),
+        parts = SessionDependencies(
+            run=ThreadGraph(graph, thread_id),
             models=self.model,
             lock=FlockThreadLock(database, clock),
             decisions=SqliteDecisions(database),

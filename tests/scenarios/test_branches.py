@@ -11,7 +11,7 @@ from graph_agent.errors import UnknownId
 from graph_agent.graph.history import require_valid
 from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -43,7 +43,7 @@ def shown(stage: Stage, *, all_branches: bool = False) -> list[str]:
     return [str(entry.body["content"]) for entry in entries if entry.role == "user"]
 
 
-async def answer(session: Session, rest: Rest, **kinds: str) -> Rest:
+async def answer(session: Session, rest: TurnResult, **kinds: str) -> TurnResult:
     for item in rest.questions:
         kind = kinds.get(item.question.call_id, "approve")
         assert kind in ("approve", "reject")
@@ -51,10 +51,10 @@ async def answer(session: Session, rest: Rest, **kinds: str) -> Rest:
     return await session.proceed()
 
 
-async def to_the_end(session: Session, rest: Rest) -> Rest:
+async def to_the_end(session: Session, rest: TurnResult) -> TurnResult:
     """Go on as a person does who refuses n and retries nothing that may have begun."""
     for _ in range(20):
-        if rest.status == "broken_off":
+        if rest.status == "resumable":
             rest = await session.continue_turn()
         elif rest.questions:
             assert {item.question.kind for item in rest.questions} == {"approval"}

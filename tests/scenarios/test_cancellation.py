@@ -137,9 +137,9 @@ def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_asks_in_the_ne
         chat.signals(signal.SIGHUP)
         ended = chat.ends()
         is_left = is_running(child)
-        [broken_off] = command.json("recover")["calls"]
+        [resumable] = command.json("recover")["calls"]
 
-    assert (ended, is_left, broken_off["partial_output"], broken_off["processes"]) == (129, False, "half", [])
+    assert (ended, is_left, resumable["partial_output"], resumable["processes"]) == (129, False, "half", [])
 
 
 def test_a_run_over_its_time_names_the_call_it_broke_off_and_a_bare_resume_finds_it(tmp_path: Path) -> None:

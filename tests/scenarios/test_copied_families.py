@@ -7,14 +7,14 @@ import jsonschema
 import pytest
 
 from docs._generate.thread_schema import schema
-from graph_agent.app.file_changes import changes_of
-from graph_agent.app.rewind import Order, rewind
+from graph_agent.app.file_changes import thread_changes
+from graph_agent.app.rewind import RewindRequest, rewind
 from graph_agent.app.thread_import import import_thread
 from graph_agent.app.threads import PruneOrder, delete, fork, prune
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import calls, text
 from tests.fakes.thread_files import export, reseal
 from tests.scenarios.family import PARENT, Family, TaskModel, asked
@@ -39,7 +39,7 @@ def family(tmp_path: Path) -> Family:
     return Family(tmp_path, TaskModel({"ALPHA": alpha, "BETA": beta, "go": [text("yes"), _TASK]}))
 
 
-async def _to_the_end(session: Session, rest: Rest) -> Rest:
+async def _to_the_end(session: Session, rest: TurnResult) -> TurnResult:
     while rest.questions:
         for item in rest.questions:
             await session.decide(item.question, "approve" if item.question.kind == "approval" else "done")
@@ -61,15 +61,15 @@ async def test_forked_after_their_lives_the_copy_has_them_and_can_be_rewound_wit
     made = await fork(family.database, PARENT, thread_id=_COPY)
     with Reader.open(family.database) as reader:
         begin = reader.inspection(_COPY, start).state.checkpoint_id
-    changed = [file.path for file in changes_of(family.database, _COPY, None).files]
-    done = await rewind(family.database, Order(f"{_COPY}:{begin}"), lambda _: True)
+    changed = [file.path for file in thread_changes(family.database, _COPY, None).files]
+    done = await rewind(family.database, RewindRequest(f"{_COPY}:{begin}"), lambda _: True)
 
     child = family.child("c1", _COPY)
     with Reader.open(family.database) as reader:
         deep = next(thread for thread in reader.threads() if thread.parent_thread == child)
     assert (made.open_calls, _kin(family, _COPY)) == (0, sorted([_COPY, child, deep.thread_id]))
     assert (changed, done.is_done, family.read("a.txt")) == (["a.txt"], True, "")
-    assert [call.tool_name for call in done.survey.lasting] == ["bash", "bash"]
+    assert [call.tool_name for call in done.plan.irreversible] == ["bash", "bash"]
 
 
 async def test_forked_before_their_lives_the_copy_has_none_of_them(family: Family) -> None:
@@ -149,7 +149,7 @@ async def test_exported_and_imported_a_family_is_the_same_and_another_id_gives_t
     assert (document["version"], export(same.database, PARENT) == written) == (2, True)
     assert (_kin(same, PARENT), len(_kin(other, _COPY))) == (_kin(family, PARENT), 3)
     assert family.child("c1", _COPY) in _kin(other, _COPY)
-    assert [file.path for file in changes_of(other.database, _COPY, None).files] == ["a.txt"]
+    assert [file.path for file in thread_changes(other.database, _COPY, None).files] == ["a.txt"]
 
 
 @pytest.mark.parametrize("as_id", [None, _COPY])
@@ -176,15 +176,15 @@ async def test_a_rewind_of_a_family_can_be_taken_back_where_it_was_imported(fami
     async with family.life() as session:
         start = (await session.send("go")).checkpoint_id
         await _to_the_end(session, await session.send("work"))
-    await rewind(family.database, Order(start), lambda _: True)
+    await rewind(family.database, RewindRequest(start), lambda _: True)
     (tmp_path / "there").mkdir()
     there, _ = await _carried(family, tmp_path / "there", _COPY)
 
     gone = family.read("a.txt")
-    done = await rewind(there.database, Order(_COPY, is_undo=True), lambda _: True)
+    done = await rewind(there.database, RewindRequest(_COPY, is_undo=True), lambda _: True)
 
     assert (gone, done.is_done, family.read("a.txt")) == ("", True, "a.txt\n")
-    assert there.child("c1", _COPY) in [one.thread_id for one in done.survey.rewind.sub_agents]
+    assert there.child("c1", _COPY) in [one.thread_id for one in done.plan.rewind.sub_agents]
 
 
 @pytest.mark.parametrize("way", ["rewind", "parent", "call", "row"])
@@ -194,7 +194,7 @@ async def test_a_file_cannot_speak_of_threads_that_are_not_its_own(
     async with family.life() as session:
         start = (await session.send("go")).checkpoint_id
         await _to_the_end(session, await session.send("work"))
-    await rewind(family.database, Order(start), lambda _: True)
+    await rewind(family.database, RewindRequest(start), lambda _: True)
     document = json.loads(export(family.database, PARENT))
     rows = document["rows"]
     child = next(row for row in rows if row["table"] == "threads" and "sub_agent" in row)

@@ -13,35 +13,35 @@ from graph_agent.graph.edges import EDGES
 from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import Budget
 from graph_agent.session.session import Session
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
 
-Play = Callable[[Session], Awaitable[Rest]]
+Play = Callable[[Session], Awaitable[TurnResult]]
 
 
-async def say(session: Session) -> Rest:
+async def say(session: Session) -> TurnResult:
     return await session.send("go")
 
 
-async def approve_all(session: Session) -> Rest:
+async def approve_all(session: Session) -> TurnResult:
     rest = await session.send("go")
     for item in rest.questions:
         await session.decide(item.question, "approve")
     return await session.proceed()
 
 
-async def say_then_stop(session: Session) -> Rest:
+async def say_then_stop(session: Session) -> TurnResult:
     await session.send("go")
     return await session.stop()
 
 
-async def say_twice(session: Session) -> Rest:
+async def say_twice(session: Session) -> TurnResult:
     await session.send("word " * 900)
     return await session.send("word " * 900)
 
 
-async def say_twice_then_compact(session: Session) -> Rest:
+async def say_twice_then_compact(session: Session) -> TurnResult:
     await say_twice(session)
     return await session.compact()
 

@@ -134,11 +134,11 @@ def test_killed_in_a_call_two_sub_agents_deep_it_is_decided_from_the_top_and_goe
         until((command.workspace / "log.txt").exists)
         command.kill(process)
         asked, told = command.run_json("--resume", "t")
-        [broken_off] = told["interrupted_calls"]
-        decided = command("recover", "t", "--done", broken_off["call_id"], "--result", "it was appended")
+        [resumable] = told["interrupted_calls"]
+        decided = command("recover", "t", "--done", resumable["call_id"], "--result", "it was appended")
         ended, last = command.run_json("--resume", "t")
 
-    assert (asked, broken_off["tool_name"], decided.returncode, ended) == (4, "bash", 0, 0)
+    assert (asked, resumable["tool_name"], decided.returncode, ended) == (4, "bash", 0, 0)
     assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
     assert (len(server.bodies), server.faults) == (6, [])
 

@@ -9,7 +9,7 @@ import pytest
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import AnswerRefused, ModelError, UsageError
 from graph_agent.ports import AlwaysAllow, Outcome, Scope
-from graph_agent.session.types import OpenQuestion, Rest
+from graph_agent.session.turn_result import OpenQuestion, TurnResult
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.scenarios.stage import Stage
@@ -20,11 +20,11 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path / "a.db", ScriptedModel())
 
 
-def asked_about(rest: Rest) -> list[str]:
+def asked_about(rest: TurnResult) -> list[str]:
     return [item.question.call_id for item in rest.questions]
 
 
-def item(rest: Rest, call_id: str) -> OpenQuestion:
+def item(rest: TurnResult, call_id: str) -> OpenQuestion:
     return next(item for item in rest.questions if item.question.call_id == call_id)
 
 

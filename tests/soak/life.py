@@ -18,7 +18,7 @@ from graph_agent.app.opening import open_session
 from graph_agent.errors import AgentError
 from graph_agent.ports import AnswerKind
 from graph_agent.session.session import Session
-from graph_agent.session.types import OpenQuestion, Rest
+from graph_agent.session.turn_result import OpenQuestion, TurnResult
 from tests.crash.play import EDITED, marker_in, words_for
 from tests.crash.world import World
 
@@ -50,10 +50,10 @@ class _Person:
                 return LEFT
             rest = await self._act(rest)
 
-    async def _act(self, rest: Rest) -> Rest:
+    async def _act(self, rest: TurnResult) -> TurnResult:
         if rest.questions:
             return await self._answer(rest)
-        if rest.status in ("broken_off", "model_error") and self._tries < _CONTINUES:
+        if rest.status in ("resumable", "model_error") and self._tries < _CONTINUES:
             self._tries += 1
             return await self._maybe_stopping(self._session.continue_turn())
         self._tries = 0
@@ -61,17 +61,17 @@ class _Person:
             return await self._session.compact()
         return await self._maybe_stopping(self._session.send(f"go on {self._chance.random()}"))
 
-    async def _maybe_stopping(self, work: Any) -> Rest:
+    async def _maybe_stopping(self, work: Any) -> TurnResult:
         going = asyncio.ensure_future(work)
         if self._chance.random() < 0.08:
             await asyncio.wait([going], timeout=self._chance.uniform(0, 0.3))
             if not going.done():
                 self._world.note("stops")
                 await self._session.stop()
-        rest: Rest = await going
+        rest: TurnResult = await going
         return rest
 
-    async def _answer(self, rest: Rest) -> Rest:
+    async def _answer(self, rest: TurnResult) -> TurnResult:
         for item in rest.questions:
             marker = marker_in(item.call["arguments"])
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": marker}

@@ -49,7 +49,7 @@ from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.supervisor import catch_signals
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UsageError
 from graph_agent.events import Event, EventBus, TurnStarted
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 
 __all__ = ["Chat", "ChatOptions", "ThreadOpening"]
 
@@ -177,7 +177,7 @@ class Chat:
                     first.result()
             self._session = session = await opening
             # The line below the prompt must never wait for it.
-            self._sandbox = (await asyncio.to_thread(lambda: session.walls)).label
+            self._sandbox = (await asyncio.to_thread(lambda: session.sandbox)).label
             self._terminal.status.become(self._status)
             self._terminal.show(self._introduce)
             return session, self._setting.message if first is None else await first
@@ -219,7 +219,7 @@ class Chat:
             case SendMessage(text=message):
                 await self._work(session, session.send(message, self._programs.shared))
 
-    async def _work(self, session: Conversation, work: Coroutine[Any, Any, Rest]) -> None:
+    async def _work(self, session: Conversation, work: Coroutine[Any, Any, TurnResult]) -> None:
         try:
             self._rested(await self._settling.settled(session, await self._turning.run(session, work)))
         except (UsageError, MessageBlocked) as refusal:
@@ -286,7 +286,7 @@ class Chat:
             self._rested(await self._settling.settled(session, sent))
         return sent is not None or self._turning.was_spoken_to
 
-    def _rested(self, rest: Rest) -> None:
+    def _rested(self, rest: TurnResult) -> None:
         """Say how a turn ended, where that is not plain to see."""
         self._may_send_queued = rest.status not in FAILED and (rest.status != "stopped" or self._turning.goes_on)
         self._used = rest.thread_usage
@@ -330,7 +330,7 @@ class Chat:
     async def _suspended(self, code: ExitCode) -> int:
         """Ended by a signal or a lost terminal: break off what runs so that a later life can go on from there."""
         if self._session is not None:
-            await self._session.suspend()
+            await self._session.shut_down()
         if self._turning.running is not None:
             await asyncio.gather(self._turning.running, return_exceptions=True)
         with contextlib.suppress(OSError):

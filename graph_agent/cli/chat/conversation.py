@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo
-    from graph_agent.session.types import OpenQuestion, Rest
+    from graph_agent.session.turn_result import OpenQuestion, TurnResult
 
 
 __all__ = ["Conversation", "Opener", "ServerStates", "recent_lines"]
@@ -61,7 +61,7 @@ class Conversation(Protocol):
         ...
 
     @property
-    def walls(self) -> SandboxInfo:
+    def sandbox(self) -> SandboxInfo:
         """The sandbox that commands run in; the first look may take some milliseconds."""
         ...
 
@@ -70,11 +70,11 @@ class Conversation(Protocol):
         """The name under which this process answers questions."""
         ...
 
-    async def start(self) -> Rest:
+    async def start(self) -> TurnResult:
         """Settle what an earlier life left; asks the model only where a turn was under way."""
         ...
 
-    async def send(self, text: str, brings: str = "") -> Rest:
+    async def send(self, text: str, attachment: str = "") -> TurnResult:
         """Run a turn on new text, and what it brings that is not the user's own words."""
         ...
 
@@ -86,15 +86,15 @@ class Conversation(Protocol):
         """Number and text of each message that waits, oldest first."""
         ...
 
-    async def take_back(self, number: int) -> bool:
+    async def remove_queued(self, number: int) -> bool:
         """Whether the message still waited; then it is gone, and never sent."""
         ...
 
-    async def hand_over(self, number: int, thread_id: str) -> int | None:
+    async def move_queued(self, number: int, thread_id: str) -> int | None:
         """Let a message that waits wait in another thread; its number there, None where it waited no more."""
         ...
 
-    async def send_queued(self, brings: str = "") -> Rest | None:
+    async def send_queued(self, attachment: str = "") -> TurnResult | None:
         """Run a turn on the oldest queued message; None when none waits."""
         ...
 
@@ -117,11 +117,11 @@ class Conversation(Protocol):
         """
         ...
 
-    async def compact(self) -> Rest:
+    async def compact(self) -> TurnResult:
         """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
         ...
 
-    async def reconsider(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
         """The question as it would be asked with other arguments.
 
         Raises:
@@ -129,7 +129,7 @@ class Conversation(Protocol):
         """
         ...
 
-    async def propose(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
+    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
         """What "always" would allow from now on."""
         ...
 
@@ -137,23 +137,23 @@ class Conversation(Protocol):
         """End what an interrupted call left running; returns the pids of what lives all the same."""
         ...
 
-    async def proceed(self) -> Rest:
+    async def proceed(self) -> TurnResult:
         """Apply the answers and run on, once every open question has one."""
         ...
 
-    async def answered_elsewhere(self) -> dict[str, Answer]:
+    async def answers_from_others(self) -> dict[str, Answer]:
         """Standing answers to open questions, by call id."""
         ...
 
-    async def stop(self) -> Rest:
+    async def stop(self) -> TurnResult:
         """Stop the turn for good; what is open is cancelled."""
         ...
 
-    async def suspend(self) -> None:
+    async def shut_down(self) -> None:
         """Come to a halt that a later life can go on from."""
         ...
 
-    async def continue_turn(self) -> Rest:
+    async def continue_turn(self) -> TurnResult:
         """Go on with a turn that ended without an answer."""
         ...
 

@@ -64,11 +64,11 @@ class InputQueue:
                 if isinstance(newest, str):
                     return self._taken_back(newest)
                 line = self._typed_as.pop(newest, "")
-                if await session.take_back(newest):
+                if await session.remove_queued(newest):
                     return self._taken_back(line)
             # What an earlier life queued.
             for number, text in reversed(await session.queued()):
-                if await session.take_back(number):
+                if await session.remove_queued(number):
                     return self._taken_back(text)
             return None
 
@@ -90,7 +90,7 @@ class InputQueue:
         """What was typed behind a command that leaves a thread is for the thread it goes to."""
         async with self._turn:
             for number in self._behind:
-                if (there := await left.hand_over(number, thread_id)) is not None:
+                if (there := await left.move_queued(number, thread_id)) is not None:
                     self._entered[self._entered.index(number)] = there
                     self._typed_as[there] = self._typed_as.pop(number, "")
             self._behind = []

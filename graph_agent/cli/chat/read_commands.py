@@ -27,7 +27,7 @@ from graph_agent.inspect import Reader
 from graph_agent.ports import RewindScope
 
 if TYPE_CHECKING:
-    from graph_agent.app.rewind import Order
+    from graph_agent.app.rewind import RewindRequest
 
 
 __all__ = ["ReadCommands", "parse_rewind", "rewind_from_chat"]
@@ -95,10 +95,10 @@ class ReadCommands:
         list_servers(as_json=False, live=self.servers)
 
     def _health(self) -> None:
-        from graph_agent.app.doctor import examine
+        from graph_agent.app.doctor import run_checks
         from graph_agent.cli.views.doctor import format_check
 
-        print_lines(line for check in examine(self.database, os.environ) for line in format_check(check))
+        print_lines(line for check in run_checks(self.database, os.environ) for line in format_check(check))
 
     def _cost(self) -> None:
         try:
@@ -150,13 +150,13 @@ _SCOPES: dict[str, RewindScope] = {"--files-only": "files", "--chat-only": "chat
 _OPTIONS = frozenset(("--undo", "--force", "--dry-run", *_SCOPES))
 
 
-def parse_rewind(wish: str, thread_id: str) -> "Order":
+def parse_rewind(wish: str, thread_id: str) -> "RewindRequest":
     """What was typed, as an order about this thread.
 
     Raises:
         UsageError: it is not to be understood.
     """
-    from graph_agent.app.rewind import Order
+    from graph_agent.app.rewind import RewindRequest
 
     words = wish.split()
     options = [word for word in words if word.startswith("--")]
@@ -169,7 +169,7 @@ def parse_rewind(wish: str, thread_id: str) -> "Order":
             "/rewind takes a CHECKPOINT, or --undo in place of one, and then --files-only or --chat-only, --force, "
             "--dry-run; /history lists the checkpoints"
         )
-    return Order(
+    return RewindRequest(
         thread_id if is_undo else f"{thread_id}:{places[0]}",  # never a checkpoint of another thread
         scope=scopes[0] if scopes else "both",
         is_undo=is_undo,
@@ -178,15 +178,15 @@ def parse_rewind(wish: str, thread_id: str) -> "Order":
     )
 
 
-async def rewind_from_chat(database: Path, order: "Order", agrees: Callable[[], Awaitable[bool]]) -> None:
+async def rewind_from_chat(database: Path, order: "RewindRequest", agrees: Callable[[], Awaitable[bool]]) -> None:
     """Carry it out once the person agrees, who sees first what it takes. Fails as `rewind` does."""
     from graph_agent.app.rewind import rewind
 
     seen = await rewind(database, replace(order, is_dry=True), lambda _: False)
-    is_stopped = bool(seen.survey.conflicts) and not order.is_forced
+    is_stopped = bool(seen.plan.conflicts) and not order.is_forced
     done, was_shown = seen, False
     if not (order.is_dry or is_stopped):
-        print_lines(format_survey(seen.survey))
+        print_lines(format_survey(seen.plan))
         was_shown = True
         if await agrees():
             done = await rewind(database, order, lambda _: True)

@@ -30,7 +30,7 @@ from graph_agent.cli.supervisor import catch_signals
 from graph_agent.cli.views.format import format_short_usage, format_usage
 from graph_agent.cli.views.table import text_width, truncate
 from graph_agent.events import Event
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 
 __all__ = [
     "FAILED",
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _TICK_SECONDS = 0.1
-_Rested = TypeVar("_Rested", Rest, Rest | None)
+_Rested = TypeVar("_Rested", TurnResult, TurnResult | None)
 
 
 class TurnRunner:
@@ -69,7 +69,7 @@ class TurnRunner:
     async def run(self, session: Conversation, work: Coroutine[Any, Any, _Rested]) -> _Rested:
         """Run until the graph rests; what is typed meanwhile waits."""
         self.running = running = asyncio.create_task(work)
-        stopping: list[asyncio.Task[Rest]] = []
+        stopping: list[asyncio.Task[TurnResult]] = []
         self.goes_on = self.was_spoken_to = False
         entering: list[asyncio.Task[None]] = []
         story = self._story
@@ -123,14 +123,14 @@ async def _all_done(tasks: list[asyncio.Task[None]]) -> None:
         await asyncio.wait(under_way)
 
 
-FAILED = ("model_error", "failed", "broken_off")
+FAILED = ("model_error", "failed", "resumable")
 """Rests after which nothing is sent by itself."""
 
 _WHOLE_ID = 20
 _BETWEEN = " · "
 _HINTS = {
     "model_error": "The model did not answer; /retry asks it again.",
-    "broken_off": "The last turn was broken off before the model answered; /retry asks it again.",
+    "resumable": "The last turn was broken off before the model answered; /retry asks it again.",
     "stopped": "Stopped.",
     "limit": "Say what to do instead, or let it go on with /retry.",
 }
@@ -144,12 +144,12 @@ class StyledLine(NamedTuple):
     style: str
 
 
-def has_fresh_budget(rest: Rest) -> bool:
+def has_fresh_budget(rest: TurnResult) -> bool:
     """Whether going on is all that it takes: the turn used up a budget of its own."""
     return rest.status == "limit" and rest.budget in _OF_A_TURN
 
 
-def result_lines(rest: Rest, *, was_asked: bool = False) -> Iterator[StyledLine]:
+def result_lines(rest: TurnResult, *, was_asked: bool = False) -> Iterator[StyledLine]:
     """What is not plain to see of how a turn ended. What the person `was_asked` about is not told again."""
     if rest.error and not was_asked:
         yield StyledLine(rest.error, "red")
@@ -190,7 +190,7 @@ class PendingResolver:
         self.code = ExitCode.DONE
         """How the chat ends when it is left at a question."""
 
-    async def settled(self, session: Conversation, rest: Rest) -> Rest:
+    async def settled(self, session: Conversation, rest: TurnResult) -> TurnResult:
         """Ask what is open until nothing is, and whether to go on where a budget of the turn is used up.
 
         Raises:

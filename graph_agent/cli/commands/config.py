@@ -53,13 +53,15 @@ def trust_command(
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Trust it without asking.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Revoke trust.")] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List trusted and rejected folders.")] = False,
+    list_available_models: Annotated[
+        bool, typer.Option("--list", help="List trusted and rejected folders.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a project folder's files would enable, and trust them. Any change of them asks again."""
     from graph_agent.cli.views.settings import list_trusted, revoke_trust, trust_folder
 
-    if list_all:
+    if list_available_models:
         list_trusted(as_json=as_json)
     elif revoke:
         revoke_trust(folder, as_json=as_json)

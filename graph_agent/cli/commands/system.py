@@ -29,10 +29,10 @@ def doctor_command(
     if backup is not None:
         copy_database(resolve_database(db), backup, as_json=as_json)
     if repair:
-        from graph_agent.app.repair import repair as carry_out
+        from graph_agent.app.repair import repair as apply_rewind
         from graph_agent.cli.views.doctor import repair_installation
 
-        repair_installation(resolve_database(db), carry_out, as_json=as_json)
+        repair_installation(resolve_database(db), apply_rewind, as_json=as_json)
     elif backup is None:
         print_checks(resolve_database(db), as_json=as_json)
 

@@ -7,9 +7,9 @@ import typer
 from graph_agent.cli.options import AsJson, Database
 
 if TYPE_CHECKING:
-    from graph_agent.app.rewind import Order
+    from graph_agent.app.rewind import RewindRequest
     from graph_agent.ports import RewindScope
-    from graph_agent.session.time_travel import Survey
+    from graph_agent.session.time_travel import RewindPlan
 
 
 __all__ = ["compact_command", "fork_command", "rewind_command"]
@@ -56,7 +56,7 @@ def rewind_command(
     as_json: AsJson = False,
 ) -> None:
     """Restore the conversation and files to a checkpoint, after a preview."""
-    from graph_agent.app.rewind import Order
+    from graph_agent.app.rewind import RewindRequest
     from graph_agent.cli.views.format import default_workspace
 
     if not checkpoint and not undo:
@@ -64,7 +64,7 @@ def rewind_command(
     if as_json and not (yes or dry_run):
         raise typer.BadParameter("--json cannot ask for confirmation; add --yes or --dry-run.")
     scope = _scope(files_only=files_only, chat_only=chat_only)
-    order = Order(checkpoint, default_workspace(db), scope, is_undo=undo, is_dry=dry_run, is_forced=force)
+    order = RewindRequest(checkpoint, default_workspace(db), scope, is_undo=undo, is_dry=dry_run, is_forced=force)
     _rewind(order, db, is_settled=yes, as_json=as_json)
 
 
@@ -76,7 +76,7 @@ def _scope(*, files_only: bool, chat_only: bool) -> "RewindScope":
     return "files" if files_only else "chat" if chat_only else "both"
 
 
-def _rewind(order: "Order", db: str | None, *, is_settled: bool, as_json: bool) -> None:
+def _rewind(order: "RewindRequest", db: str | None, *, is_settled: bool, as_json: bool) -> None:
     from asyncio import run
 
     from graph_agent.app.rewind import rewind
@@ -85,7 +85,7 @@ def _rewind(order: "Order", db: str | None, *, is_settled: bool, as_json: bool) 
 
     shown = []
 
-    def consents(seen: "Survey") -> bool:
+    def consents(seen: "RewindPlan") -> bool:
         if is_settled:
             return True
         shown.append(seen)

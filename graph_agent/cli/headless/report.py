@@ -31,7 +31,7 @@ from graph_agent.events import (
 )
 from graph_agent.inspect import Reader
 from graph_agent.ports.usage import usage_report
-from graph_agent.session.types import OpenQuestion, Rest
+from graph_agent.session.turn_result import OpenQuestion, TurnResult
 
 __all__ = [
     "PendingWork",
@@ -95,13 +95,13 @@ def shared_call_ids(database: Path | None) -> frozenset[str]:
         return frozenset()
 
 
-def result_report(rest: Rest, shared: frozenset[str] = frozenset()) -> dict[str, Any]:
+def result_report(rest: TurnResult, shared: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The object `run --output json` prints: the lists in the shape of `approvals list` and `calls`.
 
     `shared` are the call ids that occur in several threads, which an approval is therefore not named by alone.
     """
     return {
-        "status": "failed" if rest.status == "broken_off" or rest.unmet else rest.status,
+        "status": "failed" if rest.status == "resumable" or rest.unmet else rest.status,
         "thread_id": rest.thread_id,
         "checkpoint_id": rest.checkpoint_id,
         "answer": rest.answer,
@@ -133,7 +133,7 @@ def failure_report(
     }
 
 
-def pending_lines(rest: Rest, shared: frozenset[str] = frozenset()) -> Iterator[str]:
+def pending_lines(rest: TurnResult, shared: frozenset[str] = frozenset()) -> Iterator[str]:
     """What waits for a decision, and how to give it."""
     for item in rest.questions:
         call = item.call
@@ -160,7 +160,7 @@ def resume_lines(thread_id: str) -> tuple[str, str]:
     return f"thread: {thread_id}", f"go on with: graph-agent resume {thread_id}"
 
 
-def _of_kind(rest: Rest, kind: str) -> list[OpenQuestion]:
+def _of_kind(rest: TurnResult, kind: str) -> list[OpenQuestion]:
     return [item for item in rest.questions if item.question.kind == kind]
 
 

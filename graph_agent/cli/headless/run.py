@@ -48,7 +48,7 @@ from graph_agent.events import (
 )
 from graph_agent.events.live_calls import LiveCalls
 from graph_agent.ports import AnswerKind
-from graph_agent.session.types import OpenQuestion, Rest
+from graph_agent.session.turn_result import OpenQuestion, TurnResult
 
 __all__ = [
     "OutputFormat",
@@ -99,7 +99,7 @@ class PendingAnswers:
             )
 
 
-async def answer_pending(session: Conversation, rest: Rest, by: PendingAnswers) -> Rest:
+async def answer_pending(session: Conversation, rest: TurnResult, by: PendingAnswers) -> TurnResult:
     """Answer the open questions that the flags speak of and run on when nothing stays open.
 
     Raises:
@@ -241,13 +241,13 @@ class _Run:
             await session.close()
         return self._ended(cut)
 
-    async def _work(self, session: Conversation) -> Rest:
+    async def _work(self, session: Conversation) -> TurnResult:
         rest = await answer_pending(session, await session.start(), self._order.settlement)
         prompt = self._order.prompt
         if rest.questions:
             return await self._kept(session, rest)
         is_over = bool(self._steps)
-        if prompt is None and rest.status == "broken_off":
+        if prompt is None and rest.status == "resumable":
             rest, is_over = await session.continue_turn(), True
         if prompt is None and is_over and rest.status != "done":
             return rest
@@ -259,14 +259,14 @@ class _Run:
             return await session.send(prompt)
         return rest if is_over else await session.continue_turn()
 
-    async def _kept(self, session: Conversation, rest: Rest) -> Rest:
+    async def _kept(self, session: Conversation, rest: TurnResult) -> TurnResult:
         """The rest of a run that cannot send its prompt yet: it waits in the inbox."""
         if self._order.prompt is not None:
             await session.queue(self._order.prompt)
             self._news.tell("graph-agent: the prompt is kept and sent once what is open has been settled")
         return rest
 
-    def _ended(self, cut: SupervisedResult[Rest]) -> int:
+    def _ended(self, cut: SupervisedResult[TurnResult]) -> int:
         rest = cut.result
         if rest is None or cut.code not in (None, ExitCode.INTERRUPTED):
             return self._suspended(cut.code or ExitCode.FAILED)
@@ -280,7 +280,7 @@ class _Run:
             self._tell_resume()
         return code
 
-    def _explain(self, rest: Rest, shared: frozenset[str]) -> None:
+    def _explain(self, rest: TurnResult, shared: frozenset[str]) -> None:
         for line in pending_lines(rest, shared):
             self._news.tell(line)
         if error := rest.error or rest.unmet:

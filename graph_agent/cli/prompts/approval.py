@@ -13,7 +13,7 @@ from graph_agent.cli.render.approval_page import approval_page, sandbox_lines
 from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, GrantScope, Proposal
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["ApprovalPrompt", "StopTurn"]
 
@@ -60,7 +60,7 @@ class ApprovalPrompt:
         return True
 
     def _offered(self, item: OpenQuestion, *, offers_all: bool) -> tuple[Choice, ...]:
-        walls = self.prompt.session.walls
+        walls = self.prompt.session.sandbox
         outside = (OUTSIDE,) if walls.is_active and item.call["tool_name"] in walls.tools else ()
         return (*APPROVAL[:-1], *outside, *((ALL,) if offers_all else ()), APPROVAL[-1])
 
@@ -68,7 +68,7 @@ class ApprovalPrompt:
         """Everything there is to see before answering."""
         prompt = self.prompt
         page = approval_page(item, prompt.session.workspace, prompt.width, place, is_edited=is_edited)
-        return [*page, *sandbox_lines(item.call, prompt.session.walls, prompt.width)]
+        return [*page, *sandbox_lines(item.call, prompt.session.sandbox, prompt.width)]
 
     async def _stands(self, asked: _Asked, key: str) -> bool:
         original = asked.item
@@ -95,7 +95,7 @@ class ApprovalPrompt:
     async def _always(self, asked: _Asked) -> AlwaysAllow | None:
         """What the person wants to allow always, having seen the exact rules; None when nothing."""
         try:
-            proposal = await self.prompt.session.propose(asked.item.question, asked.arguments)
+            proposal = await self.prompt.session.propose_grant(asked.item.question, asked.arguments)
         except AnswerRefused as refusal:
             self.prompt.say(str(refusal), "yellow")
             return None
@@ -115,7 +115,7 @@ class ApprovalPrompt:
             if arguments == before:
                 self.prompt.say("Nothing was changed.", "yellow")
                 return asked
-            shown = await self.prompt.session.reconsider(asked.item.question, arguments)
+            shown = await self.prompt.session.preview_edit(asked.item.question, arguments)
         except (EditFailed, AnswerRefused) as refusal:
             self.prompt.say(str(refusal), "yellow")
             return asked

@@ -15,7 +15,7 @@ from graph_agent.cli.prompts.choices import ALL_APPROVALS, ALL_RECOVERIES
 from graph_agent.cli.prompts.dialogs import WHAT_IT_DID, ModelQuestionPrompt, RecoveryPrompt
 from graph_agent.cli.prompts.question import PAGE_LINES, Prompt, Reply
 from graph_agent.cli.render.console import fold, safe_text
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["BulkPrompt", "QuestionPrompts"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from graph_agent.app.project_trust import answer_trust, project_at
+from graph_agent.app.project_trust import project_at, record_trust
 from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.prompts.approval import StopTurn
 from graph_agent.cli.prompts.choices import ALL, END, RECOVERY, Choice, choice_line, match_choice
@@ -24,7 +24,7 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.settings import format_trust
 from graph_agent.config.project import Project
 from graph_agent.errors import AgentError
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["WHAT_IT_DID", "ModelQuestionPrompt", "RecoveryPrompt", "ask_trust", "choose_model", "picked"]
 
@@ -132,7 +132,7 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
     for line in page:
         say(line)
     try:
-        answer_trust(project, trusted=await _answered(project, terminal, say))
+        record_trust(project, trusted=await _answered(project, terminal, say))
     except AgentError as failure:
         say(escape(str(failure)))
 

@@ -17,7 +17,7 @@ from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, Answer, AnswerKind
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["PAGE_LINES", "Keyboard", "Prompt", "Reply"]
 
@@ -127,7 +127,7 @@ class Prompt:
 
     async def is_gone(self, item: OpenQuestion) -> bool:
         """Whether somebody else has answered; then it is told who."""
-        standing = (await self.session.answered_elsewhere()).get(item.question.call_id)
+        standing = (await self.session.answers_from_others()).get(item.question.call_id)
         if standing is not None:
             self._tell_elsewhere(item, standing)
         return standing is not None
@@ -173,5 +173,5 @@ class Prompt:
     async def _answered_elsewhere(self, item: OpenQuestion) -> Answer:
         while True:
             await asyncio.sleep(_POLL_SECONDS)
-            if standing := (await self.session.answered_elsewhere()).get(item.question.call_id):
+            if standing := (await self.session.answers_from_others()).get(item.question.call_id):
                 return standing

@@ -19,7 +19,7 @@ from rich.text import Text
 from graph_agent.cli.render.console import block, fold, safe_text
 from graph_agent.cli.render.diff import added_text, diff_lines
 from graph_agent.ports import SandboxInfo
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["approval_page", "mixed_alphabets", "question_page", "recovery_page", "sandbox_lines"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import typer
 
-from graph_agent.app.approvals import Answered, answer_approval
+from graph_agent.app.approvals import RecordedAnswer, answer_approval
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import resolve_database
 from graph_agent.cli.views.table import format_time, print_json, print_lines
@@ -33,7 +33,7 @@ def edit_call(call: str, text: str, db: str | None, *, as_json: bool) -> None:
     Raises:
         UsageError: the text is not a JSON object.
     """
-    from graph_agent.app.judged_approvals import edit_approval
+    from graph_agent.app.approval_policy import edit_approval
 
     arguments = parse_object(text, "--arguments")
     given = asyncio.run(edit_approval(resolve_database(db), call, arguments, by=_author()))
@@ -44,7 +44,7 @@ def approve_always(
     call: str, scope: Literal["thread", "project", "user"], db: str | None, *, as_json: bool
 ) -> None:
     """Approve a call, and allow matching calls from now on. Exit code 1 if another answer was first."""
-    from graph_agent.app.judged_approvals import allow_always
+    from graph_agent.app.approval_policy import allow_always
 
     given, always = asyncio.run(allow_always(resolve_database(db), call, scope, by=_author()))
     permission = {"always": {"scope": always.scope, "rules": list(always.rules)}}
@@ -85,7 +85,9 @@ def _author() -> str:
     return f"cli pid {os.getpid()}"
 
 
-def _print_answer(given: Answered, db: str | None, *, as_json: bool, details: dict[str, Any] | None = None) -> None:
+def _print_answer(
+    given: RecordedAnswer, db: str | None, *, as_json: bool, details: dict[str, Any] | None = None
+) -> None:
     if as_json:
         print_json({**asdict(given), **(details or {})})
     elif given.accepted:

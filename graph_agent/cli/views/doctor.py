@@ -9,20 +9,20 @@ from typing import Any
 
 import typer
 
-from graph_agent.app.doctor import Check, Said, back_up, examine
+from graph_agent.app.doctor import Check, RepairMessage, back_up, run_checks
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import line_width, print_json, print_lines
 
 __all__ = ["copy_database", "format_check", "print_checks", "repair_installation"]
 
-Repair = Callable[[Path, Mapping[str, str]], AsyncIterator[Said]]
+Repair = Callable[[Path, Mapping[str, str]], AsyncIterator[RepairMessage]]
 _MARGIN = 19
 """Width of the mark and the name of a check."""
 
 
 def print_checks(database: Path, *, as_json: bool) -> None:
     """Run and print every check. Exit code 1 if an important one fails."""
-    _print_checks(examine(database, os.environ), as_json=as_json)
+    _print_checks(run_checks(database, os.environ), as_json=as_json)
 
 
 def format_check(check: Check) -> list[str]:
@@ -47,13 +47,13 @@ def repair_installation(database: Path, repair: Repair, *, as_json: bool) -> Non
     steps = asyncio.run(_run_repair(database, repair, is_printing=not as_json))
     if as_json:
         repairs = [{"name": one.step, "stage": one.stage, "detail": one.text} for one in steps]
-        _print_checks(examine(database, os.environ), as_json=True, details={"repairs": repairs})
+        _print_checks(run_checks(database, os.environ), as_json=True, details={"repairs": repairs})
     else:
         print_lines(() if steps else ["Nothing to repair."])
-        _print_checks(examine(database, os.environ), as_json=False)
+        _print_checks(run_checks(database, os.environ), as_json=False)
 
 
-async def _run_repair(database: Path, repair: Repair, *, is_printing: bool) -> list[Said]:
+async def _run_repair(database: Path, repair: Repair, *, is_printing: bool) -> list[RepairMessage]:
     steps = []
     async for one in repair(database, os.environ):
         steps.append(one)

@@ -17,12 +17,12 @@ from graph_agent.app.mcp_servers import (
     ServerTrial,
     ServerView,
     add_servers,
-    known_servers,
+    configured_servers,
     remove_server,
-    trust_added,
+    revoke_server_trust,
+    trust_added_servers,
     trust_server,
     try_server,
-    withdraw_trust,
 )
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.startup import log_to_file
@@ -46,7 +46,7 @@ _STATES = {"ready": "ready", "untrusted": "not trusted", "disabled": "disabled",
 
 def list_servers(*, as_json: bool, live: Mapping[str, ServerChanged] = MappingProxyType({})) -> None:
     """Print every configured server and whether it can start; in a session, its current state."""
-    servers = known_servers()
+    servers = configured_servers()
     print_ignored_files(current_project())
     if as_json:
         print_json({"servers": [asdict(server) for server in servers]})
@@ -74,7 +74,7 @@ def _problem(server: ServerView, live: Mapping[str, ServerChanged]) -> str:
 def trust(name: str, *, withdraw: bool, as_json: bool) -> None:
     """Trust a server and show what it runs, or revoke its trust."""
     if withdraw:
-        withdraw_trust(name)
+        revoke_server_trust(name)
         if as_json:
             print_json({"name": name, "is_trusted": False})
         else:
@@ -161,7 +161,7 @@ def add_server(
         _show(added, left_out)
     is_trusted = trusts or (not as_json and _asked(added))
     if is_trusted:
-        trust_added(added, Path.cwd())
+        trust_added_servers(added, Path.cwd())
     if as_json:
         told = [{**asdict(server), "is_trusted": is_trusted or server.is_trusted} for server in added.servers]
         print_json({"path": str(added.path), "servers": told, "left_out": left_out})

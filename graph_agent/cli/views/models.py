@@ -9,7 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.app.local_model import LocalFile, adopt, examine_file, give_up, present_choice
+from graph_agent.app.local_model import (
+    LocalFile,
+    current_choice,
+    inspect_model_file,
+    remove_local_model,
+    use_local_model,
+)
 from graph_agent.app.models import budget_of, meter_of
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.render.escape import escape
@@ -22,7 +28,7 @@ from graph_agent.config.sources import model_settings_for
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from graph_agent.app.model_trial import Finding
+    from graph_agent.app.model_trial import ProbeResult
 
 
 __all__ = [
@@ -43,10 +49,10 @@ def list_models(*, as_json: bool) -> ExitCode:
         ConfigError: the settings are invalid.
     """
     # Imported late, here and below: it loads the model clients, which the other commands do not need.
-    from graph_agent.app.model_trial import list_all, settings_of
+    from graph_agent.app.model_trial import list_available_models, settings_with_model
 
-    settings = settings_of(Path.cwd(), None)
-    listed = asyncio.run(list_all(settings))
+    settings = settings_with_model(Path.cwd(), None)
+    listed = asyncio.run(list_available_models(settings))
     here = display_url(settings.model.endpoint)
     profiles = [_profile(settings, name) for name in listed.profiles]
     models = [
@@ -73,12 +79,12 @@ def use_model(name: str, *, as_json: bool) -> None:
         UsageError: the name is invalid.
         ConfigError: the settings cannot be read or written.
     """
-    from graph_agent.app.model_trial import settings_of
+    from graph_agent.app.model_trial import settings_with_model
 
     if not name.isprintable():
         raise UsageError(f"{name!r} is not a model name. List them with: graph-agent model list")
     path = set_value("model.name", json.dumps(name), os.environ)
-    settings = settings_of(Path.cwd(), None)
+    settings = settings_with_model(Path.cwd(), None)
     reason = choose_model(settings).reason
     if as_json:
         print_json({"config": str(path), "name": name, "profile": settings.profile or None, "answers": reason})
@@ -92,9 +98,9 @@ def show_model(name: str | None, *, as_json: bool) -> None:
     Raises:
         ConfigError: the settings are invalid.
     """
-    from graph_agent.app.model_trial import settings_of
+    from graph_agent.app.model_trial import settings_with_model
 
-    settings = settings_of(Path.cwd(), name)
+    settings = settings_with_model(Path.cwd(), name)
     model, choice, budget = settings.model, choose_model(settings), budget_of(settings)
     host = display_url(model.endpoint).partition("//")[2].partition("/")[0]
     price = meter_of(settings).price_of(f"{model.name} @ {host}")
@@ -127,9 +133,9 @@ def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
         UsageError: no model is configured.
         ConfigError: the settings cannot be read or written.
     """
-    from graph_agent.app.model_trial import settings_of, try_model
+    from graph_agent.app.model_trial import settings_with_model, try_model
 
-    settings = settings_of(Path.cwd(), name)
+    settings = settings_with_model(Path.cwd(), name)
     found = asyncio.run(try_model(settings))
     works = all(one.ok for one in found if one.matters)
     table_name, values = _to_write(settings, name, found)
@@ -147,7 +153,7 @@ def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
 
 
 def _to_write(
-    settings: Settings, name: str | None, found: Sequence["Finding"]
+    settings: Settings, name: str | None, found: Sequence["ProbeResult"]
 ) -> tuple[tuple[str, ...], dict[str, str | int]]:
     """The config table for the findings and its new values; a model without a table gets a profile."""
     values = dict(one.setting for one in found if one.setting is not None)
@@ -183,7 +189,7 @@ def _mark(one: dict[str, Any]) -> str:
     return "*" if one["in_use"] else ""
 
 
-def _sign(found: "Finding") -> str:
+def _sign(found: "ProbeResult") -> str:
     return "ok" if found.ok else "FAILS" if found.matters else "no"
 
 
@@ -201,9 +207,9 @@ def set_local_model(name: str, *, as_json: bool) -> None:
         UsageError: it cannot be used.
         ConfigError: the settings cannot be read or written.
     """
-    file = examine_file(name)
-    settings = adopt(file, os.environ)
-    choice = present_choice(os.environ)
+    file = inspect_model_file(name)
+    settings = use_local_model(file, os.environ)
+    choice = current_choice(os.environ)
     if as_json:
         print_json({**_facts(file), "config": str(settings), "answers": choice.kind})
         return
@@ -219,8 +225,8 @@ def unset_local_model(*, as_json: bool) -> None:
     Raises:
         ConfigError: they cannot be read or written.
     """
-    settings = give_up(os.environ)
-    choice = present_choice(os.environ)
+    settings = remove_local_model(os.environ)
+    choice = current_choice(os.environ)
     if as_json:
         print_json({"config": str(settings), "answers": choice.kind})
     else:
@@ -233,7 +239,7 @@ def show_local_model(*, as_json: bool) -> None:
     Raises:
         ConfigError: the settings are invalid.
     """
-    choice = present_choice(os.environ)
+    choice = current_choice(os.environ)
     if as_json:
         print_json({"answers": choice.kind, "reason": choice.reason})
     else:

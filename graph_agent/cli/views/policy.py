@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from graph_agent.app.approvals import revoke_grant
-from graph_agent.app.policy import Report, Score, Scored, effective_rules, report_on, score_file
+from graph_agent.app.policy import CaseResult, Report, Score, check_policy, effective_rules, run_policy_cases
 from graph_agent.app.project_trust import settings_at
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.answers import parse_object
@@ -114,7 +114,7 @@ def check_call(
         raise UsageError(f"--workspace {workspace!r} is not a folder.")
     settings = settings_at(folder, {"mode": mode})
     grants = applicable_grants(database, folder, of_threads=True)
-    report = asyncio.run(report_on(tool, given, settings, folder, grants))
+    report = asyncio.run(check_policy(tool, given, settings, folder, grants))
     if as_json:
         print_json({key: value for key, value in asdict(report).items() if key not in _OPTIONAL_KEYS or value})
     else:
@@ -161,7 +161,7 @@ def run_cases(file: str, *, as_json: bool) -> None:
     Raises:
         UsageError: the file cannot be read, or a line is not a case.
     """
-    scored, score = score_file(Path(file))
+    scored, score = run_policy_cases(Path(file))
     if as_json:
         print_json({"cases": [asdict(one) for one in scored], "score": asdict(score)})
     else:
@@ -171,7 +171,7 @@ def run_cases(file: str, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _differences(scored: Sequence[Scored]) -> Iterator[str]:
+def _differences(scored: Sequence[CaseResult]) -> Iterator[str]:
     for one in scored:
         if not one.is_right:
             word = "LOOSER" if one.is_looser else "stricter"

@@ -8,7 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from graph_agent.app.project_trust import answer_trust, forget_trust, notices, project_at, turned_on, turns_on
+from graph_agent.app.project_trust import (
+    forget_trust,
+    project_at,
+    project_notices,
+    record_trust,
+    trust_effects,
+    trusted_effects,
+)
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import confirm
 from graph_agent.cli.views.table import colorize, format_fields, format_table, format_time, print_json, print_lines
@@ -103,7 +110,7 @@ def format_trust(project: Project) -> Iterator[str]:
     Raises:
         ConfigError: its settings are invalid.
     """
-    lines, before = turns_on(project), turned_on(project)
+    lines, before = trust_effects(project), trusted_effects(project)
     if project.files or project.gone:
         yield escape(f"{project.folder} contains files that change how the agent works here:")
         for file in project.files:
@@ -121,7 +128,7 @@ def format_trust(project: Project) -> Iterator[str]:
 def project_json(project: Project) -> dict[str, Any]:
     """A project folder in the JSON shape of `config trust`."""
     try:
-        lines = list(turns_on(project)) if project.files else []
+        lines = list(trust_effects(project)) if project.files else []
     except ConfigError as error:
         lines = [str(error)]
     return {
@@ -136,7 +143,7 @@ def project_json(project: Project) -> dict[str, Any]:
 
 def print_ignored_files(project: Project) -> None:
     """Print on stderr which files of the folder are ignored."""
-    for notice in notices(project):
+    for notice in project_notices(project):
         sys.stderr.write(f"note: {escape(notice)}\n")
 
 
@@ -147,8 +154,8 @@ def _asked(project: Project, *, is_settled: bool, as_json: bool) -> Project:
     if not as_json:
         print_lines(lines)
     if is_settled or confirm("Trust this folder?", hint="Use --yes to skip the question."):
-        return answer_trust(project, trusted=True)
-    return answer_trust(project, trusted=False)
+        return record_trust(project, trusted=True)
+    return record_trust(project, trusted=False)
 
 
 def _folder(text: str | None) -> Path:

@@ -232,9 +232,9 @@ def _messages(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterabl
 def show_changes(database: Path, text: str, here: str | None, *, as_json: bool) -> None:
     """Print the file changes of one thread as a unified diff that `patch` and `git apply` read."""
     # Imported late: only this view reads files of the workspace.
-    from graph_agent.app.file_changes import changes_of
+    from graph_agent.app.file_changes import thread_changes
 
-    changes = changes_of(database, text, here)
+    changes = thread_changes(database, text, here)
     if as_json:
         print_json(asdict(changes))
     else:

@@ -12,10 +12,10 @@ from graph_agent.cli.views.format import confirm, format_count, format_names
 from graph_agent.cli.views.table import print_json, print_lines
 
 if TYPE_CHECKING:
-    from graph_agent.app.rewind import Rewound
+    from graph_agent.app.rewind import RewindOutcome
     from graph_agent.app.threads import Forked
     from graph_agent.ports import Done, Rewind
-    from graph_agent.session.time_travel import Survey
+    from graph_agent.session.time_travel import RewindPlan
 
 
 __all__ = ["confirm_rewind", "format_survey", "print_fork", "print_rewind"]
@@ -23,7 +23,7 @@ __all__ = ["confirm_rewind", "format_survey", "print_fork", "print_rewind"]
 _SCOPES = {"both": "conversation and files", "files": "files only", "chat": "conversation only"}
 
 
-def confirm_rewind(survey: "Survey") -> bool:
+def confirm_rewind(survey: "RewindPlan") -> bool:
     """Show what a rewind changes and ask whether to do it.
 
     Raises:
@@ -33,7 +33,7 @@ def confirm_rewind(survey: "Survey") -> bool:
     return confirm("Continue?", hint="Use --yes to skip the question.")
 
 
-def format_survey(survey: "Survey") -> Iterator[str]:
+def format_survey(survey: "RewindPlan") -> Iterator[str]:
     """What a rewind changes, what it cannot undo, and its conflicts."""
     rewind = survey.rewind
     action = "Undo the rewind, back to" if rewind.reverts is not None else "Rewind to"
@@ -49,16 +49,16 @@ def format_survey(survey: "Survey") -> Iterator[str]:
     if calls and rewind.scope != "files":
         state = "applied again" if rewind.reverts else "marked as reverted"
         yield f"  {format_count(calls, 'later call')} {state}"
-    if survey.lasting:
+    if survey.irreversible:
         yield "Cannot be undone; the effects of these calls stay:"
-    for call in survey.lasting:
+    for call in survey.irreversible:
         yield escape(f"  {_call_text(call)}")
         if call.changed_files is not None:
             yield escape(f"    changed: {format_names(call.changed_files, call.changed_files_more)}")
     yield from (escape(f"Conflict: {conflict.path}: {conflict.why}") for conflict in survey.conflicts)
 
 
-def print_rewind(done: "Rewound", *, is_dry: bool, as_json: bool, was_shown: bool) -> None:
+def print_rewind(done: "RewindOutcome", *, is_dry: bool, as_json: bool, was_shown: bool) -> None:
     """Print the result of a rewind. Exit code 1 if it was not done, or not completely."""
     if as_json:
         print_json(_rewind_json(done))
@@ -68,26 +68,26 @@ def print_rewind(done: "Rewound", *, is_dry: bool, as_json: bool, was_shown: boo
         raise typer.Exit(1)
 
 
-def _result_lines(done: "Rewound", *, is_dry: bool, was_shown: bool) -> Iterator[str]:
+def _result_lines(done: "RewindOutcome", *, is_dry: bool, was_shown: bool) -> Iterator[str]:
     if done.finished is not None:
         yield escape(f"First finished an interrupted rewind to {done.finished.checkpoint_id}.")
     if not was_shown:
-        yield from format_survey(done.survey)
+        yield from format_survey(done.plan)
     yield from (escape(f"Not changed: {why}") for why in done.left)
     if done.is_done:
         yield escape(f"Done. The thread is at checkpoint {done.head}.")
-        if done.survey.rewind.reverts is None:
-            yield escape(f"Undo with: graph-agent rewind --undo {done.survey.rewind.thread_id}")
+        if done.plan.rewind.reverts is None:
+            yield escape(f"Undo with: graph-agent rewind --undo {done.plan.rewind.thread_id}")
     elif is_dry:
         yield "Dry run: nothing was changed."
-    elif done.survey.conflicts and not was_shown:
+    elif done.plan.conflicts and not was_shown:
         yield "Nothing was changed. --force restores these files too; --chat-only keeps all files."
     else:
         yield "Nothing was changed."
 
 
-def _rewind_json(done: "Rewound") -> dict[str, Any]:
-    rewind = done.survey.rewind
+def _rewind_json(done: "RewindOutcome") -> dict[str, Any]:
+    rewind = done.plan.rewind
     return {
         "thread_id": rewind.thread_id,
         "checkpoint_id": rewind.checkpoint_id,
@@ -98,7 +98,7 @@ def _rewind_json(done: "Rewound") -> dict[str, Any]:
             {"path": one.path, "action": "remove" if one.target.sha256 is None else "restore"}
             for one in rewind.files
         ],
-        "conflicts": [{"path": one.path, "reason": one.why} for one in done.survey.conflicts],
+        "conflicts": [{"path": one.path, "reason": one.why} for one in done.plan.conflicts],
         "reverted_calls": _reverted_calls(rewind) if rewind.reverts is None else [],
         "cannot_be_undone": [
             {
@@ -107,7 +107,7 @@ def _rewind_json(done: "Rewound") -> dict[str, Any]:
                 "arguments": dict(call.arguments),
                 "changed_files": None if call.changed_files is None else list(call.changed_files),
             }
-            for call in done.survey.lasting
+            for call in done.plan.irreversible
         ],
         "unchanged": list(done.left),
         "finished_first": None if done.finished is None else done.finished.checkpoint_id,

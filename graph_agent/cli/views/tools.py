@@ -15,7 +15,7 @@ from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import Reader
 
 if TYPE_CHECKING:
-    from graph_agent.app.tool_catalog import KnownTool, KnownTools
+    from graph_agent.app.tool_catalog import ToolCatalog, ToolInfo
 
 
 __all__ = ["list_tools", "show_statistics", "show_tool"]
@@ -80,16 +80,16 @@ def show_statistics(database: Path, *, as_json: bool) -> None:
         print_lines(format_table(head, rows))
 
 
-def _read_tools(mode: str | None, *, about: str = "") -> "KnownTools":
+def _read_tools(mode: str | None, *, about: str = "") -> "ToolCatalog":
     # Imported late: statistics need neither the settings nor the tools.
     from graph_agent.app.project_trust import settings_at
-    from graph_agent.app.tool_catalog import known_tools
+    from graph_agent.app.tool_catalog import load_tool_catalog
 
     settings = settings_at(Path.cwd(), {"mode": mode})
-    return asyncio.run(known_tools(Path.cwd(), settings, settings.mode, about=about))
+    return asyncio.run(load_tool_catalog(Path.cwd(), settings, settings.mode, about=about))
 
 
-def _find_tool(name: str, known: "KnownTools") -> "KnownTool":
+def _find_tool(name: str, known: "ToolCatalog") -> "ToolInfo":
     for tool in known.tools:
         if name and name in (tool.name, tool.rule_name):
             return tool
@@ -100,12 +100,12 @@ def _find_tool(name: str, known: "KnownTools") -> "KnownTool":
     raise UsageError(f"No tool named {name!r}. {hint}{problems}")
 
 
-def _tool_json(tool: "KnownTool") -> dict[str, object]:
+def _tool_json(tool: "ToolInfo") -> dict[str, object]:
     facts = asdict(tool)
     return {name: value for name, value in facts.items() if name not in _UNLISTED}
 
 
-def _tool_lines(tool: "KnownTool") -> Iterator[str]:
+def _tool_lines(tool: "ToolInfo") -> Iterator[str]:
     yield from format_fields(
         {
             "tool": tool.name,

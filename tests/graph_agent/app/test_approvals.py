@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.approvals import Answered, answer_approval
+from graph_agent.app.approvals import RecordedAnswer, answer_approval
 from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused, NothingYet, UnknownId
 from graph_agent.inspect import Reader
@@ -35,7 +35,7 @@ async def test_an_approval_is_recorded_for_exactly_what_was_shown(rows: Rows) ->
 
     async with await Database.open(rows.path) as database:
         standing = await SqliteDecisions(database).standing("t1", [Question("approval", "call_a", 1, "d1")])
-    assert answered == Answered("call_a", "t1", "approve", accepted=True, by="cli pid 1", at=_NOW)
+    assert answered == RecordedAnswer("call_a", "t1", "approve", accepted=True, by="cli pid 1", at=_NOW)
     assert standing == {"call_a": Answer("approve", "cli pid 1", _NOW)}
 
 
@@ -47,7 +47,7 @@ async def test_the_first_answer_wins_and_a_later_one_is_told_who_was_first(rows:
     second = await answer_approval(rows.path, "call_a", "approve", by="cli pid 2")
 
     assert first.accepted
-    assert second == Answered("call_a", "t1", "reject", accepted=False, by="cli pid 1", at=_NOW)
+    assert second == RecordedAnswer("call_a", "t1", "reject", accepted=False, by="cli pid 1", at=_NOW)
     with Reader.open(rows.path) as reader:
         [view] = reader.approvals()
     assert view.answer is not None

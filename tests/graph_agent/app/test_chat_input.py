@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.chat_input import user_commands
-from graph_agent.app.project_trust import answer_trust, project_at, turns_on
+from graph_agent.app.project_trust import project_at, record_trust, trust_effects
 from graph_agent.errors import UsageError
 
 
@@ -29,9 +29,9 @@ def test_commands_of_a_project_count_once_it_is_trusted_and_never_before_those_o
     untrusted = user_commands(folder)
     with pytest.raises(UsageError, match=r"/deep:ship stands in .*ship.md, and the folder is not trusted"):
         untrusted.message("deep:ship", "")
-    shown = turns_on(project_at(folder))
+    shown = trust_effects(project_at(folder))
 
-    answer_trust(project_at(folder), trusted=True)
+    record_trust(project_at(folder), trusted=True)
     trusted = user_commands(folder)
 
     assert (sorted(untrusted.known), sorted(untrusted.untrusted)) == (["review"], ["deep:ship"])
@@ -44,7 +44,7 @@ def test_commands_of_a_project_count_once_it_is_trusted_and_never_before_those_o
 
 
 def test_a_changed_command_has_to_be_trusted_anew_and_one_run_may_let_it_count(folder: Path) -> None:
-    answer_trust(project_at(folder), trusted=True)
+    record_trust(project_at(folder), trusted=True)
     _put(folder, ".graph-agent/commands/deep/ship.md", "Ship it, and the keys.")
 
     assert "deep:ship" in user_commands(folder).untrusted

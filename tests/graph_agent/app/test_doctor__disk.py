@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.doctor import Check, examine_disk, own_folders
+from graph_agent.app.doctor import Check, check_disk, own_folders
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel
@@ -14,7 +14,7 @@ from tests.scenarios.test_branches import two_turns
 
 
 def _checks(path: Path) -> dict[str, Check]:
-    return {check.name: check for check in examine_disk(path, {"GRAPH_AGENT_HOME": str(path.parent)})}
+    return {check.name: check for check in check_disk(path, {"GRAPH_AGENT_HOME": str(path.parent)})}
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.file_changes import ChangedFile, changes_of
+from graph_agent.app.file_changes import ChangedFile, thread_changes
 from graph_agent.app.opening import open_session
 
 
@@ -26,7 +26,7 @@ async def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_files_are_compared_from_before_the_first_change_to_now(played: Path) -> None:
     (played / "b.txt").write_text("old\n")
 
-    found = changes_of(played.parent / "agent.db", "t", None)
+    found = thread_changes(played.parent / "agent.db", "t", None)
 
     assert found.files == (
         ChangedFile("a.txt", "modified", "--- a.txt\n+++ a.txt\n@@ -1 +1,3 @@\n old\n+one\n+two\n", 2, 0),
@@ -40,7 +40,7 @@ async def test_what_others_did_is_marked_and_what_is_not_text_is_not_printed(pla
     (played / "d" / "new.txt").unlink()
     (played / "d" / "new.txt").symlink_to(played / "b.txt")
 
-    removed, binary, link = changes_of(played.parent / "agent.db", "t", None).files
+    removed, binary, link = thread_changes(played.parent / "agent.db", "t", None).files
 
     gone = "--- a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-old\n"
     assert removed == ChangedFile("a.txt", "removed", gone, 0, 1, "it was removed by somebody else")

@@ -4,8 +4,8 @@ from typing import Any
 import ormsgpack
 import pytest
 
-from graph_agent.app.approvals import Answered
-from graph_agent.app.judged_approvals import allow_always
+from graph_agent.app.approval_policy import allow_always
+from graph_agent.app.approvals import RecordedAnswer
 from graph_agent.errors import AnswerRefused
 from graph_agent.inspect import Reader
 from graph_agent.ports import AlwaysAllow, Grant
@@ -41,7 +41,7 @@ async def test_a_call_is_approved_and_its_like_allowed_in_one_step(rows: Rows, t
     given, always = await allow_always(rows.path, "call_a", "user", by="cli pid 1", clock=_FixedClock())
 
     rules = ("bash(git status)", "bash(git diff)")
-    assert given == Answered("call_a", "t1", "approve", accepted=True, by="cli pid 1", at=_NOW)
+    assert given == RecordedAnswer("call_a", "t1", "approve", accepted=True, by="cli pid 1", at=_NOW)
     assert always == AlwaysAllow("user", rules)
     assert _grants(rows) == [
         Grant("user", rules, "default", "t1", str(tmp_path), "call_a", "cli pid 1", _NOW, id=1)

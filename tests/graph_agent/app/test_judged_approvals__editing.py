@@ -4,8 +4,8 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from graph_agent.app.approvals import Answered
-from graph_agent.app.judged_approvals import edit_approval
+from graph_agent.app.approval_policy import edit_approval
+from graph_agent.app.approvals import RecordedAnswer
 from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.ports import Answer, Question
 from graph_agent.storage.sqlite.database import Database
@@ -57,7 +57,7 @@ async def _standing(asked: Rows) -> dict[str, Answer]:
 async def test_an_edit_stands_with_its_arguments_for_exactly_what_was_shown(asked: Rows) -> None:
     given = await edit_approval(asked.path, "call_a", {"command": "ls"}, by="cli pid 1", clock=_FixedClock())
 
-    assert given == Answered("call_a", "t1", "edit", accepted=True, by="cli pid 1", at=_NOW)
+    assert given == RecordedAnswer("call_a", "t1", "edit", accepted=True, by="cli pid 1", at=_NOW)
     assert await _standing(asked) == {"call_a": Answer("edit", "cli pid 1", _NOW, {"command": "ls"})}
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.judged_approvals import look_up
+from graph_agent.app.approval_policy import find_waiting_call
 from graph_agent.errors import UnknownId
 from graph_agent.ports import Scope
 from tests.fakes.database_rows import Rows, record_of
@@ -17,7 +17,7 @@ def asked(rows: Rows) -> Rows:
 
 
 def test_a_call_that_does_not_wait_is_told_as_such(asked: Rows) -> None:
-    found = look_up(asked.path, "t2:call_a")
+    found = find_waiting_call(asked.path, "t2:call_a")
 
     assert (found.name, found.view, found.workspace) == ("t2:call_a", None, Path("/w"))
     assert found.scope == Scope("t2", "acceptEdits")
@@ -26,4 +26,4 @@ def test_a_call_that_does_not_wait_is_told_as_such(asked: Rows) -> None:
 @pytest.mark.parametrize("text", ["call_a", "call_x"])
 def test_an_id_that_names_none_or_several_is_refused(asked: Rows, text: str) -> None:
     with pytest.raises(UnknownId):
-        look_up(asked.path, text)
+        find_waiting_call(asked.path, text)

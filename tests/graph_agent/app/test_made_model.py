@@ -1,7 +1,7 @@
 import pytest
 from langchain_core.messages import HumanMessage
 
-from graph_agent.app.made_model import MadeModel
+from graph_agent.app.custom_model import CustomModel
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.ports import Delta, ModelRequest
 
@@ -10,7 +10,7 @@ _REQUEST = ModelRequest([HumanMessage("hi")], ({"type": "function", "function": 
 
 
 async def test_what_a_factory_makes_answers_in_pieces_and_its_failures_are_told() -> None:
-    model = MadeModel(f"{_HERE}:speaks")
+    model = CustomModel(f"{_HERE}:speaks")
     pieces: list[Delta] = []
 
     reply = await model.reply(_REQUEST, pieces.append)
@@ -29,7 +29,7 @@ async def test_a_call_that_is_cut_off_is_said_to_be_so_and_an_empty_reply_is_ask
     async def note(seconds: float) -> None:
         waits.append(seconds)
 
-    reply = await MadeModel(f"{_HERE}:cuts", sleep=note).reply(_REQUEST, lambda _: None)
+    reply = await CustomModel(f"{_HERE}:cuts", sleep=note).reply(_REQUEST, lambda _: None)
 
     assert [(call["name"], call["args"]) for call in reply.tool_calls] == [("f", {})]
     assert "cut off" in reply.response_metadata["unusable_arguments"]["0"]
@@ -37,7 +37,7 @@ async def test_a_call_that_is_cut_off_is_said_to_be_so_and_an_empty_reply_is_ask
 
 
 async def test_a_model_that_knows_no_functions_is_given_the_tools_as_text() -> None:
-    model = MadeModel(f"{_HERE}:knows_no_functions")
+    model = CustomModel(f"{_HERE}:knows_no_functions")
 
     reply = await model.reply(_REQUEST, lambda _: None)
 
@@ -55,4 +55,4 @@ async def test_a_model_that_knows_no_functions_is_given_the_tools_as_text() -> N
 )
 def test_a_line_that_makes_no_model_is_named(factory: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        MadeModel(factory)
+        CustomModel(factory)

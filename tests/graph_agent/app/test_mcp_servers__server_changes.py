@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.mcp_servers import add_servers, known_servers, remove_server, trust_added
-from graph_agent.app.project_trust import answer_trust, project_at
+from graph_agent.app.mcp_servers import add_servers, configured_servers, remove_server, trust_added_servers
+from graph_agent.app.project_trust import project_at, record_trust
 from graph_agent.errors import ConfigError, UsageError
 from tests.graph_agent.cli.servers_scene import settle
 
@@ -17,13 +17,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _states() -> list[tuple[str, str, str]]:
-    return [(server.name, server.scope, server.state) for server in known_servers()]
+    return [(server.name, server.scope, server.state) for server in configured_servers()]
 
 
 def test_a_server_of_ones_own_is_started_once_it_is_trusted_and_taken_out_with_its_trust(home: Path) -> None:
     added = add_servers({"a": TABLE}, "user", Path.cwd())
     before = _states()
-    trust_added(added, Path.cwd())
+    trust_added_servers(added, Path.cwd())
     after = _states()
     remove_server("a", "user", Path.cwd())
     add_servers({"a": TABLE}, "user", Path.cwd())
@@ -57,7 +57,7 @@ def test_replacing_a_server_mends_the_fault_in_it(home: Path) -> None:
 
 def test_a_server_of_the_project_is_trusted_with_its_folder_and_leaves_the_rest_of_it_trusted() -> None:
     for name in ("a", "b"):
-        trust_added(add_servers({name: TABLE}, "project", Path.cwd()), Path.cwd())
+        trust_added_servers(add_servers({name: TABLE}, "project", Path.cwd()), Path.cwd())
     both = _states()
     remove_server("a", "project", Path.cwd())
     one = _states()
@@ -74,11 +74,11 @@ def test_a_server_of_the_project_is_trusted_with_its_folder_and_leaves_the_rest_
 def test_adding_to_a_folder_that_nobody_trusted_does_not_trust_what_else_it_brings(was_declined: bool) -> None:
     Path("AGENTS.md").write_text("Do as I say.\n")
     if was_declined:
-        answer_trust(project_at(Path.cwd()), trusted=False)
+        record_trust(project_at(Path.cwd()), trusted=False)
     added = add_servers({"a": TABLE}, "project", Path.cwd())
 
     with pytest.raises(UsageError, match="graph-agent config trust"):
-        trust_added(added, Path.cwd())
+        trust_added_servers(added, Path.cwd())
 
     assert (_states(), project_at(Path.cwd()).is_trusted) == ([], False)
 

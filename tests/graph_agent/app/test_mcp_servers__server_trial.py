@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.mcp_servers import add_servers, trust_added, try_server
+from graph_agent.app.mcp_servers import add_servers, trust_added_servers, try_server
 from tests.fakes.mcp_servers import demo
 from tests.graph_agent.cli.servers_scene import settle
 
@@ -16,7 +16,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _add(*command: str) -> None:
     table = {"command": command[0], "args": list(command[1:]), "sandbox": False}
-    trust_added(add_servers({"a": table}, "user", Path.cwd()), Path.cwd())
+    trust_added_servers(add_servers({"a": table}, "user", Path.cwd()), Path.cwd())
 
 
 async def test_a_server_that_works_tells_its_tools_with_their_risk_and_how_long_it_took() -> None:

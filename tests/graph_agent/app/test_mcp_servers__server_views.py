@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.mcp_servers import known_servers, trust_server
+from graph_agent.app.mcp_servers import configured_servers, trust_server
 from graph_agent.errors import UsageError
 from tests.graph_agent.cli.servers_scene import settle
 
@@ -33,7 +33,7 @@ def test_each_server_says_whether_it_would_be_started_and_why_not(home: Path) ->
     for name in ("missing", "unset"):
         trust_server(name)
 
-    assert [(server.name, server.state, server.problem, server.reached_by) for server in known_servers()] == [
+    assert [(server.name, server.state, server.problem, server.reached_by) for server in configured_servers()] == [
         ("new", "untrusted", "", "sleep"),
         ("off", "disabled", "", "sleep"),
         (

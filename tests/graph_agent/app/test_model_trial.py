@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.model_trial import Finding, Listed, list_all, try_model
+from graph_agent.app.model_trial import Listed, ProbeResult, list_available_models, try_model
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import UsageError
 from tests.fakes.openai_server import ERR, TC, TCS, TXT, FakeOpenAI, Reply
@@ -13,7 +13,7 @@ def settings(folder: Path, url: str | None) -> Settings:
     return Settings(database=folder / "x.db", model=model, models={"fast": ModelSettings(name="small")})
 
 
-async def found_with(folder: Path, *replies: Reply) -> dict[str, Finding]:
+async def found_with(folder: Path, *replies: Reply) -> dict[str, ProbeResult]:
     with FakeOpenAI(replies) as server:
         return {one.name: one for one in await try_model(settings(folder, server.base_url))}
 
@@ -69,12 +69,12 @@ async def test_an_endpoint_that_fails_is_asked_once_more_and_no_longer_waited_fo
 
 async def test_profiles_are_listed_also_where_the_endpoint_tells_nothing(tmp_path: Path) -> None:
     with FakeOpenAI(models=("a", "b")) as server:
-        listed = await list_all(settings(tmp_path, server.base_url))
-    down = await list_all(settings(tmp_path, "http://127.0.0.1:9/v1"))
+        listed = await list_available_models(settings(tmp_path, server.base_url))
+    down = await list_available_models(settings(tmp_path, "http://127.0.0.1:9/v1"))
 
     assert listed == Listed(("fast",), ("a", "b"))
     assert (down.profiles, down.models, bool(down.error)) == (("fast",), (), True)
-    assert (await list_all(settings(tmp_path, None))).error == "no endpoint is configured"
+    assert (await list_available_models(settings(tmp_path, None))).error == "no endpoint is configured"
     with pytest.raises(UsageError, match="nothing to test"):
         await try_model(settings(tmp_path, None))
 

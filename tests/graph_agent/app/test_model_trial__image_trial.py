@@ -1,9 +1,9 @@
-from graph_agent.app.model_trial import Look, show_square
+from graph_agent.app.model_trial import ImageProbe, show_square
 from graph_agent.config.settings import ModelSettings
 from tests.fakes.openai_server import ERR, TXT, FakeOpenAI, Reply
 
 
-async def shown_to(*replies: Reply) -> tuple[Look, list[dict[str, object]]]:
+async def shown_to(*replies: Reply) -> tuple[ImageProbe, list[dict[str, object]]]:
     with FakeOpenAI(replies, strict=True) as server:
         look = await show_square(ModelSettings(base_url=server.base_url), "m")
         return look, server.bodies
@@ -20,7 +20,7 @@ async def test_a_model_that_guesses_or_an_endpoint_that_refuses_does_not() -> No
     refused, _ = await shown_to(ERR(400, "image input is not supported"), TXT("I cannot see it"))
 
     assert (guessed.ok, guessed.is_blind) == (False, True)
-    assert refused == Look(ok=False, detail="the endpoint refuses them", is_blind=True)
+    assert refused == ImageProbe(ok=False, detail="the endpoint refuses them", is_blind=True)
 
 
 async def test_an_error_of_another_kind_says_nothing_about_images() -> None:

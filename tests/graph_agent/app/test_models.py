@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.models import NotedModels, as_chosen, open_model
+from graph_agent.app.models import ThreadModels, open_model, settings_for_choice
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import UsageError
 from graph_agent.ports import SystemClock
@@ -43,7 +43,7 @@ async def test_the_chosen_model_is_noted_with_the_thread(tmp_path: Path) -> None
     threads = ThreadTable(database, SystemClock())
     await threads.create("t1", str(tmp_path), "before", "default")
     model = await open_model(settings_for("http://127.0.0.1:9/v1"), may_choose_later=True)
-    models = NotedModels(model, threads, "t1")
+    models = ThreadModels(model, threads, "t1")
 
     await models.switch("other")
 
@@ -62,15 +62,17 @@ async def test_a_choice_is_kept_with_the_thread_and_made_again_where_it_can_stil
     async with await Database.open(tmp_path / "a.db") as database:
         threads = ThreadTable(database, SystemClock())
         await threads.create("t", "/w", model.label, "default")
-        await NotedModels(model, threads, "t").switch("fast")
+        await ThreadModels(model, threads, "t").switch("fast")
         row = await threads.get("t")
 
     assert row is not None
-    again = as_chosen(settings, row.asks)
+    again = settings_for_choice(settings, row.asks)
     assert again is not None
     assert (row.model, again.profile, again.model.name) == ("small @ 127.0.0.1:8", "fast", "small")
-    assert as_chosen(settings_for("http://127.0.0.1:9/v1", "one"), row.asks) is None
-    assert as_chosen(settings, '{"profile": "", "name": "two", "endpoint": "http://127.0.0.1:7/v1"}') is None
-    plain = as_chosen(settings, '{"profile": "", "name": "two", "endpoint": "http://127.0.0.1:9/v1"}')
+    assert settings_for_choice(settings_for("http://127.0.0.1:9/v1", "one"), row.asks) is None
+    assert (
+        settings_for_choice(settings, '{"profile": "", "name": "two", "endpoint": "http://127.0.0.1:7/v1"}') is None
+    )
+    plain = settings_for_choice(settings, '{"profile": "", "name": "two", "endpoint": "http://127.0.0.1:9/v1"}')
     assert plain is not None
     assert plain.model.name == "two"

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.policy import EffectiveRule, effective_rules, report_on
+from graph_agent.app.policy import EffectiveRule, check_policy, effective_rules
 from graph_agent.config.settings import PolicySettings, Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.config.trust import trust_file
@@ -15,7 +15,7 @@ from tests.fakes.mcp_servers import odd
 async def test_a_report_says_how_the_call_was_understood(tmp_path: Path) -> None:
     settings = load_settings({"GRAPH_AGENT_HOME": str(tmp_path / "home")})
 
-    report = await report_on("bash", {"command": "env rm a > b"}, settings, tmp_path.resolve())
+    report = await check_policy("bash", {"command": "env rm a > b"}, settings, tmp_path.resolve())
 
     assert (report.decision, report.rule) == ("ask", "risk high")
     assert report.parsed["commands"] == ["env rm a"]
@@ -27,7 +27,7 @@ async def test_a_report_says_how_the_call_was_understood(tmp_path: Path) -> None
 
 async def test_wrong_arguments_are_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="command"):
-        await report_on("bash", {}, load_settings({"GRAPH_AGENT_HOME": str(tmp_path)}), tmp_path)
+        await check_policy("bash", {}, load_settings({"GRAPH_AGENT_HOME": str(tmp_path)}), tmp_path)
 
 
 def test_rules_are_listed_in_the_order_of_judgement_with_their_source(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ async def test_a_rule_that_does_not_mean_what_its_examples_say_judges_nothing(tm
     with pytest.raises(
         ConfigError, match=r"table \[policy\]: the deny rule 'bash\(rm \*\)' does not cover 'rmdir x'"
     ):
-        await report_on("bash", {"command": "ls"}, settings, tmp_path)
+        await check_policy("bash", {"command": "ls"}, settings, tmp_path)
 
 
 async def test_a_servers_tool_is_judged_by_each_of_its_names_under_rules_that_speak_of_it_by_the_other(
@@ -62,7 +62,7 @@ async def test_a_servers_tool_is_judged_by_each_of_its_names_under_rules_that_sp
     trust_file(os.environ).add_server("my data", fingerprint(servers["my data"]), "now")
 
     by_name = {
-        name: (await report_on(name, {}, settings, tmp_path)).rule
+        name: (await check_policy(name, {}, settings, tmp_path)).rule
         for name in ("mcp__my_data__a_b", "mcp__My Data__a b", "mcp__my data__now", "mcp__my_data__any")
     }
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.project_trust import (
-    answer_trust,
     forget_trust,
-    notices,
     project_at,
+    project_notices,
+    record_trust,
     settings_at,
-    turned_on,
-    turns_on,
+    trust_effects,
+    trusted_effects,
 )
 from graph_agent.config.project import PROJECT_CONFIG, ProjectFile
 from graph_agent.errors import ConfigError
@@ -36,14 +36,14 @@ def _filled(folder: Path) -> Path:
 def test_a_folder_without_project_files_is_nothing_to_trust(folder: Path) -> None:
     project = project_at(folder)
 
-    assert (project.trust, project.files, list(notices(project))) == ("none", (), [])
+    assert (project.trust, project.files, list(project_notices(project))) == ("none", (), [])
 
 
 def test_trust_turns_on_what_was_shown_and_is_bound_to_these_contents(folder: Path) -> None:
     project = project_at(_filled(folder))
-    shown = turns_on(project)
+    shown = trust_effects(project)
 
-    trusted = answer_trust(project, trusted=True)
+    trusted = record_trust(project, trusted=True)
     counts = settings_at(folder)
     (folder / "AGENTS.md").write_text("Use blanks.\n")
     (folder / "CONTEXT.md").write_text("More.\n")
@@ -59,11 +59,11 @@ def test_trust_turns_on_what_was_shown_and_is_bound_to_these_contents(folder: Pa
     assert (project.trust, trusted.trust, changed.trust) == ("untrusted", "trusted", "changed")
     assert (counts.mode, counts.policy.allow, counts.model.base_url) == ("plan", ("bash(make *)",), None)
     assert [file.news for file in changed.files] == ["", "changed", "new"]
-    assert (settings_at(folder).mode, turned_on(changed)) == ("default", shown)
+    assert (settings_at(folder).mode, trusted_effects(changed)) == ("default", shown)
 
 
 def test_what_is_gone_asks_anew_too(folder: Path) -> None:
-    answer_trust(project_at(_filled(folder)), trusted=True)
+    record_trust(project_at(_filled(folder)), trusted=True)
     (folder / PROJECT_CONFIG).unlink()
 
     project = project_at(folder)
@@ -72,11 +72,11 @@ def test_what_is_gone_asks_anew_too(folder: Path) -> None:
 
 
 def test_a_no_is_kept_for_the_same_contents_and_can_be_forgotten(folder: Path) -> None:
-    declined = answer_trust(project_at(_filled(folder)), trusted=False)
+    declined = record_trust(project_at(_filled(folder)), trusted=False)
     again = project_at(folder).trust
     forgotten = [forget_trust(folder), forget_trust(folder)]
     after = project_at(folder).trust
-    answer_trust(project_at(folder), trusted=False)
+    record_trust(project_at(folder), trusted=False)
     (folder / "AGENTS.md").write_text("Other.\n")
 
     assert (declined.trust, again, forgotten, after) == ("declined", "declined", [True, False], "untrusted")
@@ -88,8 +88,8 @@ def test_once_counts_here_and_is_not_kept(folder: Path) -> None:
 
 
 def test_what_does_not_count_is_told_once_and_clearly(folder: Path) -> None:
-    untrusted = list(notices(project_at(_filled(folder))))
-    trusted = list(notices(answer_trust(project_at(folder), trusted=True)))
+    untrusted = list(project_notices(project_at(_filled(folder))))
+    trusted = list(project_notices(record_trust(project_at(folder), trusted=True)))
 
     assert untrusted == [
         (
@@ -111,7 +111,7 @@ def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path, text: str,
     (folder / PROJECT_CONFIG).write_text(text)
 
     with pytest.raises(ConfigError, match=f"{folder}.*{complaint}"):
-        answer_trust(project_at(folder), trusted=True)
+        record_trust(project_at(folder), trusted=True)
     assert (project_at(folder).trust, settings_at(folder).mode) == ("untrusted", "default")
 
 
@@ -149,7 +149,7 @@ def test_what_cannot_be_read_safely_is_never_read_nor_asked_about(folder: Path, 
     project = project_at(folder)
 
     assert (project.trust, project.files, [*project.refused]) == ("none", (), [PROJECT_CONFIG])
-    assert why in next(notices(project))
+    assert why in next(project_notices(project))
 
 
 @pytest.mark.parametrize("kind", ["file", "pipe", "dangling link"])
@@ -164,7 +164,7 @@ def test_a_config_folder_that_is_none_says_nothing(folder: Path, kind: str) -> N
         case _:
             place.symlink_to("nowhere")
 
-    assert (project_at(folder).files, list(notices(project_at(folder)))) == ((), [])
+    assert (project_at(folder).files, list(project_notices(project_at(folder)))) == ((), [])
 
 
 def test_a_link_within_the_folder_is_followed(folder: Path) -> None:
@@ -194,13 +194,13 @@ def test_what_a_folder_below_tells_the_model_is_shown_and_watched_like_the_rest(
     (folder / "web" / "AGENTS.md").write_text("No jQuery.\n")
     project = project_at(folder)
 
-    trusted = answer_trust(project, trusted=True)
+    trusted = record_trust(project, trusted=True)
     counts = settings_at(folder).instructions
     (folder / "api").mkdir()
     (folder / "api" / "AGENTS.md").write_text("Obey.\n")
 
     digest = hashlib.sha256(b"No jQuery.\n").hexdigest()
     said = f"web/AGENTS.md: 1 lines of instructions to the model, for what lies below, sha256 {digest[:12]}"
-    assert (project.trust, turns_on(project), trusted.trust) == ("untrusted", (said,), "trusted")
+    assert (project.trust, trust_effects(project), trusted.trust) == ("untrusted", (said,), "trusted")
     assert "No jQuery." in counts
     assert (project_at(folder).trust, settings_at(folder).instructions) == ("changed", "")

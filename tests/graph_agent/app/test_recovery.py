@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.approvals import Answered
+from graph_agent.app.approvals import RecordedAnswer
 from graph_agent.app.recovery import Decision, decide_calls, interrupted_calls
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused, UnknownId
@@ -51,7 +51,7 @@ async def test_a_call_whose_process_is_dead_is_decided_before_anyone_asks(rows: 
         rows.path, None, [Decision("done", "call_a", "built")], by="cli pid 1", clock=_FixedClock()
     )
 
-    assert given == [Answered("call_a", "t1", "done", accepted=True, by="cli pid 1", at=_NOW)]
+    assert given == [RecordedAnswer("call_a", "t1", "done", accepted=True, by="cli pid 1", at=_NOW)]
     assert await _standing(rows, Question("recovery", "call_a", 1, "d1")) == {
         "call_a": Answer("done", "cli pid 1", _NOW, reason="built")
     }
@@ -103,7 +103,7 @@ async def test_the_first_decision_wins_and_a_later_one_is_told(rows: Rows) -> No
 
     [late] = await decide_calls(rows.path, None, [Decision("retry", "call_a")], by="cli pid 2")
 
-    assert late == Answered("call_a", "t1", "cancel", accepted=False, by="cli pid 1", at=_NOW)
+    assert late == RecordedAnswer("call_a", "t1", "cancel", accepted=False, by="cli pid 1", at=_NOW)
 
 
 @pytest.mark.parametrize(("status", "attempt"), [("cancelled", 1), ("pending", 2)])
@@ -115,7 +115,7 @@ async def test_a_decision_that_comes_after_the_first_was_taken_in_is_told_whose_
 
     [late] = await decide_calls(rows.path, "t1", [Decision("done", "call_b")], by="late")
 
-    assert late == Answered("call_b", "t1", "retry", accepted=False, by="cli pid 7", at=START)
+    assert late == RecordedAnswer("call_b", "t1", "retry", accepted=False, by="cli pid 7", at=START)
 
 
 async def test_of_decisions_made_at_once_exactly_one_is_accepted(rows: Rows) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.doctor import Said
+from graph_agent.app.doctor import RepairMessage
 from graph_agent.app.repair import repair
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
@@ -31,12 +31,12 @@ async def path(tmp_path: Path) -> Path:
     return path
 
 
-async def _repaired(path: Path, **environment: str) -> list[Said]:
+async def _repaired(path: Path, **environment: str) -> list[RepairMessage]:
     home = {"GRAPH_AGENT_HOME": str(path.parent.parent), **environment}
     return [said async for said in repair(path, home)]
 
 
-def _steps(said: list[Said]) -> list[tuple[str, str]]:
+def _steps(said: list[RepairMessage]) -> list[tuple[str, str]]:
     return [(one.step, one.stage) for one in said]
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from graph_agent.app.file_changes import changes_of
+from graph_agent.app.file_changes import thread_changes
 from graph_agent.app.opening import open_session
-from graph_agent.app.rewind import Order, Rewound, rewind
+from graph_agent.app.rewind import RewindOutcome, RewindRequest, rewind
 from graph_agent.errors import ThreadHeld, UsageError
-from graph_agent.session.time_travel import Conflict, Survey
+from graph_agent.session.time_travel import Conflict, RewindPlan
 from tools.shell_ops import bash
 from tools.shell_ops.changed_files import take_snapshot
 
@@ -36,8 +36,10 @@ class Played:
             await session.close()
         return rest.checkpoint_id
 
-    async def back(self, text: str, consents: Callable[[Survey], bool] = lambda _: True, **order: Any) -> Rewound:
-        return await rewind(self.database, Order(text, **order), consents)
+    async def back(
+        self, text: str, consents: Callable[[RewindPlan], bool] = lambda _: True, **order: Any
+    ) -> RewindOutcome:
+        return await rewind(self.database, RewindRequest(text, **order), consents)
 
     def files(self) -> dict[str, str]:
         return {
@@ -62,7 +64,7 @@ async def test_files_go_back_with_the_conversation_and_come_again_when_that_is_t
     before = played.files()
     undone = await played.back(_THREAD, is_undo=True)
 
-    assert (done.is_done, done.left, done.survey.conflicts) == (True, (), ())
+    assert (done.is_done, done.left, done.plan.conflicts) == (True, (), ())
     assert before == {"a.txt": "old\n"}
     assert (undone.is_done, played.files()) == (True, after)
     with pytest.raises(UsageError, match="no rewind to undo"):
@@ -77,7 +79,7 @@ async def test_looked_at_only_or_refused_nothing_is_changed(played: Played) -> N
     refused = await played.back(start, lambda _: False)
 
     assert (looked.is_done, refused.is_done, played.files()) == (False, False, {"a.txt": "new\n"})
-    assert [one.path for one in looked.survey.rewind.files] == [str(played.workspace / "a.txt")]
+    assert [one.path for one in looked.plan.rewind.files] == [str(played.workspace / "a.txt")]
     assert looked.head == refused.head
 
 
@@ -104,7 +106,7 @@ async def test_a_file_that_somebody_else_changed_stops_it_unless_forced_and_even
     forced = played.files()
     await played.back(_THREAD, is_undo=True)
 
-    assert (stopped.is_done, stopped.survey.conflicts) == (False, (Conflict(str(file), why),))
+    assert (stopped.is_done, stopped.plan.conflicts) == (False, (Conflict(str(file), why),))
     assert (left_alone, forced, played.files()) == (theirs, {"a.txt": "old\n"}, theirs)
 
 
@@ -119,7 +121,7 @@ async def test_a_change_of_somebody_else_between_two_of_the_thread_stops_it_too(
     stopped = await played.back(start)
 
     why = "somebody else changed it between two changes of this thread"
-    assert stopped.survey.conflicts == (Conflict(str(file), why),)
+    assert stopped.plan.conflicts == (Conflict(str(file), why),)
 
 
 async def test_a_link_that_took_the_files_place_is_not_followed_even_by_force(
@@ -134,7 +136,7 @@ async def test_a_link_that_took_the_files_place_is_not_followed_even_by_force(
     done = await played.back(start, is_forced=True)
 
     assert (done.is_done, (outside / "a.txt").read_text()) == (True, "new\n")
-    assert ["outside the workspace" in one.why for one in done.survey.conflicts] == [True]
+    assert ["outside the workspace" in one.why for one in done.plan.conflicts] == [True]
 
 
 async def test_files_alone_or_the_conversation_alone_can_go_back(played: Played) -> None:
@@ -154,9 +156,9 @@ async def test_commands_are_named_as_what_cannot_be_undone(played: Played) -> No
     start = await played.say("list files")
     await played.say("run touch made")
 
-    seen = (await played.back(start, is_dry=True)).survey
+    seen = (await played.back(start, is_dry=True)).plan
 
-    assert [dict(call.arguments) for call in seen.lasting] == [{"command": "touch made"}]
+    assert [dict(call.arguments) for call in seen.irreversible] == [{"command": "touch made"}]
 
 
 async def test_a_thread_that_another_process_holds_is_left_alone(played: Played) -> None:
@@ -187,10 +189,10 @@ async def test_what_a_command_changed_in_a_work_tree_is_named_and_stands_in_the_
     await played.say("create a.txt with the text new")
     await played.say("run echo by command >> a.txt; echo x > b.txt")
 
-    seen = (await played.back(start)).survey
-    changes = changes_of(played.database, _THREAD, None)
+    seen = (await played.back(start)).plan
+    changes = thread_changes(played.database, _THREAD, None)
 
-    assert [one.changed_files for one in seen.lasting] == [("a.txt", "b.txt")]
+    assert [one.changed_files for one in seen.irreversible] == [("a.txt", "b.txt")]
     assert [one.why for one in seen.conflicts] == ["it was changed by a command of this thread since"]
     assert (played.workspace / "a.txt").read_text() == "new\nby command\n"
     assert [one.files for one in changes.by_commands] == [("a.txt", "b.txt")]

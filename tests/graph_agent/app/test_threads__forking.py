@@ -10,7 +10,7 @@ from graph_agent.app.threads import Forked, fork
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage
 
@@ -44,7 +44,7 @@ def shown(stage: Stage, thread_id: str = THREAD) -> list[tuple[str, object]]:
         return [(entry.role, entry.body["content"]) for entry in reader.transcript(thread_id)]
 
 
-async def approve_all(session: Session, rest: Rest) -> Rest:
+async def approve_all(session: Session, rest: TurnResult) -> TurnResult:
     while rest.questions:
         for item in rest.questions:
             await session.decide(item.question, "approve" if item.question.kind == "approval" else "retry")
@@ -72,7 +72,7 @@ async def test_forked_at_each_checkpoint_a_thread_ends_with_every_call_run_once_
         stage.model = ScriptedModel()
         async with stage.life(thread=made.thread_id) as session:
             rest = await approve_all(session, await session.start())
-            if rest.status == "broken_off":
+            if rest.status == "resumable":
                 rest = await session.continue_turn()
         assert rest.status == "done"
 

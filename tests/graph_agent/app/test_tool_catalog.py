@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.tool_catalog import known_tools
+from graph_agent.app.tool_catalog import load_tool_catalog
 from graph_agent.config.settings import PolicySettings, Settings
 from graph_agent.config.trust import trust_file
 from graph_agent.mcp.settings import fingerprint
@@ -14,7 +14,7 @@ from tools import create_default_tools
 async def test_every_default_tool_is_known_in_order(tmp_path: Path) -> None:
     settings = Settings(database=tmp_path / "x.db")
 
-    known = (await known_tools(tmp_path, settings, "default")).tools
+    known = (await load_tool_catalog(tmp_path, settings, "default")).tools
 
     assert [tool.name for tool in known] == [
         *(tool.name for tool in create_default_tools(workspace=tmp_path)),
@@ -28,7 +28,7 @@ async def test_every_default_tool_is_known_in_order(tmp_path: Path) -> None:
 async def test_plan_mode_and_a_bare_deny_rule_take_tools_away_but_keep_them_known(tmp_path: Path) -> None:
     settings = Settings(database=tmp_path / "x.db", policy=PolicySettings(deny=("ls",)))
 
-    offered = {tool.name: tool.offered for tool in (await known_tools(tmp_path, settings, "plan")).tools}
+    offered = {tool.name: tool.offered for tool in (await load_tool_catalog(tmp_path, settings, "plan")).tools}
 
     wanted = {"read_file": True, "ls": False, "bash": False, "todo_write": True}
     assert {name: offered[name] for name in wanted} == wanted
@@ -42,7 +42,7 @@ async def test_a_servers_tool_is_shown_with_its_own_name_by_which_rules_take_it_
     settings = Settings(database=tmp_path / "x.db", policy=denied, mcp_servers={"my data": odd(sandbox=False)})
     trust_file(os.environ).add_server("my data", fingerprint(settings.mcp_servers["my data"]), "now")
 
-    known = await known_tools(tmp_path, settings, "default", about="mcp__my_data__a_b")
+    known = await load_tool_catalog(tmp_path, settings, "default", about="mcp__my_data__a_b")
 
     found = {tool.original_name: (tool.name, tool.offered) for tool in known.tools if tool.origin == "mcp"}
     assert (found["a b"], found["now"]) == (

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.policy import report_on
-from graph_agent.app.project_trust import answer_trust, project_at, settings_at, turns_on
-from graph_agent.app.tool_catalog import known_tools
+from graph_agent.app.policy import check_policy
+from graph_agent.app.project_trust import project_at, record_trust, settings_at, trust_effects
+from graph_agent.app.tool_catalog import load_tool_catalog
 from graph_agent.app.toolset import full_registry, policy_of
 from graph_agent.config.settings import Settings
 from graph_agent.errors import ConfigError, UsageError
@@ -27,7 +27,7 @@ class {name}(BaseTool):
         return ToolResult(text.upper())
 """
 
-Place = Callable[..., Path]
+WorkFolders = Callable[..., Path]
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def test_a_projects_tools_run_only_once_each_file_is_trusted_as_it_is(home: Path
     untrusted = _plugins(workspace, settings_at(workspace)), marker.exists()
 
     project = project_at(workspace)
-    shown = turns_on(project)
-    answer_trust(project, trusted=True)
+    shown = trust_effects(project)
+    record_trust(project, trusted=True)
     trusted = _plugins(workspace, settings_at(workspace)), marker.exists()
     marker.unlink()
     file.write_text(file.read_text() + "\n# changed\n")
@@ -140,8 +140,8 @@ def test_a_projects_line_counts_once_trusted_and_joins_the_users(home: Path, wor
     before = settings_at(workspace)
 
     project = project_at(workspace)
-    shown = turns_on(project)
-    answer_trust(project, trusted=True)
+    shown = trust_effects(project)
+    record_trust(project, trusted=True)
     after = settings_at(workspace)
 
     assert shown == ("tools: c:d", "not tool_risk: a project may not set this")
@@ -156,7 +156,7 @@ async def test_the_risk_of_a_plug_in_is_at_least_medium_unless_the_user_says_oth
 ) -> None:
     _tool(home / "tools" / "a.py", "first")
 
-    known = await known_tools(workspace, _settings(home, tool_risk=setting), "default")
+    known = await load_tool_catalog(workspace, _settings(home, tool_risk=setting), "default")
 
     assert [tool.risk for tool in known.tools if tool.origin == "plugin"] == [risk]
 
@@ -204,9 +204,9 @@ async def test_policy_check_judges_a_tool_of_the_users_own_by_its_schema_and_nam
     _tool(home / "tools" / "shout.py", "shout")
     (home / "tools" / "torn.py").write_text("raise OSError('gone')\n")
 
-    report = await report_on("shout", {"text": "a"}, _settings(home), workspace)
+    report = await check_policy("shout", {"text": "a"}, _settings(home), workspace)
 
     assert (report.decision, report.rule) == ("ask", "risk medium")
     assert report.problems == (f"{home / 'tools' / 'torn.py'}: OSError: gone",)
     with pytest.raises(UsageError, match="txt: there is no such argument"):
-        await report_on("shout", {"txt": "a"}, _settings(home), workspace)
+        await check_policy("shout", {"txt": "a"}, _settings(home), workspace)

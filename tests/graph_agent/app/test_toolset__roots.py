@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.toolset import Roots, roots_of, wished_roots
+from graph_agent.app.toolset import Roots, requested_roots, roots_of
 from graph_agent.config.settings import Settings
 from graph_agent.errors import UsageError
 
@@ -44,10 +44,10 @@ def test_no_folder_is_added_that_is_none_or_would_give_everything_away(place: Pa
     (place / "file").touch()
 
     with pytest.raises(UsageError, match=why):
-        wished_roots((str(place / name),), _settings(place))
+        requested_roots((str(place / name),), _settings(place))
 
 
 def test_a_link_is_added_as_the_folder_it_leads_to(place: Path) -> None:
     (place / "link").symlink_to("lib")
 
-    assert wished_roots((str(place / "link"),), _settings(place)) == (str(place / "lib"),)
+    assert requested_roots((str(place / "link"),), _settings(place)) == (str(place / "lib"),)

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import SecretStr
 
-from graph_agent.app.doctor import examine_search
+from graph_agent.app.doctor import check_web_search
 from graph_agent.app.toolset import search_provider
 from graph_agent.config.settings import SearchSettings
 from tools.web_ops.search_services import SearchProvider
@@ -44,4 +44,4 @@ def test_who_is_asked_follows_from_settings_and_environment_and_what_lacks_is_sa
     settings: SearchSettings, environment: dict[str, str], provider: SearchProvider | None, detail: str
 ) -> None:
     assert search_provider(settings, environment) == provider
-    assert examine_search(settings, environment).detail.startswith(detail)
+    assert check_web_search(settings, environment).detail.startswith(detail)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.toolset import sandbox_of, walls_of
+from graph_agent.app.toolset import sandbox_of, sandbox_status
 from graph_agent.config.settings import Settings
 from graph_agent.ports import SandboxInfo
 from tests.fakes.walls import needs
@@ -60,7 +60,7 @@ def test_of_a_virtual_environment_on_the_path_all_is_visible(
 def test_it_is_said_what_stands_and_what_it_lets_through(tmp_path: Path) -> None:
     needs("bubblewrap")
 
-    assert walls_of(sandbox_of(_settings(), tmp_path)) == SandboxInfo(
+    assert sandbox_status(sandbox_of(_settings(), tmp_path)) == SandboxInfo(
         "bubblewrap",
         "files can be written in the workspace and the temporary folder only, there is no network",
         is_active=True,
@@ -75,12 +75,12 @@ def test_where_nothing_stands_it_is_said_why(tmp_path: Path, *, is_required: boo
         SandboxRules((tmp_path,)), is_required=is_required, look=lambda: SandboxBackend("none", why="no means")
     )
 
-    walls = walls_of(nothing)
+    walls = sandbox_status(nothing)
 
     assert (walls, walls.label) == (SandboxInfo("none", f"no means; {then}"), "no sandbox")
 
 
 def test_a_sandbox_that_nobody_wants_is_none(tmp_path: Path) -> None:
-    walls = walls_of(sandbox_of(_settings(sandbox="off"), tmp_path))
+    walls = sandbox_status(sandbox_of(_settings(sandbox="off"), tmp_path))
 
     assert (walls.label, walls.is_active) == ("sandbox off", False)

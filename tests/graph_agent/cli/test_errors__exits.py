@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.cli.errors import exit_code_of
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.session.types import RestStatus
+from graph_agent.session.turn_result import TurnStatus
 from tests.fakes.scripted_session import approval, recovery, rest
 
 _APPROVAL = approval("call-a", "bash", {"command": "ls"})
@@ -16,7 +16,7 @@ _RECOVERY = recovery("call-b", "bash", {"command": "make"})
     [
         ("done", 0),
         ("failed", 1),
-        ("broken_off", 1),
+        ("resumable", 1),
         ("awaiting_approval", 3),
         ("interrupted", 4),
         ("limit", 5),
@@ -25,12 +25,12 @@ _RECOVERY = recovery("call-b", "bash", {"command": "make"})
         ("stopped", 130),
     ],
 )
-def test_each_status_has_its_code(status: RestStatus, code: int) -> None:
+def test_each_status_has_its_code(status: TurnStatus, code: int) -> None:
     assert exit_code_of(rest(status)) == code
 
 
 def test_no_status_is_without_a_code() -> None:
-    assert [exit_code_of(rest(status)) for status in get_args(RestStatus)].count(ExitCode.DONE) == 1
+    assert [exit_code_of(rest(status)) for status in get_args(TurnStatus)].count(ExitCode.DONE) == 1
 
 
 def test_open_approvals_end_with_3_and_recovery_wins_over_them() -> None:

@@ -9,7 +9,7 @@ from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
 from graph_agent.errors import StorageError
 from graph_agent.events import EventBus
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, rest
 
 
@@ -17,7 +17,7 @@ def _session(folder: Path, seconds: float) -> ScriptedSession:
     return ScriptedSession(EventBus(), folder, [Turn(rest(answer="ok"), (Pause(seconds),))])
 
 
-async def _cut(session: ScriptedSession, number: signal.Signals) -> SupervisedResult[Rest]:
+async def _cut(session: ScriptedSession, number: signal.Signals) -> SupervisedResult[TurnResult]:
     asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), number)
     return await run_supervised(session, session.send("go"))
 

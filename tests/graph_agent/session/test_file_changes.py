@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from graph_agent.ports import Done, Intent
-from graph_agent.session.file_changes import by_path, objection
+from graph_agent.session.file_history import changes_by_path, objection
 
 
 def change(before: str | None, after: str, status: str = "success", path: str = "/w/a") -> Done:
@@ -34,4 +34,4 @@ def test_changes_are_kept_by_file_without_those_that_failed_or_touched_none() ->
     first, other, failed = change(None, "b"), change(None, "c", path="/w/o"), change("b", "c", "error")
     command = Done("c", 1, "success", None, "")
 
-    assert by_path([first, other, failed, command]) == {"/w/a": [first], "/w/o": [other]}
+    assert changes_by_path([first, other, failed, command]) == {"/w/a": [first], "/w/o": [other]}

@@ -3,7 +3,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 
-from graph_agent.session.graph_run import asked_last, is_unjudged, open_calls
+from graph_agent.session.thread_graph import has_no_records, newest_call_ids, open_calls
 
 
 def _state(records: Mapping[str, str], *asked: str) -> dict[str, Any]:
@@ -19,7 +19,11 @@ def test_a_call_is_open_until_its_record_is_final_and_from_the_message_on_that_a
 
     assert open_calls(state) == ["broken", "new"]
     assert open_calls({**state, "messages": [HumanMessage("hi")]}) == ["broken"]
-    assert (open_calls({}), asked_last({}), asked_last({"messages": [HumanMessage("hi")]})) == ([], [], [])
+    assert (open_calls({}), newest_call_ids({}), newest_call_ids({"messages": [HumanMessage("hi")]})) == (
+        [],
+        [],
+        [],
+    )
 
 
 def test_a_state_is_unjudged_where_no_call_that_counts_has_a_record() -> None:
@@ -29,6 +33,6 @@ def test_a_state_is_unjudged_where_no_call_that_counts_has_a_record() -> None:
         _state({"elsewhere": "executing"}, "new"),
     ]
 
-    assert is_unjudged({})
-    assert is_unjudged(_state({"earlier": "success"}, "new"))
-    assert not any(map(is_unjudged, judged))
+    assert has_no_records({})
+    assert has_no_records(_state({"earlier": "success"}, "new"))
+    assert not any(map(has_no_records, judged))

@@ -7,8 +7,8 @@ import pytest
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Answer, Question, SystemClock
-from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.questions import Desk
+from graph_agent.session.dependencies import SessionDependencies, Thread
+from graph_agent.session.questions import QuestionQueue
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
@@ -26,9 +26,11 @@ def _journal(database: Database) -> SqliteJournal:
     return SqliteJournal(database, FileBlobs(database.path.with_name("blobs")), SystemClock())
 
 
-def _desk(database: Database) -> Desk:
+def _desk(database: Database) -> QuestionQueue:
     parts = SimpleNamespace(decisions=SqliteDecisions(database), journal=_journal(database), clock=SystemClock())
-    return Desk(Thread("t1", database.path.parent, "default", "tester", 50), cast("SessionParts", parts))
+    return QuestionQueue(
+        Thread("t1", database.path.parent, "default", "tester", 50), cast("SessionDependencies", parts)
+    )
 
 
 def _read(attempt: int, **fields: Any) -> ToolCallInfo:
@@ -36,7 +38,7 @@ def _read(attempt: int, **fields: Any) -> ToolCallInfo:
     return cast("ToolCallInfo", record_of("interrupted", **values))
 
 
-async def _answers(desk: Desk, call: ToolCallInfo) -> list[str]:
+async def _answers(desk: QuestionQueue, call: ToolCallInfo) -> list[str]:
     question = Question("recovery", call["call_id"], call["attempt"], "d1", "")
     envelope = await desk.envelope([question], {call["call_id"]: call}, "life")
     return [] if envelope is None else [answer["kind"] for answer in envelope["answers"].values()]

@@ -10,7 +10,7 @@ import pytest
 
 from graph_agent.ports import JournalRow
 from graph_agent.ports.background import boot_id, process_started
-from graph_agent.session.recovery import end, living, still_running, traces_of
+from graph_agent.session.recovery import end, living, process_traces, still_running
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.toolbox.tool_context import ProcessTraces
 from tests.fakes.waiting import is_running, until
@@ -43,7 +43,7 @@ def _row(process: "subprocess.Popen[bytes]") -> JournalRow:
 
 
 def _traces(row: JournalRow) -> tuple[ProcessTraces, ...]:
-    return traces_of([row], "t1", FileBlobs(Path(mkdtemp())))
+    return process_traces([row], "t1", FileBlobs(Path(mkdtemp())))
 
 
 async def test_what_a_command_left_running_is_found_and_ended(started: ExitStack) -> None:

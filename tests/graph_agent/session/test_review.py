@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, Answer, Grant, Scope
-from graph_agent.session.review import reviewed, with_grant
+from graph_agent.session.answer_checks import attach_grant, reviewed
 from tests.fakes.scripted_session import approval
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 
@@ -30,7 +30,7 @@ async def test_arguments_that_may_not_run_are_refused(tool: str) -> None:
 def test_an_answer_for_always_carries_the_mode_and_place_it_was_given_in() -> None:
     answer = Answer("approve", "chat", _AT)
 
-    given = with_grant(answer, AlwaysAllow("project", ("bash(ls)", "bash(rm x)"), "sub"), "c1", _SCOPE, "/w")
+    given = attach_grant(answer, AlwaysAllow("project", ("bash(ls)", "bash(rm x)"), "sub"), "c1", _SCOPE, "/w")
 
     grant = Grant("project", ("bash(ls)", "bash(rm x)"), "acceptEdits", "t1", "/w", "c1", "chat", _AT, "sub")
     assert given == replace(answer, grant=grant, reason="always in this project: bash(ls), bash(rm x)")

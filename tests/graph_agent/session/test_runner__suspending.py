@@ -27,14 +27,14 @@ class Thinking(ScriptedModel):
 async def test_a_request_to_the_model_is_broken_off_without_a_grace_and_made_again_in_the_next_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graph_agent.session.runner._GRACE_S", 3600)
+    monkeypatch.setattr("graph_agent.session.graph_runner._GRACE_S", 3600)
     model = Thinking()
     stage = Stage(tmp_path / "a.db", model)
     async with stage.life() as session:
         await session.start()
         turn = asyncio.create_task(session.send("go"))
         await model.begun.wait()
-        await session.suspend()
+        await session.shut_down()
         with suppress(asyncio.CancelledError):
             await turn
     async with stage.life() as later:
@@ -43,7 +43,7 @@ async def test_a_request_to_the_model_is_broken_off_without_a_grace_and_made_aga
 
     assert (turn.cancelled(), found.status, ended.answer, model.told()) == (
         True,
-        "broken_off",
+        "resumable",
         "end",
         [("human", "go")],
     )

@@ -1,7 +1,7 @@
 import pytest
 
 from graph_agent.errors import UsageError
-from graph_agent.session.session import chosen_mode
+from graph_agent.session.session import require_selectable_mode
 
 
 @pytest.mark.parametrize(
@@ -9,8 +9,8 @@ from graph_agent.session.session import chosen_mode
 )
 def test_a_mode_that_a_living_session_may_not_take_is_refused(mode: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        chosen_mode(mode)
+        require_selectable_mode(mode)
 
 
 def test_any_other_mode_may_be_taken() -> None:
-    assert chosen_mode("plan") == "plan"
+    assert require_selectable_mode("plan") == "plan"

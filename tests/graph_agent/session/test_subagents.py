@@ -185,15 +185,15 @@ async def test_what_broke_off_in_a_sub_agent_is_decided_with_its_parent(tmp_path
             await asyncio.sleep(0.05)
         turn.cancel()
         await asyncio.wait({turn})
-    [broken_off] = await interrupted_calls(family.database, PARENT)
-    call_id = broken_off.view.record["call_id"]
+    [resumable] = await interrupted_calls(family.database, PARENT)
+    call_id = resumable.view.record["call_id"]
     [decided] = await decide_calls(family.database, PARENT, [Decision("done", call_id, "it was kept")], by="me")
     with Reader.open(family.database) as reader:
         owners = {reader.owner(thread_id) for thread_id in (PARENT, decided.thread_id)}
     async with family.life() as session:
         rest = await session.start()
 
-    assert (broken_off.view.thread_id, decided.thread_id, owners) == (
+    assert (resumable.view.thread_id, decided.thread_id, owners) == (
         family.child("c1"),
         family.child("c1"),
         {PARENT},

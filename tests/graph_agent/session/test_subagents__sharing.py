@@ -5,8 +5,8 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from graph_agent.session.session import Session
-from graph_agent.session.subagents import used_in
-from graph_agent.session.types import Rest
+from graph_agent.session.subagents import usage_of
+from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.family import Family, TaskModel
 
@@ -31,7 +31,7 @@ def _family(folder: Path, replies: dict[str, list[AIMessage]], **settings: Any) 
     return Family(folder, model, settings=settings)
 
 
-async def _gone_on(session: Session, rest: Rest) -> tuple[Rest, int]:
+async def _gone_on(session: Session, rest: TurnResult) -> tuple[TurnResult, int]:
     """Let it go on at each limit; the last rest, and how many there were."""
     limits = 0
     while rest.status == "limit":
@@ -154,4 +154,4 @@ def test_what_a_thread_used_tells_of_calls_that_have_ended_before_the_model_is_t
     records = {"success": call("success", 4), "interrupted": call("interrupted", 8)}
     values = {"messages": [asked], "calls": records, "turn": {"usage": {"requests": 1}}, "usage": {"requests": 2}}
 
-    assert used_in(values) == ({"requests": 5}, {"requests": 6})
+    assert usage_of(values) == ({"requests": 5}, {"requests": 6})

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from graph_agent.ports import Outcome, SystemClock
-from graph_agent.session.time_travel import Earlier, found_earlier
+from graph_agent.session.time_travel import JournalFacts, load_journal_facts
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
@@ -36,10 +36,10 @@ async def test_of_open_calls_is_told_which_have_a_result_and_which_may_have_had_
     await journal.record_interruption("t", "spared", 1, "life", "not_started")
     records = {"over": "success", "broken": "awaiting_approval", "spared": "pending", "new": "pending"}
 
-    found = await found_earlier("t", state(records, "over", "broken", "spared", "new", "finished"), journal)
+    found = await load_journal_facts("t", state(records, "over", "broken", "spared", "new", "finished"), journal)
 
-    assert found == Earlier(frozenset({"finished"}), frozenset({"finished", "broken"}))
+    assert found == JournalFacts(frozenset({"finished"}), frozenset({"finished", "broken"}))
 
 
 async def test_a_thread_without_a_state_has_nothing_earlier(journal: SqliteJournal) -> None:
-    assert await found_earlier("t", {}, journal) == Earlier()
+    assert await load_journal_facts("t", {}, journal) == JournalFacts()

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.file_changes import changes_of
-from graph_agent.app.rewind import Order, Rewound, rewind
+from graph_agent.app.file_changes import thread_changes
+from graph_agent.app.rewind import RewindOutcome, RewindRequest, rewind
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.family import PARENT, Family, TaskModel, asked
 
@@ -22,11 +22,11 @@ def _edit(name: str, old: str, new: str) -> tuple[str, str, dict[str, str]]:
     return ("e1", "edit_file", {"file_path": name, "old_string": old, "new_string": new})
 
 
-async def _back(family: Family, place: str, *, is_undo: bool = False) -> Rewound:
-    return await rewind(family.database, Order(place, is_undo=is_undo), lambda _: True)
+async def _back(family: Family, place: str, *, is_undo: bool = False) -> RewindOutcome:
+    return await rewind(family.database, RewindRequest(place, is_undo=is_undo), lambda _: True)
 
 
-async def _approved(session: Session, rest: Rest) -> Rest:
+async def _approved(session: Session, rest: TurnResult) -> TurnResult:
     while rest.questions:
         for item in rest.questions:
             await session.decide(item.question, "approve" if item.question.kind == "approval" else "retry")
@@ -52,16 +52,16 @@ async def test_files_that_sub_agents_changed_go_back_with_their_parent_and_come_
         start = (await session.send("go")).checkpoint_id
         end = await session.send("work")
     after = _files(family)
-    changed = {file.path: file.by_others for file in changes_of(family.database, PARENT, None).files}
+    changed = {file.path: file.by_others for file in thread_changes(family.database, PARENT, None).files}
 
     done = await _back(family, start)
-    before, listed = _files(family), changes_of(family.database, PARENT, None).files
+    before, listed = _files(family), thread_changes(family.database, PARENT, None).files
     undone = await _back(family, PARENT, is_undo=True)
     async with family.life() as session:
         rest = await session.start()
 
     assert (after, changed) == ({"a.txt": "parent\n", "b.txt": "grandchild\n"}, {"a.txt": "", "b.txt": ""})
-    assert (done.is_done, done.survey.lasting, done.survey.conflicts, before, listed) == (True, (), (), {}, ())
+    assert (done.is_done, done.plan.irreversible, done.plan.conflicts, before, listed) == (True, (), (), {}, ())
     assert (undone.is_done, _files(family), rest.status, rest.answer) == (True, after, end.status, end.answer)
 
 
@@ -115,7 +115,7 @@ async def test_rewound_to_where_a_sub_agent_asked_it_asks_again_and_what_was_bef
     assert (rest.answer, _files(family), model.told("ALPHA")[-1][1][:8]) == ("done", files, "Not run:")
 
 
-async def _back_while_held(family: Family, rest: Rest) -> str:
+async def _back_while_held(family: Family, rest: TurnResult) -> str:
     try:
         await _back(family, rest.checkpoint_id)
     except Exception as error:  # noqa: BLE001 - its name is compared
@@ -131,7 +131,7 @@ async def test_rewound_to_where_it_stands_nothing_of_a_sub_agent_at_work_is_undo
         await session.decide(first.questions[0].question, "approve")
         second = await session.proceed()
 
-    seen = (await _back(family, second.checkpoint_id)).survey.rewind
+    seen = (await _back(family, second.checkpoint_id)).plan.rewind
     async with family.life() as session:
         rest = await _approved(session, await session.start())
 
@@ -207,7 +207,7 @@ async def test_rewound_to_any_checkpoint_and_back_a_family_is_where_it_was_and_f
         seen.append(_files(family))
         async with family.life() as session:
             rest = await session.start()
-            rest = await session.continue_turn() if rest.status == "broken_off" else rest
+            rest = await session.continue_turn() if rest.status == "resumable" else rest
             assert (await _approved(session, rest)).status == "done"
         assert family.workspace.exists()
 

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.rewind import Order, Rewound, rewind
+from graph_agent.app.rewind import RewindOutcome, RewindRequest, rewind
 from graph_agent.errors import UsageError
 from graph_agent.events import WarningIssued
 from graph_agent.inspect import Reader
 from graph_agent.ports import Rewind, SystemClock
 from graph_agent.session.session import Session
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -37,14 +37,14 @@ def shown(stage: Stage) -> list[str]:
         return [str(entry.body["content"]) for entry in reader.transcript(THREAD) if entry.role == "user"]
 
 
-async def go_to(stage: Stage, text: str, *, is_undo: bool = False) -> Rewound:
+async def go_to(stage: Stage, text: str, *, is_undo: bool = False) -> RewindOutcome:
     query(stage, f"UPDATE threads SET workspace = '{stage.database.parent}'")  # noqa: S608 - a path of pytest's
-    return await rewind(stage.database, Order(text, is_undo=is_undo, is_forced=True), lambda _: True)
+    return await rewind(stage.database, RewindRequest(text, is_undo=is_undo, is_forced=True), lambda _: True)
 
 
-async def to_the_end(session: Session, rest: Rest) -> Rest:
+async def to_the_end(session: Session, rest: TurnResult) -> TurnResult:
     for _ in range(20):
-        if rest.status == "broken_off":
+        if rest.status == "resumable":
             rest = await session.continue_turn()
         for item in rest.questions:
             await session.decide(item.question, "approve" if item.question.kind == "approval" else "retry")

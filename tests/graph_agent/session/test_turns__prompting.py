@@ -3,7 +3,7 @@ import asyncio
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Outcome, Scope
 from graph_agent.ports.toolbox import NO_HOOKS
-from graph_agent.session.turns import Prompting
+from graph_agent.session.turns import PromptHooks
 
 
 class Slow:
@@ -27,7 +27,7 @@ class Slow:
 
 
 async def test_what_is_said_at_the_beginning_is_told_once() -> None:
-    prompting = Prompting(Slow(), "t1")
+    prompting = PromptHooks(Slow(), "t1")
 
     await prompting.started(is_new=True, mode="plan")
 
@@ -35,7 +35,7 @@ async def test_what_is_said_at_the_beginning_is_told_once() -> None:
 
 
 async def test_a_stop_ends_a_hook_that_runs_and_nothing_else() -> None:
-    prompting = Prompting(Slow(), "t1")
+    prompting = PromptHooks(Slow(), "t1")
     before = prompting.stop()
     asking = asyncio.create_task(prompting.asked("hi", "default"))
     await asyncio.sleep(0)
@@ -46,7 +46,7 @@ async def test_a_stop_ends_a_hook_that_runs_and_nothing_else() -> None:
 
 
 async def test_a_stop_ahead_of_a_turn_lets_no_hook_begin_and_from_then_on_is_the_turns() -> None:
-    prompting = Prompting(Slow(), "t1")
+    prompting = PromptHooks(Slow(), "t1")
 
     with prompting.ahead():
         stopped = prompting.stop(), await prompting.asked("hi", "default"), prompting.is_stopped
@@ -59,6 +59,6 @@ async def test_a_stop_ahead_of_a_turn_lets_no_hook_begin_and_from_then_on_is_the
 
 
 async def test_without_hooks_no_message_has_to_be_asked_about() -> None:
-    prompting = Prompting(NO_HOOKS, "t1")
+    prompting = PromptHooks(NO_HOOKS, "t1")
 
     assert (prompting.is_wanted, await prompting.asked("hi", "default")) == (False, "")

@@ -1,6 +1,6 @@
 import asyncio
 
-from graph_agent.session.turns import Queue
+from graph_agent.session.turns import MessageQueue
 
 
 class MemoryInbox:
@@ -32,22 +32,22 @@ class MemoryInbox:
 
 
 async def test_what_is_being_sent_neither_waits_nor_is_taken_back_or_handed_over() -> None:
-    queue = Queue(MemoryInbox(), "t", "chat")
+    queue = MessageQueue(MemoryInbox(), "t", "chat")
     first, second = await queue.add("one"), await queue.add("two")
 
     async with queue.oldest() as oldest:
         waiting = await queue.waiting()
-        handed_over = await queue.hand_over(first, "elsewhere")
-        answers = [await queue.take_back(number) for number in (first, second, second)]
+        handed_over = await queue.move_queued(first, "elsewhere")
+        answers = [await queue.remove_queued(number) for number in (first, second, second)]
 
     assert (oldest, waiting, handed_over) == ((1, "t chat: one"), [(2, "t chat: two")], None)
     assert answers == [False, True, False]
-    assert await queue.take_back(first)
+    assert await queue.remove_queued(first)
 
 
 async def test_of_one_who_sends_and_one_who_takes_back_exactly_one_gets_the_message() -> None:
     inbox = MemoryInbox()
-    queue = Queue(inbox, "t", "chat")
+    queue = MessageQueue(inbox, "t", "chat")
     sent: list[int] = []
 
     async def send() -> None:
@@ -62,7 +62,7 @@ async def test_of_one_who_sends_and_one_who_takes_back_exactly_one_gets_the_mess
         number = await queue.add("x")
         sending = asyncio.create_task(send())
         await asyncio.sleep(delay)
-        is_back = await queue.take_back(number)
+        is_back = await queue.remove_queued(number)
         await sending
 
         assert (is_back, sent) in ((True, []), (False, [number]))

@@ -2,10 +2,10 @@ import pytest
 
 from graph_agent.cli.chat import bell
 from graph_agent.cli.chat.bell import Bell
-from graph_agent.events import EventBus, RestStatus, TurnEnded, TurnStarted
+from graph_agent.events import EventBus, TurnEnded, TurnStarted, TurnStatus
 
 
-def _rung(*statuses: RestStatus, is_wanted: bool = True) -> int:
+def _rung(*statuses: TurnStatus, is_wanted: bool = True) -> int:
     rings: list[str] = []
     bus = Bell(lambda: is_wanted, lambda: rings.append("ring")).on(EventBus())
     for status in statuses:

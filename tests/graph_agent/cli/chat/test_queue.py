@@ -61,7 +61,7 @@ async def test_a_command_of_the_users_own_waits_in_the_inbox_as_the_message_it_i
 async def test_what_a_hook_kept_back_is_not_taken_back_in_the_place_of_what_came_next(scene: Scene) -> None:
     await scene.enter("/review a.py")
     [(number, _)] = await scene.session.queued()
-    await scene.session.take_back(number)
+    await scene.session.remove_queued(number)
 
     await scene.enter("hello")
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.rewind import Order
+from graph_agent.app.rewind import RewindRequest
 from graph_agent.cli.chat.read_commands import parse_rewind, rewind_from_chat
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Reader
@@ -14,13 +14,13 @@ from tests.fakes.scripted_model import text
 @pytest.mark.parametrize(
     ("wish", "order"),
     [
-        ("abcd", Order("t:abcd")),
-        ("abcd --files-only --force", Order("t:abcd", scope="files", is_forced=True)),
-        ("--chat-only --dry-run abcd", Order("t:abcd", scope="chat", is_dry=True)),
-        ("--undo", Order("t", is_undo=True)),
+        ("abcd", RewindRequest("t:abcd")),
+        ("abcd --files-only --force", RewindRequest("t:abcd", scope="files", is_forced=True)),
+        ("--chat-only --dry-run abcd", RewindRequest("t:abcd", scope="chat", is_dry=True)),
+        ("--undo", RewindRequest("t", is_undo=True)),
     ],
 )
-def test_what_is_typed_is_an_order_about_this_thread_alone(wish: str, order: Order) -> None:
+def test_what_is_typed_is_an_order_about_this_thread_alone(wish: str, order: RewindRequest) -> None:
     assert parse_rewind(wish, "t") == order
 
 

@@ -9,7 +9,7 @@ from graph_agent.cli.chat.turn_runner import TurnRunner
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus
-from graph_agent.session.types import Rest
+from graph_agent.session.turn_result import TurnResult
 from tests.fakes.pty_chat import PtyChat
 from tests.fakes.scripted_session import ScriptedSession, rest
 
@@ -84,11 +84,11 @@ class _Deaf(ScriptedSession):
         self.stops = 0
         self.ended = asyncio.Event()
 
-    async def start(self) -> Rest:
+    async def start(self) -> TurnResult:
         await self.ended.wait()
         return rest("stopped")
 
-    async def stop(self) -> Rest:
+    async def stop(self) -> TurnResult:
         self.stops += 1
         if self.stops > 1:
             self.ended.set()

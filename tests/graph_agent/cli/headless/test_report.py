@@ -61,7 +61,7 @@ def test_open_questions_are_listed_as_approvals_and_calls() -> None:
 
 
 def test_a_turn_broken_off_before_the_model_answered_counts_as_failed() -> None:
-    assert result_report(rest("broken_off"))["status"] == "failed"
+    assert result_report(rest("resumable"))["status"] == "failed"
 
 
 def test_a_run_that_never_rested_reports_its_error() -> None:

@@ -136,7 +136,7 @@ def test_the_prompt_is_not_sent_while_something_stays_open(
 
 
 def test_without_a_prompt_a_turn_that_ended_early_goes_on(tmp_path: Path) -> None:
-    opened = _Opened(tmp_path, [Turn(rest(answer="more"))], Turn(rest("broken_off")))
+    opened = _Opened(tmp_path, [Turn(rest(answer="more"))], Turn(rest("resumable")))
 
     assert (run_headless(RunRequest(None), opened), opened.log) == (0, [("start",), ("continue",), ("close",)])
 

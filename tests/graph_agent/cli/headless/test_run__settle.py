@@ -5,7 +5,7 @@ import pytest
 from graph_agent.cli.headless.run import PendingAnswers, answer_pending
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.events import EventBus
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 from tests.fakes.scripted_session import ScriptedSession, Turn, approval, recovery, rest
 
 _A = approval("call-aaaa", "bash", {"command": "a"})

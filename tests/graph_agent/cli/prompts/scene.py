@@ -11,7 +11,7 @@ from graph_agent.cli.prompts.asking import QuestionPrompts
 from graph_agent.cli.prompts.question import Prompt
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 from tests.fakes.scripted_session import ScriptedSession, Turn, approval, rest
 
 __all__ = ["ALL_KEYS", "KEYS", "LONG", "A", "B", "Scene", "Typed", "editor"]

@@ -63,7 +63,7 @@ async def test_a_call_of_which_no_rule_can_be_made_says_why_and_is_asked_again(t
 
 async def test_a_rule_for_a_whole_tool_says_so(tmp_path: Path) -> None:
     scene = Scene(tmp_path, A)
-    scene.session.propose = _whole_tool  # type: ignore[method-assign, assignment]  # proposes another rule
+    scene.session.propose_grant = _whole_tool  # type: ignore[method-assign, assignment]  # proposes another rule
 
     shown = await scene.asked("a", "t")
 
@@ -146,7 +146,7 @@ async def _in_a_folder(*_: object) -> Proposal:
 
 async def test_a_rule_that_holds_in_one_folder_says_which(tmp_path: Path) -> None:
     scene = Scene(tmp_path, A)
-    scene.session.propose = _in_a_folder  # type: ignore[method-assign, assignment]  # proposes another rule
+    scene.session.propose_grant = _in_a_folder  # type: ignore[method-assign, assignment]  # proposes another rule
 
     shown = await scene.asked("a", "t")
 
@@ -163,7 +163,7 @@ async def test_a_question_answered_while_its_scope_is_chosen_disappears_and_stor
 
 
 def _in_a_sandbox(scene: Scene) -> Scene:
-    scene.session.walls = SandboxInfo("bubblewrap", "no network", is_active=True)
+    scene.session.sandbox = SandboxInfo("bubblewrap", "no network", is_active=True)
     return scene
 
 
@@ -198,7 +198,7 @@ async def test_where_no_sandbox_stands_nothing_is_let_out_of_one_and_it_is_said_
     tmp_path: Path, name: str
 ) -> None:
     scene = Scene(tmp_path, A)
-    scene.session.walls = SandboxInfo(name, "commands run with all your rights")
+    scene.session.sandbox = SandboxInfo(name, "commands run with all your rights")
 
     shown = await scene.asked("o", "y")
 

@@ -3,12 +3,12 @@ import io
 import pytest
 import typer
 
-from graph_agent.app.rewind import Rewound
+from graph_agent.app.rewind import RewindOutcome
 from graph_agent.app.threads import Forked
 from graph_agent.cli.views.time_travel import confirm_rewind, print_fork, print_rewind
 from graph_agent.errors import UsageError
 from graph_agent.ports import Done, FileImage, FileRestoration, Rewind
-from graph_agent.session.time_travel import Conflict, Survey
+from graph_agent.session.time_travel import Conflict, RewindPlan
 
 _FILES = (
     FileRestoration("/w/a", FileImage("new"), FileImage("old")),
@@ -19,7 +19,7 @@ _LASTING = (
     Done("c", 1, "success", None, "", "bash", "execute", {"command": "make\x1b[2J"}),
     Done("d", 1, "success", None, "", "bash", "execute", {"command": "touch x"}, changed_files=("x\x1b",)),
 )
-_SURVEY = Survey(Rewind("t", "c1", "c9", "both", _FILES, (("w", 1), ("c", 1))), lasting=_LASTING)
+_SURVEY = RewindPlan(Rewind("t", "c1", "c9", "both", _FILES, (("w", 1), ("c", 1))), irreversible=_LASTING)
 _SHOWN = (
     "Rewind to checkpoint c1 of thread t: conversation and files\n"
     "  restore  /w/a\n"
@@ -51,7 +51,7 @@ def test_where_nobody_answers_it_is_a_wrong_usage(monkeypatch: pytest.MonkeyPatc
 
 
 def test_done_it_says_where_the_thread_stands_and_how_to_take_it_back(capsys: pytest.CaptureFixture[str]) -> None:
-    print_rewind(Rewound(_SURVEY, is_done=True, head="c10"), is_dry=False, as_json=False, was_shown=False)
+    print_rewind(RewindOutcome(_SURVEY, is_done=True, head="c10"), is_dry=False, as_json=False, was_shown=False)
 
     assert capsys.readouterr().out == (
         f"{_SHOWN}Done. The thread is at checkpoint c10.\nUndo with: graph-agent rewind --undo t\n"
@@ -61,10 +61,10 @@ def test_done_it_says_where_the_thread_stands_and_how_to_take_it_back(capsys: py
 def test_stopped_by_a_conflict_it_names_the_file_and_the_ways_out_and_fails(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    seen = Survey(_SURVEY.rewind, (Conflict("/w/a", "it was changed by somebody else since"),))
+    seen = RewindPlan(_SURVEY.rewind, (Conflict("/w/a", "it was changed by somebody else since"),))
 
     with pytest.raises(typer.Exit) as left:
-        print_rewind(Rewound(seen, is_done=False, head="c9"), is_dry=False, as_json=False, was_shown=False)
+        print_rewind(RewindOutcome(seen, is_done=False, head="c9"), is_dry=False, as_json=False, was_shown=False)
 
     assert left.value.exit_code == 1
     assert capsys.readouterr().out.splitlines()[-2:] == [
@@ -74,7 +74,7 @@ def test_stopped_by_a_conflict_it_names_the_file_and_the_ways_out_and_fails(
 
 
 def test_what_was_left_and_what_was_finished_first_are_told_and_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    done = Rewound(_SURVEY, is_done=True, head="c10", left=("'/w/a' is read-only",), finished=_SURVEY.rewind)
+    done = RewindOutcome(_SURVEY, is_done=True, head="c10", left=("'/w/a' is read-only",), finished=_SURVEY.rewind)
 
     with pytest.raises(typer.Exit):
         print_rewind(done, is_dry=False, as_json=False, was_shown=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graph_agent.app.approvals import Answered, give
+from graph_agent.app.approvals import RecordedAnswer, give
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.toolset import ToolStorage, full_registry, open_toolbox, roots_of
@@ -23,7 +23,7 @@ from graph_agent.errors import AnswerRefused
 from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader
 from graph_agent.ports import AlwaysAllow, Answer, Clock, GrantScope, Scope, SystemClock
-from graph_agent.session.review import with_grant
+from graph_agent.session.answer_checks import attach_grant
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteGrants
@@ -31,11 +31,11 @@ from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.threads import SqliteFileStates
 from graph_agent.toolbox import MCP_PREFIX, GraphToolbox
 
-__all__ = ["Waiting", "allow_always", "edit_approval", "judging", "look_up"]
+__all__ = ["WaitingCall", "allow_always", "edit_approval", "find_waiting_call", "toolbox_for_call"]
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingCall:
     """A call that an id names."""
 
     thread_id: str
@@ -53,7 +53,7 @@ class Waiting:
         return f"{self.thread_id}:{self.call_id}"
 
 
-def look_up(database: Path, text: str) -> Waiting:
+def find_waiting_call(database: Path, text: str) -> WaitingCall:
     """The call that an id, a part of one or THREAD:CALL names.
 
     Raises:
@@ -66,7 +66,7 @@ def look_up(database: Path, text: str) -> Waiting:
         thread, roots = reader.thread(thread_id), reader.roots(thread_id)
         values = reader.inspection(thread_id).state.values if view else {}
     scope = Scope(thread_id, thread.mode, str(values.get("cwd") or ""))
-    return Waiting(thread_id, call_id, view, Path(thread.workspace).resolve(), roots, scope)
+    return WaitingCall(thread_id, call_id, view, Path(thread.workspace).resolve(), roots, scope)
 
 
 def _named(reader: Reader, waiting: list[CallView], text: str) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def _named(reader: Reader, waiting: list[CallView], text: str) -> tuple[str, str
 
 
 @asynccontextmanager
-async def judging(database: Path, call: Waiting, clock: Clock) -> AsyncIterator[GraphToolbox]:
+async def toolbox_for_call(database: Path, call: WaitingCall, clock: Clock) -> AsyncIterator[GraphToolbox]:
     """The tools where a call would run, judged by the rules and grants of now; nothing is run with them."""
     settings = settings_at(call.workspace, {"database": str(database)})
     async with await Database.open(database) as opened:
@@ -95,7 +95,7 @@ async def judging(database: Path, call: Waiting, clock: Clock) -> AsyncIterator[
 
 async def allow_always(
     database: Path, text: str, scope: GrantScope, *, by: str, clock: Clock | None = None
-) -> tuple[Answered, AlwaysAllow]:
+) -> tuple[RecordedAnswer, AlwaysAllow]:
     """Approve a call, and what is exactly like it from now on; returns the answer that stands and the rules.
 
     Raises:
@@ -103,12 +103,12 @@ async def allow_always(
         AnswerRefused: nobody asks about the call, or no rule can be made of it; then it stays open.
     """
     clock = clock or SystemClock()
-    call = look_up(database, text)
+    call = find_waiting_call(database, text)
     answer = Answer("approve", by, clock.now())
     if call.view is None:
         return await give(database, call.name, answer), AlwaysAllow(scope, ())
     record = call.view.record
-    async with judging(database, call, clock) as toolbox:
+    async with toolbox_for_call(database, call, clock) as toolbox:
         proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope)
     if not proposal.rules:
         raise AnswerRefused(
@@ -116,13 +116,13 @@ async def allow_always(
             "Approve it once, without --always."
         )
     always = AlwaysAllow(scope, proposal.rules, proposal.folder)
-    granted = with_grant(answer, always, call.call_id, call.scope, str(call.workspace))
+    granted = attach_grant(answer, always, call.call_id, call.scope, str(call.workspace))
     return await give(database, call.name, granted), always
 
 
 async def edit_approval(
     database: Path, text: str, arguments: Mapping[str, Any], *, by: str, clock: Clock | None = None
-) -> Answered:
+) -> RecordedAnswer:
     """Change a waiting call's arguments and approve it with them. The first answer wins.
 
     Raises:
@@ -130,10 +130,10 @@ async def edit_approval(
         AnswerRefused: nobody asks about the call, or it may not run with these arguments; then it stays open.
     """
     clock = clock or SystemClock()
-    call = look_up(database, text)
+    call = find_waiting_call(database, text)
     # A server's tool is known only where its server runs: there it is judged, when the answer is applied.
     if call.view is not None and not call.view.record["tool_name"].startswith(MCP_PREFIX):
-        async with judging(database, call, clock) as toolbox:
+        async with toolbox_for_call(database, call, clock) as toolbox:
             plan = await toolbox.plan(call.view.record["tool_name"], arguments, call.scope)
         if plan.verdict in ("unusable", "deny"):
             raise AnswerRefused(f"the arguments were not taken, call {call.call_id!r} still waits: {plan.reason}")

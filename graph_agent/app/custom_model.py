@@ -23,14 +23,14 @@ from graph_agent.model.openai.stream import DONE, ReplyStream
 from graph_agent.model.single_model import SingleModel, messages_with_notices
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
-__all__ = ["MadeModel"]
+__all__ = ["CustomModel"]
 
 _FAILURES = (ImportError, AttributeError, TypeError, ValueError, RuntimeError, OSError, LookupError)
 _ENDS = ("finish_reason", "stop_reason", "done_reason")
 """What providers call the reason to finish."""
 
 
-class MadeModel(SingleModel):
+class CustomModel(SingleModel):
     """Implements `ChatModel` and `Models`."""
 
     def __init__(

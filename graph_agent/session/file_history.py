@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from graph_agent.ports import Done
 
-__all__ = ["by_path", "objection"]
+__all__ = ["changes_by_path", "objection"]
 
 
-def by_path(done: Iterable[Done]) -> dict[str, list[Done]]:
+def changes_by_path(done: Iterable[Done]) -> dict[str, list[Done]]:
     """The changes of each file, oldest first; a write that ended in an error changed nothing."""
     changes: dict[str, list[Done]] = {}
     for one in done:

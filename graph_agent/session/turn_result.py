@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.events import RestStatus
+from graph_agent.events import TurnStatus
 from graph_agent.ports import Question
 
-__all__ = ["OpenQuestion", "Rest", "RestStatus"]
+__all__ = ["OpenQuestion", "TurnResult", "TurnStatus"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class OpenQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class TurnResult:
     """Where a run came to rest, and what it waits for."""
 
-    status: RestStatus
+    status: TurnStatus
     thread_id: str
     checkpoint_id: str
     answer: str = ""

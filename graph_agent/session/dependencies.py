@@ -22,10 +22,10 @@ from graph_agent.ports import (
 from graph_agent.ports.background import BackgroundShells, NoShells
 from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, Hooks, Mentions
 from graph_agent.ports.usage import UNLIMITED, Budget, SharedBudget
-from graph_agent.session.graph_run import GraphRun
 from graph_agent.session.subagents import SubAgents
+from graph_agent.session.thread_graph import ThreadGraph
 
-__all__ = ["SessionParts", "Thread"]
+__all__ = ["SessionDependencies", "Thread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Thread:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionParts:
+class SessionDependencies:
     """What a session needs besides the thread itself."""
 
-    run: GraphRun
+    run: ThreadGraph
     models: Models
     lock: ThreadLock
     decisions: Decisions
@@ -76,7 +76,7 @@ class SessionParts:
     close: Callable[[], Awaitable[None]]
     """Closes what was opened for this session, the database last."""
     shells: BackgroundShells = field(default_factory=NoShells)
-    walls: Callable[[], SandboxInfo] = no_sandbox_info
+    sandbox: Callable[[], SandboxInfo] = no_sandbox_info
     """The sandbox, as it is here and now; the first look may take some milliseconds."""
     sub_agents: SubAgents = field(default_factory=SubAgents)
     """Those that work for this thread."""

@@ -7,15 +7,15 @@ from typing import Any, cast
 from graph_agent.calls import ToolCallInfo, allowed_answers
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, Answer, Grant, Scope, Toolbox
-from graph_agent.session.types import OpenQuestion
+from graph_agent.session.turn_result import OpenQuestion
 
-__all__ = ["WHERE", "require_fitting", "reviewed", "with_grant"]
+__all__ = ["WHERE", "attach_grant", "require_valid_answer", "reviewed"]
 
 WHERE = {"thread": "in this thread", "project": "in this project", "user": "everywhere"}
 """The scope of a grant, in words."""
 
 
-def require_fitting(call: Mapping[str, object], kind: str) -> None:
+def require_valid_answer(call: Mapping[str, object], kind: str) -> None:
     """Refuse an answer of a kind that the call does not wait for.
 
     Raises:
@@ -51,7 +51,7 @@ async def reviewed(
     return replace(item, call=call, question=replace(item.question, reason=plan.reason))
 
 
-def with_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope, workspace: str) -> Answer:
+def attach_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope, workspace: str) -> Answer:
     """The answer with what it allows for later calls; its reason tells others, who see no grant."""
     grant = Grant(
         scope=always.scope,

@@ -23,14 +23,23 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 
-__all__ = ["GraphRun", "Position", "Ran", "asked_last", "is_unjudged", "last_answer", "last_unmet", "open_calls"]
+__all__ = [
+    "RunOutput",
+    "ThreadGraph",
+    "ThreadSnapshot",
+    "has_no_records",
+    "last_answer",
+    "last_unmet",
+    "newest_call_ids",
+    "open_calls",
+]
 
 _SUPERSTEPS = 1_000_000
 """The framework's own limit, out of the way: turns are limited by their steps."""
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class ThreadSnapshot:
     """Where a thread stands on disk."""
 
     exists: bool
@@ -51,7 +60,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunOutput:
     """What a run came back with."""
 
     values: Mapping[str, Any]
@@ -61,7 +70,7 @@ class Ran:
     """The run was asked to end between two supersteps and did."""
 
 
-class GraphRun:
+class ThreadGraph:
     """The graph, bound to one thread."""
 
     def __init__(self, graph: "CompiledStateGraph[Any, RunContext, Any, Any]", thread_id: str) -> None:
@@ -73,12 +82,12 @@ class GraphRun:
         self._control = RunControl()
         self._is_draining = False
 
-    async def position(self, checkpoint_id: str | None = None) -> Position:
+    async def position(self, checkpoint_id: str | None = None) -> ThreadSnapshot:
         """Read where the thread stands, or stood at an older checkpoint."""
         snapshot = await self._graph.aget_state(self._config if checkpoint_id is None else self._at(checkpoint_id))
         if snapshot.created_at is None:
-            return Position(exists=False)
-        return Position(
+            return ThreadSnapshot(exists=False)
+        return ThreadSnapshot(
             exists=True,
             checkpoint_id=snapshot.config["configurable"]["checkpoint_id"],
             open_nodes=tuple(task.name for task in snapshot.tasks if task.result is None),
@@ -88,7 +97,7 @@ class GraphRun:
             created_at=normalize_time(snapshot.created_at),
         )
 
-    async def position_at(self, time: str) -> Position:
+    async def position_at(self, time: str) -> ThreadSnapshot:
         """Where the thread stood at a time, on the way to its head; where that began later, its beginning."""
         there = await self.position()
         while there.created_at > time and there.parent_id:
@@ -98,27 +107,27 @@ class GraphRun:
             there = before
         return there
 
-    def of(self, thread_id: str) -> "GraphRun":
+    def of(self, thread_id: str) -> "ThreadGraph":
         """The same graph, bound to another thread."""
-        return GraphRun(self._graph, thread_id)
+        return ThreadGraph(self._graph, thread_id)
 
     async def branch(self, checkpoint_id: str) -> None:
         """Make a copy of an older checkpoint the head; nothing that ran from there later is taken over."""
         await self._graph.aupdate_state(self._at(checkpoint_id), None, as_node="__copy__")
 
-    async def begin(self, update: Mapping[str, Any], life: RunContext) -> Ran:
+    async def begin(self, update: Mapping[str, Any], life: RunContext) -> RunOutput:
         """Start a turn on a thread at rest."""
         return await self._run(dict(update), life)
 
-    async def go_on(self, life: RunContext) -> Ran:
+    async def resume(self, life: RunContext) -> RunOutput:
         """Run what is open."""
         return await self._run(None, life)
 
-    async def answer(self, envelope: Mapping[str, Any], life: RunContext) -> Ran:
+    async def answer(self, envelope: Mapping[str, Any], life: RunContext) -> RunOutput:
         """Hand the answers to the question the thread waits with."""
         return await self._run(Command(resume=dict(envelope)), life)
 
-    def drain(self) -> None:
+    def stop_new_work(self) -> None:
         """Let the run end before its next superstep."""
         self._is_draining = True
         self._control.request_drain("suspended")
@@ -126,7 +135,7 @@ class GraphRun:
     def _at(self, checkpoint_id: str) -> "RunnableConfig":
         return {"configurable": {**self._config["configurable"], "checkpoint_id": checkpoint_id}}
 
-    async def _run(self, work: dict[str, Any] | Command[Any] | None, life: RunContext) -> Ran:
+    async def _run(self, work: dict[str, Any] | Command[Any] | None, life: RunContext) -> RunOutput:
         self._control = RunControl()
         if self._is_draining:
             self._control.request_drain("suspended")
@@ -139,9 +148,9 @@ class GraphRun:
                 control=self._control,
             )
         except GraphDrained:
-            return Ran({}, drained=True)
+            return RunOutput({}, drained=True)
         interrupts = values.pop("__interrupt__", ())
-        return Ran(values, interrupts[0].value if interrupts else None)
+        return RunOutput(values, interrupts[0].value if interrupts else None)
 
 
 def last_answer(values: Mapping[str, Any]) -> str:
@@ -167,7 +176,7 @@ def last_unmet(values: Mapping[str, Any]) -> str:
     return str(messages[-1].response_metadata.get(UNFULFILLED) or "") if messages else ""
 
 
-def asked_last(values: Mapping[str, Any]) -> list[str]:
+def newest_call_ids(values: Mapping[str, Any]) -> list[str]:
     """The calls of the newest message, in the model's order; none where it is not the model's."""
     messages = values.get("messages") or []
     return [str(call["id"]) for call in messages[-1].tool_calls] if messages and messages[-1].type == "ai" else []
@@ -177,10 +186,10 @@ def open_calls(values: Mapping[str, Any]) -> list[str]:
     """The calls without an end, those of the newest message that have no record yet among them."""
     records = values.get("calls") or {}
     still_open = [call_id for call_id, call in records.items() if call["status"] not in FINAL]
-    return [*still_open, *(call_id for call_id in asked_last(values) if call_id not in records)]
+    return [*still_open, *(call_id for call_id in newest_call_ids(values) if call_id not in records)]
 
 
-def is_unjudged(values: Mapping[str, Any]) -> bool:
+def has_no_records(values: Mapping[str, Any]) -> bool:
     """Whether no open call has a record yet, nor any other of the newest message."""
     records = values.get("calls") or {}
-    return records.keys().isdisjoint([*open_calls(values), *asked_last(values)])
+    return records.keys().isdisjoint([*open_calls(values), *newest_call_ids(values)])

@@ -16,19 +16,19 @@ from graph_agent.events import TurnEnded, WarningIssued
 from graph_agent.graph.run_context import RunContext, new_owner_token
 from graph_agent.ports import JournalRow, Question, Scope
 from graph_agent.ports.usage import SharedBudget, UsageTotals, usage_report
-from graph_agent.session.graph_run import GraphRun, Ran, last_answer, last_unmet
-from graph_agent.session.parts import SessionParts, Thread
-from graph_agent.session.questions import Desk, questions_in
-from graph_agent.session.recovery import gather, traces_of
-from graph_agent.session.subagents import used_with_those_below
-from graph_agent.session.time_travel import Earlier
-from graph_agent.session.types import OpenQuestion, Rest, RestStatus
+from graph_agent.session.dependencies import SessionDependencies, Thread
+from graph_agent.session.questions import QuestionQueue, questions_in
+from graph_agent.session.recovery import describe_question, process_traces
+from graph_agent.session.subagents import usage_with_sub_agents
+from graph_agent.session.thread_graph import RunOutput, ThreadGraph, last_answer, last_unmet
+from graph_agent.session.time_travel import JournalFacts
+from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
 from graph_agent.toolbox.tool_context import ProcessTraces
 
-__all__ = ["Drive", "Work", "ended_or_broken_off", "outcome_of", "rest_of"]
+__all__ = ["GraphRunner", "Work", "await_or_cancel", "turn_outcome", "turn_result_of"]
 
 
-def outcome_of(values: Mapping[str, Any]) -> RestStatus:
+def turn_outcome(values: Mapping[str, Any]) -> TurnStatus:
     """How the turn ended that a thread at rest ended with."""
     match (values.get("turn") or {}).get("outcome"):
         case "limit":
@@ -38,12 +38,12 @@ def outcome_of(values: Mapping[str, Any]) -> RestStatus:
     return "done"
 
 
-def rest_of(status: RestStatus, thread_id: str, checkpoint_id: str, values: Mapping[str, Any]) -> Rest:
+def turn_result_of(status: TurnStatus, thread_id: str, checkpoint_id: str, values: Mapping[str, Any]) -> TurnResult:
     """The rest with what the state tells of it, but for what was used."""
     turn = values.get("turn") or {}
     at_limit = turn if status == "limit" else {}
     why = at_limit.get("reason")
-    return Rest(
+    return TurnResult(
         status=status,
         thread_id=thread_id,
         checkpoint_id=checkpoint_id,
@@ -59,7 +59,7 @@ _GRACE_S = 5.0
 """How long a running call may go on before it is stopped."""
 
 
-async def ended_or_broken_off(task: "asyncio.Task[Rest]", run: GraphRun) -> None:
+async def await_or_cancel(task: "asyncio.Task[TurnResult]", run: ThreadGraph) -> None:
     """Return once the task is done: after a grace by force, at once where no more than a request is under way."""
     _, running = await asyncio.wait({task}, timeout=0 if await _only_asks(run) else _GRACE_S)
     if running:
@@ -67,7 +67,7 @@ async def ended_or_broken_off(task: "asyncio.Task[Rest]", run: GraphRun) -> None
         await asyncio.wait({task})
 
 
-async def _only_asks(run: GraphRun) -> bool:
+async def _only_asks(run: ThreadGraph) -> bool:
     """Whether it waits for the model alone, which is asked again in the next life."""
     try:
         return (await run.position()).waits_for_model
@@ -75,21 +75,21 @@ async def _only_asks(run: GraphRun) -> bool:
         return False  # The run itself meets the same and says so.
 
 
-Work = Callable[[RunContext], Awaitable[Ran | None]]
+Work = Callable[[RunContext], Awaitable[RunOutput | None]]
 """Runs the graph once; None when there is nothing to run, because an open question still waits for its answer."""
 
 
-class Drive:
+class GraphRunner:
     """The one place that runs the graph; at most one run at a time."""
 
-    def __init__(self, thread: Thread, parts: SessionParts) -> None:
+    def __init__(self, thread: Thread, parts: SessionDependencies) -> None:
         self._thread = thread
         self._parts = parts
-        self._desk = Desk(thread, parts)
+        self._desk = QuestionQueue(thread, parts)
         self._token = new_owner_token()
-        self._task: asyncio.Task[Rest] | None = None
-        self._rested: asyncio.Future[Rest] | None = None
-        self._last: Rest | None = None
+        self._task: asyncio.Task[TurnResult] | None = None
+        self._rested: asyncio.Future[TurnResult] | None = None
+        self._last: TurnResult | None = None
         self._busy = asyncio.Lock()
         self._stop_asked = False
         self._answered: list[Question] = []
@@ -101,9 +101,9 @@ class Drive:
         """What sub-agents had used that were stopped, by call id."""
         self._spent = UsageTotals()
         """What the requests of turn and thread used, as far as this process knows."""
-        self.can_wind_up = False
+        self.can_cancel_pending = False
         """Whether all that is open are calls whose sub-agents could not go on."""
-        self.earlier = Earlier()
+        self.earlier = JournalFacts()
         self.shared_budget = SharedBudget(thread.budget, thread.max_steps)
         """What the thread's sub-agents draw on, unless it is one itself."""
         self.budget_reset = ""
@@ -124,14 +124,14 @@ class Drive:
         """Where and under which mode the calls that are asked about would run."""
         return Scope(self._thread.thread_id, self.mode, self._cwd)
 
-    async def run(self, work: Work) -> Rest:
+    async def run(self, work: Work) -> TurnResult:
         """Run until the graph rests or asks a person; waits for a run that is under way.
 
         Raises:
             CancelledError: the run was cancelled from outside, or suspended past its grace.
         """
         async with self._busy:
-            self._stop_asked = self.can_wind_up = False
+            self._stop_asked = self.can_cancel_pending = False
             self._rested = asyncio.get_running_loop().create_future()
             # Created without a pause before it: from the first instant on there is a task that `stop` can cancel.
             self._task = asyncio.create_task(self._until_rest(work))
@@ -150,7 +150,7 @@ class Drive:
                 await self._tidy()
             return rest
 
-    async def stop(self) -> Rest:
+    async def stop(self) -> TurnResult:
         """Stop the turn: a running call is broken off, all that is open is cancelled, the thread rests."""
         if self._task is not None and self._rested is not None:
             self._stop_asked = True
@@ -160,25 +160,25 @@ class Drive:
                 return rest
         return await self.run(self._wind_up)
 
-    async def suspend(self) -> None:
+    async def shut_down(self) -> None:
         """Start nothing new; give a call that runs a short grace, then break it off for a later life to recover."""
         task = self._task
         if task is None:
             return
-        self.drain()
-        await ended_or_broken_off(task, self._parts.run)
+        self.stop_new_work()
+        await await_or_cancel(task, self._parts.run)
 
     def go_beyond_limit(self) -> None:
         """Where the last run came to rest at a limit, the next one has a fresh budget of the turn."""
         if self._last is not None and self._last.status == "limit":
             self.budget_reset = new_owner_token()
 
-    def drain(self) -> None:
+    def stop_new_work(self) -> None:
         """Start nothing new, here and in sub-agents."""
-        self._parts.run.drain()
-        self._parts.sub_agents.drain()
+        self._parts.run.stop_new_work()
+        self._parts.sub_agents.stop_new_work()
 
-    async def answer(self) -> Rest:
+    async def answer(self) -> TurnResult:
         """Resume with the standing answers when every open question has one; else the rest with what is open.
 
         The turn may have been stopped meanwhile: then nothing is open and the last rest stands.
@@ -186,32 +186,32 @@ class Drive:
         return self.settled or await self.run(self._answer)
 
     @property
-    def settled(self) -> Rest | None:
+    def settled(self) -> TurnResult | None:
         """The last rest of this session, where nothing is open any more."""
         return None if self.open else self._last
 
-    async def wind_up(self) -> None:
+    async def cancel_pending(self) -> None:
         """End a turn whose model request is all that is open, without sending it."""
         await self._until_rest(self._wind_up)
 
-    async def rest(self, status: RestStatus, values: Mapping[str, Any], error: str | None = None) -> Rest:
+    async def rest(self, status: TurnStatus, values: Mapping[str, Any], error: str | None = None) -> TurnResult:
         """The rest as a value."""
         thread_id = self._thread.thread_id
         if values:
-            self._spent = used_with_those_below(self.shared_budget, thread_id, values)
+            self._spent = usage_with_sub_agents(self.shared_budget, thread_id, values)
         elif status == "stopped":  # Before its turn began.
             self._spent = UsageTotals({}, self._spent.thread)
-        rest = rest_of(status, thread_id, await self._parts.head(thread_id), values)
+        rest = turn_result_of(status, thread_id, await self._parts.head(thread_id), values)
         turn, thread = map(usage_report, self._spent)
         return replace(rest, usage=turn, thread_usage=thread, error=error or rest.error)
 
-    async def _finish(self, task: "asyncio.Task[Rest]") -> Rest:
+    async def _finish(self, task: "asyncio.Task[TurnResult]") -> TurnResult:
         try:
             return await task
         except ModelError as failure:
             self._token = new_owner_token()
             position = await self._parts.run.position()
-            self._spent = used_with_those_below(self.shared_budget, self._thread.thread_id, position.values)
+            self._spent = usage_with_sub_agents(self.shared_budget, self._thread.thread_id, position.values)
             if position.waits_for_model:
                 self.open = {}  # Whatever was asked before has been answered and has run.
             return await self.rest("model_error", {}, str(failure))
@@ -227,19 +227,19 @@ class Drive:
             self._token = new_owner_token()
             raise
 
-    async def _until_rest(self, work: Work) -> Rest:
+    async def _until_rest(self, work: Work) -> TurnResult:
         ran = await work(self._life())
         if ran is None:
             return await self.waiting({})
         while True:
             self.open = {}
             if ran.drained:
-                return await self.rest("broken_off", ran.values)
+                return await self.rest("resumable", ran.values)
             questions = questions_in(ran.question) if ran.question is not None else []
             await self._desk.settle(self._answered, questions)
             self._answered = []
             if not questions:
-                rest = await self.rest(outcome_of(ran.values), ran.values)
+                rest = await self.rest(turn_outcome(ran.values), ran.values)
                 if rest.status != "stopped" and not self._stop_asked:
                     await self._parts.hooks.turn_ended(rest.thread_id, rest.status, rest.answer)
                 return rest
@@ -249,19 +249,19 @@ class Drive:
             await self._note_answered(questions, ran.values["calls"], envelope)
             ran = await self._parts.run.answer(envelope, self._life())
 
-    async def _wait_for_person(self, questions: list[Question], ran: Ran) -> Rest:
+    async def _wait_for_person(self, questions: list[Question], ran: RunOutput) -> TurnResult:
         calls = ran.values["calls"]
         self._cwd = ran.values.get("cwd") or ""
         toolbox, blobs = self._parts.toolbox, self._parts.blobs
         gathered = [
-            await gather(q, calls[q.call_id], await self.rows(q.call_id), toolbox, blobs, self.scope)
+            await describe_question(q, calls[q.call_id], await self.rows(q.call_id), toolbox, blobs, self.scope)
             for q in questions
         ]
         self.open = {item.question.call_id: item for item in gathered}
         failed = self._parts.sub_agents.take_failure()
         if failed is not None:
             self.open = {}
-            self.can_wind_up = True
+            self.can_cancel_pending = True
             rest = await self.rest(failed.status, ran.values, failed.error)
             return replace(rest, budget=failed.budget, is_shared=bool(failed.budget))
         return await self.waiting(ran.values)
@@ -272,9 +272,9 @@ class Drive:
 
     async def left_running(self, call_id: str) -> tuple[ProcessTraces, ...]:
         """What is known of the processes of a call, for `orphans` to look for."""
-        return traces_of(await self.rows(call_id), self._thread.thread_id, self._parts.blobs)
+        return process_traces(await self.rows(call_id), self._thread.thread_id, self._parts.blobs)
 
-    async def waiting(self, values: Mapping[str, Any]) -> Rest:
+    async def waiting(self, values: Mapping[str, Any]) -> TurnResult:
         """The rest while questions are open: those that no answer stands for, of this life or an earlier one."""
         asked = [item.question for item in self.open.values()]
         standing = await self._parts.decisions.standing(self._thread.thread_id, asked)
@@ -289,7 +289,7 @@ class Drive:
         instead = await self._parts.sub_agents.questions(item.question.call_id)
         return (item,) if instead is None else instead
 
-    async def _answer(self, life: RunContext) -> Ran | None:
+    async def _answer(self, life: RunContext) -> RunOutput | None:
         questions = [item.question for item in self.open.values()]
         calls = {call_id: item.call for call_id, item in self.open.items()}
         envelope = await self._desk.envelope(questions, calls, life.owner_token)
@@ -298,12 +298,12 @@ class Drive:
         await self._note_answered(questions, calls, envelope)
         return await self._parts.run.answer(envelope, replace(life, stopped_usage=self._used))
 
-    async def _wind_up(self, life: RunContext) -> Ran:
+    async def _wind_up(self, life: RunContext) -> RunOutput:
         position = await self._parts.run.position()
         if position.at_rest:
-            return Ran(position.values)
+            return RunOutput(position.values)
         await self._stop_sub_agents((position.values.get("calls") or {}).values())
-        return await self._parts.run.go_on(replace(life, stop=True, stopped_usage=self._used))
+        return await self._parts.run.resume(replace(life, stop=True, stopped_usage=self._used))
 
     def _life(self) -> RunContext:
         return RunContext(
@@ -339,6 +339,6 @@ class Drive:
             # The turn has ended well and is stored: only some room was not won back.
             self._parts.bus.publish(WarningIssued(f"the thread was not pruned: {failure}"))
 
-    def _tell(self, rest: Rest) -> None:
+    def _tell(self, rest: TurnResult) -> None:
         ended = TurnEnded(rest.status, rest.answer, rest.checkpoint_id, dict(rest.usage), rest.error)
         self._parts.bus.publish(ended)
