@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from graph_agent.ports.thread_file import FORMAT, SUB_AGENT, TABLES, VERSION, VERSION_WITHOUT_SUB_AGENTS, Column
+from graph_agent.ports.thread_file import FORMAT, SUB_AGENT, TABLES, VERSION, Column
 
 __all__ = ["schema"]
 
@@ -34,7 +34,7 @@ def schema() -> str:
         **_closed(
             {
                 "format": {"const": FORMAT},
-                "version": {"enum": [VERSION_WITHOUT_SUB_AGENTS, VERSION]},
+                "version": {"const": VERSION},
                 "thread_id": {"type": "string", "minLength": 1},
                 "rows": {"type": "array", "items": {"oneOf": rows}},
                 "blobs": {"type": "array", "items": content},

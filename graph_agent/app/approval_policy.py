@@ -17,6 +17,7 @@ from typing import Any
 from graph_agent.app.approvals import RecordedAnswer, give
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.project_trust import settings_at
+from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import ToolStorage, full_registry, open_toolbox, roots_of
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused
@@ -59,7 +60,7 @@ def find_waiting_call(database: Path, text: str) -> WaitingCall:
     Raises:
         UnknownId: no call has this id, or several have.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         waiting = [view for view in reader.approvals() if view.is_waiting]
         thread_id, call_id = _named(reader, waiting, text)
         view = next((v for v in waiting if (v.thread_id, v.record["call_id"]) == (thread_id, call_id)), None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
@@ -55,7 +56,7 @@ async def give(database: Path, text: str, answer: Answer) -> RecordedAnswer:
         UnknownId: no call has this id, or several have.
         AnswerRefused: nobody asks about the call and nobody has answered; or it waits for another kind of answer.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         asked = reader.approvals()
         view = _only_waiting(asked, text)
         if view is None:
@@ -110,7 +111,7 @@ async def revoke_grant(database: Path, text: str, *, by: str, clock: Clock | Non
     Raises:
         UnknownId: no such grant stands; nothing is created or changed.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         standing = {str(grant.id): grant for grant in reader.grants()}
     named = standing.get(text.strip())
     if named is not None:

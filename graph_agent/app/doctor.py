@@ -12,7 +12,6 @@ import platform
 import re
 import shlex
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
@@ -26,15 +25,15 @@ import httpx
 
 from graph_agent.app.mcp_servers import configured_servers, needs_attention
 from graph_agent.app.project_trust import project_at, project_notices, settings_at
+from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import full_registry, missing_search_setting, sandbox_of, sandbox_status
 from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
 from graph_agent.config.paths import blob_dir, data_dir, lock_dir
 from graph_agent.config.settings import ModelSettings, SearchSettings
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSchema, NothingYet, StorageError
-from graph_agent.inspect import Reader
 from graph_agent.storage.private_files import exposed_files, files_of_other_users
-from graph_agent.storage.sqlite.health import Health, back_up, check_database
+from graph_agent.storage.sqlite.health import SQLITE_VERSION, Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.toolbox.shell_facts import find_shfmt, parse_bash
 from policy import Unparsable
@@ -172,7 +171,7 @@ def _database(path: Path) -> tuple[Health | None, Check]:
     try:
         told = check_database(path)
         if told is not None:
-            Reader.open(path).close()  # It sees pages that are missing at the end.
+            read_database(path).close()  # It sees pages that are missing at the end.
             _require_writable(path)
     except NewerSchema as error:
         return None, Check("database", ok=False, detail=str(error), hint="update graph-agent")
@@ -235,7 +234,7 @@ def _projections(path: Path, told: Health | None) -> Check:
 
 def _compared(path: Path) -> Check:
     until, seen, wrong = time.monotonic() + _LOOK_S, 0, []
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         threads = reader.checkpointed_threads()
         for thread_id in threads:
             if time.monotonic() > until:
@@ -252,7 +251,7 @@ def _shells(path: Path, told: Health | None) -> Check:
     if told is None:
         return Check("shells", ok=True, detail="nothing is known of any")
     try:
-        with Reader.open(path) as reader:
+        with read_database(path) as reader:
             running = reader.shells()
             lost = {one.thread_id for one in running if reader.thread(one.thread_id).holder is None}
     except AgentError as error:
@@ -363,7 +362,7 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
 
 def _versions() -> Check:
     named = {"graph-agent": version("graph-agent"), "Python": platform.python_version()}
-    told = ", ".join(f"{name} {number}" for name, number in {**named, "SQLite": sqlite3.sqlite_version}.items())
+    told = ", ".join(f"{name} {number}" for name, number in {**named, "SQLite": SQLITE_VERSION}.items())
     return Check("versions", ok=True, detail=f"{told}, {platform.system()} {platform.machine()}")
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import StorageError
-from graph_agent.inspect import Reader
 from graph_agent.ports import Done
 from graph_agent.session.file_history import changes_by_path, objection
 from graph_agent.storage.blobs import FileBlobs
@@ -64,7 +64,7 @@ def thread_changes(database: Path, text: str, here: str | None) -> Changes:
         UnknownId: nothing fits the text, or several ids do.
         NothingYet: there is no database.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         thread = reader.thread(reader.resolve(text, here).thread_id)
         below = [one for member in reader.family(thread.thread_id) for one in reader.done(member.thread_id)]
         roots = tuple(Path(root).resolve() for root in reader.roots(thread.thread_id))

@@ -392,12 +392,14 @@ async def _with_its_model(wish: _Wish, settings: Settings, threads: ThreadTable,
     """The settings with the model that was chosen for the thread, unless another is asked for now."""
     if wish.model_left:
         left = await threads.get(wish.model_left["thread"])
-        goes_along = settings_for_choice(settings, left.asks) if left is not None and left.asks else None
+        goes_along = (
+            settings_for_choice(settings, left.model_choice) if left is not None and left.model_choice else None
+        )
         return goes_along or with_model(settings, wish.model_left["name"])
     row = await threads.get(wish.thread_id) if wish.thread_id and not wish.names_model else None
-    if row is None or not row.asks:
+    if row is None or not row.model_choice:
         return settings
-    chosen = settings_for_choice(settings, row.asks)
+    chosen = settings_for_choice(settings, row.model_choice)
     if chosen is None:
         bus.publish(
             WarningIssued(f"the thread's model, {row.model}, cannot be had with these settings; another answers")

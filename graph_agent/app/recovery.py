@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from graph_agent.app.approvals import RecordedAnswer
 from graph_agent.app.project_trust import settings_at
+from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import default_registry, full_registry, read_only_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused, ConfigError, StorageError, UnknownId
@@ -62,7 +63,7 @@ async def interrupted_calls(database: Path, thread: str | None) -> list[Interrup
     Raises:
         UnknownId: there is no such thread, or several.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         views = _interrupted(reader, thread)
         workspaces = {view.thread_id: Path(reader.thread(view.thread_id).workspace) for view in views}
         attempts = [reader.attempts(view.thread_id, view.record["call_id"]) for view in views]
@@ -88,7 +89,7 @@ async def decide_calls(
         UnknownId: an id names nothing, or several calls.
         AnswerRefused: a call is not interrupted, is decided on twice, or is to be retried while it still runs.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         chosen = _chosen(reader, thread, decisions)
         attempts = {key: reader.attempts(*key) for key in chosen}
     for key, (view, decision) in chosen.items():

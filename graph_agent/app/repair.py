@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from graph_agent.app.doctor import RepairMessage, own_folders
+from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, ThreadHeld
 from graph_agent.graph.run_context import new_owner_token
-from graph_agent.inspect import Reader
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.private_files import exposed_files, restrict_permissions
@@ -156,7 +156,7 @@ async def _migrate(path: Path) -> AsyncIterator[RepairMessage]:
 
 
 async def _rebuild(path: Path) -> AsyncIterator[RepairMessage]:
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         wrong = {
             thread_id: found
             for thread_id in reader.checkpointed_threads()
@@ -168,7 +168,7 @@ async def _rebuild(path: Path) -> AsyncIterator[RepairMessage]:
         )
         async with await Database.open(path) as database:
             held = await _while_held(database, thread_id, partial(_derive, database, thread_id))
-        with Reader.open(path) as reader:
+        with read_database(path) as reader:
             left = [held] if held else reader.inconsistencies(thread_id)
         text = f"thread {thread_id}: {left[0] if left else 'they say what its checkpoints say'}"
         yield RepairMessage("projections", "left" if left else "done", text)
@@ -181,7 +181,7 @@ async def _derive(database: Database, thread_id: str) -> None:
 async def _prune(path: Path, keep_turns: int) -> AsyncIterator[RepairMessage]:
     async with await Database.open(path) as database:
         saver = CheckpointSaver(database)
-        with Reader.open(path) as reader:
+        with read_database(path) as reader:
             resting = [thread.thread_id for thread in reader.threads() if thread.status == "idle"]
         grown = await database.run(lambda one: [its for its in resting if should_prune(one, its, keep_turns)])
         for thread_id in grown:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graph_agent.app.opening import open_store, session_dependencies
+from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import roots_of
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus
 from graph_agent.graph.run_context import new_owner_token
-from graph_agent.inspect import Reader
 from graph_agent.model.offline.model import OfflineModel
 from graph_agent.ports import Rewind, RewindScope
 from graph_agent.session.dependencies import SessionDependencies, Thread
@@ -66,11 +66,11 @@ async def rewind(database: Path, order: RewindRequest, consents: Callable[[Rewin
             is a sub-agent's.
         ThreadHeld: another process holds the thread.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         target = reader.resolve(order.text, order.here, ("thread", "checkpoint"))
         row = reader.thread(target.thread_id)
         stored = reader.roots(target.thread_id)
-        owner = reader.owner(target.thread_id)
+        owner = reader.top_thread(target.thread_id)
     if owner != target.thread_id:
         raise UsageError(
             f"{target.thread_id} is the thread of a sub-agent, which goes back with its parent: "

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import known_secrets
 from graph_agent.config.paths import blob_dir
-from graph_agent.inspect import Reader
 from graph_agent.storage.blobs import FileBlobs
 
 __all__ = ["exported"]
@@ -22,7 +22,7 @@ def exported(database: Path, text: str, here: str | None) -> Iterator[Iterator[s
         NothingYet: there is no database.
         UsageError: a rewind of the thread was broken off.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         thread_id = reader.resolve(text, here, ("thread", "checkpoint")).thread_id
         blobs, secrets = FileBlobs(blob_dir(database)), known_secrets(os.environ)
         with closing(reader.export(thread_id, blobs.get, secrets)) as lines:

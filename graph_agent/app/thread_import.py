@@ -4,7 +4,6 @@ import base64
 import binascii
 import hashlib
 import shutil
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir, special_file_kind
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Reader, ThreadSummary
+from graph_agent.inspect import ThreadSummary
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.serializer import StrictSerializer
+from graph_agent.storage.serializer import MessageDecoder
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.thread_import import (
     Content,
@@ -59,19 +59,14 @@ async def import_thread(database: Path, source: str, *, as_id: str | None = None
         exported_as, missing = _looked_through(file)
         thread_id = as_id or exported_as
         blobs = FileBlobs(blob_dir(database))
-        loads = StrictSerializer().loads_typed
-
-        def store_rows(connection: sqlite3.Connection) -> None:
-            rows = (part for part in _parts(file) if isinstance(part, Row))
-            import_rows(connection, (exported_as, thread_id), rows, blobs, loads)
-
+        ids, decoder = (exported_as, thread_id), MessageDecoder()
         async with await Database.open(database) as opened:
             await opened.run(lambda connection: require_free(connection, thread_id))
             for part in _parts(file):
                 if isinstance(part, Content) and part.data is not None:
                     blobs.put(_data(part))
-            await opened.write(store_rows)
-    with Reader.open(database) as reader:
+            await opened.write(lambda connection: import_rows(connection, ids, _rows(file), blobs, decoder))
+    with read_database(database) as reader:
         return Imported(reader.thread(thread_id), exported_as, missing)
 
 
@@ -110,6 +105,10 @@ def _looked_through(file: TextIO) -> tuple[str, int]:
 def _parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
     file.seek(0)
     return read_parts(file)
+
+
+def _rows(file: TextIO) -> Iterator[Row]:
+    return (part for part in _parts(file) if isinstance(part, Row))
 
 
 def _data(content: Content) -> bytes:

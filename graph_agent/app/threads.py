@@ -12,11 +12,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import FINAL
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.graph.run_context import new_owner_token
-from graph_agent.inspect import Reader, ThreadSummary
+from graph_agent.inspect import ThreadSummary
 from graph_agent.ports import Clock, SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.background_shells import SqliteShells
@@ -79,7 +80,7 @@ async def _end_shells(database: Database, blobs: FileBlobs, thread_id: str) -> N
 def _named(database: Path, texts: Sequence[str]) -> tuple[ThreadSummary, ...]:
     if not all(text.strip() for text in texts):
         raise UsageError("an id is blank; name each thread to delete")
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         # Sorted: two that delete the same threads must not each hold one of them.
         ids = {reader.resolve(text, kinds=("thread",)).thread_id for text in texts}
         found = {thread.thread_id: thread for thread_id in ids for thread in reader.family(thread_id)}
@@ -129,7 +130,7 @@ async def prune(database: Path, order: PruneOrder) -> Pruned:
         UnknownId: nothing fits the text, or several ids do.
         NothingYet: there is no database.
     """
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         named = reader.resolve(order.text, kinds=("thread", "checkpoint")).thread_id if order.text else None
         found = reader.threads() if named is None else reader.family(named)
         resting = list(reversed(found))
@@ -226,7 +227,7 @@ async def fork(
     """
     if thread_id is not None and not thread_id.strip():
         raise UsageError("--as needs an id that is not blank; leave it out to have one made")
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         target = reader.resolve(text, workspace, ("thread", "checkpoint"))
         head = reader.thread(target.thread_id).checkpoint_id
     checkpoint_id = target.id if target.kind == "checkpoint" else head
@@ -235,7 +236,7 @@ async def fork(
     order = Fork(target.thread_id, checkpoint_id, thread_id or uuid4().hex, (clock or SystemClock()).now())
     async with await Database.open(database) as opened:
         await CheckpointSaver(opened).fork(order)
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         made = reader.inspection(order.target)
         turns = reader.thread(order.target).turns
     still_open = sum(view.record["status"] not in FINAL for view in made.calls)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from typer._click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import STATUSES
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_name
@@ -118,14 +119,14 @@ def _split_line(line: str) -> list[str]:
 
 
 def _threads(database: Path, typed: str) -> Iterator[CompletionItem]:
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         threads = reader.threads()
     for thread in threads if typed else threads[:_MAX_IDS]:
         yield CompletionItem(thread.thread_id, help=f"{thread.title or 'no title'} ({thread.status})")
 
 
 def _checkpoints(database: Path, typed: str) -> Iterator[CompletionItem]:
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         yield from (CompletionItem(one.id, help=one.title) for one in reader.suggest_checkpoints(typed, _MAX_IDS))
 
 
@@ -136,7 +137,7 @@ def _threads_and_checkpoints(database: Path, typed: str) -> Iterator[CompletionI
 
 
 def _waiting_calls(database: Path, _: str) -> Iterator[CompletionItem]:
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         yield from _calls(reader, (view for view in reader.approvals() if view.is_waiting))
 
 
@@ -146,7 +147,7 @@ def _waiting_calls_or_all(database: Path, typed: str) -> Iterator[CompletionItem
 
 
 def _interrupted_calls(database: Path, _: str) -> Iterator[CompletionItem]:
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         yield from _calls(reader, (view for view in reader.interrupted() if view.is_interrupted))
 
 
@@ -159,7 +160,7 @@ def _calls(reader: Reader, views: Iterable[CallView]) -> Iterator[CompletionItem
 
 
 def _grants(database: Path, _: str) -> Iterator[CompletionItem]:
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         yield from (CompletionItem(str(grant.id), help=", ".join(grant.rules)) for grant in reader.grants())
 
 
@@ -169,7 +170,7 @@ def _models(database: Path, _: str) -> Iterator[CompletionItem]:
     yield from (CompletionItem(name, help="profile") for name in settings.models)
     names = [settings.model.name] if settings.model.name else []
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             names += [thread.model.partition(" @ ")[0] for thread in reader.threads() if " @ " in thread.model]
     except (AgentError, OSError):
         pass
@@ -189,7 +190,7 @@ def _tools(_: Path, __: str) -> Iterator[CompletionItem]:
 
 
 def _used_tools(database: Path, _: str) -> Iterator[CompletionItem]:
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         yield from (CompletionItem(one.tool) for one in reader.statistics())
 
 

@@ -7,9 +7,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from graph_agent.app.reader import read_database
 from graph_agent.config.paths import database_path
 from graph_agent.errors import NothingYet, UnknownId, UsageError
-from graph_agent.inspect import Lease, Reader, ThreadSummary
+from graph_agent.inspect import Lease, ThreadSummary
 
 __all__ = ["ResumePoint", "find_resume_point", "find_thread", "require_folder"]
 
@@ -32,7 +33,7 @@ def find_resume_point(text: str, db: str | None, workspace: Path) -> ResumePoint
         UnknownId: nothing fits, or several do.
         NothingYet: there is no database.
     """
-    with Reader.open(database_path(os.environ, db)) as reader:
+    with read_database(database_path(os.environ, db)) as reader:
         target = reader.resolve(text, str(workspace), ("thread", "checkpoint"))
         thread = reader.thread(target.thread_id)
     is_older = target.kind == "checkpoint" and target.id != thread.checkpoint_id
@@ -42,7 +43,7 @@ def find_resume_point(text: str, db: str | None, workspace: Path) -> ResumePoint
 def find_thread(thread_id: str, db: str | None) -> ResumePoint | None:
     """The thread with exactly this id; None when it is still to be created."""
     try:
-        with Reader.open(database_path(os.environ, db)) as reader:
+        with read_database(database_path(os.environ, db)) as reader:
             return _found(reader.thread(thread_id), None)
     except (NothingYet, UnknownId):
         return None

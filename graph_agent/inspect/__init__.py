@@ -1,15 +1,23 @@
-"""Looking at threads without running them: reads the database file, never writes it, needs no model stack."""
+"""Reads threads without running them: never writes the database, and needs no model library."""
 
-from graph_agent.inspect.calls import Attempt, CallView, StandingAnswer, ThreadStatus
-from graph_agent.inspect.checkpoint_values import are_messages, is_message, role_of
-from graph_agent.inspect.connection import Lease, is_alive
+from graph_agent.inspect.calls import CallView, ThreadStatus, is_alive
 from graph_agent.inspect.history import END, START, HistoryEntry, Visits
-from graph_agent.inspect.ids import Kind, Target
+from graph_agent.inspect.ids import Target
 from graph_agent.inspect.reader import Inspection, Reader
 from graph_agent.inspect.search import SearchHit
-from graph_agent.inspect.state import Change, CheckpointState, PendingWrite, Task, diff_values
+from graph_agent.inspect.state import Change, CheckpointState, Task, diff_values
 from graph_agent.inspect.statistics import ToolStatistics
-from graph_agent.inspect.threads import RecentMessages, ThreadSummary, TranscriptEntry
+from graph_agent.inspect.threads import RecentMessages, ThreadSummary
+from graph_agent.ports.checkpoint_values import are_messages, is_message, role_of
+from graph_agent.ports.read_store import (
+    Attempt,
+    IdKind,
+    Lease,
+    RunningShell,
+    StandingAnswer,
+    StoredWrite,
+    TranscriptEntry,
+)
 
 __all__ = [
     "END",
@@ -19,14 +27,15 @@ __all__ = [
     "Change",
     "CheckpointState",
     "HistoryEntry",
+    "IdKind",
     "Inspection",
-    "Kind",
     "Lease",
-    "PendingWrite",
     "Reader",
     "RecentMessages",
+    "RunningShell",
     "SearchHit",
     "StandingAnswer",
+    "StoredWrite",
     "Target",
     "Task",
     "ThreadStatus",

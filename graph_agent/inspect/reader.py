@@ -1,97 +1,37 @@
-"""The one door to a database for those who only look: threads, calls, approvals, states, transcripts, ids.
+"""The entry point for reading threads without running them: threads, calls, approvals, states, messages, ids."""
 
-Plain and synchronous, standard library and a msgpack decoder only. Shares only the file format with the graph.
-
-The folders a thread may work in beside its workspace, as the database tells them.
-
-What was allowed "always", as the database tells it.
-"""
-
-import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from graph_agent.errors import UnknownId, UsageError
-from graph_agent.inspect.calls import (
-    OPEN,
-    CallView,
-    RunningShell,
-    StandingAnswer,
-    ThreadStatus,
-    approval_answer,
-    evidence_of,
-    read_attempts,
-    read_calls,
-    read_done,
-    read_shells,
-    shared_call_ids,
-    stream_calls,
-    thread_status,
-    view_of,
-)
-from graph_agent.inspect.connection import ReadOnlyDatabase, read_leases
-from graph_agent.inspect.consistency import checkpointed_threads, inconsistencies
+from graph_agent.errors import UnknownId
+from graph_agent.inspect.calls import CallView, ThreadStatus, read_leases, running_shells, thread_status, view_call
+from graph_agent.inspect.consistency import inconsistencies
 from graph_agent.inspect.export import export_thread
-from graph_agent.inspect.foreign import adopt
 from graph_agent.inspect.history import HistoryEntry, Visits, read_history, read_visits
-from graph_agent.inspect.ids import ALL_KINDS, Kind, SuggestedId, Target, read_suggested_checkpoints, resolve
+from graph_agent.inspect.ids import ALL_KINDS, SuggestedId, Target, resolve, suggested_checkpoints
 from graph_agent.inspect.search import SearchHit, search_messages
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import (
-    FAMILY,
     RecentMessages,
     ThreadSummary,
-    TranscriptEntry,
-    entries_of,
     most_urgent,
-    owner_of,
+    read_messages,
     read_recent,
     read_threads,
-    stream_conversation,
-    with_sub_agents,
+    state_messages,
 )
 from graph_agent.ports import Done, Grant, JournalRow
+from graph_agent.ports.read_store import CallRow, IdKind, ReadStore, RunningShell, StandingAnswer, TranscriptEntry
 
-__all__ = ["Inspection", "Reader", "read_grants", "read_roots"]
-
-_THERE_GRANTS = "SELECT count(*) FROM sqlite_schema WHERE name = 'grants'"
-_STANDING = """
-SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, place, id FROM grants
-WHERE revoked_at IS NULL ORDER BY id
-"""
-
-
-def read_grants(database: ReadOnlyDatabase) -> list[Grant]:
-    """Every grant that stands, oldest first; none in a file from before there were any."""
-    if database.rows(_THERE_GRANTS) == [(0,)]:
-        return []
-    return [
-        Grant(scope, tuple(str(rule["text"]) for rule in json.loads(rules)), *rest)
-        for scope, rules, *rest in database.rows(_STANDING)
-    ]
-
-
-_THERE = "SELECT count(*) FROM pragma_table_info('threads') WHERE name = 'add_dirs'"
-
-
-def read_roots(database: ReadOnlyDatabase, thread_id: str) -> tuple[str, ...]:
-    """As they were given, resolved; none in a file from before there were any."""
-    if database.rows(_THERE) == [(0,)]:
-        return ()
-    rows = database.rows("SELECT add_dirs FROM threads WHERE thread_id = ?", (thread_id,))
-    return tuple(str(path) for (text,) in rows for path in json.loads(text))
-
-
-_WITHIN = "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id"
+__all__ = ["Inspection", "Reader"]
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A checkpoint's state, with what ledger, journal and leases say about its calls."""
+    """A checkpoint's state, with what call log, journal and leases say about its calls."""
 
     state: CheckpointState
     status: ThreadStatus
@@ -104,36 +44,24 @@ class Inspection:
     is_foreign: bool = False
     """Whether another program's graph wrote it, whose channels may mean anything."""
     shells: tuple[RunningShell, ...] = ()
-    """What of the thread runs in the background, as it is now."""
+    """The background shells of the thread that run now."""
 
 
 class Reader:
-    """A database opened for looking at. A context manager; works while other processes write."""
+    """Reads a database while other processes write. A context manager that closes it."""
 
-    def __init__(self, database: ReadOnlyDatabase) -> None:
-        self._database = database
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Open a database file: one of ours, or one that LangGraph's own SQLite saver wrote.
-
-        Raises:
-            NothingYet: there is none.
-            NewerSchema: a newer version of the program wrote it.
-            DamagedDatabase: it is neither, or torn.
-            StorageError: it cannot be read.
-        """
-        return cls(ReadOnlyDatabase.open(path, adopt))
+    def __init__(self, store: ReadStore) -> None:
+        self._store = store
 
     @property
     def note(self) -> str:
-        """What whoever reads ought to know of how the file was opened; mostly nothing."""
-        return self._database.note
+        """A limit of what can be read of the file, such as a log that cannot be opened; mostly empty."""
+        return self._store.note
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the file is of LangGraph's own saver: it has threads and checkpoints, and no ledger."""
-        return self._database.is_foreign
+        """Whether the file is of LangGraph's own saver: it has threads and checkpoints, and no call log."""
+        return self._store.is_foreign
 
     def __enter__(self) -> Self:
         return self
@@ -144,24 +72,24 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Give the file back."""
-        self._database.close()
+        """Close the file."""
+        self._store.close()
 
-    def resolve(self, text: str, workspace: str | None = None, kinds: tuple[Kind, ...] = ALL_KINDS) -> Target:
-        """What an id means: exact, a unique part of 4 or more characters, THREAD:ID; empty is the newest thread.
+    def resolve(self, text: str, workspace: str | None = None, kinds: tuple[IdKind, ...] = ALL_KINDS) -> Target:
+        """The target of an id: exact, a unique part of 4 or more characters, THREAD:ID; empty is the newest thread.
 
         Raises:
-            UnknownId: nothing fits, or several do.
+            UnknownId: nothing matches, or several do.
         """
-        return resolve(self._database, text, None if self.is_foreign else workspace, kinds)
+        return resolve(self._store, text, None if self.is_foreign else workspace, kinds)
 
     def threads(self) -> list[ThreadSummary]:
         """Every thread, newest first."""
-        return with_sub_agents(read_threads(self._database, read_leases(self._database)))
+        return read_threads(self._store)
 
     def workspaces(self) -> dict[str, str]:
         """The workspace of every thread."""
-        return dict(self._database.rows("SELECT thread_id, workspace FROM threads"))
+        return self._store.workspaces()
 
     def thread(self, thread_id: str) -> ThreadSummary:
         """One thread by its exact id.
@@ -169,39 +97,39 @@ class Reader:
         Raises:
             UnknownId: there is none.
         """
-        family = self.family(thread_id)
-        found = next((thread for thread in family if thread.thread_id == thread_id), None)
+        found = next((thread for thread in self.family(thread_id) if thread.thread_id == thread_id), None)
         if found is None:
-            raise UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows them all.")
+            raise UnknownId(f"There is no thread {thread_id!r}. `graph-agent threads list` shows them all.")
         return found
 
     def family(self, thread_id: str) -> list[ThreadSummary]:
         """One thread by its exact id, and every sub-agent below it."""
-        return with_sub_agents(read_threads(self._database, read_leases(self._database), FAMILY, (thread_id,)))
+        return read_threads(self._store, thread_id)
 
-    def owner(self, thread_id: str) -> str:
-        """The thread that goes on with this one: itself, or of a sub-agent the one it works for in the end."""
-        return owner_of(self._database, thread_id)
+    def top_thread(self, thread_id: str) -> str:
+        """The thread that continues this one: itself, or the one at the top of a sub-agent's line of parents."""
+        return self._store.top_thread(thread_id)
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         """The folders a thread may work in beside its workspace."""
-        return read_roots(self._database, thread_id)
+        return self._store.roots(thread_id)
 
     def shells(self, thread_id: str | None = None) -> tuple[RunningShell, ...]:
         """The background shells that run now, of one thread or of all."""
-        return read_shells(self._database, thread_id)
+        return running_shells(self._store, thread_id)
 
     def calls(self, thread_id: str | None = None, *, brief: bool = False) -> list[CallView]:
-        """All that `each_call` gives."""
+        """All that `iter_calls` gives."""
         return list(self.iter_calls(thread_id, brief=brief))
 
     def iter_calls(self, thread_id: str | None = None, *, brief: bool = False) -> Iterator[CallView]:
-        """The ledger, of one thread or of all: newest thread first, in each as the model asked.
+        """The call log, of one thread or of all: newest thread first, in each as the model asked.
 
         `brief` leaves out what fills memory and no list shows: results and previews.
         """
-        where, parameters = ("1", ()) if thread_id is None else ("l.thread_id = ?", (thread_id,))
-        return stream_calls(self._database, read_leases(self._database), where, parameters, brief=brief)
+        held = read_leases(self._store).held
+        for call in self._store.calls(thread_id, is_brief=brief):
+            yield view_call(call, is_held=call.thread_id in held)
 
     def call(self, thread_id: str, call_id: str) -> CallView:
         """One call by its exact ids.
@@ -209,58 +137,52 @@ class Reader:
         Raises:
             UnknownId: there is none.
         """
-        where = "l.thread_id = ? AND l.call_id = ?"
-        if not (found := read_calls(self._database, read_leases(self._database), where, (thread_id, call_id))):
-            raise UnknownId(f"thread {thread_id!r} has no call {call_id!r}; `graph-agent calls` shows them all.")
-        return found[0]
+        held = read_leases(self._store).held
+        for call in self._store.calls(thread_id, call_id):
+            return view_call(call, is_held=thread_id in held)
+        raise UnknownId(f"Thread {thread_id!r} has no call {call_id!r}. `graph-agent calls` shows them all.")
 
     def shared_call_ids(self) -> frozenset[str]:
         """Call ids that occur in several threads: such a call is named THREAD:CALL."""
-        return shared_call_ids(self._database)
+        return self._store.shared_call_ids()
 
     def search(self, text: str) -> Iterator[SearchHit]:
-        """Messages of all threads that hold every word of the text, newest first; looked for as they are taken."""
-        return search_messages(self._database, text)
+        """Messages of all threads that hold every word of the text, newest first; searched as they are taken."""
+        return search_messages(self._store, text)
 
     def export(
         self, thread_id: str, blob: Callable[[str], bytes], secrets: Sequence[str] = ()
     ) -> Generator[str, None, None]:
-        """The lines of a file that holds the thread whole; see `export_thread`.
-
-        Raises:
-            UsageError: another program's thread lacks most of what such a file holds.
-        """
-        if self.is_foreign:
-            raise UsageError(f"{self._database.path} is not of graph-agent: only its own threads can be exported.")
-        return export_thread(self._database, thread_id, blob, secrets)
+        """The lines of a file that holds the complete thread; see `export_thread`."""
+        return export_thread(self._store, thread_id, blob, secrets)
 
     def approvals(self) -> list[CallView]:
-        """Every call of every thread that asks for an approval: answered ones too, see `CallView.is_waiting`."""
+        """Every call of every thread that needs an approval: answered ones too, see `CallView.is_waiting`."""
         return self._open_calls("awaiting_approval")
 
     def interrupted(self) -> list[CallView]:
-        """Every call of every thread that asks for a recovery decision: decided ones too, see `is_interrupted`."""
-        return [view for view in self._open_calls("interrupted") if not view.goes_on]
+        """Every call of every thread that needs a recovery decision: decided ones too, see `is_interrupted`."""
+        return [view for view in self._open_calls("interrupted") if not view.is_resumable]
 
     def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
-        """What the journal holds of a call, oldest attempt first, without the outcomes."""
-        return read_attempts(self._database, thread_id, call_id)
+        """The journal's attempts of a call, oldest first, without the outcomes."""
+        return self._store.attempts(thread_id, call_id)
 
     def statistics(self) -> list[ToolStatistics]:
-        """How each tool fared in all threads, by name."""
-        return read_statistics(self._database)
+        """The statistics of each tool over all threads, by name."""
+        return read_statistics(self._store)
 
     def done(self, thread_id: str) -> list[Done]:
-        """What a thread's calls may have done, oldest first, without what a rewind undid."""
-        return read_done(self._database, thread_id)
+        """What a thread's calls may have done, oldest first, without what a rewind reverted."""
+        return self._store.executed(thread_id)
 
     def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
-        """The newest answer to an approval of a call, whatever became of the call since."""
-        return approval_answer(self._database, thread_id, call_id)
+        """The newest answer to an approval of a call, whatever happened to the call since."""
+        return self._store.approval_answer(thread_id, call_id)
 
     def grants(self) -> list[Grant]:
-        """What was allowed always and stands, oldest first."""
-        return read_grants(self._database)
+        """Saved permissions that were not revoked, oldest first."""
+        return self._store.grants()
 
     def inspection(self, thread_id: str, checkpoint_id: str | None = None) -> Inspection:
         """A checkpoint of a thread; without an id its head.
@@ -268,77 +190,80 @@ class Reader:
         Raises:
             UnknownId: there is no such thread or checkpoint.
         """
-        with self._database.snapshot():
+        with self._store.snapshot():
             return self._inspection(self.thread(thread_id), checkpoint_id)
 
     def history(self, thread_id: str) -> list[HistoryEntry]:
-        """The checkpoints of a thread that still stand, newest first.
+        """The checkpoints of a thread that exist, newest first.
 
         Raises:
             UnknownId: there is no such thread.
         """
-        with self._database.snapshot():
-            return read_history(self._database, thread_id, self.thread(thread_id).checkpoint_id or "")
+        with self._store.snapshot():
+            return read_history(self._store, thread_id, self.thread(thread_id).checkpoint_id or "")
 
     def suggest_checkpoints(self, typed: str, most: int) -> list[SuggestedId]:
         """The newest checkpoints of all threads whose ids begin or end with what was typed."""
-        return read_suggested_checkpoints(self._database, typed, most)
+        return suggested_checkpoints(self._store, typed, most)
 
     def visits(self, thread_id: str, checkpoint_id: str) -> Visits:
         """How often each node ran, and each edge was taken, on the way to a checkpoint."""
-        return read_visits(self._database, thread_id, checkpoint_id)
+        return read_visits(self._store, thread_id, checkpoint_id)
 
     def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
-        """All that `each_message` gives."""
+        """All that `iter_messages` gives."""
         return list(self.iter_messages(thread_id, all_branches=all_branches))
 
     def iter_messages(self, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
         """The conversation at the thread's head, in order; on request the messages of every other branch too."""
         if self.is_foreign:
-            return iter(entries_of(self.inspection(thread_id).state))
-        return stream_conversation(self._database, thread_id, all_branches=all_branches)
+            return iter(state_messages(self.inspection(thread_id).state))
+        return read_messages(self._store, thread_id, all_branches=all_branches)
 
     def recent(self, thread_id: str, most: int, *, turns: int | None = None) -> RecentMessages:
         """The end of that conversation; see `read_recent`."""
         if self.is_foreign:
-            entries = entries_of(self.inspection(thread_id).state)
+            entries = state_messages(self.inspection(thread_id).state)
             return RecentMessages(entries[-most:], max(len(entries) - most, 0))
-        return read_recent(self._database, thread_id, most, turns=turns)
+        return read_recent(self._store, thread_id, most, turns=turns)
 
     def checkpointed_threads(self) -> list[str]:
-        """Every thread that has a checkpoint, also one that the list has lost; the last at work first."""
-        return checkpointed_threads(self._database)
+        """Every thread that has a checkpoint, the last stored first; also one that the list lacks."""
+        return self._store.checkpointed_threads()
 
     def inconsistencies(self, thread_id: str) -> list[str]:
-        """Where list, transcript and ledger of a thread say otherwise than its checkpoints; empty: nowhere."""
-        return inconsistencies(self._database, thread_id)
+        """Where list, transcript and call log of a thread differ from its checkpoints; empty: nowhere."""
+        return inconsistencies(self._store, thread_id)
 
     def _open_calls(self, status: str) -> list[CallView]:
-        open_calls = read_calls(self._database, read_leases(self._database), f"{OPEN} AND t.next_nodes <> '[]'")
-        return [view for view in open_calls if view.record["status"] == status]
+        held = read_leases(self._store).held
+        views = [view_call(call, is_held=call.thread_id in held) for call in self._store.open_calls()]
+        return [view for view in views if view.record["status"] == status]
 
     def _inspection(self, thread: ThreadSummary, checkpoint_id: str | None) -> Inspection:
         thread_id = thread.thread_id
         wanted = checkpoint_id or thread.checkpoint_id
         if wanted is None:
-            raise UnknownId(f"thread {thread_id!r} has no checkpoint yet; its first message was never taken in.")
+            raise UnknownId(f"Thread {thread_id!r} has no checkpoint yet; its first message was never taken in.")
         is_head = wanted == thread.checkpoint_id
-        state = read_state(self._database, thread_id, wanted, is_head=is_head)
+        state = read_state(self._store, thread_id, wanted, is_head=is_head)
         is_held = is_head and thread.holder is not None
-        calls = self._calls_of(state, is_held=is_held)
-        own = thread_status(calls, is_idle=state.is_idle, is_held=is_held, asks=bool(state.interrupts))
+        calls = self._state_calls(state, is_held=is_held)
+        own = thread_status(calls, is_idle=state.is_idle, is_held=is_held, is_asking=bool(state.interrupts))
         # At the head what the sub-agents wait for counts too, as in the list of threads.
         below = self.family(thread_id) if is_head and not state.is_idle and not self.is_foreign else []
         at_work = [one.status for one in below if one.status != "idle" and one.thread_id != thread_id]
-        status = most_urgent((own, *at_work))
-        names = tuple(name for (name,) in (self._database.rows(_WITHIN, (thread_id,)) if is_head else ()))
-        roots, shells = self.roots(thread_id), self.shells(thread_id)
-        return Inspection(state, status, tuple(calls), roots, names, self.is_foreign, shells)
+        return Inspection(
+            state,
+            most_urgent((own, *at_work)),
+            tuple(calls),
+            self.roots(thread_id),
+            self._store.sub_threads(thread_id) if is_head else (),
+            self.is_foreign,
+            self.shells(thread_id),
+        )
 
-    def _calls_of(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
+    def _state_calls(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
         records: Mapping[str, Any] = {} if self.is_foreign else state.values.get("calls") or {}
-        evidence = evidence_of(self._database, state.thread_id, list(records)) if records else {}
-        return [
-            view_of(self._database, state.thread_id, record, evidence[call_id], is_held=is_held or state.is_idle)
-            for call_id, record in records.items()
-        ]
+        rows: list[CallRow] = self._store.evidence(state.thread_id, records) if records else []
+        return [view_call(row, is_held=is_held or state.is_idle) for row in rows]

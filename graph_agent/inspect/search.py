@@ -1,44 +1,22 @@
-"""Finds what was said, in all threads: messages that hold every word of a text, newest first.
+"""Finds the messages of all threads that hold every word of a text, newest first.
 
-The text is data: it has no operators. The index of words narrows the choice where it can, and every message is then
-looked at itself; what the index does not hold, or not yet, is scanned. Left out are the system message, which every
-thread is told alike, and summaries: the messages that one stands for are found themselves.
+The text is data: it has no operators. The search index narrows the choice where it can, and every message is then
+examined itself; what the index does not hold yet is scanned. The system message and summaries are left out: the
+messages that a summary stands for are found themselves.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect.connection import ReadOnlyDatabase
+from graph_agent.ports.read_store import ReadStore
 from graph_agent.ports.storage import LONGEST_WORD, searchable
 
 __all__ = ["SearchHit", "search_messages"]
 
 _BEFORE, _AFTER = 48, 112
-"""Characters shown on both sides of where the first word stands."""
-_LONGEST = 200
-"""As much of a word as is looked for before the message itself is; statements take no patterns of any length."""
-
-_SOUGHT = "role NOT IN ('system', 'summary')"
-_STANDING = f"""
-SELECT t.role, t.body, t.message_id, t.at, h.title, (
-    SELECT min(c.checkpoint_id) FROM checkpoints c WHERE c.thread_id = t.thread_id AND c.checkpoint_ns = ''
-    AND c.checkpoint_id >= t.checkpoint_id)
-FROM transcript t JOIN threads h USING (thread_id) WHERE t.thread_id = ? AND t.seq = ? AND t.{_SOUGHT}
-"""  # noqa: S608 - nothing from outside
-_ORDER = "ORDER BY at DESC, thread_id, seq DESC"
-_INDEXED = f"""
-SELECT t.thread_id, t.seq, t.at FROM words w JOIN searched s ON s.id = w.rowid
-JOIN transcript t USING (thread_id, seq) WHERE words MATCH :words UNION
-SELECT t.thread_id, t.seq, t.at FROM transcript t WHERE t.{_SOUGHT} AND NOT EXISTS (
-    SELECT 1 FROM searched s WHERE s.thread_id = t.thread_id AND s.seq = t.seq) {_ORDER}
-"""  # noqa: S608 - nothing from outside
-_HAS_INDEX = """
-SELECT 1 FROM sqlite_schema s JOIN pragma_module_list m ON m.name = 'fts5' WHERE s.name = 'words'
-"""
+"""Characters shown before and after the first word."""
+_MOST_TERMS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,75 +31,53 @@ class SearchHit:
     role: str
     at: str
     checkpoint_id: str | None
-    """Where to take the thread up: the first checkpoint that still stands and is not older than the message."""
+    """Where to resume the thread: the first checkpoint that exists and is not older than the message."""
     snippet: str
     """A piece of it on one line."""
     marks: tuple[tuple[int, int], ...]
-    """Begin and end of each word that was looked for, in the snippet."""
+    """Begin and end of each searched word in the snippet."""
 
 
-def search_messages(database: ReadOnlyDatabase, text: str) -> Iterator[SearchHit]:
+def search_messages(store: ReadStore, text: str) -> Iterator[SearchHit]:
     """The messages in which every word of the text occurs, whatever their case.
 
-    With the index a word is found where one begins; where nothing is, it is looked for within words, too.
+    The index finds a word where one begins; only if it finds nothing, words are searched within words, too.
     """
     words = text.split()
     if not words:
         return
     patterns = [re.compile(re.escape(word), re.IGNORECASE) for word in words]
-    narrowing = _match_of(words)
+    terms = _index_terms(words)
     found = False
-    for place in _indexed(database, narrowing) if narrowing else []:
-        for hit in _looked_at(database, place, patterns):
+    for thread_id, seq in store.search_index(terms) if terms else ():
+        for hit in _examined(store, thread_id, seq, patterns):
             found = True
             yield hit
     if found:
         return
-    for place in _scanned(database, words):
-        yield from _looked_at(database, place, patterns)
+    for thread_id, seq in store.search_text(words):
+        yield from _examined(store, thread_id, seq, patterns)
 
 
-def _match_of(words: Sequence[str]) -> str:
-    """A question to the index that no message fails which holds the words; empty where it cannot tell."""
+def _index_terms(words: Sequence[str]) -> str:
+    """A query to the index that every message with these words matches; empty where the index cannot help."""
     parts = [part for word in words for part in re.findall(r"[A-Za-z0-9]+", word)]
-    return " AND ".join(f'"{part[:LONGEST_WORD]}"*' for part in parts[:_LONGEST])
+    return " AND ".join(f'"{part[:LONGEST_WORD]}"*' for part in parts[:_MOST_TERMS])
 
 
-def _indexed(database: ReadOnlyDatabase, narrowing: str) -> list[tuple[Any, ...]]:
-    """Where the words may stand; nowhere where there is no index, or none that can be read."""
-    try:
-        return database.rows(_INDEXED, {"words": narrowing}) if database.rows(_HAS_INDEX) else []
-    except DamagedDatabase:
-        return []
-
-
-def _scanned(database: ReadOnlyDatabase, words: Sequence[str]) -> list[tuple[Any, ...]]:
-    patterns = [_like(word) for word in words[:_LONGEST] if _stands_as_it_is(word)]
-    condition = " AND ".join([_SOUGHT, *(["body LIKE ? ESCAPE '!'"] * len(patterns))])
-    return database.rows(f"SELECT thread_id, seq, at FROM transcript WHERE {condition} {_ORDER}", patterns)  # noqa: S608 - only question marks go in
-
-
-def _stands_as_it_is(word: str) -> bool:
-    """Whether a body, which is JSON, holds the word as it is, and SQLite, which knows ASCII, compares as we do."""
-    is_plain = json.dumps(word, ensure_ascii=False) == f'"{word}"'
-    return is_plain and (word.isascii() or word.upper() == word.lower())
-
-
-def _like(word: str) -> str:
-    return "%" + re.sub(r"([!%_])", r"!\1", word[:_LONGEST]) + "%"
-
-
-def _looked_at(
-    database: ReadOnlyDatabase, place: tuple[Any, ...], patterns: Sequence[re.Pattern[str]]
+def _examined(
+    store: ReadStore, thread_id: str, seq: int, patterns: Sequence[re.Pattern[str]]
 ) -> Iterator[SearchHit]:
-    thread_id, seq, _ = place
-    for role, body, message_id, at, title, checkpoint_id in database.rows(_STANDING, (thread_id, seq)):
-        text = searchable(body)
-        places = [pattern.search(text) for pattern in patterns]
-        first = next((found.start() for found in places if found), 0)
-        if all(places):
-            snippet, marks = _snippet(text, first, patterns)
-            yield SearchHit(thread_id, title, seq, message_id, role, at, checkpoint_id, snippet, marks)
+    message = store.message(thread_id, seq)
+    if message is None:
+        return
+    role, body, message_id, at, title, checkpoint_id = message
+    text = searchable(body)
+    matches = [pattern.search(text) for pattern in patterns]
+    first = next((found.start() for found in matches if found), 0)
+    if all(matches):
+        snippet, marks = _snippet(text, first, patterns)
+        yield SearchHit(thread_id, title, seq, message_id, role, at, checkpoint_id, snippet, marks)
 
 
 def _snippet(text: str, start: int, patterns: Sequence[re.Pattern[str]]) -> tuple[str, tuple[tuple[int, int], ...]]:

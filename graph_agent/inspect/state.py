@@ -1,139 +1,21 @@
-"""The state of one checkpoint as the engine would tell it: values, next nodes, tasks, interrupts, writes.
-
-What a checkpoint leads to: which nodes run next, once or once per packet sent to them.
-
-What differs between two states, place by place. Lists of things with ids are compared by id, not by position.
-"""
+"""The state of one checkpoint as LangGraph would report it, and the differences between two states."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
-from uuid import UUID
-
-from xxhash import xxh3_128_hexdigest
+from typing import Any, Literal
 
 from graph_agent.errors import DamagedDatabase, UnknownId
-from graph_agent.inspect.checkpoint_values import channel_values, decode, decode_checkpoint, decode_metadata
-from graph_agent.inspect.connection import ReadOnlyDatabase
+from graph_agent.inspect.channel_values import channel_values
+from graph_agent.ports.checkpoint_values import PlannedTask, planned_tasks
+from graph_agent.ports.read_store import ReadStore, StoredWrite
 
-__all__ = [
-    "Change",
-    "CheckpointState",
-    "PendingWrite",
-    "Planned",
-    "Task",
-    "diff_values",
-    "of_a_shape",
-    "planned_nodes",
-    "planned_tasks",
-    "read_state",
-]
-
-_BRANCH = "branch:to:"
-_JOIN = "join:"
-_START = "__start__"
-_TASKS = "__pregel_tasks"
-_PUSH, _PULL = "__pregel_push", "__pregel_pull"
-
-
-class Planned(NamedTuple):
-    """One run of a node to come."""
-
-    path: str
-    """Which run of the node it is, as writes name it."""
-    node: str
-    given: Any
-    """What a task that was sent a packet is given, or takes in as input; None of one that an edge has triggered."""
-    marks: tuple[str, ...]
-    """What tells it from the other tasks of the checkpoint in its id."""
-
-    def id_at(self, checkpoint_id: str, step: int) -> str:
-        """The id that the engine gives it, by which writes name it where they name no path.
-
-        Of a graph that is no subgraph; in a file of long ago it may be another. Empty where the checkpoint's id is
-        none of the engine's.
-        """
-        try:
-            place = UUID(checkpoint_id).bytes
-        except ValueError:
-            return ""
-        text = "".join((self.node, str(step), self.node, *self.marks))
-        return str(UUID(xxh3_128_hexdigest(place + text.encode())))
-
-
-def planned_nodes(checkpoint: Mapping[str, Any]) -> tuple[str, ...]:
-    """The nodes that a decoded checkpoint leads to, each once; what takes in a message is none."""
-    names = (task.node for task in planned_tasks(checkpoint) if not task.node.startswith("__"))
-    return tuple(dict.fromkeys(names))
-
-
-def planned_tasks(checkpoint: Mapping[str, Any]) -> list[Planned]:
-    """First those sent to, one by one, then the nodes an edge has triggered."""
-    values, versions = checkpoint.get("channel_values") or {}, checkpoint.get("channel_versions") or {}
-    seen = checkpoint.get("versions_seen") or {}
-    sent = [
-        Planned(f"~{_PUSH}, {number:010d}", *_sent_to(packet), (_PUSH, str(number)))
-        for number, packet in enumerate(values.get(_TASKS) or [])
-    ]
-    pulled = [
-        Planned(
-            f"~{_PULL}, {node}",
-            node,
-            values.get(_START) if node == _START else None,
-            (_PULL, *_triggers_of(node, versions)),
-        )
-        for node, channels in sorted(_triggered(values).items())
-        if any(versions.get(channel) != (seen.get(node) or {}).get(channel) for channel in channels)
-    ]
-    return sent + pulled
-
-
-def _triggered(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The channels that have something for a node, by its name."""
-    channels: dict[str, list[str]] = {}
-    for name, value in values.items():
-        if name.startswith((_BRANCH, _START)):
-            channels.setdefault(name.removeprefix(_BRANCH), []).append(name)
-        elif name.startswith(_JOIN) and _is_complete(name, value):
-            channels.setdefault(name.rpartition(":")[2], []).append(name)
-    return channels
-
-
-def _triggers_of(node: str, versions: Mapping[str, Any]) -> list[str]:
-    """Every channel that can trigger a node, in the order in which its id takes them in."""
-    joins = [name for name in versions if name.startswith(_JOIN) and name.rpartition(":")[2] == node]
-    return [node] if node == _START else sorted([f"{_BRANCH}{node}", *joins])
-
-
-def _is_complete(name: str, value: Any) -> bool:
-    """Whether a channel that waits for several nodes, `join:one+other:target`, has heard of all of them."""
-    awaited = name.rpartition(":")[0].removeprefix(_JOIN)
-    heard = value.get("value") if isinstance(value, dict) else None
-    return isinstance(heard, list) and len("+".join(map(str, heard))) == len(awaited)
-
-
-def _sent_to(packet: Any) -> tuple[str, Any]:
-    arguments = packet.get("value") if isinstance(packet, dict) else None
-    return (
-        (str(arguments[0]), arguments[1]) if isinstance(arguments, list) and len(arguments) > 1 else ("?", packet)
-    )
-
+__all__ = ["Change", "CheckpointState", "Task", "diff_values", "expect_stored_shape", "read_state"]
 
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 _INTERRUPT, _ERROR = "__interrupt__", "__error__"
 _CONTROL = frozenset((_INTERRUPT, _ERROR, "__error_source_node__", "__resume__"))
 """Channels that say what happened to a task, not what it produced."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingWrite:
-    """A write stored at the checkpoint: it takes effect with the next one."""
-
-    task_id: str
-    task_path: str
-    channel: str
-    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +45,16 @@ class CheckpointState:
     created_at: str
     metadata: Mapping[str, Any]
     values: Mapping[str, Any]
-    """The state's channels; not what waits in `pending_writes`."""
+    """The state's channels, without what waits in `pending_writes`."""
     tasks: tuple[Task, ...]
-    pending_writes: tuple[PendingWrite, ...]
+    pending_writes: tuple[StoredWrite, ...]
     is_head: bool
     """Whether it is the thread's newest: then `next` and `interrupts` leave out what has finished since. An older
     one is a record of its step."""
 
     @property
     def next(self) -> tuple[str, ...]:
-        """The nodes that have to run. Empty does not mean at rest: see `is_at_rest`."""
+        """The nodes that have to run. Empty does not mean idle: see `is_idle`."""
         return tuple(task.node for task in self._open_tasks)
 
     @property
@@ -182,7 +64,7 @@ class CheckpointState:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to run, nor to be taken in of what ran."""
+        """Whether nothing is left to run, and no result of a task is left to be taken in."""
         return not self.tasks
 
     @property
@@ -190,75 +72,54 @@ class CheckpointState:
         return [task for task in self.tasks if task.status != "finished" or not self.is_head]
 
 
-def read_state(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *, is_head: bool) -> CheckpointState:
+def read_state(store: ReadStore, thread_id: str, checkpoint_id: str, *, is_head: bool) -> CheckpointState:
     """Rebuild a checkpoint.
 
     Raises:
         UnknownId: the thread has no such checkpoint.
-        DamagedDatabase: what is stored cannot be decoded, or is another value than any that was stored.
+        DamagedDatabase: what is stored cannot be decoded, or has a shape that is never stored.
     """
-    with of_a_shape(f"checkpoint {checkpoint_id} of thread {thread_id}"):
-        return _rebuilt(database, thread_id, checkpoint_id, is_head=is_head)
+    with expect_stored_shape(f"checkpoint {checkpoint_id} of thread {thread_id}"):
+        stored = store.checkpoint(thread_id, checkpoint_id)
+        if stored is None:
+            raise UnknownId(
+                f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}, or it was pruned. "
+                f"`graph-agent inspect {thread_id}` shows its newest."
+            )
+        checkpoint, metadata = stored.checkpoint, stored.metadata
+        planned = planned_tasks(checkpoint)
+        ids = [task.id_at(checkpoint_id, (metadata.get("step") or 0) + 1) for task in planned]
+        writes = tuple(_with_path(write, planned, ids) for write in store.writes(thread_id, checkpoint_id))
+        return CheckpointState(
+            thread_id,
+            checkpoint_id,
+            stored.parent_id,
+            checkpoint.get("ts", ""),
+            metadata,
+            channel_values(store, thread_id, stored.parent_id, checkpoint, metadata),
+            tuple(_task(task, writes) for task in planned),
+            writes,
+            is_head,
+        )
 
 
 @contextmanager
-def of_a_shape(what: str) -> Iterator[None]:
-    """Values are read in this block whose shape nobody checked: a bit turned in one can leave a sound other value.
+def expect_stored_shape(what: str) -> Iterator[None]:
+    """Report values of an unexpected shape in this block as damage: one flipped bit can leave a valid other value.
 
     Raises:
-        DamagedDatabase: what is read has another shape than whatever is stored.
+        DamagedDatabase: what is read has a shape that is never stored.
     """
     try:
         yield
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise DamagedDatabase(
-            f"{what} holds a value of a shape that is never stored ({error}); the database is torn or was changed "
-            "by another program. Put back a backup, or name another file with --db."
+            f"{what} holds a value of a shape that is never stored ({error}): the database is damaged or was "
+            "changed by another program. Restore a backup, or name another file with --db."
         ) from error
 
 
-def _rebuilt(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str, *, is_head: bool) -> CheckpointState:
-    rows = database.rows(
-        """SELECT parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
-        WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?""",
-        (thread_id, checkpoint_id),
-    )
-    if not rows:
-        raise UnknownId(
-            f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); "
-            f"`graph-agent inspect {thread_id}` shows its newest."
-        )
-    [(parent_id, kind, blob, metadata)] = rows
-    checkpoint = decode_checkpoint(kind, blob)
-    known = decode_metadata(metadata)
-    tasks = planned_tasks(checkpoint)
-    ids = [task.id_at(checkpoint_id, (known.get("step") or 0) + 1) for task in tasks]
-    writes = tuple(_with_path(w, tasks, ids) for w in _pending_writes(database, thread_id, checkpoint_id))
-    return CheckpointState(
-        thread_id,
-        checkpoint_id,
-        parent_id,
-        checkpoint.get("ts", ""),
-        known,
-        channel_values(database, thread_id, parent_id, checkpoint, known),
-        tuple(_task(planned, writes) for planned in tasks),
-        writes,
-        is_head,
-    )
-
-
-def _pending_writes(database: ReadOnlyDatabase, thread_id: str, checkpoint_id: str) -> tuple[PendingWrite, ...]:
-    rows = database.rows(
-        """SELECT task_id, task_path, channel, type, value FROM writes
-        WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? ORDER BY task_path, task_id, idx""",
-        (thread_id, checkpoint_id),
-    )
-    return tuple(
-        PendingWrite(task_id, path, channel, decode(kind, blob)) for task_id, path, channel, kind, blob in rows
-    )
-
-
-def _with_path(write: PendingWrite, tasks: Sequence[Planned], ids: Sequence[str]) -> PendingWrite:
+def _with_path(write: StoredWrite, tasks: Sequence[PlannedTask], ids: Sequence[str]) -> StoredWrite:
     """The write with its task's path, where the file is from before those were stored."""
     if write.task_path or write.task_id == _NO_TASK:
         return write
@@ -267,7 +128,7 @@ def _with_path(write: PendingWrite, tasks: Sequence[Planned], ids: Sequence[str]
     return replace(write, task_path=tasks[0].path) if len(tasks) == 1 else write
 
 
-def _task(planned: Planned, writes: tuple[PendingWrite, ...]) -> Task:
+def _task(planned: PlannedTask, writes: tuple[StoredWrite, ...]) -> Task:
     path, node, given, _ = planned
     own = [
         w for w in writes if w.task_id != _NO_TASK and (w.task_path == path or w.task_path.startswith(f"{path}, "))
@@ -290,7 +151,7 @@ def _task(planned: Planned, writes: tuple[PendingWrite, ...]) -> Task:
 
 
 _IDS = ("id", "call_id")
-"""Fields by which an entry of a list is told from the others: messages have the first, calls the second."""
+"""Fields that identify an entry of a list: messages have the first, calls the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +168,7 @@ class Change:
 
 
 def diff_values(old: Any, new: Any) -> list[Change]:
-    """Every place where two JSON values differ, in the order of the new one; what was removed comes last."""
+    """Every place where two JSON values differ, in the order of the new one; removed places come last."""
     return list(_compared(old, new, ""))
 
 

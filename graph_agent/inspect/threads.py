@@ -1,75 +1,23 @@
-"""Threads in short: one line each, with what they wait for. One statement, however many threads there are.
-
-The conversation of a thread, as the append-only transcript holds it.
-"""
+"""Threads in short, with what they wait for; and the conversation of a thread from its append-only transcript."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from graph_agent.inspect.calls import (
-    OPEN_BY_THREAD,
-    WORKS_FOR_NOBODY,
-    ThreadStatus,
-    load_json,
-    thread_status,
-    views_of,
-)
-from graph_agent.inspect.checkpoint_values import is_message, role_of
-from graph_agent.inspect.connection import Lease, Leases, ReadOnlyDatabase
+from graph_agent.inspect.calls import Leases, ThreadStatus, read_leases, thread_status, view_call
 from graph_agent.inspect.state import CheckpointState, read_state
+from graph_agent.ports.checkpoint_values import is_message, role_of
+from graph_agent.ports.read_store import Lease, ReadStore, ThreadRow, TranscriptEntry
 
 __all__ = [
-    "FAMILY",
     "RecentMessages",
     "ThreadSummary",
-    "TranscriptEntry",
-    "entries_of",
     "most_urgent",
-    "owner_of",
+    "read_messages",
     "read_recent",
     "read_threads",
-    "read_transcript",
-    "stream_conversation",
-    "stream_transcript",
-    "with_sub_agents",
+    "state_messages",
 ]
-
-FAMILY = """t.thread_id IN (WITH RECURSIVE family(id) AS (SELECT ? UNION SELECT c.thread_id FROM threads c
-    JOIN family ON c.parent_thread = family.id WHERE c.parent_call IS NOT NULL) SELECT id FROM family)"""
-"""The condition on `t` for one thread and all sub-agents below it."""
-
-_STORED = (
-    "thread_id",
-    "title",
-    "workspace",
-    "model",
-    "mode",
-    "created_at",
-    "updated_at",
-    "checkpoint_id",
-    "turns",
-    "outcome",
-    "parent_thread",
-    "parent_call",
-)
-_SELECT = f"""WITH open AS MATERIALIZED ({OPEN_BY_THREAD})
-    SELECT {", ".join(f"t.{name}" for name in _STORED)},
-    (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL AND NOT EXISTS (
-        SELECT 1 FROM transcript m WHERE m.thread_id = i.thread_id AND m.message_id = 'inbox-' || i.id)),
-    t.next_nodes = '[]' OR {WORKS_FOR_NOBODY.format(of="t")},
-    CASE WHEN t.next_nodes = '[]' OR open.calls IS NOT NULL THEN 0 ELSE EXISTS (
-        SELECT 1 FROM writes w WHERE w.thread_id = t.thread_id AND w.checkpoint_ns = ''
-        AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls, t.usage
-    FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
-
-_OWNER = """WITH RECURSIVE line(id, depth) AS (SELECT ?, 0 UNION SELECT t.parent_thread, depth + 1 FROM threads t
-    JOIN line ON t.thread_id = line.id
-    WHERE t.parent_call IS NOT NULL AND t.parent_thread IS NOT NULL AND depth < 100)
-    SELECT id FROM line WHERE id IN (SELECT thread_id FROM threads) ORDER BY depth DESC LIMIT 1"""
-
-_NOTES_USAGE = 11
-"""The schema version from which on the list notes what threads used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +43,11 @@ class ThreadSummary:
     queued_messages: int
     status: ThreadStatus
     pending_approvals: int
-    """Calls that wait for an answer nobody has given yet, those of its sub-agents among them."""
+    """Calls that need an answer nobody has given yet, those of its sub-agents among them."""
     interrupted_calls: int
-    """Calls that wait for a recovery decision nobody has made yet."""
+    """Calls that need a recovery decision nobody has made yet."""
     answered_calls: int
-    """Calls whose question has an answer that the thread has not taken in yet."""
+    """Calls whose question has an answer that the thread has not applied yet."""
     holder: Lease | None
     """The living process that holds the thread."""
     last_lease: Lease | None
@@ -108,23 +56,10 @@ class ThreadSummary:
     """What its requests used, at its head; None where that was not noted."""
 
 
-def read_threads(
-    database: ReadOnlyDatabase, leases: Leases, where: str = "1", parameters: Sequence[Any] = ()
-) -> list[ThreadSummary]:
-    """The threads that fulfil a condition on `t`, newest first."""
-    select = _SELECT if database.version >= _NOTES_USAGE else _SELECT.replace("t.usage", "NULL")
-    rows = database.rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
-    return [_summary(database, leases, row) for row in rows]
-
-
-def owner_of(database: ReadOnlyDatabase, thread_id: str) -> str:
-    """The thread that goes on with this one: itself, or of a sub-agent the one it works for in the end."""
-    found = database.rows(_OWNER, (thread_id,))
-    return str(found[0][0]) if found else thread_id
-
-
-def with_sub_agents(threads: Sequence[ThreadSummary]) -> list[ThreadSummary]:
-    """The same threads, in each also what its sub-agents wait for: only through it do they go on."""
+def read_threads(store: ReadStore, family_of: str | None = None) -> list[ThreadSummary]:
+    """Every thread, or one and all sub-agents below it, newest first; each with what its sub-agents wait for."""
+    leases = read_leases(store)
+    threads = [_summary(row, leases) for row in store.threads(family_of)]
     children: dict[str, list[ThreadSummary]] = {}
     for thread in threads:
         if thread.parent_thread is not None and thread.parent_call is not None:
@@ -132,7 +67,31 @@ def with_sub_agents(threads: Sequence[ThreadSummary]) -> list[ThreadSummary]:
     return [_with_children(thread, children) for thread in threads]
 
 
+def most_urgent(statuses: Iterable[ThreadStatus]) -> ThreadStatus:
+    """The status that takes precedence."""
+    return min(statuses, key=get_args(ThreadStatus).index)
+
+
+def _summary(row: ThreadRow, leases: Leases) -> ThreadSummary:
+    thread_id = row.columns["thread_id"]
+    is_held = thread_id in leases.held
+    views = [view_call(call, is_held=is_held) for call in row.open_calls]
+    lease = leases.by_thread.get(thread_id)
+    return ThreadSummary(
+        **row.columns,
+        queued_messages=row.queued_messages,
+        status=thread_status(views, is_idle=row.is_idle, is_held=is_held, is_asking=row.is_asking),
+        pending_approvals=sum(view.is_waiting for view in views),
+        interrupted_calls=sum(view.is_interrupted for view in views),
+        answered_calls=sum(view.is_answered for view in views),
+        holder=lease if is_held else None,
+        last_lease=lease,
+        usage=row.usage,
+    )
+
+
 def _with_children(thread: ThreadSummary, children: dict[str, list[ThreadSummary]]) -> ThreadSummary:
+    """The thread with what its sub-agents wait for: only through it do they continue."""
     if thread.status == "idle" or thread.thread_id not in children:
         return thread
     below = [_with_children(child, children) for child in children[thread.thread_id]]
@@ -145,100 +104,10 @@ def _with_children(thread: ThreadSummary, children: dict[str, list[ThreadSummary
     )
 
 
-def most_urgent(statuses: Iterable[ThreadStatus]) -> ThreadStatus:
-    """The one of them that says most of what is to be done."""
-    return min(statuses, key=get_args(ThreadStatus).index)
-
-
-def _summary(database: ReadOnlyDatabase, leases: Leases, row: tuple[Any, ...]) -> ThreadSummary:
-    stored = dict(zip(_STORED, row, strict=False))
-    thread_id = stored["thread_id"]
-    queued, is_idle, asks, calls, usage = row[len(_STORED) :]
-    is_held = thread_id in leases.held
-    views = [] if is_idle or not calls else views_of(database, thread_id, calls, is_held=is_held, is_idle=False)
-    lease = leases.leases.get(thread_id)
-    return ThreadSummary(
-        **stored,
-        queued_messages=queued,
-        status=thread_status(views, is_idle=bool(is_idle), is_held=is_held, asks=bool(asks)),
-        pending_approvals=sum(view.is_waiting for view in views),
-        interrupted_calls=sum(view.is_interrupted for view in views),
-        answered_calls=sum(view.is_answered for view in views),
-        holder=lease if is_held else None,
-        last_lease=lease,
-        usage=None if usage is None else load_json(usage),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptEntry:
-    """One message."""
-
-    seq: int
-    """1, 2, 3 … per thread over all branches."""
-    branch: int
-    """0, and 1, 2, 3 … each time an older checkpoint was taken up again."""
-    message_id: str
-    role: str
-    """system, user, assistant, tool."""
-    body: dict[str, Any]
-    """content, and where they apply: tool_calls, tool_call_id, status, usage."""
-    checkpoint_id: str
-    """First checkpoint whose state holds the message."""
-    at: str
-
-
-_LINE = """
-WITH RECURSIVE line (branch, upto) AS (
-    SELECT branch, 9223372036854775807 FROM threads WHERE thread_id = ?1
-    UNION ALL
-    SELECT b.parent_branch, min(b.from_seq, line.upto) FROM line JOIN branches b
-    ON b.thread_id = ?1 AND b.branch = line.branch
-)"""
-"""The head's branch and those it came from, each with the last row that shows."""
-_SHOWN = "EXISTS (SELECT 1 FROM line WHERE line.branch = t.branch AND t.seq <= line.upto)"
-
-
-def read_transcript(database: ReadOnlyDatabase, thread_id: str) -> list[TranscriptEntry]:
-    """The conversation that the thread's head stands at the end of."""
-    return list(stream_transcript(database, thread_id))
-
-
-def stream_transcript(
-    database: ReadOnlyDatabase, thread_id: str, *, all_branches: bool = False
-) -> Iterator[TranscriptEntry]:
-    """The same message by message; on request also what the thread has come away from."""
-    rows = database.stream(
-        f"""{_LINE} SELECT seq, branch, message_id, role, body, checkpoint_id, at FROM transcript t
-        WHERE thread_id = ?1 AND {"1" if all_branches else _SHOWN} ORDER BY seq""",  # noqa: S608 - nothing from outside
-        (thread_id,),
-    )
-    for seq, branch, message_id, role, body, checkpoint_id, at in rows:
-        yield TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
-
-
-def stream_conversation(
-    database: ReadOnlyDatabase, thread_id: str, *, all_branches: bool = False
-) -> Iterator[TranscriptEntry]:
-    """The same, and behind it what the thread was sent and has yet to take in."""
-    yield from stream_transcript(database, thread_id, all_branches=all_branches)
-    yield from _entering(database, thread_id)
-
-
-def _entering(database: ReadOnlyDatabase, thread_id: str) -> list[TranscriptEntry]:
-    """Messages on disk that no step has taken in, because the process died in between: the next life does."""
-    heads = database.rows(
-        """SELECT checkpoint_id, branch, (SELECT coalesce(max(seq), 0) FROM transcript WHERE thread_id = ?1)
-        FROM threads WHERE thread_id = ?1 AND next_nodes = '["__start__"]' AND checkpoint_id IS NOT NULL""",
-        (thread_id,),
-    )
-    found: list[TranscriptEntry] = []
-    for checkpoint_id, branch, last in heads:
-        state = read_state(database, thread_id, checkpoint_id, is_head=True)
-        given = state.tasks[0].input if state.tasks else None
-        sent = replace(state, values=given if isinstance(given, dict) else {})
-        found = [replace(entry, seq=last + entry.seq, branch=branch) for entry in entries_of(sent)]
-    return found
+def read_messages(store: ReadStore, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
+    """The conversation at the thread's head, and after it what the thread was sent and has not taken in yet."""
+    yield from store.messages(thread_id, all_branches=all_branches)
+    yield from _incoming(store, thread_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,37 +116,24 @@ class RecentMessages:
 
     entries: list[TranscriptEntry]
     earlier: int
-    """How many messages stand before it."""
+    """How many messages come before it."""
 
 
-def read_recent(
-    database: ReadOnlyDatabase, thread_id: str, most: int, *, turns: int | None = None
-) -> RecentMessages:
-    """The newest messages of the head's conversation, in order: so many at most, or of so many turns at most.
+def read_recent(store: ReadStore, thread_id: str, most: int, *, turns: int | None = None) -> RecentMessages:
+    """The newest messages of the head's conversation, in order: at most so many, or of at most so many turns.
 
-    Behind them stands what the thread was sent and has yet to take in.
-    However long the conversation is, only these are read; without the system's where turns are asked for.
+    After them comes what the thread was sent and has not taken in yet. However long the conversation is, only these
+    are read; without the system message where turns are asked for.
     """
-    kept = "role <> 'system'" if turns is not None else "1"
-    where = f"FROM transcript t WHERE thread_id = ?1 AND {_SHOWN} AND {kept}"
-    rows = database.rows(
-        f"""{_LINE} SELECT seq, branch, message_id, role, body, checkpoint_id, at {where}
-        ORDER BY seq DESC LIMIT ?2""",
-        (thread_id, most),
-    )
-    entries = [
-        TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
-        for seq, branch, message_id, role, body, checkpoint_id, at in rows
-    ]
+    entries, total = store.newest_messages(thread_id, most, with_system=turns is None)
     starts = [number for number, entry in enumerate(entries, 1) if entry.role in ("user", "human")]
     if turns is not None and len(starts) >= turns:
         entries = entries[: starts[turns - 1]]
-    [(total,)] = database.rows(f"{_LINE} SELECT count(*) {where}", (thread_id,))
-    entering = [entry for entry in _entering(database, thread_id) if turns is None or entry.role != "system"]
-    return RecentMessages([*entries[::-1], *entering], total - len(entries))
+    incoming = [entry for entry in _incoming(store, thread_id) if turns is None or entry.role != "system"]
+    return RecentMessages([*entries[::-1], *incoming], total - len(entries))
 
 
-def entries_of(state: CheckpointState) -> list[TranscriptEntry]:
+def state_messages(state: CheckpointState) -> list[TranscriptEntry]:
     """The conversation as a state holds it, where there is no transcript beside it."""
     messages = state.values.get("messages")
     found = [message for message in messages if is_message(message)] if isinstance(messages, list) else []
@@ -293,3 +149,15 @@ def entries_of(state: CheckpointState) -> list[TranscriptEntry]:
         )
         for number, message in enumerate(found, 1)
     ]
+
+
+def _incoming(store: ReadStore, thread_id: str) -> Sequence[TranscriptEntry]:
+    """Messages on disk that no step has taken in, because the process died in between: the next run does."""
+    head = store.head(thread_id)
+    if head is None or head.checkpoint_id is None or head.next_nodes != ["__start__"]:
+        return []
+    state = read_state(store, thread_id, head.checkpoint_id, is_head=True)
+    given = state.tasks[0].input if state.tasks else None
+    sent = replace(state, values=given if isinstance(given, dict) else {})
+    last = store.last_seq(thread_id)
+    return [replace(entry, seq=last + entry.seq, branch=head.branch) for entry in state_messages(sent)]

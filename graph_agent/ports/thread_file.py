@@ -16,10 +16,10 @@ from typing import Any, Literal, NamedTuple
 __all__ = [
     "FORMAT",
     "KINDS",
+    "PLAIN_NAMES_SINCE",
     "SUB_AGENT",
     "TABLES",
     "VERSION",
-    "VERSION_WITHOUT_SUB_AGENTS",
     "Column",
     "ContentDigest",
     "InvalidValue",
@@ -28,10 +28,10 @@ __all__ = [
 ]
 
 FORMAT = "graph-agent thread"
-VERSION = 2
+VERSION = 3
 """Raised when an older program could no longer read what is written."""
-VERSION_WITHOUT_SUB_AGENTS = 1
-"""Version of a file without sub-agents, which older programs read."""
+PLAIN_NAMES_SINCE = 3
+"""The version from which on tables, columns and fields have their present names."""
 SUB_AGENT = "sub_agent"
 """Key in a row of a sub-agent below the thread: the id of its own thread there. Parents come first."""
 
@@ -84,11 +84,11 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "writes": _columns("checkpoint_ns checkpoint_id task_id task_path idx:number channel type value:bytes"),
     "transcript": _columns("seq:number branch:number message_id role body:json checkpoint_id at"),
     "branches": _columns("branch:number parent_branch:number from_seq:number checkpoint_id at"),
-    "ledger": _columns(
-        "call_id seq:number tool_name status risk record:json checkpoint_id updated_at left_behind:number"
+    "call_log": _columns(
+        "call_id seq:number tool_name status risk record:json checkpoint_id updated_at abandoned:number"
     ),
     "journal": _columns(
-        "call_id attempt:number owner status started_at ended_at? intent:json? outcome:json? undone:number"
+        "call_id attempt:number owner status started_at ended_at? intent:json? outcome:json? reverted:number"
     ),
     "decisions": _columns(
         "call_id attempt:number question args_digest kind args:json? reason by at applied_at? superseded_at"
@@ -96,8 +96,8 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
     "inbox": _columns("id:number text queued_by queued_at taken_at?"),
     "file_states": _columns("path sha256 at"),
     "rewinds": _columns("id:number checkpoint_id head scope plan:json status at ended_at?"),
-    "cuts": _columns("checkpoint_id branch:number seq:number"),
-    "pruned": _columns("checkpoint_id"),
+    "prune_points": _columns("checkpoint_id branch:number seq:number"),
+    "pruned_checkpoints": _columns("checkpoint_id"),
 }
 """The rows of a thread by table, in the order in which a file holds them."""
 

@@ -48,7 +48,6 @@ class FileBlobs:
         return f"blob:sha256:{digest}"
 
     def get(self, reference: str) -> bytes:
-        """See `Blobs.get`."""
         match = _REFERENCE.fullmatch(reference)
         if match is None:
             raise StorageError(

@@ -19,9 +19,10 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import StateSnapshot
 from typer.testing import CliRunner
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.main import app
 from graph_agent.errors import DamagedDatabase, StorageError
-from graph_agent.inspect import END, START, Inspection, Reader
+from graph_agent.inspect import END, START, Inspection
 from graph_agent.storage.sqlite.schema import open_connection
 from tests.fakes.foreign_graphs import ASKED, GRAPHS, asking, config_of, play_all
 
@@ -45,7 +46,7 @@ def told_by_langgraph(path: Path, thread_id: str) -> StateSnapshot:
 
 
 def told(path: Path, thread_id: str, checkpoint_id: str | None = None) -> Inspection:
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         return reader.inspection(thread_id, checkpoint_id)
 
 
@@ -95,7 +96,7 @@ def test_every_older_checkpoint_is_there_with_its_values(path: Path, thread_id: 
     with SqliteSaver.from_conn_string(str(path)) as saver:
         snapshots = list(GRAPHS[thread_id](saver).get_state_history(config_of(thread_id)))
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         history = reader.history(thread_id)
         states = [reader.inspection(thread_id, entry.checkpoint_id).state for entry in history]
 
@@ -135,7 +136,7 @@ def test_values_of_any_type_are_shown_as_what_they_are(path: Path) -> None:
 
 
 def test_threads_are_listed_with_what_they_wait_for_and_subgraphs_as_threads_within(path: Path) -> None:
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         threads = {thread.thread_id: thread for thread in reader.threads()}
         within = reader.inspection("nested").threads_within
         inner = reader.inspection(within[0])
@@ -159,7 +160,7 @@ def test_threads_are_listed_with_what_they_wait_for_and_subgraphs_as_threads_wit
 
 
 def test_the_way_through_the_graph_is_what_was_seen_of_it(path: Path) -> None:
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         head = reader.thread("done").checkpoint_id or ""
         edges = reader.visits("done", head).edges
 
@@ -179,7 +180,7 @@ async def test_what_the_asynchronous_saver_wrote_is_read_while_it_is_open(tmp_pa
 
 
 def test_everything_a_reader_is_asked_has_an_answer(path: Path) -> None:
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         answers = [
             reader.calls(),
             reader.calls("done"),
@@ -201,7 +202,7 @@ def test_everything_a_reader_is_asked_has_an_answer(path: Path) -> None:
 def test_reading_changes_nothing_and_leaves_nothing_behind(path: Path) -> None:
     before = hashlib.sha256(path.read_bytes()).hexdigest()
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         for thread in reader.threads():
             reader.inspection(thread.thread_id)
 
@@ -256,7 +257,7 @@ def write_protected(path: Path) -> Iterator[Path]:
 
 
 def test_a_file_in_a_folder_that_may_not_be_written_is_read(path: Path) -> None:
-    with write_protected(path) as protected, Reader.open(protected) as reader:
+    with write_protected(path) as protected, read_database(protected) as reader:
         assert (len(reader.threads()), reader.note) == (6, "")
 
 
@@ -269,7 +270,7 @@ def test_a_log_that_cannot_be_read_is_told(path: Path) -> None:
     writer.close()
     (path.parent / "kept").rename(f"{path}-wal")
 
-    with write_protected(path) as protected, Reader.open(protected) as reader:
+    with write_protected(path) as protected, read_database(protected) as reader:
         note = reader.note
 
     assert "graphs.db-wal" in note
@@ -288,8 +289,8 @@ def test_a_file_that_is_neither_is_told(tmp_path: Path) -> None:
         connection.execute("CREATE VIEW writes AS SELECT 1 AS channel")
     connection.close()
 
-    with pytest.raises(StorageError, match="nor one of LangGraph's SQLite saver"):
-        Reader.open(path)
+    with pytest.raises(StorageError, match="nor LangGraph's SQLite saver"):
+        read_database(path)
 
 
 def test_the_reading_commands_take_such_a_file(path: Path) -> None:

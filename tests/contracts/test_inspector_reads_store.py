@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import ToolCallInfo
 from graph_agent.config.paths import blob_dir
-from graph_agent.inspect.reader import Reader
 from graph_agent.ports import Answer, Outcome, Question, Scope
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
@@ -36,7 +36,7 @@ async def test_a_thread_that_waits_is_shown_with_its_line_its_calls_and_its_ques
     await play_turn(compile_graph(CheckpointSaver(database)), "t", "please look", answer=False)
     await SqliteInbox(database, SteppingClock()).queue("t", "and then", "chat")
 
-    with Reader.open(database.path) as reader:
+    with read_database(database.path) as reader:
         (line,) = reader.threads()
         inspection = reader.inspection("t")
         waiting = [(view.record["call_id"], view.is_waiting) for view in reader.approvals()]
@@ -55,7 +55,7 @@ async def test_an_answer_in_the_table_ends_the_waiting(database: Database) -> No
     answer = Answer("reject", "cli", "2026-01-01T00:00:00.000Z", reason="no")
     await SqliteDecisions(database).insert("t", Question("approval", "call-1-z", 1, ""), answer)
 
-    with Reader.open(database.path) as reader:
+    with read_database(database.path) as reader:
         view = reader.call("t", "call-1-z")
 
     assert view.answer is not None
@@ -68,7 +68,7 @@ async def test_the_state_shown_is_the_state_the_graph_has_after_many_turns(datab
         await play_turn(graph, "t", str(number))
     live = (await graph.aget_state(config_of("t"))).values
 
-    with Reader.open(database.path) as reader:
+    with read_database(database.path) as reader:
         shown = reader.inspection("t")
         transcript = [entry.message_id for entry in reader.transcript("t")]
 
@@ -83,11 +83,11 @@ async def test_the_state_shown_is_the_state_the_graph_has_after_many_turns(datab
 async def test_the_holder_is_seen_alive_and_gone_after_release(database: Database) -> None:
     lock = FlockThreadLock(database, SteppingClock())
     await lock.acquire("t", "life")
-    with Reader.open(database.path) as reader:
+    with read_database(database.path) as reader:
         held = reader.thread("t").holder
     await lock.release()
 
-    with Reader.open(database.path) as reader:
+    with read_database(database.path) as reader:
         released = reader.thread("t").holder
 
     assert held is not None
@@ -103,11 +103,11 @@ async def test_a_finished_attempt_is_shown_though_the_graph_has_not_taken_it_in_
     await journal.finish("t", "call-1-z", 1, "life", Outcome("success", big))
     await database.write(
         lambda connection: connection.execute(
-            "UPDATE ledger SET record = json_set(record, '$.status', 'executing') WHERE call_id = 'call-1-z'"
+            "UPDATE call_log SET record = json_set(record, '$.status', 'executing') WHERE call_id = 'call-1-z'"
         )
     )
 
-    with Reader.open(database.path) as reader:
+    with read_database(database.path) as reader:
         record = reader.call("t", "call-1-z").record
 
     assert (record["status"], record["result"]) == ("success", big)
@@ -118,11 +118,11 @@ async def test_a_long_result_is_stored_once_and_shown_whole(tmp_path: Path) -> N
     async with stage.life() as session:
         await session.send("go")
 
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         shown = reader.call(THREAD, "c").record["result"]
     async with await Database.open(stage.database) as opened:
         [(record,)] = await opened.run(
-            lambda connection: connection.execute("SELECT record FROM ledger").fetchall()
+            lambda connection: connection.execute("SELECT record FROM call_log").fetchall()
         )
     assert (shown, "result" in json.loads(record)) == ("long " * 100, False)
 

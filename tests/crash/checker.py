@@ -6,9 +6,9 @@ import sqlite3
 from collections import Counter
 from typing import Any
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import NEW_MESSAGE
-from graph_agent.inspect import Reader
-from graph_agent.inspect.checkpoint_values import decode
+from graph_agent.storage.decoder import PlainDecoder
 from tests.cases.processes import running_with
 from tests.crash.play import ALWAYS, EDITED, GOES_ON, marker_in, words_for
 from tests.crash.small_effects import small_effects
@@ -59,11 +59,11 @@ class _Account:
     def __init__(self, world: World) -> None:
         self.world = world
         connection = sqlite3.connect(f"file:{world.database}?mode=ro", uri=True)
-        rows = connection.execute("SELECT call_id, record, left_behind FROM ledger").fetchall()
+        rows = connection.execute("SELECT call_id, record, abandoned FROM call_log").fetchall()
         self.call_log: dict[str, dict[str, Any]] = {call_id: json.loads(record) for call_id, record, _ in rows}
         self.abandoned = {call_id for call_id, _, left in rows if left}
         self.journal = connection.execute("SELECT call_id, attempt, owner FROM journal").fetchall()
-        self.standing = connection.execute("SELECT call_id, status FROM journal WHERE undone = 0").fetchall()
+        self.standing = connection.execute("SELECT call_id, status FROM journal WHERE reverted = 0").fetchall()
         self.told = {
             body["tool_call_id"]: body["content"]
             for (text,) in connection.execute("SELECT body FROM transcript WHERE role = 'tool' ORDER BY seq")
@@ -77,7 +77,7 @@ class _Account:
         self.writes = [
             (call_id, write)
             for kind, value in values
-            for call_id, write in decode(kind, value).items()
+            for call_id, write in PlainDecoder().write("calls", kind, value).items()
             if call_id != NEW_MESSAGE
         ]
         within = "SELECT thread_id, parent_thread, parent_call FROM threads WHERE parent_call IS NOT NULL"
@@ -279,7 +279,7 @@ class _Account:
         """Each stored reply counts once as a request; summaries are requests without a reply of their own."""
         summaries = len(self.world.notes("summary asked"))
         wrong = []
-        with Reader.open(self.world.database) as reader:
+        with read_database(self.world.database) as reader:
             for thread in reader.threads():
                 # Those that work for a call of another branch are no part of what this one used.
                 shown = {

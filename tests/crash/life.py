@@ -19,6 +19,7 @@ from typing import Any
 
 from graph_agent.app.approvals import answer_approval
 from graph_agent.app.mcp_servers import SessionServers
+from graph_agent.app.reader import read_database
 from graph_agent.app.subagents import LocalSubAgentHost, SubAgentTools, create_sub_agents
 from graph_agent.app.threads import fork
 from graph_agent.app.toolset import (
@@ -32,7 +33,6 @@ from graph_agent.app.toolset import (
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import EventBus
 from graph_agent.graph.build import GraphDependencies, build_graph
-from graph_agent.inspect import Reader
 from graph_agent.model.offline.model import OfflineModel
 from graph_agent.ports import AlwaysAllow, AnswerKind, SystemClock
 from graph_agent.ports.model import ContextWindow
@@ -181,7 +181,7 @@ class _Life:
 
     async def _fork(self) -> tuple[Session, ThreadGraph, TurnResult]:
         place = self._somewhere("forks")
-        with Reader.open(self._world.database) as reader:
+        with read_database(self._world.database) as reader:
             is_made = any(thread.thread_id == FORK for thread in reader.threads())
         if not is_made:
             await fork(self._world.database, place, thread_id=FORK)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graph_agent.inspect import Reader
+from graph_agent.app.reader import read_database
 from tests.crash.play import marker_in
 from tests.crash.world import World
 
@@ -51,7 +51,7 @@ def _plan(world: World, by_marker: Mapping[str, Mapping[str, Any]]) -> list[str]
     ]
     if not written:
         return []
-    with Reader.open(world.database) as reader:
+    with read_database(world.database) as reader:
         plan = reader.inspection("crash").state.values.get("todo") or []
     found = [marker_in(item) for item in plan]
     # Markers begin with turn, message and place in it.

@@ -9,8 +9,8 @@ from typing import Self, TypeVar
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import StorageError
-from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.sqlite.database import Database
@@ -88,7 +88,7 @@ async def test_whichever_write_fails_the_next_life_goes_on_and_no_call_runs_a_se
         # A read may be run again unasked; what writes never is.
         assert {call_id: times for call_id, times in ran.items() if times > 1 and call_id != "r"} == {}, number
         assert before["w"] <= 1, number
-        with Reader.open(stage.database) as reader:
+        with read_database(stage.database) as reader:
             threads = [(thread.status, reader.inconsistencies(thread.thread_id)) for thread in reader.threads()]
         # Where not even the first message could be stored, there is no thread, and nothing ran.
         assert threads == [("idle", [])] or (threads, stage.toolbox.ran) == ([], []), number

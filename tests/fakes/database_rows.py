@@ -9,7 +9,7 @@ from typing import Any
 
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.private_files import APPLICATION_ID
-from graph_agent.storage.sqlite.migrations import MIGRATIONS, SCHEMA_VERSION
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, load_migrations
 
 __all__ = ["START", "Rows", "record_of"]
 
@@ -25,7 +25,7 @@ class Rows:
         self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
-        for migration in MIGRATIONS:
+        for migration in load_migrations():
             self._connection.executescript(migration.sql)
         self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -48,9 +48,9 @@ class Rows:
         )
 
     def call(self, record: dict[str, Any], thread_id: str = "t1") -> None:
-        [(count,)] = self._connection.execute("SELECT count(*) FROM ledger WHERE thread_id = ?", (thread_id,))
+        [(count,)] = self._connection.execute("SELECT count(*) FROM call_log WHERE thread_id = ?", (thread_id,))
         self._insert(
-            "ledger",
+            "call_log",
             {
                 "thread_id": thread_id,
                 "call_id": record["call_id"],
@@ -133,7 +133,7 @@ class Rows:
             "leases",
             {
                 "thread_id": thread_id,
-                "life": "life",
+                "owner_token": "life",
                 "pid": os.getpid() if pid is None else pid,
                 "process_started": process_started(os.getpid()),
                 "boot_id": boot_id(),

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
-from graph_agent.inspect import Reader
 from graph_agent.ports.thread_file import ContentDigest
 from graph_agent.storage.blobs import FileBlobs
 
@@ -14,7 +14,7 @@ __all__ = ["export", "reseal"]
 
 def export(database: Path, thread_id: str, *secrets: str) -> str:
     """The text of the file."""
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         lines = reader.export(thread_id, FileBlobs(blob_dir(database)).get, secrets)
         return "".join(f"{line}\n" for line in lines)
 

@@ -10,9 +10,9 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.app.models import budget_of
 from graph_agent.app.opening import Store, open_store, session_dependencies
+from graph_agent.app.reader import read_database
 from graph_agent.config.sources import load_settings
 from graph_agent.events import Event, EventBus
-from graph_agent.inspect import Reader
 from graph_agent.ports import ModelRequest, OnDelta
 from graph_agent.ports.clock import sub_agent_id
 from graph_agent.session.dependencies import Thread
@@ -115,7 +115,7 @@ class Family:
 
     def statuses(self, thread_id: str = PARENT) -> dict[str, str]:
         """The effective status of each call of a thread, under its tool's name and number of attempts."""
-        with Reader.open(self.database) as reader:
+        with read_database(self.database) as reader:
             views = reader.calls(thread_id)
         return {
             f"{view.record['tool_name']} {view.record.get('attempt', 1)}": view.record["status"] for view in views

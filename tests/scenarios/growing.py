@@ -29,7 +29,7 @@ WINDOW = ContextWindow(64_000, "set", can_summarize=False)
 """A conversation outgrows it after some twenty steps."""
 _HANDED_OVER = "PRAGMA busy_timeout=3"
 """What work on the database's thread begins with: only there others are waited for."""
-_TABLES = ("checkpoints", "writes", "transcript", "ledger", "journal")
+_TABLES = ("checkpoints", "writes", "transcript", "call_log", "journal")
 
 
 class _FourKilobytes(ScriptedToolbox):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from graph_agent.inspect import Reader
+from graph_agent.app.reader import read_database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
 
@@ -17,7 +17,7 @@ async def test_a_yes_lets_the_call_run_and_stands_in_its_record_with_what_it_use
     async with stage.life(mode="auto") as session:
         rest = await session.send("write a")
 
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         [call] = [view.record for view in reader.calls()]
     assert (rest.status, rest.answer, rest.usage["requests"]) == ("done", "done", 3)
     assert (call["status"], call["decision"], call["rule"]) == ("success", "allow", "auto")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import UnknownId
 from graph_agent.graph.history import require_valid
-from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
@@ -33,12 +33,12 @@ def checkpoints(stage: Stage) -> list[str]:
 
 
 def head(stage: Stage) -> str:
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         return reader.thread(THREAD).checkpoint_id or ""
 
 
 def shown(stage: Stage, *, all_branches: bool = False) -> list[str]:
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         entries = reader.transcript(THREAD, all_branches=all_branches)
     return [str(entry.body["content"]) for entry in entries if entry.role == "user"]
 
@@ -222,7 +222,7 @@ async def test_questions_left_on_a_branch_are_nobodys_until_it_is_taken_up_again
         asking = await session.send("t2")
 
     def waiting() -> tuple[list[str], int, str]:
-        with Reader.open(stage.database) as reader:
+        with read_database(stage.database) as reader:
             thread = reader.thread(THREAD)
             return [view.record["call_id"] for view in reader.approvals()], thread.pending_approvals, thread.status
 
@@ -245,7 +245,7 @@ async def test_rebuilt_from_the_checkpoints_a_thread_with_branches_shows_the_sam
         stage.model = ScriptedModel()
         async with stage.life(checkpoint=place) as session:
             await to_the_end(session, await session.start())
-    tables = ("threads", "transcript", "branches", "ledger")
+    tables = ("threads", "transcript", "branches", "call_log")
 
     def content() -> list[list[tuple[object, ...]]]:
         connection = sqlite3.connect(stage.database)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import ModelError
-from graph_agent.inspect import Reader
 from graph_agent.ports.usage import Budget, Meter, Rate, usage_report
 from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.stage import Stage
@@ -39,7 +39,7 @@ async def test_usage_of_turn_and_thread_is_the_sum_of_the_stored_replies(tmp_pat
         first = await session.continue_turn()
         second = await session.send("more")
 
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         [thread] = reader.threads()
     assert failed.usage == euros(100, 0, 100, 1, 0.1)
     assert first.usage == euros(110, 5, 115, 2, 0.115)

@@ -8,11 +8,11 @@ import pytest
 
 from docs._generate.thread_schema import schema
 from graph_agent.app.file_changes import thread_changes
+from graph_agent.app.reader import read_database
 from graph_agent.app.rewind import RewindRequest, rewind
 from graph_agent.app.thread_import import import_thread
 from graph_agent.app.threads import PruneOrder, delete, fork, prune
 from graph_agent.errors import NothingYet, UnknownId, UsageError
-from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import calls, text
@@ -48,7 +48,7 @@ async def _to_the_end(session: Session, rest: TurnResult) -> TurnResult:
 
 
 def _kin(family: Family, thread_id: str) -> list[str]:
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         return sorted(thread.thread_id for thread in reader.family(thread_id))
 
 
@@ -59,13 +59,13 @@ async def test_forked_after_their_lives_the_copy_has_them_and_can_be_rewound_wit
         start = (await session.send("go")).checkpoint_id
         await _to_the_end(session, await session.send("work"))
     made = await fork(family.database, PARENT, thread_id=_COPY)
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         begin = reader.inspection(_COPY, start).state.checkpoint_id
     changed = [file.path for file in thread_changes(family.database, _COPY, None).files]
     done = await rewind(family.database, RewindRequest(f"{_COPY}:{begin}"), lambda _: True)
 
     child = family.child("c1", _COPY)
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         deep = next(thread for thread in reader.threads() if thread.parent_thread == child)
     assert (made.open_calls, _kin(family, _COPY)) == (0, sorted([_COPY, child, deep.thread_id]))
     assert (changed, done.is_done, family.read("a.txt")) == (["a.txt"], True, "")
@@ -94,7 +94,7 @@ async def test_forked_while_one_waits_both_go_on_by_themselves_and_nothing_that_
     async with family.life(_COPY) as session:
         copied = await session.start()
         of_copy = await _to_the_end(session, copied)
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         unmoved = [view.thread_id for view in reader.approvals()]
     async with family.life() as session:
         rest = await _to_the_end(session, await session.start())
@@ -213,5 +213,5 @@ async def test_a_file_cannot_speak_of_threads_that_are_not_its_own(
 
     with pytest.raises(UsageError, match="this is no thread that can be imported"):
         await import_thread(tmp_path / "there", str(file))
-    with pytest.raises((NothingYet, UnknownId)), Reader.open(tmp_path / "there") as reader:
+    with pytest.raises((NothingYet, UnknownId)), read_database(tmp_path / "there") as reader:
         reader.thread(PARENT)

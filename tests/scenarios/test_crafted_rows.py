@@ -41,7 +41,7 @@ def _crafted(kind: str, marker: Path) -> tuple[str, bytes]:
 
 
 def _copied(database: sqlite3.Connection, thread_id: str) -> None:
-    for table in ("threads", "checkpoints", "writes", "transcript", "ledger"):
+    for table in ("threads", "checkpoints", "writes", "transcript", "call_log"):
         names = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
         others = ", ".join(name for name in names if name != "thread_id")
         database.execute(

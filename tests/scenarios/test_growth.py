@@ -15,7 +15,7 @@ from tests.scenarios.growing import PER_TURN, RESULT, WINDOW, Growth, grow
 from tests.scenarios.stage import THREAD
 
 _STEPS, _KEEP_TURNS = 300, 20
-_TABLES = ("checkpoints", "writes", "transcript", "ledger", "journal")
+_TABLES = ("checkpoints", "writes", "transcript", "call_log", "journal")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_a_thread_that_is_pruned_at_rest_grows_with_what_is_new_in_it(growth: Gr
 
 def test_checkpoints_do_not_pile_up_while_what_was_said_and_done_stays(growth: Growth) -> None:
     assert growth.rows[-1]["checkpoints"] <= max(rows["checkpoints"] for rows in growth.rows[:30])
-    assert growth.rows[-1]["journal"] == growth.rows[-1]["ledger"] == _STEPS
+    assert growth.rows[-1]["journal"] == growth.rows[-1]["call_log"] == _STEPS
 
 
 def test_a_turn_takes_as_many_statements_late_as_early(growth: Growth) -> None:

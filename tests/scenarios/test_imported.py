@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.thread_import import import_thread
 from graph_agent.app.threads import fork
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Reader
 from graph_agent.ports import Plan, Scope
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -37,7 +37,7 @@ async def taken_in(source: Stage, folder: Path, toolbox: ScriptedToolbox, *dropp
 
 def checkpoint_with(stage: Stage, status: str) -> str:
     """The oldest checkpoint in which a call has this status."""
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         found = [
             entry.checkpoint_id
             for entry in reader.history(THREAD)

@@ -40,7 +40,7 @@ def _outcomes(database: Path) -> list[tuple[str, str, int]]:
     if not database.exists():
         return []
     with closing(sqlite3.connect(database)) as connection, connection:
-        found = connection.execute("SELECT thread_id, status, count(*) FROM ledger GROUP BY 1, 2 ORDER BY 1, 2")
+        found = connection.execute("SELECT thread_id, status, count(*) FROM call_log GROUP BY 1, 2 ORDER BY 1, 2")
         outcomes = found.fetchall()
     connection.close()
     return outcomes

@@ -109,8 +109,8 @@ class ChatCompleter(Completer):
             yield from offers.values((path,), name, typed, {"db": str(self._database)})
 
     def _checkpoints(self) -> Iterator[tuple[str, str]]:
-        inspect: Any = importlib.import_module("graph_agent.inspect")
-        with inspect.Reader.open(self._database) as reader:
+        opener: Any = importlib.import_module("graph_agent.app.reader")
+        with opener.read_database(self._database) as reader:
             entries = reader.history(self._thread_id)[:_MOST_CHECKPOINTS]
         for entry in entries:
             about = f"{entry.created_at} {entry.node or entry.source} {', '.join(entry.changed)}"

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.views.format import format_count, format_message
 from graph_agent.events import Event, EventBus, ServerChanged
-from graph_agent.inspect import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,7 +170,7 @@ _TURNS, _MESSAGES = 2, 200
 
 def recent_lines(database: Path, thread_id: str) -> list[str]:
     """The last turns with their tool results, as lines safe to print."""
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         recent = reader.recent(thread_id, _MESSAGES, turns=_TURNS)
     lines = [line for entry in recent.entries for line in format_message(entry.role, entry.body, full=False)]
     if not recent.earlier:

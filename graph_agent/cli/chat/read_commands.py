@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.views.calls import list_calls
 from graph_agent.cli.views.checkpoints import show_difference, show_history
 from graph_agent.cli.views.format import format_cost_lines, format_todo
@@ -23,7 +24,6 @@ from graph_agent.cli.views.threads import list_threads
 from graph_agent.cli.views.time_travel import format_survey, print_rewind
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.events import ServerChanged
-from graph_agent.inspect import Reader
 from graph_agent.ports import RewindScope
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ReadCommands:
 
     def _cost(self) -> None:
         try:
-            with Reader.open(self.database) as reader:
+            with read_database(self.database) as reader:
                 thread, state = reader.thread(self.thread_id), reader.inspection(self.thread_id).state
         except (NothingYet, UnknownId):
             print_lines(format_cost_lines(None, None))
@@ -111,7 +111,7 @@ class ReadCommands:
 
     def _todo(self) -> None:
         try:
-            with Reader.open(self.database) as reader:
+            with read_database(self.database) as reader:
                 plan = reader.inspection(self.thread_id).state.values.get("todo") or []
         except (NothingYet, UnknownId):
             plan = []

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import approval_json
 from graph_agent.cli.views.calls import call_json, call_name
@@ -61,7 +62,7 @@ def read_pending_work(database: Path | None, thread_id: str | None) -> PendingWo
     if database is None or thread_id is None:
         return PendingWork()
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             checkpoint_id, shared = reader.thread(thread_id).checkpoint_id, reader.shared_call_ids()
             waiting = [view for view in reader.approvals() if view.thread_id == thread_id and view.is_waiting]
             broken = [view for view in reader.interrupted() if view.thread_id == thread_id and view.is_interrupted]
@@ -89,7 +90,7 @@ def shared_call_ids(database: Path | None) -> frozenset[str]:
     if database is None:
         return frozenset()
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             return reader.shared_call_ids()
     except AgentError:
         return frozenset()

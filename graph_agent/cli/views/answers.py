@@ -10,11 +10,11 @@ from typing import Any, Literal
 import typer
 
 from graph_agent.app.approvals import RecordedAnswer, answer_approval
+from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import resolve_database
 from graph_agent.cli.views.table import format_time, print_json, print_lines
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Reader
 
 __all__ = ["answer_call", "approve_always", "edit_call", "format_next_step", "parse_object"]
 
@@ -56,8 +56,8 @@ def approve_always(
 
 def format_next_step(thread_id: str, database: Path) -> str:
     """What happens after an answer, which runs nothing itself."""
-    with Reader.open(database) as reader:
-        owner = reader.owner(thread_id)
+    with read_database(database) as reader:
+        owner = reader.top_thread(thread_id)
         holder = reader.thread(owner).holder
     if holder is None:
         return f"Resume with: graph-agent resume {owner}"

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_name, format_block
 from graph_agent.cli.views.format import age_seconds, format_time_and_age, parse_duration
 from graph_agent.cli.views.table import colorize, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import CallView, Reader
+from graph_agent.inspect import CallView
 
 __all__ = ["ApprovalFilter", "approval_json", "list_approvals"]
 
@@ -102,7 +103,7 @@ def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
 
 def _read(database: Path, selection: ApprovalFilter) -> tuple[list[CallView], frozenset[str], dict[str, str]]:
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             threads = None
             if selection.thread:
                 own = reader.resolve(selection.thread, kinds=("thread", "checkpoint")).thread_id

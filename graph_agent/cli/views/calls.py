@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import STATUSES
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import (
@@ -17,7 +18,7 @@ from graph_agent.cli.views.table import (
     truncate,
 )
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import CallView, Reader
+from graph_agent.inspect import CallView
 
 __all__ = ["call_json", "call_name", "call_table", "format_block", "format_call", "list_calls"]
 
@@ -166,7 +167,7 @@ def _with_command(record: Mapping[str, Any], display: str) -> str:
 def _each_call(database: Path, text: str | None) -> Iterator[CallView]:
     """The calls one by one: a long call log with its results does not fit into memory."""
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             if text is None:
                 yield from reader.iter_calls()
                 return
@@ -182,7 +183,7 @@ def _each_call(database: Path, text: str | None) -> Iterator[CallView]:
 
 def _read(database: Path, text: str | None) -> _CallLog:
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             shared = reader.shared_call_ids()
             if text is None:
                 return _CallLog(reader.calls(brief=True), shared, reader.workspaces())

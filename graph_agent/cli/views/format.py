@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import colorize, format_time
 from graph_agent.config.paths import database_path
@@ -68,7 +69,7 @@ def default_workspace(flag: str | None) -> str | None:
 
 def open_reader(database: Path) -> Reader:
     """Open the database for reading; prints the reader's note, if any, on stderr."""
-    reader = Reader.open(database)
+    reader = read_database(database)
     if reader.note:
         sys.stderr.write(f"graph-agent: {escape(reader.note)}\n")
     return reader

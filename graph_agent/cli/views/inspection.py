@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.format import format_message, format_omitted, format_todo, format_usage, open_reader
@@ -30,7 +31,7 @@ from graph_agent.cli.views.table import (
     truncate,
 )
 from graph_agent.errors import AgentError, UnknownId, UsageError
-from graph_agent.inspect import Inspection, Lease, Reader, ThreadStatus, are_messages, is_alive, role_of
+from graph_agent.inspect import Inspection, Lease, ThreadStatus, are_messages, is_alive, role_of
 from graph_agent.ports.usage import usage_report
 
 __all__ = ["find_value", "inspect_state", "watch_state"]
@@ -239,7 +240,7 @@ def watch_state(
 
 def _read_snapshot(database: Path, thread_id: str) -> _Snapshot:
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             try:
                 holder = reader.thread(thread_id).holder
             except UnknownId:

@@ -12,12 +12,12 @@ import typer
 from graph_agent.app.approvals import revoke_grant
 from graph_agent.app.policy import CaseResult, Report, Score, check_policy, effective_rules, run_policy_cases
 from graph_agent.app.project_trust import settings_at
+from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.answers import parse_object
 from graph_agent.cli.views.settings import current_project, print_ignored_files
 from graph_agent.cli.views.table import colorize, format_table, format_time, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import Reader
 from graph_agent.ports import Grant
 
 __all__ = ["applicable_grants", "check_call", "list_policy", "revoke_permission", "run_cases", "show_policy"]
@@ -66,7 +66,7 @@ def applicable_grants(database: Path, workspace: Path, *, of_threads: bool = Fal
 
 def _read_grants(database: Path) -> list[Grant]:
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             return reader.grants()
     except NothingYet:
         return []

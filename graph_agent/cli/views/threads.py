@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import FINAL
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
@@ -299,7 +300,7 @@ def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> N
     if not text.strip():
         raise UsageError("The search text is blank. Give one or more words.")
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             found = list(islice(reader.search(text), limit + 1))
             short = id_shortener(thread.thread_id for thread in reader.threads())
             checkpoints = [_checkpoint_name(reader, hit) for hit in found]

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import Reader
 
 if TYPE_CHECKING:
     from graph_agent.app.tool_catalog import ToolCatalog, ToolInfo
@@ -59,7 +59,7 @@ def show_tool(name: str, mode: str | None, *, as_json: bool) -> None:
 def show_statistics(database: Path, *, as_json: bool) -> None:
     """Print how often each tool ran, with its results and run times."""
     try:
-        with Reader.open(database) as reader:
+        with read_database(database) as reader:
             found = reader.statistics()
     except NothingYet:
         found = []

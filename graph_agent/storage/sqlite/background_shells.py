@@ -14,23 +14,25 @@ from graph_agent.storage.sqlite.database import Database
 __all__ = ["SqliteShells"]
 
 _COLUMNS = """
-SELECT id, shells.thread_id, shells.call_id, shells.attempt, command, folder, shells.started_at, shells.ended_at,
+SELECT b.id, b.thread_id, b.call_id, b.attempt, b.command, b.folder, b.started_at, b.ended_at,
     ending, read_from, read_until, read_by,
     owner, status, journal.started_at, process_group, process_started, boot_id
-FROM shells LEFT JOIN journal USING (thread_id, call_id, attempt)
+FROM background_shells b LEFT JOIN journal USING (thread_id, call_id, attempt)
 """
-_OF_THREAD = f"{_COLUMNS} WHERE shells.thread_id = ? ORDER BY id"
+_OF_THREAD = f"{_COLUMNS} WHERE b.thread_id = ? ORDER BY id"
 _ONE = f"{_COLUMNS} WHERE id = ?"
 _RUNNING = f"""
 WITH RECURSIVE family (thread_id) AS (
     SELECT ? UNION SELECT threads.thread_id FROM threads JOIN family ON threads.parent_thread = family.thread_id
     WHERE threads.parent_call IS NOT NULL
 )
-{_COLUMNS} WHERE shells.ended_at IS NULL AND shells.thread_id IN (SELECT thread_id FROM family) ORDER BY id
+{_COLUMNS} WHERE b.ended_at IS NULL AND b.thread_id IN (SELECT thread_id FROM family) ORDER BY id
 """  # noqa: S608 - names only
-_ADD = "INSERT INTO shells (thread_id, call_id, attempt, command, folder, started_at) VALUES (?, ?, ?, ?, ?, ?)"
-_READ = "UPDATE shells SET read_by = ?, read_from = ?, read_until = ? WHERE id = ?"
-_END = "UPDATE shells SET ended_at = ?, ending = ? WHERE id = ? AND ended_at IS NULL"
+_ADD = """
+INSERT INTO background_shells (thread_id, call_id, attempt, command, folder, started_at) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_READ = "UPDATE background_shells SET read_by = ?, read_from = ?, read_until = ? WHERE id = ?"
+_END = "UPDATE background_shells SET ended_at = ?, ending = ? WHERE id = ? AND ended_at IS NULL"
 
 
 class SqliteShells:
@@ -41,31 +43,25 @@ class SqliteShells:
         self._clock = clock
 
     async def add(self, shell: NewShell) -> int:
-        """See `ShellRecords.add`."""
         key = (storable(shell.thread_id), storable(shell.call_id), shell.attempt)
         row = (*key, storable(shell.command), storable(shell.folder), self._clock.now())
         number = await self._database.write(lambda connection: connection.execute(_ADD, row).lastrowid)
         return int(number or 0)
 
     async def of_thread(self, thread_id: str) -> list[ShellRecord]:
-        """See `ShellRecords.of_thread`."""
         return await self._found(_OF_THREAD, storable(thread_id))
 
     async def running(self, thread_id: str) -> list[ShellRecord]:
-        """See `ShellRecords.running`."""
         return await self._found(_RUNNING, storable(thread_id))
 
     async def get(self, number: int) -> ShellRecord | None:
-        """See `ShellRecords.get`."""
         return next(iter(await self._found(_ONE, number)), None)
 
     async def read(self, number: int, call_id: str, start: int, until: int) -> None:
-        """See `ShellRecords.read`."""
         row = (storable(call_id), start, until, number)
         await self._database.write(lambda connection: connection.execute(_READ, row))
 
     async def end(self, number: int, ending: ShellEnding) -> bool:
-        """See `ShellRecords.end`."""
         row = (self._clock.now(), json_text(asdict(ending)), number)
         return await self._database.write(lambda connection: connection.execute(_END, row).rowcount == 1)
 

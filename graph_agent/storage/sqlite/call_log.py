@@ -19,13 +19,13 @@ __all__ = [
 ]
 
 _INSERT = """
-INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
+INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
 SELECT :thread_id, :call_id, coalesce(max(seq), 0) + 1, :tool_name, :status, :risk, :record, :checkpoint_id, :at
-FROM ledger WHERE thread_id = :thread_id
+FROM call_log WHERE thread_id = :thread_id
 """
 _UPDATE = """
-UPDATE ledger SET tool_name = :tool_name, status = :status, risk = :risk, record = :record,
-    checkpoint_id = :checkpoint_id, updated_at = :at, left_behind = 0
+UPDATE call_log SET tool_name = :tool_name, status = :status, risk = :risk, record = :record,
+    checkpoint_id = :checkpoint_id, updated_at = :at, abandoned = 0
 WHERE thread_id = :thread_id AND call_id = :call_id
 """
 _IN_JOURNAL = """
@@ -34,13 +34,13 @@ SELECT 1 FROM journal WHERE thread_id = ? AND call_id = ? AND outcome IS NOT NUL
 """
 _LONG = 256
 _LEAVE = """
-UPDATE ledger SET left_behind = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
+UPDATE call_log SET abandoned = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
 """
 
 _TOLD = """
-SELECT status, coalesce(json_extract(record, '$.attempt'), 1) FROM ledger WHERE thread_id = ? AND call_id = ?
+SELECT status, coalesce(json_extract(record, '$.attempt'), 1) FROM call_log WHERE thread_id = ? AND call_id = ?
 """
-_WAITS = "UPDATE ledger SET left_behind = 0 WHERE thread_id = ? AND call_id = ?"
+_WAITS = "UPDATE call_log SET abandoned = 0 WHERE thread_id = ? AND call_id = ?"
 
 
 def fold_calls(connection: sqlite3.Connection, place: tuple[str, str, str], write: Mapping[Any, Any]) -> None:
@@ -108,7 +108,7 @@ def _fold_one(
     call_id, change = written
     thread_id, checkpoint_id, at = place
     row = connection.execute(
-        "SELECT record FROM ledger WHERE thread_id = ? AND call_id = ?", (thread_id, call_id)
+        "SELECT record FROM call_log WHERE thread_id = ? AND call_id = ?", (thread_id, call_id)
     ).fetchone()
     old: dict[str, Any] = json.loads(row[0]) if row and not is_whole else {}
     record = {**old, **change}

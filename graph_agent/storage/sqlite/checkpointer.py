@@ -37,6 +37,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.base import id as framework_ids
 
 from graph_agent.errors import InternalError
+from graph_agent.storage.legacy_names import current_channel
 from graph_agent.storage.serializer import StrictSerializer, unwrap_value, wrap_snapshot
 from graph_agent.storage.sqlite.database import Database, release_free_pages
 from graph_agent.storage.sqlite.deltas import delta_history
@@ -175,9 +176,10 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
     def __init__(self, database: Database, deciding: Collection[str] = ()) -> None:
         self._serializer = StrictSerializer()
         super().__init__(serde=self._serializer)
+        self._decoder = self._serializer.decoder
         self._database = database
         self._deciding = frozenset(deciding)
-        self._projections = Projections(self._serializer.loads_typed, unwrap_value)
+        self._projections = Projections(self._decoder, unwrap_value)
         self._walked: _Walked | None = None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -321,7 +323,7 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
                 if strategy in ("delete", "delete_all"):
                     forget(connection, thread_id)
                 else:
-                    keep_latest(connection, thread_id, self._serializer.loads_typed)
+                    keep_latest(connection, thread_id, self._decoder)
 
         await self._write(prune)
 
@@ -340,9 +342,7 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
 
         def walk(connection: sqlite3.Connection) -> Mapping[str, DeltaChannelHistory]:
             target = checkpoint_id or newest_id(connection, thread_id, namespace)
-            histories = delta_history(
-                connection, (thread_id, namespace, target), channels, self._serializer.loads_typed
-            )
+            histories = delta_history(connection, (thread_id, namespace, target), channels, self._decoder)
             return cast("Mapping[str, DeltaChannelHistory]", histories)
 
         found = await self._database.run(walk)
@@ -368,18 +368,17 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
 
     def _codec(self) -> Codec:
         serializer = self._serializer
-        return Codec(serializer.loads_typed, serializer.dumps_typed, unwrap_value, wrap_snapshot)
+        return Codec(serializer.decoder, serializer.dumps_typed, unwrap_value, wrap_snapshot)
 
     def _tuple(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> CheckpointTuple:
         thread_id, namespace, checkpoint_id, parent_id, tag, content, metadata = row
-        loads = self._serializer.loads_typed
         writes: list[PendingWrite] = [
-            (task_id, channel, loads((kind, value)))
+            (task_id, current_channel(channel), self._decoder.write(channel, kind, value))
             for task_id, channel, kind, value in connection.execute(_WRITES, (thread_id, namespace, checkpoint_id))
         ]
         return CheckpointTuple(
             _config(thread_id, namespace, checkpoint_id),
-            loads((tag, content)),
+            self._decoder.checkpoint(tag, content),
             json.loads(metadata or b"{}"),
             _config(thread_id, namespace, parent_id) if parent_id else None,
             writes,
@@ -409,7 +408,6 @@ class SqliteBarrier:
         self._patience_s = patience_s
 
     async def wait(self, thread_id: str, checkpoint_id: str) -> bool:
-        """See `Barrier.wait`."""
         key = (thread_id, checkpoint_id)
         give_up = time.monotonic() + self._patience_s
         while True:

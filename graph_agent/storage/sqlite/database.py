@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 from graph_agent.errors import InternalError, StorageError
 from graph_agent.storage.private_files import file_identity
 from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, is_busy, translate_error
-from graph_agent.storage.sqlite.migrations import MIGRATIONS, Migration
+from graph_agent.storage.sqlite.migrations import Migration
 from graph_agent.storage.sqlite.schema import open_connection
 
 __all__ = ["Database", "release_free_pages", "transaction"]
@@ -109,7 +109,7 @@ class Database:
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
 
     @classmethod
-    async def open(cls, path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> Self:
+    async def open(cls, path: Path, migrations: Sequence[Migration] | None = None) -> Self:
         """Open the file, created private and migrated where needed.
 
         Raises:
@@ -206,7 +206,7 @@ class Database:
         finally:
             self._in_use.release()
 
-    def _connect(self, migrations: Sequence[Migration]) -> None:
+    def _connect(self, migrations: Sequence[Migration] | None) -> None:
         connection = open_connection(self.path, migrations)
         with _waiting(connection):  # and no more of that once it is open
             self._connection = connection

@@ -14,9 +14,9 @@ from graph_agent.storage.sqlite.database import Database
 
 __all__ = ["SqliteDecisions", "SqliteGrants"]
 
-_COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, place, id"
+_COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id"
 _INSERT_GRANTS = """
-INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at, place)
+INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at, folder)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _LINE = """
@@ -41,13 +41,11 @@ class SqliteGrants:
         self._database = database
 
     async def holding(self, thread_id: str, workspace: str) -> list[Grant]:
-        """See `Grants.holding`."""
         where = {"thread_id": thread_id, "workspace": storable(workspace)}
         rows = await self._database.quick_read(lambda connection: connection.execute(_HOLDING, where).fetchall())
         return [_grant(row) for row in rows]
 
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
-        """See `Grants.revoke`."""
 
         def revoke(connection: sqlite3.Connection) -> Grant | None:
             row = connection.execute(_STANDING_GRANTS, (grant_id,)).fetchone()
@@ -77,11 +75,12 @@ def _grant(row: Sequence[Any]) -> Grant:
 
 
 _STANDING = """
-SELECT args_digest, kind, by, at, args, reason, outside FROM decisions
+SELECT args_digest, kind, by, at, args, reason, outside_sandbox FROM decisions
 WHERE thread_id = ? AND call_id = ? AND attempt = ? AND question = ? AND superseded_at IS NULL
 """
 _INSERT_DECISIONS = """
-INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, args, reason, by, at, outside)
+INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, args, reason, by, at,
+    outside_sandbox)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _SUPERSEDE_ONE = """
@@ -93,7 +92,7 @@ UPDATE decisions SET superseded_at = :at WHERE thread_id = :thread_id AND supers
     AND call_id IN (SELECT value FROM json_each(:ids))
 """
 _LET_THROUGH = """
-SELECT args_digest, kind, by, at, args, reason, outside FROM decisions
+SELECT args_digest, kind, by, at, args, reason, outside_sandbox FROM decisions
 WHERE thread_id = ? AND call_id = ? AND question = 'approval' AND kind IN ('approve', 'edit', 'answer') AND at <= ?
 ORDER BY id DESC LIMIT 1
 """
@@ -136,7 +135,6 @@ class SqliteDecisions:
         return await self._database.write(insert)
 
     async def standing(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
-        """See `Decisions.standing`."""
 
         def standing(connection: sqlite3.Connection) -> dict[str, Answer]:
             rows = {
@@ -152,13 +150,11 @@ class SqliteDecisions:
         return await self._database.run(standing)
 
     async def latest_approval(self, thread_id: str, call_id: str, until: str) -> Answer | None:
-        """See `Decisions.let_through`."""
         key = (thread_id, call_id, until)
         row = await self._database.run(lambda connection: connection.execute(_LET_THROUGH, key).fetchone())
         return None if row is None else _answer(row)
 
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
-        """See `Decisions.mark_applied`."""
         rows = [(at, *_key(thread_id, question), question.args_digest) for question in questions]
         await self._database.write(lambda connection: connection.executemany(_APPLY, rows))
 

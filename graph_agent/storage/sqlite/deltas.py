@@ -8,13 +8,12 @@ up again. Derived from the checkpoints alone: nothing has to be noted beforehand
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-__all__ = ["NEWEST_SHOWN", "VISIBLE", "Loads", "ancestors", "begin_branch", "count_turns", "delta_history"]
+from graph_agent.storage.decoder import Decoder
 
-Loads = Callable[[tuple[str, bytes]], Any]
-"""Turns a type tag and bytes into the value."""
+__all__ = ["NEWEST_SHOWN", "VISIBLE", "ancestors", "begin_branch", "count_turns", "delta_history"]
 
 _LINE = """
 WITH RECURSIVE line (id, parent, type, checkpoint) AS (
@@ -33,7 +32,7 @@ WHERE thread_id = ? AND checkpoint_ns = ? AND channel = ?
 
 
 def ancestors(
-    connection: sqlite3.Connection, key: tuple[str, str, str], loads: Loads
+    connection: sqlite3.Connection, key: tuple[str, str, str], decoder: Decoder
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Id and stored channel values of each ancestor, nearest first; the checkpoint itself is left out."""
     # One statement however long the line is; what is not asked for is not read. A checkpoint that was stored again
@@ -44,11 +43,11 @@ def ancestors(
             return
         walked.add(ancestor)
         if ancestor != key[2]:
-            yield ancestor, loads((kind, content)).get("channel_values") or {}
+            yield ancestor, decoder.checkpoint(kind, content).get("channel_values") or {}
 
 
 def delta_history(
-    connection: sqlite3.Connection, key: tuple[str, str, str], channels: Sequence[str], loads: Loads
+    connection: sqlite3.Connection, key: tuple[str, str, str], channels: Sequence[str], decoder: Decoder
 ) -> dict[str, dict[str, Any]]:
     """Per channel its `writes`, oldest first, and its `seed` where an ancestor holds a value of it.
 
@@ -57,7 +56,7 @@ def delta_history(
     """
     lines: dict[str, list[str]] = {channel: [] for channel in channels}
     seeds: dict[str, Any] = {}
-    for checkpoint_id, values in ancestors(connection, key, loads):
+    for checkpoint_id, values in ancestors(connection, key, decoder):
         sought = [channel for channel in channels if channel not in seeds]
         if not sought:
             break
@@ -65,20 +64,20 @@ def delta_history(
             lines[channel].append(checkpoint_id)
         seeds.update({channel: values[channel] for channel in sought if channel in values})
     return {
-        channel: {"writes": _writes(connection, key, channel, line, loads)}
+        channel: {"writes": _writes(connection, key, channel, line, decoder)}
         | ({"seed": seeds[channel]} if channel in seeds else {})
         for channel, line in lines.items()
     }
 
 
 def _writes(
-    connection: sqlite3.Connection, key: tuple[str, str, str], channel: str, line: Sequence[str], loads: Loads
+    connection: sqlite3.Connection, key: tuple[str, str, str], channel: str, line: Sequence[str], decoder: Decoder
 ) -> list[tuple[str, str, Any]]:
     """What was written to the channel on a line of checkpoints, given nearest first."""
     by_checkpoint: dict[str, list[tuple[str, str, Any]]] = {}
     rows = connection.execute(_WRITES, (*key[:2], channel, json.dumps(line)))
     for checkpoint_id, task_id, kind, value in rows:
-        by_checkpoint.setdefault(checkpoint_id, []).append((task_id, channel, loads((kind, value))))
+        by_checkpoint.setdefault(checkpoint_id, []).append((task_id, channel, decoder.write(channel, kind, value)))
     return [write for checkpoint_id in reversed(line) for write in by_checkpoint.get(checkpoint_id, ())]
 
 
@@ -97,7 +96,7 @@ SELECT branch, seq FROM transcript WHERE thread_id = :thread_id AND checkpoint_i
 UNION ALL
 SELECT parent_branch, from_seq FROM branches WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
 UNION ALL
-SELECT branch, seq FROM cuts WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
+SELECT branch, seq FROM prune_points WHERE thread_id = :thread_id AND checkpoint_id IN (SELECT id FROM line)
 ORDER BY 2 DESC LIMIT 1
 """
 """Ends a statement whose `line` has ids of checkpoints: the branch and the last row the newest one shows."""

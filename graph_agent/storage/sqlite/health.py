@@ -19,8 +19,10 @@ from graph_agent.storage.sqlite.schema import (
 )
 from graph_agent.storage.sqlite.search_index import has_search_index
 
-__all__ = ["Health", "back_up", "check_database", "require_own_database"]
+__all__ = ["SQLITE_VERSION", "Health", "back_up", "check_database", "require_own_database"]
 
+SQLITE_VERSION = sqlite3.sqlite_version
+"""Of the library in use."""
 _BUSY_S = 30.0
 
 
@@ -57,7 +59,7 @@ def check_database(path: Path) -> Health | None:
                 refuse_foreign_log(path)
             _require_ours(path, identity, number)
             # Not quick_check: where a table without rowid names its key's columns in another order than its own, as
-            # "pruned" does, SQLite 3.40 has that complain of a NULL in every row.
+            # "pruned_checkpoints" does, SQLite 3.40 has that complain of a NULL in every row.
             found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
             indexes = has_search_index(database)
             foreign = _foreign_tables(path, database, number)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from graph_agent.errors import DamagedDatabase
-from graph_agent.storage.serializer import StrictSerializer
-from graph_agent.storage.sqlite.deltas import Loads
+from graph_agent.storage.decoder import Decoder
+from graph_agent.storage.serializer import MessageDecoder
 
 __all__ = ["count_unreadable_values", "drop_incomplete_checkpoints"]
 
@@ -39,12 +39,12 @@ class _Whole(NamedTuple):
 
 def count_unreadable_values(connection: sqlite3.Connection) -> dict[str, int]:
     """How many checkpoints and writes cannot be read, by thread. SQLite finds nothing wrong with such a row."""
-    loads = StrictSerializer().loads_typed
+    decoder = MessageDecoder()
     found: Counter[str] = Counter()
     for thread_id, _, checkpoint_id, _, *stored in connection.execute(_ALL, (None,)):
-        found[thread_id] += _content(checkpoint_id, stored, loads) is None
+        found[thread_id] += _content(checkpoint_id, stored, decoder) is None
     for thread_id, kind, value in connection.execute("SELECT thread_id, type, value FROM writes"):
-        found[thread_id] += not _is_readable(kind, value, loads)
+        found[thread_id] += not _is_readable(kind, value, decoder)
     return {thread_id: count for thread_id, count in found.items() if count}
 
 
@@ -53,14 +53,14 @@ def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str |
 
     Of a step that is under way and cannot be read, what it wrote goes: it is done again. That counts as one, too.
     """
-    loads = StrictSerializer().loads_typed
+    decoder = MessageDecoder()
     whole: dict[Key, _Whole] = {}
     dropped: Counter[str] = Counter()
     for thread, namespace, checkpoint_id, parent_id, *stored in connection.execute(_ALL, (thread_id,)).fetchall():
         key = (thread, namespace, checkpoint_id)
         parent = whole.get((thread, namespace, parent_id or ""))
-        versions = _whole_versions(_content(checkpoint_id, stored, loads), parent, is_first=parent_id is None)
-        written = None if versions is None else _written(connection, key, loads)
+        versions = _whole_versions(_content(checkpoint_id, stored, decoder), parent, is_first=parent_id is None)
+        written = None if versions is None else _written(connection, key, decoder)
         if versions is None:
             connection.execute(_DROP, key)
         else:
@@ -71,11 +71,11 @@ def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str |
     return dict(dropped)
 
 
-def _content(checkpoint_id: str, stored: list[Any], loads: Loads) -> Mapping[str, Any] | None:
+def _content(checkpoint_id: str, stored: list[Any], decoder: Decoder) -> Mapping[str, Any] | None:
     """A checkpoint; None where it cannot be read, or says what none says."""
     kind, content, metadata = stored
     try:
-        checkpoint = loads((kind, content))
+        checkpoint = decoder.checkpoint(kind, content)
         about = json.loads(metadata or b"{}")
     except (DamagedDatabase, ValueError):
         return None
@@ -117,16 +117,16 @@ def _is_told(channel: str, versions: Mapping[str, Any], parent: _Whole | None) -
     return versions[channel] == parent.versions.get(channel) or channel in parent.written
 
 
-def _written(connection: sqlite3.Connection, key: Key, loads: Loads) -> frozenset[str] | None:
+def _written(connection: sqlite3.Connection, key: Key, decoder: Decoder) -> frozenset[str] | None:
     rows = connection.execute(_WRITTEN, key).fetchall()
-    if all(_is_readable(kind, value, loads) for _, kind, value in rows):
+    if all(_is_readable(kind, value, decoder) for _, kind, value in rows):
         return frozenset(channel for channel, _, _ in rows)
     return None
 
 
-def _is_readable(kind: str, value: bytes, loads: Loads) -> bool:
+def _is_readable(kind: str, value: bytes, decoder: Decoder) -> bool:
     try:
-        loads((kind, value))
+        decoder.value(kind, value)
     except DamagedDatabase:
         return False
     return True

@@ -10,6 +10,7 @@ from graph_agent.errors import InternalError
 from graph_agent.ports import Blobs, Claim, Clock, Intent, JournalRow, Outcome
 from graph_agent.ports.background import boot_id
 from graph_agent.storage.json_text import json_text, storable
+from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.database import Database, transaction
 
 __all__ = ["INLINE_BYTES", "SqliteJournal"]
@@ -21,18 +22,18 @@ _COLUMNS = """
 SELECT call_id, attempt, owner, status, started_at, ended_at, outcome, intent,
     process_group, process_started, boot_id FROM journal
 """
-_ROWS = f"{_COLUMNS} WHERE thread_id = ? AND call_id = ? AND undone = 0 ORDER BY attempt"
+_ROWS = f"{_COLUMNS} WHERE thread_id = ? AND call_id = ? AND reverted = 0 ORDER BY attempt"
 _UNDONE = f"""
-{_COLUMNS} WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids)) AND undone = 1
+{_COLUMNS} WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids)) AND reverted = 1
 ORDER BY call_id, attempt
 """  # noqa: S608 - names only
 _KNOWN = """
-SELECT call_id FROM ledger WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
+SELECT call_id FROM call_log WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
 UNION SELECT call_id FROM journal WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
 """
 _WRITTEN = """
 SELECT json_extract(intent, '$.path') AS path FROM journal
-WHERE thread_id = ? AND intent IS NOT NULL AND undone = 0 AND status NOT IN ('error', 'not_started')
+WHERE thread_id = ? AND intent IS NOT NULL AND reverted = 0 AND status NOT IN ('error', 'not_started')
 GROUP BY path ORDER BY min(started_at)
 """
 _CLAIM = """
@@ -45,7 +46,7 @@ WHERE thread_id = ? AND call_id = ? AND attempt = ? AND status = 'executing' AND
 """
 _FINISH = """
 UPDATE journal SET status = ?, ended_at = ?, outcome = ?
-WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = 'executing' AND undone = 0
+WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = 'executing' AND reverted = 0
     AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.thread_id = journal.thread_id
         AND later.call_id = journal.call_id AND later.attempt > journal.attempt)
 """
@@ -64,30 +65,25 @@ class SqliteJournal:
         self._clock = clock
 
     async def rows(self, thread_id: str, call_id: str) -> list[JournalRow]:
-        """See `Journal.rows`."""
         return await self._database.quick_read(lambda connection: self._rows(connection, thread_id, call_id))
 
     async def reverted(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
-        """See `Journal.reverted`."""
         named = {"thread_id": storable(thread_id), "ids": json_text(call_ids)}
         return await self._database.run(
             lambda connection: [self._row(row) for row in connection.execute(_UNDONE, named)]
         )
 
     async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
-        """See `Journal.known_ids`."""
         named = {"thread_id": thread_id, "ids": json_text(call_ids)}
         return await self._database.quick_read(
             lambda connection: {row[0] for row in connection.execute(_KNOWN, named)}
         )
 
     async def written_files(self, thread_id: str) -> list[str]:
-        """See `Journal.written_files`."""
         key = (storable(thread_id),)
         return await self._database.run(lambda connection: [row[0] for row in connection.execute(_WRITTEN, key)])
 
     async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None) -> Claim:
-        """See `Journal.claim`."""
         plan = None if intent is None else json_text(asdict(intent))
         row = (*_key(thread_id, call_id), attempt, owner, self._clock.now(), plan)
 
@@ -120,7 +116,6 @@ class SqliteJournal:
             )
 
     async def finish(self, thread_id: str, call_id: str, attempt: int, owner: str, outcome: Outcome) -> bool:
-        """See `Journal.finish`."""
         text = json_text(asdict(outcome))
 
         def finish(connection: sqlite3.Connection) -> bool:
@@ -135,7 +130,6 @@ class SqliteJournal:
     async def record_interruption(
         self, thread_id: str, call_id: str, attempt: int, owner: str, status: Literal["interrupted", "not_started"]
     ) -> None:
-        """See `Journal.break_off`."""
         values = (status, self._clock.now(), *_key(thread_id, call_id), attempt, owner)
         await self._database.write(lambda connection: connection.execute(_BREAK_OFF, values))
 
@@ -161,7 +155,7 @@ class SqliteJournal:
     def _whole(self, outcome: Mapping[str, Any]) -> Mapping[str, Any]:
         if "blob" not in outcome:
             return outcome
-        whole: Mapping[str, Any] = json.loads(self._blobs.get(outcome["blob"]))
+        whole: Mapping[str, Any] = current_outcome(json.loads(self._blobs.get(outcome["blob"])))
         return whole
 
 

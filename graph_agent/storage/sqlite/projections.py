@@ -24,9 +24,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from graph_agent.calls import REPLACES, SHORTENED
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import normalize_time
+from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.sqlite.call_log import fold_calls, hold_against, leave_behind, start_again
-from graph_agent.storage.sqlite.deltas import VISIBLE, Loads, begin_branch, delta_history
+from graph_agent.storage.sqlite.deltas import VISIBLE, begin_branch, delta_history
 
 __all__ = [
     "Place",
@@ -213,16 +214,16 @@ _OF_A_THREAD = (
     "threads",
     "transcript",
     "branches",
-    "ledger",
+    "call_log",
     "journal",
     "decisions",
     "inbox",
     "file_states",
     "rewinds",
-    "cuts",
-    "pruned",
-    "imported",
-    "shells",
+    "prune_points",
+    "pruned_checkpoints",
+    "imported_checkpoints",
+    "background_shells",
 )
 
 
@@ -255,9 +256,9 @@ class StoredCheckpoint:
 class Projections:
     """Folds checkpoints into the tables."""
 
-    def __init__(self, loads: Loads, unwrap_value: Callable[[Any], Any]) -> None:
-        self.loads = loads
-        self._whole_value = unwrap_value
+    def __init__(self, decoder: Decoder, unwrap_value: Callable[[Any], Any]) -> None:
+        self.decoder = decoder
+        self._unwrap = unwrap_value
 
     def fold(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> None:
         """Bring the tables up to this checkpoint; folding one a second time changes nothing."""
@@ -284,7 +285,7 @@ class Projections:
             connection.execute(f"{_MOVE} 1", head)
             leave_behind(connection, thread_id)
         connection.execute("UPDATE threads SET branch = :branch WHERE thread_id = :thread_id", head)
-        own = {name: self._whole_value(value) for name, value in stored.values.items()}
+        own = {name: self._unwrap(value) for name, value in stored.values.items()}
         fold_messages(connection, place, _messages(own.get("messages", ())))
         if isinstance(calls := own.get("calls"), Mapping):
             hold_against(connection, place, calls)
@@ -315,7 +316,7 @@ class Projections:
                 f"what is noted of a checkpoint of thread {thread_id} cannot be read ({error}); "
                 "`graph-agent doctor --repair` tells what can be."
             ) from error
-        return StoredCheckpoint(thread_id, parent_id, self.loads((kind, content)), noted)
+        return StoredCheckpoint(thread_id, parent_id, self.decoder.checkpoint(kind, content), noted)
 
     def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
         # A fork, or an update from outside, brings the value of a channel whose writes on the parent are those of a
@@ -324,17 +325,20 @@ class Projections:
         if stored.parent_id:
             rows = connection.execute(_STEP, (stored.thread_id, stored.parent_id)).fetchall()
             written = [row for row in rows if row[0] not in own]
-            yield from ((channel, self._whole_value(self.loads((kind, value)))) for channel, kind, value in written)
-        yield from ((name, self._whole_value(own[name])) for name in ("messages", "calls") if name in own)
+            yield from (
+                (channel, self._unwrap(self.decoder.write(channel, kind, value)))
+                for channel, kind, value in written
+            )
+        yield from ((name, self._unwrap(own[name])) for name in ("messages", "calls") if name in own)
 
     def _calls_so_far(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[Any]:
         """All writes that the calls of the checkpoint rest on, oldest first."""
         if "calls" in stored.values:
-            return [self._whole_value(stored.values["calls"])]
+            return [self._unwrap(stored.values["calls"])]
         key = (stored.thread_id, "", str(stored.checkpoint["id"]))
-        history = delta_history(connection, key, ["calls"], self.loads)["calls"]
-        writes = [self._whole_value(value) for _, _, value in history["writes"]]
-        return [self._whole_value(history["seed"]), *writes] if "seed" in history else writes
+        history = delta_history(connection, key, ["calls"], self.decoder)["calls"]
+        writes = [self._unwrap(value) for _, _, value in history["writes"]]
+        return [self._unwrap(history["seed"]), *writes] if "seed" in history else writes
 
 
 def forget(connection: sqlite3.Connection, thread_id: str) -> None:

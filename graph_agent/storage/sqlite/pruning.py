@@ -25,7 +25,8 @@ from typing import Any
 from graph_agent.calls import merge_calls, merge_messages
 from graph_agent.errors import StorageError
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.deltas import NEWEST_SHOWN, VISIBLE, Loads, ancestors, delta_history
+from graph_agent.storage.decoder import Decoder
+from graph_agent.storage.sqlite.deltas import NEWEST_SHOWN, VISIBLE, ancestors, delta_history
 from graph_agent.storage.sqlite.rewinds import forget_contents
 
 __all__ = [
@@ -65,11 +66,11 @@ SELECT c.checkpoint_id FROM checkpoints c WHERE c.thread_id = :thread_id AND c.c
 """
 _GONE = "thread_id = :thread_id AND checkpoint_id < :cut AND checkpoint_id <> :head"
 _NOTE_GONE = f"""
-INSERT OR IGNORE INTO pruned (thread_id, checkpoint_id)
+INSERT OR IGNORE INTO pruned_checkpoints (thread_id, checkpoint_id)
 SELECT thread_id, checkpoint_id FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}
 """  # noqa: S608 - names only
 _REMOVE = (
-    f"DELETE FROM cuts WHERE {_GONE}",  # noqa: S608 - names only
+    f"DELETE FROM prune_points WHERE {_GONE}",  # noqa: S608 - names only
     f"DELETE FROM writes WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
     f"DELETE FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
 )
@@ -106,7 +107,7 @@ _EMPTY: Mapping[str, Any] = {"messages": [], "calls": {}}
 class Codec:
     """How values become rows and come back."""
 
-    loads: Loads
+    decoder: Decoder
     dumps: Callable[[Any], tuple[str, bytes]]
     unwrap_value: Callable[[Any], Any]
     snapshot: Callable[[Any], Any]
@@ -173,7 +174,9 @@ def _cut_at(connection: sqlite3.Connection, named: Mapping[str, Any], codec: Cod
     for (checkpoint_id,) in connection.execute(_BOUNDARIES, named).fetchall():
         here = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
         place = connection.execute(_SHOWN_THERE, here).fetchone() or (0, 0)
-        connection.execute("INSERT OR REPLACE INTO cuts VALUES (?, ?, ?, ?)", (thread_id, checkpoint_id, *place))
+        connection.execute(
+            "INSERT OR REPLACE INTO prune_points VALUES (?, ?, ?, ?)", (thread_id, checkpoint_id, *place)
+        )
         _make_whole(connection, (thread_id, "", checkpoint_id), codec)
     connection.execute(_NOTE_GONE, named)
     return [connection.execute(statement, named).rowcount for statement in _REMOVE][-1]
@@ -182,11 +185,11 @@ def _cut_at(connection: sqlite3.Connection, named: Mapping[str, Any], codec: Cod
 def _make_whole(connection: sqlite3.Connection, key: tuple[str, str, str], codec: Codec) -> None:
     """Give a checkpoint a snapshot of every delta channel that it has none of."""
     kind, content, metadata = connection.execute(_ONE, (key[0], key[2])).fetchone()
-    checkpoint = codec.loads((kind, content))
+    checkpoint = codec.decoder.checkpoint(kind, content)
     values = checkpoint.get("channel_values") or {}
     versions = checkpoint.get("channel_versions") or {}
     missing = [channel for channel in _REDUCERS if channel in versions and channel not in values]
-    history = delta_history(connection, key, missing, codec.loads) if missing else {}
+    history = delta_history(connection, key, missing, codec.decoder) if missing else {}
     for channel, found in history.items():
         seed = codec.unwrap_value(found["seed"]) if "seed" in found else _EMPTY[channel]
         writes = [codec.unwrap_value(value) for _, _, value in found["writes"]]
@@ -201,7 +204,7 @@ def _thin_out(connection: sqlite3.Connection, thread_id: str, codec: Codec) -> i
     taken = 0
     for checkpoint_id in list(_spare(connection, thread_id)):
         kind, content, metadata = connection.execute(_ONE, (thread_id, checkpoint_id)).fetchone()
-        checkpoint = codec.loads((kind, content))
+        checkpoint = codec.decoder.checkpoint(kind, content)
         values = checkpoint.get("channel_values") or {}
         if "messages" not in values:
             continue
@@ -266,10 +269,10 @@ def delete_runs(connection: sqlite3.Connection, run_ids: Iterable[str]) -> set[s
     return {key[0] for key in gone}
 
 
-def keep_latest(connection: sqlite3.Connection, thread_id: str, loads: Loads) -> None:
+def keep_latest(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) -> None:
     """Delete all but each namespace's head and the ancestors back to a snapshot of every delta channel of it."""
     for namespace, head in connection.execute(_HEADS, (thread_id,)).fetchall():
-        kept = {head, *_rested_on(connection, (thread_id, namespace, head), loads)}
+        kept = {head, *_rested_on(connection, (thread_id, namespace, head), decoder)}
         rows = connection.execute(
             "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
             (thread_id, namespace),
@@ -277,14 +280,14 @@ def keep_latest(connection: sqlite3.Connection, thread_id: str, loads: Loads) ->
         _delete(connection, [(thread_id, namespace, row[0]) for row in rows if row[0] not in kept])
 
 
-def _rested_on(connection: sqlite3.Connection, key: tuple[str, str, str], loads: Loads) -> list[str]:
+def _rested_on(connection: sqlite3.Connection, key: tuple[str, str, str], decoder: Decoder) -> list[str]:
     metadata = connection.execute(
         "SELECT metadata FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?", key
     ).fetchone()[0]
     # The framework counts here, for each delta channel, the steps since its last snapshot; absent means snapshot.
     sought = set(json.loads(metadata or b"{}").get("counters_since_delta_snapshot") or {})
     rested_on: list[str] = []
-    for checkpoint_id, values in ancestors(connection, key, loads):
+    for checkpoint_id, values in ancestors(connection, key, decoder):
         if not sought:
             break
         rested_on.append(checkpoint_id)
@@ -306,7 +309,7 @@ _COLUMNS = (
     ("journal", "intent"),
     ("journal", "outcome"),
     ("rewinds", "plan"),
-    ("ledger", "record"),
+    ("call_log", "record"),
     ("transcript", "body"),
     ("decisions", "args"),
     ("checkpoints", "checkpoint"),
@@ -317,7 +320,7 @@ _BESIDE = ".code"
 _OUTCOMES = "SELECT outcome FROM journal WHERE outcome LIKE '{\"blob\"%'"
 _UNSETTLED = """
 SELECT thread_id, call_id, attempt FROM journal WHERE status NOT IN ('success', 'error')
-UNION SELECT thread_id, call_id, attempt FROM shells WHERE ended_at IS NULL
+UNION SELECT thread_id, call_id, attempt FROM background_shells WHERE ended_at IS NULL
 """
 
 

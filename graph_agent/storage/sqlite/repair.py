@@ -26,7 +26,7 @@ from graph_agent.storage.json_text import json_text
 from graph_agent.storage.private_files import APPLICATION_ID, create_private_file, sync_file, sync_folder
 from graph_agent.storage.sqlite.deltas import count_turns
 from graph_agent.storage.sqlite.errors import UNREADABLE
-from graph_agent.storage.sqlite.migrations import MIGRATIONS
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.projections import Projections
 from graph_agent.storage.sqlite.schema import create_tables, table_names
 from graph_agent.storage.sqlite.thread_lock import exclusive_access
@@ -130,7 +130,7 @@ class ReadableRows:
 
 
 _BESIDE = ("-wal", "-shm")
-_DERIVED = {"searched", "unsearched"}
+_DERIVED = {"search_entries", "search_removals", "searched", "unsearched"}
 """Of the index of words, which is made anew."""
 
 
@@ -229,7 +229,7 @@ def _outline(path: Path, source: sqlite3.Connection) -> tuple[int, frozenset[str
         raise DamagedDatabase(
             f"nothing can be read of {path} ({error}); put back a backup, such as one of {_backups(path)}"
         ) from error
-    if identity != APPLICATION_ID or not 1 <= version <= len(MIGRATIONS):
+    if identity != APPLICATION_ID or not 1 <= version <= SCHEMA_VERSION:
         raise DamagedDatabase(f"{path} is no database of this version of the program; it was left as it is")
     return version, tables
 
@@ -263,7 +263,7 @@ def _take(source: sqlite3.Connection, copy: sqlite3.Connection, table: str) -> t
 _EDGES = """
 SELECT c.checkpoint_id, coalesce(
     (SELECT branch FROM branches b WHERE b.thread_id = c.thread_id AND b.checkpoint_id = c.checkpoint_id),
-    (SELECT branch FROM cuts WHERE cuts.thread_id = c.thread_id AND cuts.checkpoint_id = c.checkpoint_id), 0)
+    (SELECT branch FROM prune_points p WHERE p.thread_id = c.thread_id AND p.checkpoint_id = c.checkpoint_id), 0)
 FROM checkpoints c WHERE c.thread_id = ? AND c.checkpoint_ns = '' AND c.parent_checkpoint_id IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM checkpoints p WHERE p.thread_id = c.thread_id AND p.checkpoint_ns = ''
         AND p.checkpoint_id = c.parent_checkpoint_id)
@@ -274,14 +274,14 @@ thread_id = :thread_id AND checkpoint_id NOT IN (SELECT value FROM json_each(:ed
 """
 _BEGUN = """
 SELECT thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at,
-    status NOT IN ('success', 'error', 'cancelled') FROM ledger
+    status NOT IN ('success', 'error', 'cancelled') FROM call_log
 WHERE thread_id = ?1 AND call_id IN (SELECT call_id FROM journal WHERE thread_id = ?1)
 """
-_PUT_BACK = "INSERT OR IGNORE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT_BACK = "INSERT OR IGNORE INTO call_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _UNTOLD = """
-INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at, left_behind)
+INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at, abandoned)
 SELECT thread_id, call_id,
-    (SELECT coalesce(max(seq), 0) FROM ledger WHERE thread_id = ?1)
+    (SELECT coalesce(max(seq), 0) FROM call_log WHERE thread_id = ?1)
         + row_number() OVER (ORDER BY started_at, call_id),
     ?2, status, json_object('call_id', call_id, 'tool_name', ?2, 'arguments', json('{}'), 'status', status,
         'attempt', attempt, 'started_at', started_at, 'ended_at', at),
@@ -290,7 +290,7 @@ FROM (SELECT thread_id, call_id, max(attempt) AS attempt, min(started_at) AS sta
         max(coalesce(ended_at, started_at)) AS at,
         coalesce(max(CASE WHEN status IN ('success', 'error') THEN status END), 'interrupted') AS status
     FROM journal j WHERE thread_id = ?1 AND NOT EXISTS (
-        SELECT 1 FROM ledger l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)
+        SELECT 1 FROM call_log l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)
     GROUP BY thread_id, call_id)
 """
 _LOST_NAME = "(lost)"
@@ -324,7 +324,7 @@ def _clear(connection: sqlite3.Connection, thread_id: str, edges: dict[str, int]
     if not connection.execute(_ANY, (thread_id,)).fetchone():
         return
     if not edges:
-        for table in ("transcript", "branches", "ledger"):
+        for table in ("transcript", "branches", "call_log"):
             connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
         return
     named = {"thread_id": thread_id, "edges": json_text(list(edges))}

@@ -15,8 +15,8 @@ __all__ = ["SqliteRewinds", "forget_contents", "read_rewind"]
 
 _DONE_SINCE = """
 SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
-LEFT JOIN ledger l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
-WHERE j.thread_id = ? AND j.started_at >= ? AND j.undone = 0 AND j.status <> 'not_started'
+LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
+WHERE j.thread_id = ? AND j.started_at >= ? AND j.reverted = 0 AND j.status <> 'not_started'
 ORDER BY j.started_at, j.rowid
 """
 _SUB_AGENTS = """
@@ -28,18 +28,18 @@ INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) VA
 _ONE = "SELECT id, thread_id, checkpoint_id, head, scope, plan FROM rewinds WHERE thread_id = ? AND"
 _STANDS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
 _UNFINISHED = f"{_ONE} status = 'planned' ORDER BY id DESC LIMIT 1"
-_LAST = f"{_ONE} status = 'done' AND json_extract(plan, '$.undoes') IS NULL ORDER BY id DESC LIMIT 1"
-_COUNT_CALL = "UPDATE journal SET undone = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
+_LAST = f"{_ONE} status = 'done' AND json_extract(plan, '$.reverts') IS NULL ORDER BY id DESC LIMIT 1"
+_COUNT_CALL = "UPDATE journal SET reverted = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
 _FORGET_FILE = "DELETE FROM file_states WHERE thread_id = ? AND path = ?"
 # Only the newest one that stands can be taken back, then the one before it: where one came from a checkpoint that
 # was pruned, it and all before it are out of reach, and so is what was taken back and every taking back itself.
 _FORGET_CONTENTS = """
 UPDATE rewinds SET plan = json_set(plan, '$.files', json('[]'))
 WHERE thread_id = :thread_id AND status <> 'planned' AND json_array_length(plan, '$.files') > 0 AND (
-    status = 'undone' OR json_extract(plan, '$.undoes') IS NOT NULL OR id <= (
+    status = 'reverted' OR json_extract(plan, '$.reverts') IS NOT NULL OR id <= (
         SELECT max(r.id) FROM rewinds r
         WHERE r.thread_id = :thread_id AND r.status = 'done' AND r.scope <> 'files'
-            AND json_extract(r.plan, '$.undoes') IS NULL
+            AND json_extract(r.plan, '$.reverts') IS NULL
             AND NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread_id = r.thread_id
                             AND c.checkpoint_ns = '' AND c.checkpoint_id = r.head)))
 """
@@ -54,24 +54,21 @@ class SqliteRewinds:
         self._clock = clock
 
     async def attempts_since(self, thread_id: str, at: str) -> Sequence[Done]:
-        """See `Rewinds.done_since`."""
         rows = await self._database.run(
             lambda connection: connection.execute(_DONE_SINCE, (thread_id, at)).fetchall()
         )
         return [_done(row) for row in rows]
 
     async def sub_agents(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        """See `Rewinds.sub_agents`."""
         return await self._database.run(
             lambda connection: connection.execute(_SUB_AGENTS, (storable(thread_id),)).fetchall()
         )
 
     async def plan(self, rewind: Rewind) -> Rewind:
-        """See `Rewinds.plan`."""
         plan = {
             "files": [asdict(one) for one in rewind.files],
             "calls": rewind.calls,
-            "undoes": rewind.reverts,
+            "reverts": rewind.reverts,
             "sub_agents": [astuple(one) for one in rewind.sub_agents],
         }
         row = (
@@ -108,16 +105,14 @@ class SqliteRewinds:
                 connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
             connection.execute(_END, ("done", now, rewind.number))
             if rewind.reverts is not None:
-                connection.execute(_END, ("undone", now, rewind.reverts))
+                connection.execute(_END, ("reverted", now, rewind.reverts))
 
         await self._database.write(finish)
 
     async def unfinished(self, thread_id: str) -> Rewind | None:
-        """See `Rewinds.unfinished`."""
         return await self._first(_UNFINISHED, thread_id)
 
     async def last(self, thread_id: str) -> Rewind | None:
-        """See `Rewinds.last`."""
         return await self._first(_LAST, thread_id)
 
     async def _first(self, statement: str, thread_id: str) -> Rewind | None:
@@ -141,12 +136,7 @@ def read_rewind(row: Sequence[Any]) -> Rewind:
     number, thread_id, checkpoint_id, head, scope, text = row
     plan = json.loads(text)
     files = tuple(
-        FileRestoration(
-            one["path"],
-            FileImage(**(one.get("current") or one["now"])),
-            FileImage(**(one.get("target") or one["then"])),
-            one["new_folder"],
-        )
+        FileRestoration(one["path"], FileImage(**one["current"]), FileImage(**one["target"]), one["new_folder"])
         for one in plan["files"]
     )
     # Those noted before there were sub-agents say nothing of them.
@@ -155,7 +145,7 @@ def read_rewind(row: Sequence[Any]) -> Rewind:
         for child, there, before, calls in plan.get("sub_agents", ())
     )
     return Rewind(
-        thread_id, checkpoint_id, head, scope, files, _calls(plan["calls"]), plan["undoes"], sub_agents, number
+        thread_id, checkpoint_id, head, scope, files, _calls(plan["calls"]), plan["reverts"], sub_agents, number
     )
 
 

@@ -31,7 +31,7 @@ from graph_agent.storage.private_files import (
     make_private_folder,
 )
 from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, UNREADABLE
-from graph_agent.storage.sqlite.migrations import MIGRATIONS, Migration
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, Migration, load_migrations
 
 __all__ = [
     "create_tables",
@@ -88,7 +88,7 @@ class _Header(NamedTuple):
     """Size the file ought to have; 0 where the header does not say."""
 
 
-def open_connection(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
+def open_connection(path: Path, migrations: Sequence[Migration] | None = None) -> sqlite3.Connection:
     """Open the file, created and brought up to the last migration where needed.
 
     Raises:
@@ -103,14 +103,14 @@ def open_connection(path: Path, migrations: Sequence[Migration]) -> sqlite3.Conn
     if header is not None and header.application_id == APPLICATION_ID:
         connection = _connect(path)
         with _closed_unless_used(connection) as used:
-            if _is_current(path, connection, len(migrations)):
+            if _is_current(path, connection, SCHEMA_VERSION if migrations is None else len(migrations)):
                 return used()
     make_private_folder(lock_dir(path))
     with exclusive_lock(lock_dir(path) / "open.lock"):
         create_private_file(path)
         connection = _connect(path)
         with _closed_unless_used(connection) as used:
-            _bring_up(path, connection, migrations)
+            _bring_up(path, connection, load_migrations() if migrations is None else migrations)
             return used()
 
 
@@ -240,7 +240,7 @@ def _bring_up(path: Path, connection: sqlite3.Connection, migrations: Sequence[M
     if version:
         _back_up(path, connection, version)
     for number, migration in enumerate(migrations[version:], version + 1):
-        if migration.gives_space_back and _pragma(connection, "auto_vacuum") != _INCREMENTAL:
+        if migration.releases_space and _pragma(connection, "auto_vacuum") != _INCREMENTAL:
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             connection.execute("VACUUM")
         _apply(connection, number, migration)
@@ -274,7 +274,8 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 # The index has tables of its own, whose names begin like it.
 _NAMES = """
 SELECT name FROM sqlite_schema WHERE type = 'table'
-    AND name NOT LIKE 'sqlite@_%' ESCAPE '@' AND name <> 'words' AND name NOT LIKE 'words@_%' ESCAPE '@'
+    AND name NOT LIKE 'sqlite@_%' ESCAPE '@' AND name NOT IN ('words', 'search_index')
+    AND name NOT LIKE 'words@_%' ESCAPE '@' AND name NOT LIKE 'search@_index@_%' ESCAPE '@'
 """
 
 
@@ -292,6 +293,6 @@ def tables_of_version(version: int) -> frozenset[str]:
 
 def create_tables(connection: sqlite3.Connection, version: int) -> None:
     """Give an empty database the tables of a version, without any row."""
-    for migration in MIGRATIONS[:version]:
+    for migration in load_migrations()[:version]:
         connection.executescript(migration.sql)
     connection.execute(f"PRAGMA user_version={version}")

@@ -12,21 +12,21 @@ from graph_agent.ports.storage import index_text
 __all__ = ["has_search_index", "update_search_index"]
 
 _CREATE = """
-CREATE VIRTUAL TABLE IF NOT EXISTS words
+CREATE VIRTUAL TABLE IF NOT EXISTS search_index
 USING fts5 (text, content = '', columnsize = 0, detail = none, tokenize = 'ascii')
 """
-_TAKE_OUT = "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"
+_TAKE_OUT = "INSERT INTO search_index (search_index, rowid, text) VALUES ('delete', ?, ?)"
 _MISSING = """
 SELECT thread_id, seq, body FROM transcript t
 WHERE t.role NOT IN ('system', 'summary') AND NOT EXISTS (
-    SELECT 1 FROM searched s WHERE s.thread_id = t.thread_id AND s.seq = t.seq)
+    SELECT 1 FROM search_entries s WHERE s.thread_id = t.thread_id AND s.seq = t.seq)
 """
 _MISSING_OF_ONE = f"{_MISSING} AND t.thread_id = :thread_id"
 # The usual case: what came since, found without going through all that the thread ever held.
 _NEW_OF_ONE = """
 SELECT thread_id, seq, body FROM transcript t
 WHERE t.role NOT IN ('system', 'summary') AND t.thread_id = :thread_id
-AND t.seq > (SELECT coalesce(max(s.seq), 0) FROM searched s WHERE s.thread_id = :thread_id)
+AND t.seq > (SELECT coalesce(max(s.seq), 0) FROM search_entries s WHERE s.thread_id = :thread_id)
 """
 
 
@@ -51,22 +51,22 @@ def update_search_index(connection: sqlite3.Connection, thread_id: str | None = 
 
 def _take_out(connection: sqlite3.Connection) -> int | None:
     """Take out what is gone, and count it; None where the index did not hold it as it should, and was emptied."""
-    gone = connection.execute("SELECT id, body FROM unsearched").fetchall()
+    gone = connection.execute("SELECT id, body FROM search_removals").fetchall()
     try:
         # Without contents of its own the index is told what it once was given.
         connection.executemany(_TAKE_OUT, [(number, index_text(body)) for number, body in gone])
     except sqlite3.DatabaseError:
-        connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-        connection.execute("DELETE FROM searched")
+        connection.execute("INSERT INTO search_index (search_index) VALUES ('delete-all')")
+        connection.execute("DELETE FROM search_entries")
         return None
     finally:
-        connection.execute("DELETE FROM unsearched")
+        connection.execute("DELETE FROM search_removals")
     return len(gone)
 
 
 def _add(connection: sqlite3.Connection, rows: Iterable[tuple[str, int, str]]) -> None:
     for thread_id, seq, body in rows:
         number = connection.execute(
-            "INSERT INTO searched (thread_id, seq) VALUES (?, ?)", (thread_id, seq)
+            "INSERT INTO search_entries (thread_id, seq) VALUES (?, ?)", (thread_id, seq)
         ).lastrowid
-        connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, index_text(body)))
+        connection.execute("INSERT INTO search_index (rowid, text) VALUES (?, ?)", (number, index_text(body)))

@@ -40,17 +40,17 @@ WHERE thread_id = :source AND checkpoint_ns = '' AND checkpoint_id IN (SELECT id
     AND checkpoint_id <> :checkpoint_id ORDER BY rowid
 """  # noqa: S608 - names only
 _IMPORTED = f"""
-INSERT INTO imported (thread_id, checkpoint_id)
-{_LINE} SELECT :target, checkpoint_id FROM imported
+INSERT INTO imported_checkpoints (thread_id, checkpoint_id)
+{_LINE} SELECT :target, checkpoint_id FROM imported_checkpoints
 WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
 """  # noqa: S608 - names only
 _CUTS = f"""
-INSERT INTO cuts (thread_id, checkpoint_id, branch, seq)
-{_LINE} SELECT :target, checkpoint_id, 0, (SELECT count(*) FROM transcript WHERE thread_id = :target) FROM cuts
-WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
+INSERT INTO prune_points (thread_id, checkpoint_id, branch, seq)
+{_LINE} SELECT :target, checkpoint_id, 0, (SELECT count(*) FROM transcript WHERE thread_id = :target)
+FROM prune_points WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
 """  # noqa: S608 - names only
 _SHOWN_AT_THE_CUT = f"""
-{_LINE} SELECT branch, seq FROM cuts WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
+{_LINE} SELECT branch, seq FROM prune_points WHERE thread_id = :source AND checkpoint_id IN (SELECT id FROM line)
 ORDER BY seq DESC LIMIT 1
 """  # noqa: S608 - names only
 _TRANSCRIPT = """
@@ -64,14 +64,15 @@ FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto WHE
 """
 _CALLS = "SELECT value FROM json_each(:calls)"
 _LEDGER = f"""
-INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
-SELECT :target, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at FROM ledger
+INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
+SELECT :target, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at FROM call_log
 WHERE thread_id = :source AND call_id IN ({_CALLS})
 """  # noqa: S608 - names only
 _FACTS = (
     f"""
 INSERT INTO journal SELECT :target, call_id, attempt, owner, status, started_at, ended_at, intent, outcome,
-    process_group, process_started, boot_id, undone FROM journal WHERE thread_id = :source AND call_id IN ({_CALLS})
+    process_group, process_started, boot_id, reverted FROM journal
+WHERE thread_id = :source AND call_id IN ({_CALLS})
 """,  # noqa: S608 - names only
     f"""
 INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, args, reason, by, at, applied_at,
@@ -153,7 +154,7 @@ def _time_of(connection: sqlite3.Connection, fork: Fork, projections: Projection
             f"thread {fork.source!r} has no checkpoint {fork.checkpoint_id!r} (any more); "
             f"`graph-agent history {fork.source}` lists those it has"
         )
-    return timestamp(projections.loads((row[0], row[1])).get("ts"))
+    return timestamp(projections.decoder.checkpoint(row[0], row[1]).get("ts"))
 
 
 def _calls(connection: sqlite3.Connection, thread_id: str) -> list[str]:

@@ -20,16 +20,17 @@ from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, 
 from graph_agent.ports.clock import moved_sub_agent_id
 from graph_agent.ports.thread_file import (
     FORMAT,
+    PLAIN_NAMES_SINCE,
     SUB_AGENT,
     TABLES,
     VERSION,
-    VERSION_WITHOUT_SUB_AGENTS,
     ContentDigest,
     InvalidValue,
     wrote,
 )
+from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.json_text import json_text
-from graph_agent.storage.sqlite.deltas import Loads
+from graph_agent.storage.legacy_names import CONTENTS, current_row
 from graph_agent.storage.sqlite.projections import usage
 from graph_agent.storage.sqlite.rewinds import read_rewind
 from graph_agent.storage.sqlite.search_index import update_search_index
@@ -91,7 +92,7 @@ def read_parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
                 seal.add(top)
             counts[key] += 1
             seal.add(value)
-            yield _row(value) if key == "rows" else _content(value)
+            yield _row(value, top["version"]) if key == "rows" else _content(value)
         elif key == "end":
             end = value
         else:
@@ -109,17 +110,17 @@ def _top(value: dict[str, Any]) -> FileHeader:
     if type(version) is int and version > VERSION:
         raise invalid_file(f"it has version {version}, and this program knows {VERSION}; update graph-agent")
     thread_id = value.get("thread_id")
-    if (
-        version not in (VERSION_WITHOUT_SUB_AGENTS, VERSION)
-        or not isinstance(thread_id, str)
-        or not thread_id.strip()
-    ):
+    if type(version) is not int or version < 1 or not isinstance(thread_id, str) or not thread_id.strip():
         raise invalid_file("it does not say which version or which thread it is")
     return FileHeader(thread_id)
 
 
-def _row(value: Any) -> Row:
+def _row(value: Any, version: int) -> Row:
     table = value.get("table") if isinstance(value, dict) else None
+    is_legacy = version < PLAIN_NAMES_SINCE
+    if is_legacy and isinstance(table, str):
+        table, value = current_row(table, value)
+        value["table"] = table
     columns = TABLES.get(table) if isinstance(table, str) else None
     if table is None or columns is None:
         raise invalid_file(f"there is no table {table!r}")
@@ -128,9 +129,16 @@ def _row(value: Any) -> Row:
     if names != {"table", *(column.name for column in columns)} or not isinstance(sub_agent, str):
         raise invalid_file(f"a row of {table} has other values than such a row has")
     try:
-        return Row(table, {column.name: wrote(column, value[column.name]) for column in columns}, sub_agent)
+        values = {column.name: wrote(column, value[column.name]) for column in columns}
     except (InvalidValue, RecursionError) as error:
         raise invalid_file(f"in a row of {table}, {error}") from error
+    if is_legacy:
+        values = {name: CONTENTS.get((table, name), _same)(stored) for name, stored in values.items()}
+    return Row(table, values, sub_agent)
+
+
+def _same(stored: Any) -> Any:
+    return stored
 
 
 def _content(value: Any) -> Content:
@@ -244,7 +252,7 @@ SELECT CASE WHEN :id BETWEEN 1 AND {_NUMBER_BELOW} AND NOT EXISTS (SELECT 1 FROM
     for table in ("inbox", "rewinds")
 }
 _NOTE = """
-INSERT OR IGNORE INTO imported SELECT thread_id, checkpoint_id FROM checkpoints
+INSERT OR IGNORE INTO imported_checkpoints SELECT thread_id, checkpoint_id FROM checkpoints
 WHERE thread_id = ? AND checkpoint_ns = ''
 """
 _HEAD = """
@@ -259,12 +267,12 @@ WHERE t.thread_id = ? AND c.checkpoint_ns = ''
 """
 _ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("threads", "mode"): ("default", "plan", "dontAsk"),
-    ("ledger", "status"): STATUSES,
+    ("call_log", "status"): STATUSES,
     ("journal", "status"): get_args(RowStatus),
     ("decisions", "question"): get_args(QuestionKind),
     ("decisions", "kind"): get_args(AnswerKind),
     ("rewinds", "scope"): get_args(RewindScope),
-    ("rewinds", "status"): ("done", "undone"),
+    ("rewinds", "status"): ("done", "reverted"),
 }
 
 
@@ -284,7 +292,7 @@ def import_rows(
     ids: tuple[str, str],
     rows: Iterable[Row],
     blobs: Blobs,
-    loads: Loads,
+    decoder: Decoder,
 ) -> None:
     """Store the rows, within the transaction of the caller, who undoes it when this raises.
 
@@ -298,14 +306,14 @@ def import_rows(
     require_free(connection, thread_id)
     family, numbers = _Family({exported_as: thread_id}), dict[int, int]()
     for row in rows:
-        _require_sound(row, blobs, loads)
+        _require_sound(row, blobs, decoder)
         member = family.placed(connection, row) if row.sub_agent else row
         try:
             _insert(connection, family.here[row.sub_agent or exported_as], member, numbers)
         except sqlite3.IntegrityError as error:
             raise invalid_file(f"two rows of {row.table} exclude each other ({error})") from error
     for member_id in family.here.values():
-        _complete(connection, member_id, loads)
+        _complete(connection, member_id, decoder)
     family.rename_in_rewinds(connection, thread_id)
 
 
@@ -357,14 +365,14 @@ class _Family(NamedTuple):
                 connection.execute("UPDATE rewinds SET plan = ? WHERE id = ?", (json_text(plan), number))
 
 
-def _complete(connection: sqlite3.Connection, thread_id: str, loads: Loads) -> None:
+def _complete(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) -> None:
     """What follows from the rows of a thread, once all are there."""
     threads, checkpoints, has_head = connection.execute(_HEAD, {"id": thread_id}).fetchone()
     if threads != 1 or bool(checkpoints) != bool(has_head):
         raise invalid_file("its newest checkpoint is not in it")
     connection.execute(_NOTE, (thread_id,))
     for kind, content in connection.execute(_HEAD_STATE, (thread_id,)).fetchall():
-        used = usage(loads((kind, content)))
+        used = usage(decoder.checkpoint(kind, content))
         connection.execute("UPDATE threads SET usage = ? WHERE thread_id = ?", (used, thread_id))
     # Left over from a thread that once had this id: it was not this one that anything was allowed to.
     connection.execute("DELETE FROM grants WHERE scope = 'thread' AND thread_id = ?", (thread_id,))
@@ -378,7 +386,7 @@ def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, numbers: d
         if row.table == "rewinds":
             numbers[values["id"]] = number
             plan = json.loads(values["plan"])
-            values = {**values, "plan": json_text({**plan, "undoes": numbers.get(plan["undoes"])})}
+            values = {**values, "plan": json_text({**plan, "reverts": numbers.get(plan["reverts"])})}
         values = {**values, "id": number}
     names, places = ", ".join(("thread_id", *values)), ", ".join("?" * (len(values) + 1))
     connection.execute(
@@ -387,14 +395,14 @@ def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, numbers: d
     )
 
 
-def _require_sound(row: Row, blobs: Blobs, loads: Loads) -> None:
+def _require_sound(row: Row, blobs: Blobs, decoder: Decoder) -> None:
     for name, value in row.values.items():
         allowed = _ONE_OF.get((row.table, name))
         if allowed is not None and value not in allowed:
             raise invalid_file(f"a row of {row.table} has the {name} {value!r}, which cannot be imported")
     look = _LOOKS.get(row.table)
     try:
-        sound = look is None or look(row.values, blobs, loads)
+        sound = look is None or look(row.values, blobs, decoder)
     except (AgentError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid_file(f"a row of {row.table} cannot be read: {error}") from error
     if not sound:
@@ -404,30 +412,30 @@ def _require_sound(row: Row, blobs: Blobs, loads: Loads) -> None:
 _Values = Mapping[str, Any]
 
 
-def _checkpoint(values: _Values, _: Blobs, loads: Loads) -> bool:
-    state = loads((values["type"], values["checkpoint"]))
+def _checkpoint(values: _Values, _: Blobs, decoder: Decoder) -> bool:
+    state = decoder.checkpoint(values["type"], values["checkpoint"])
     has_maps = all(isinstance(state.get(name, {}), dict) for name in ("channel_values", "channel_versions"))
     return state["id"] == values["checkpoint_id"] and has_maps and isinstance(json.loads(values["metadata"]), dict)
 
 
-def _write(values: _Values, _: Blobs, loads: Loads) -> bool:
-    loads((values["type"], values["value"]))
+def _write(values: _Values, _: Blobs, decoder: Decoder) -> bool:
+    decoder.write(values["channel"], values["type"], values["value"])
     return True
 
 
-def _message(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+def _message(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
     body = json.loads(values["body"])
     calls = body.get("tool_calls") or []
     return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
 
 
-def _record(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+def _record(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
     record = json.loads(values["record"])
     same = all(record[name] == values[name] for name in ("call_id", "tool_name", "status"))
     return same and isinstance(record.get("attempt", 1), int) and isinstance(record.get("arguments", {}), dict)
 
 
-def _attempt(values: _Values, blobs: Blobs, _: Loads) -> bool:
+def _attempt(values: _Values, blobs: Blobs, _: Decoder) -> bool:
     outcome, intent = (json.loads(values[name] or "null") for name in ("outcome", "intent"))
     if outcome is not None:
         told = Outcome(**(json.loads(blobs.get(outcome["blob"])) if "blob" in outcome else outcome))
@@ -438,16 +446,16 @@ def _attempt(values: _Values, blobs: Blobs, _: Loads) -> bool:
     return True
 
 
-def _rewind(values: _Values, _blobs: Blobs, _loads: Loads) -> bool:
+def _rewind(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
     read_rewind((values["id"], "", values["checkpoint_id"], values["head"], values["scope"], values["plan"]))
     return True
 
 
-_LOOKS: Mapping[str, Callable[[_Values, Blobs, Loads], bool]] = {
+_LOOKS: Mapping[str, Callable[[_Values, Blobs, Decoder], bool]] = {
     "checkpoints": _checkpoint,
     "writes": _write,
     "transcript": _message,
-    "ledger": _record,
+    "call_log": _record,
     "journal": _attempt,
     "rewinds": _rewind,
 }

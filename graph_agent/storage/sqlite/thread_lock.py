@@ -29,9 +29,10 @@ from graph_agent.storage.sqlite.database import Database
 __all__ = ["FlockThreadLock", "end_lease", "exclusive_access", "holder", "lock_file", "write_lease"]
 
 _WRITE = """
-INSERT INTO leases (thread_id, life, pid, process_started, boot_id, host, since, ended_at)
+INSERT INTO leases (thread_id, owner_token, pid, process_started, boot_id, host, since, ended_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, NULL)
-ON CONFLICT DO UPDATE SET life = excluded.life, pid = excluded.pid, process_started = excluded.process_started,
+ON CONFLICT DO UPDATE SET owner_token = excluded.owner_token, pid = excluded.pid,
+    process_started = excluded.process_started,
     boot_id = excluded.boot_id, host = excluded.host, since = excluded.since, ended_at = NULL
 """
 
@@ -45,7 +46,9 @@ def write_lease(connection: sqlite3.Connection, thread_id: str, life: str, since
 
 def end_lease(connection: sqlite3.Connection, thread_id: str, life: str, at: str) -> None:
     """Say that the life has let go; a later holder's lease is left alone."""
-    connection.execute("UPDATE leases SET ended_at = ? WHERE thread_id = ? AND life = ?", (at, thread_id, life))
+    connection.execute(
+        "UPDATE leases SET ended_at = ? WHERE thread_id = ? AND owner_token = ?", (at, thread_id, life)
+    )
 
 
 def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
@@ -54,7 +57,7 @@ def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
     Found out without touching the lock. A process on another host counts as alive: it cannot be looked at.
     """
     row = connection.execute(
-        "SELECT pid, host, since, life, boot_id, process_started FROM leases "
+        "SELECT pid, host, since, owner_token, boot_id, process_started FROM leases "
         "WHERE thread_id = ? AND ended_at IS NULL",
         (thread_id,),
     ).fetchone()
@@ -87,7 +90,6 @@ class FlockThreadLock:
         self._held = ("", "")
 
     async def acquire(self, thread_id: str, life: str) -> None:
-        """See `ThreadLock.acquire`."""
         if self._descriptor is not None:
             await self._renew(thread_id, life)
             return

@@ -37,7 +37,7 @@ class ThreadRow:
     parent_thread: str | None
     add_dirs: str = "[]"
     """JSON list of the folders it may work in beside its workspace."""
-    asks: str = ""
+    model_choice: str = ""
     """JSON object of the model that was chosen for it; empty: that of the settings."""
 
     @property
@@ -76,7 +76,7 @@ SELECT 1 FROM threads t WHERE thread_id = :id AND parent_thread IS NOT NULL AND 
     OR EXISTS (SELECT 1 FROM journal its JOIN journal own USING (call_id, attempt, owner)
         WHERE its.thread_id = t.parent_thread AND own.thread_id = :id AND call_id = :call AND attempt =
             (SELECT max(attempt) FROM journal WHERE thread_id = :id AND call_id = :call)))
-UNION ALL SELECT 1 FROM imported WHERE thread_id = :id LIMIT 1
+UNION ALL SELECT 1 FROM imported_checkpoints WHERE thread_id = :id LIMIT 1
 """
 
 
@@ -123,7 +123,7 @@ class ThreadTable:
 
     async def is_imported(self, thread_id: str, checkpoint_id: str) -> bool:
         """Whether a checkpoint came out of a file, so that nobody here let a call through that is open in it."""
-        statement = "SELECT 1 FROM imported WHERE thread_id = ? AND checkpoint_id = ?"
+        statement = "SELECT 1 FROM imported_checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
         key = (thread_id, checkpoint_id)
         return await self._database.run(lambda c: c.execute(statement, key).fetchone() is not None)
 
@@ -141,7 +141,9 @@ class ThreadTable:
 
     async def set_model_choice(self, thread_id: str, choice: Mapping[str, str]) -> None:
         """Note that the thread goes on with a model that was chosen for it."""
-        await self._set("UPDATE threads SET asks = ? WHERE thread_id = ?", json_text(dict(choice)), thread_id)
+        await self._set(
+            "UPDATE threads SET model_choice = ? WHERE thread_id = ?", json_text(dict(choice)), thread_id
+        )
 
     async def set_workspace(self, thread_id: str, workspace: str) -> None:
         """Note where the thread works from now on."""
@@ -207,16 +209,13 @@ class SqliteInbox:
         return await self._database.write(lambda connection: connection.execute(_QUEUE, row).lastrowid or 0)
 
     async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
-        """See `Inbox.waiting`."""
         return await self._database.run(lambda connection: connection.execute(_WAITING, (thread_id,)).fetchall())
 
     async def take_back(self, thread_id: str, message_id: int) -> bool:
-        """See `Inbox.take_back`."""
         values = (thread_id, message_id)
         return await self._database.write(lambda connection: connection.execute(_TAKE_BACK, values).rowcount == 1)
 
     async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
-        """See `Inbox.hand_over`."""
         now = self._clock.now()
 
         def hand_over(connection: Connection) -> int | None:
@@ -233,7 +232,6 @@ class SqliteInbox:
         return await self._database.write(hand_over)
 
     async def take(self, thread_id: str, message_id: int) -> None:
-        """See `Inbox.take`."""
         statement = "UPDATE inbox SET taken_at = ? WHERE thread_id = ? AND id = ? AND taken_at IS NULL"
         values = (self._clock.now(), thread_id, message_id)
         await self._database.write(lambda connection: connection.execute(statement, values))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.approvals import RecordedAnswer, answer_approval
+from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused, NothingYet, UnknownId
-from graph_agent.inspect import Reader
 from graph_agent.ports import Answer, Question
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
@@ -48,7 +48,7 @@ async def test_the_first_answer_wins_and_a_later_one_is_told_who_was_first(rows:
 
     assert first.accepted
     assert second == RecordedAnswer("call_a", "t1", "reject", accepted=False, by="cli pid 1", at=_NOW)
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         [view] = reader.approvals()
     assert view.answer is not None
     assert (view.answer.reason, view.is_waiting) == ("no", False)
@@ -64,7 +64,7 @@ async def test_of_answers_given_at_once_exactly_one_is_accepted(rows: Rows) -> N
 
 
 async def test_an_answer_the_graph_has_taken_in_is_told_as_the_one_that_stands(rows: Rows) -> None:
-    rows.execute("UPDATE ledger SET status = 'success', record = json_set(record, '$.status', 'success')")
+    rows.execute("UPDATE call_log SET status = 'success', record = json_set(record, '$.status', 'success')")
     rows.decision("approve", applied_at=_NOW)
 
     answered = await answer_approval(rows.path, "call_a", "reject", by="cli pid 1")
@@ -73,7 +73,7 @@ async def test_an_answer_the_graph_has_taken_in_is_told_as_the_one_that_stands(r
 
 
 async def test_an_approval_that_was_taken_in_before_the_call_broke_off_is_told(rows: Rows) -> None:
-    rows.execute("UPDATE ledger SET status = 'interrupted', record = json_set(record, '$.status', 'interrupted')")
+    rows.execute("UPDATE call_log SET status = 'interrupted', record = json_set(record, '$.status', 'interrupted')")
     rows.decision("approve", applied_at=_NOW)
 
     answered = await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")

@@ -1,8 +1,8 @@
 import pytest
 
 from graph_agent.app.approvals import revoke_grant
+from graph_agent.app.reader import read_database
 from graph_agent.errors import NothingYet, UnknownId
-from graph_agent.inspect import Reader
 from tests.fakes.database_rows import Rows
 
 
@@ -12,7 +12,7 @@ async def test_a_grant_is_taken_back_once(rows: Rows) -> None:
 
     revoked = await revoke_grant(rows.path, "2", by="cli pid 1")
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         assert (revoked.rules, [grant.id for grant in reader.grants()]) == (("bash(rm x)",), [1])
     with pytest.raises(UnknownId, match="these stand: 1;"):
         await revoke_grant(rows.path, "2", by="cli pid 1")

@@ -58,7 +58,7 @@ async def test_a_background_shell_that_nobody_has_is_named_with_how_to_take_it_u
     process = (os.getpid(), process_started(os.getpid()), boot_id())
     claimed = "INSERT INTO journal (thread_id, call_id, attempt, owner, status, started_at, process_group,"
     begun = f"{claimed} process_started, boot_id) VALUES (?, 'c', 1, 'life', 'success', '', ?, ?, ?)"
-    columns = "INSERT INTO shells (thread_id, call_id, attempt, command, folder, started_at)"
+    columns = "INSERT INTO background_shells (thread_id, call_id, attempt, command, folder, started_at)"
     kept = f"{columns} VALUES (?, 'c', 1, 'x', '', '')"
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute(begun, (THREAD, *process))

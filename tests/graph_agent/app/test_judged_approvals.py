@@ -6,8 +6,8 @@ import pytest
 
 from graph_agent.app.approval_policy import allow_always
 from graph_agent.app.approvals import RecordedAnswer
+from graph_agent.app.reader import read_database
 from graph_agent.errors import AnswerRefused
-from graph_agent.inspect import Reader
 from graph_agent.ports import AlwaysAllow, Grant
 from tests.fakes.database_rows import Rows, record_of
 
@@ -31,7 +31,7 @@ def _asked(rows: Rows, folder: Path, arguments: dict[str, Any]) -> Rows:
 
 
 def _grants(rows: Rows) -> list[Grant]:
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         return reader.grants()
 
 
@@ -54,7 +54,7 @@ async def test_a_call_of_which_no_rule_can_be_made_stays_open(rows: Rows, tmp_pa
     with pytest.raises(AnswerRefused, match="'call_a' cannot be allowed always, it still waits: bash runs what"):
         await allow_always(rows.path, "call_a", "thread", by="cli pid 1")
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         assert (reader.approvals()[0].is_waiting, reader.grants()) == (True, [])
 
 

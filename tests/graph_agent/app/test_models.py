@@ -66,10 +66,10 @@ async def test_a_choice_is_kept_with_the_thread_and_made_again_where_it_can_stil
         row = await threads.get("t")
 
     assert row is not None
-    again = settings_for_choice(settings, row.asks)
+    again = settings_for_choice(settings, row.model_choice)
     assert again is not None
     assert (row.model, again.profile, again.model.name) == ("small @ 127.0.0.1:8", "fast", "small")
-    assert settings_for_choice(settings_for("http://127.0.0.1:9/v1", "one"), row.asks) is None
+    assert settings_for_choice(settings_for("http://127.0.0.1:9/v1", "one"), row.model_choice) is None
     assert (
         settings_for_choice(settings, '{"profile": "", "name": "two", "endpoint": "http://127.0.0.1:7/v1"}') is None
     )

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.doctor import RepairMessage
+from graph_agent.app.reader import read_database
 from graph_agent.app.repair import repair
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect import Reader
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.health import check_database
-from graph_agent.storage.sqlite.migrations import MIGRATIONS
+from graph_agent.storage.sqlite.migrations import load_migrations
 from graph_agent.storage.sqlite.schema import open_connection
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -47,7 +47,7 @@ def _change(path: Path, *statements: str) -> None:
 
 
 def _content(path: Path) -> list[list[tuple[object, ...]]]:
-    tables = ("threads", "transcript", "ledger", "branches", "journal", "decisions")
+    tables = ("threads", "transcript", "call_log", "branches", "journal", "decisions")
     with closing(sqlite3.connect(path)) as database:
         return [database.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall() for table in tables]  # noqa: S608 - names from here
 
@@ -63,7 +63,7 @@ async def test_where_nothing_is_amiss_nothing_is_said_and_nothing_changes(path: 
 async def test_tables_that_disagree_are_derived_anew_once(path: Path) -> None:
     before = _content(path)
     _change(
-        path, "DELETE FROM transcript", "UPDATE ledger SET status = 'executing'", "UPDATE threads SET turns = 9"
+        path, "DELETE FROM transcript", "UPDATE call_log SET status = 'executing'", "UPDATE threads SET turns = 9"
     )
 
     said = await _repaired(path)
@@ -77,7 +77,7 @@ async def test_a_thread_that_is_missing_in_the_list_comes_back(path: Path) -> No
 
     await _repaired(path)
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         assert [(thread.thread_id, thread.turns, thread.title) for thread in reader.threads()] == [
             (THREAD, 2, "first")
         ]
@@ -150,19 +150,19 @@ async def test_a_value_with_turned_bits_is_treated_as_lost_and_the_other_threads
 
 
 async def test_a_call_that_only_the_journal_still_knows_stays_in_the_ledger(path: Path) -> None:
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         ran = {view.record["call_id"]: view.record["result"] for view in reader.calls(THREAD)}
     del ran["n"]  # It was refused.
     _change(
         path,
-        "DELETE FROM ledger",
+        "DELETE FROM call_log",
         "DELETE FROM transcript",
         "DELETE FROM checkpoints WHERE checkpoint_id > (SELECT min(checkpoint_id) FROM checkpoints)",
     )
 
     said = await _repaired(path)
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         calls_left = reader.calls(THREAD)
     assert {view.record["tool_name"] for view in calls_left} == {"(lost)"}
     assert {view.record["call_id"]: view.record["result"] for view in calls_left} == ran
@@ -175,7 +175,7 @@ async def test_a_schema_that_is_no_text_is_damage_like_any_other(path: Path) -> 
     path.write_bytes(whole[:place] + b"CREATE TABL\x8f" + whole[place + 12 :])
 
     with pytest.raises(DamagedDatabase):
-        Reader.open(path)
+        read_database(path)
     with pytest.raises(DamagedDatabase):
         await Database.open(path)
     said = await _repaired(path)
@@ -213,7 +213,7 @@ async def test_what_is_not_of_this_program_is_not_even_closed_to_others(
 
 async def test_an_older_schema_is_brought_up_after_a_copy(tmp_path: Path) -> None:
     path = tmp_path / "data" / "old.db"
-    open_connection(path, MIGRATIONS[:2]).close()
+    open_connection(path, load_migrations()[:2]).close()
 
     said = await _repaired(path)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.thread_import import import_thread
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import Reader
 from graph_agent.storage.blobs import FileBlobs
 from tests.architecture.checkout import ROOT
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -101,7 +101,7 @@ async def test_a_refused_file_leaves_not_even_a_database(source: Stage, tmp_path
 
     assert not target.parent.exists()
     with pytest.raises(NothingYet):
-        Reader.open(target)
+        read_database(target)
 
 
 async def test_contents_come_along_and_those_that_were_gone_are_counted(source: Stage, tmp_path: Path) -> None:

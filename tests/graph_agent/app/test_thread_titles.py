@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.thread_titles import rename
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.inspect import Reader
 from tests.fakes.scripted_model import ScriptedModel
 from tests.scenarios.stage import THREAD, Stage
 
@@ -16,7 +16,7 @@ async def test_a_title_of_ones_own_stays_also_when_the_thread_goes_on(tmp_path: 
         renamed = await rename(stage.database, "read-1"[-4:], "  My\n plan ")
         await session.send("more words")
 
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         assert (renamed, reader.thread(THREAD).title) == ((THREAD, "My plan"), "My plan")
 
 

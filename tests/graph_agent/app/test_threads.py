@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.threads import delete
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import ThreadHeld, UnknownId, UsageError
-from graph_agent.inspect import Reader, ThreadSummary
+from graph_agent.inspect import ThreadSummary
 from graph_agent.storage.blobs import FileBlobs
 from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.stage import THREAD, Stage
@@ -25,7 +26,7 @@ async def stage(tmp_path: Path) -> Stage:
 
 
 def ids(stage: Stage) -> list[str]:
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         return sorted(thread.thread_id for thread in reader.threads())
 
 
@@ -46,7 +47,7 @@ async def test_a_deleted_thread_is_gone_with_its_spools_and_gives_its_space_back
     assert [thread.thread_id for thread in done.threads] == [thread.thread_id for thread in asked] == [THREAD]
     assert (ids(stage), [spool.exists() for spool in spools]) == ([_OTHER], [False, True])
     assert stage.database.stat().st_size < size - 200_000
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         assert [hit.thread_id for hit in reader.search("hello")] == [_OTHER]
 
 

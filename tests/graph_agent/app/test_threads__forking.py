@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.threads import Forked, fork
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage
 
-_TABLES = ("threads", "checkpoints", "writes", "transcript", "branches", "ledger", "journal", "decisions")
+_TABLES = ("threads", "checkpoints", "writes", "transcript", "branches", "call_log", "journal", "decisions")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def checkpoints(stage: Stage) -> list[str]:
 
 
 def shown(stage: Stage, thread_id: str = THREAD) -> list[tuple[str, object]]:
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         return [(entry.role, entry.body["content"]) for entry in reader.transcript(thread_id)]
 
 
@@ -136,7 +136,7 @@ async def test_a_call_that_may_have_begun_in_the_origin_comes_back_interrupted_i
     async with stage.life(thread="held") as session:
         held = await session.start()
 
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         call = reader.call("f", "s").record
     assert [(item.question.kind, item.question.reason) for item in held.questions] == [
         ("recovery", "outcome_unknown")
@@ -167,7 +167,7 @@ async def test_a_shared_checkpoint_id_means_the_origin_and_with_its_thread_the_f
 
     await fork(stage.database, THREAD, thread_id="f")
 
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         found = [
             reader.resolve(name).thread_id
             for name in (first.checkpoint_id, first.checkpoint_id[-12:], f"f:{first.checkpoint_id}")

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.threads import PruneOrder, prune
 from graph_agent.errors import UnknownId
-from graph_agent.inspect import Reader
 from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.stage import THREAD, Stage
 
@@ -25,7 +25,7 @@ async def stage(tmp_path: Path) -> Stage:
 
 
 def turns(stage: Stage, thread_id: str) -> int:
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         return sum(entry.role == "user" for entry in reader.transcript(thread_id))
 
 
@@ -44,15 +44,15 @@ async def test_one_thread_is_pruned_and_stays_whole_and_resumable(stage: Stage) 
 
 
 async def test_an_id_that_was_pruned_is_answered_with_the_next_that_stands(stage: Stage) -> None:
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         first = reader.transcript(THREAD)[0].checkpoint_id
     await prune(stage.database, PruneOrder(2, THREAD))
 
-    with Reader.open(stage.database) as reader, pytest.raises(UnknownId) as refusal:
+    with read_database(stage.database) as reader, pytest.raises(UnknownId) as refusal:
         reader.resolve(first)
 
     following = str(refusal.value).removesuffix(".").rpartition(" ")[2]
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         state = reader.inspection(THREAD, following).state
     assert f"checkpoint {first} of thread {THREAD} was pruned" in str(refusal.value)
     assert len(state.values["messages"]) == 2 * (_TURNS - 2) + 1

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import ModelError
 from graph_agent.events import WarningIssued
-from graph_agent.inspect import Reader
 from graph_agent.ports.model import ContextWindow
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.outgrowing import RESULT, TOLD, WINDOW, Bulky, Summarising, compactions, play, sizes, work
@@ -21,7 +21,7 @@ async def test_a_long_thread_goes_on_within_its_window_and_the_transcript_keeps_
     assert (ends, {*ways}) == (["done"] * 8, {"references", "summary"})
     assert max(sizes(stage.model.requests)) <= WINDOW.ceiling
     assert all(event.tokens_after < event.tokens_before for event in compactions(stage))
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         told = reader.transcript(THREAD)
     results = [entry.body["content"] for entry in told if entry.role == "tool"]
     assert [result.partition("\n")[2] for result in results] == [RESULT] * 32
@@ -164,7 +164,7 @@ async def test_reading_commands_see_the_live_window_that_the_graph_has(tmp_path:
 
     await play(stage, 8)
 
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         seen = [message["id"] for message in reader.inspection(THREAD).state.values["messages"]]
     known = [message.id for message in stage.model.requests[-1].messages]
     assert [known, seen[:1]] == [seen[: len(known)], known[:1]]

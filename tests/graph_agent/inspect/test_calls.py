@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import DamagedDatabase, UnknownId
-from graph_agent.inspect import CallView, Reader, StandingAnswer
+from graph_agent.inspect import CallView, StandingAnswer
 from tests.fakes.database_rows import START, Rows, record_of
 
 _OUTCOME = {"status": "error", "output": "partly", "error": "exit code 2"}
@@ -17,7 +18,7 @@ def test_calls_come_newest_thread_first_and_in_each_as_the_model_asked(rows: Row
         rows.call(record_of("success", "call_z"), thread_id)
         rows.call(record_of("success", "call_a"), thread_id)
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         order = [(view.thread_id, view.record["call_id"]) for view in reader.calls()]
         of_old = [view.record["call_id"] for view in reader.calls("old")]
         shared = reader.shared_call_ids()
@@ -32,9 +33,9 @@ def test_the_newest_finished_journal_row_is_the_result_and_undone_rows_do_not_co
     rows.call(record_of("executing", attempt=3))
     rows.journal("interrupted", attempt=1)
     rows.journal("error", _OUTCOME, attempt=2)
-    rows.journal("success", {"output": "undone"}, attempt=3, undone=1)
+    rows.journal("success", {"output": "undone"}, attempt=3, reverted=1)
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         call = reader.call("t1", "call_a")
 
     assert call == CallView(
@@ -69,29 +70,29 @@ def test_only_an_answer_to_this_very_question_stands(
     rows.call(record_of("awaiting_approval"))
     rows.decision("approve", **columns)
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         approvals = reader.approvals()
 
     assert approvals == [CallView("t1", record_of("awaiting_approval"), answer)]
     assert approvals[0].is_waiting is (answer is None)
 
 
-def test_a_question_left_behind_on_a_branch_the_thread_came_away_from_is_not_asked(rows: Rows) -> None:
+def test_a_question_abandoned_on_a_branch_the_thread_came_away_from_is_not_asked(rows: Rows) -> None:
     rows.thread(next_nodes=())
     rows.call(record_of("awaiting_approval"))
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         assert reader.approvals() == []
 
 
 def test_a_record_that_was_never_stored_whole_still_has_the_fields_readers_rely_on(rows: Rows) -> None:
     rows.thread()
     rows.execute(
-        "INSERT INTO ledger (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at)"
+        "INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at)"
         """ VALUES ('t1', 'call_a', 1, 'bash', 'error', '{"status": "error", "tool_name": "bash"}', 'c', 'then')"""
     )
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         call = reader.call("t1", "call_a")
 
     assert call.record == {
@@ -105,14 +106,14 @@ def test_a_record_that_was_never_stored_whole_still_has_the_fields_readers_rely_
 
 
 def test_a_call_that_is_not_there_is_told(rows: Rows) -> None:
-    with Reader.open(rows.path) as reader, pytest.raises(UnknownId, match="thread 't1' has no call 'call_a'"):
+    with read_database(rows.path) as reader, pytest.raises(UnknownId, match="Thread 't1' has no call 'call_a'"):
         reader.call("t1", "call_a")
 
 
 def test_a_column_that_is_not_json_is_named_as_damage(rows: Rows) -> None:
     rows.thread()
     rows.call(record_of("success"))
-    rows.execute("UPDATE ledger SET record = '{'")
+    rows.execute("UPDATE call_log SET record = '{'")
 
-    with Reader.open(rows.path) as reader, pytest.raises(DamagedDatabase, match="must hold JSON"):
+    with read_database(rows.path) as reader, pytest.raises(DamagedDatabase, match="must hold JSON"):
         reader.calls()

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from graph_agent.calls import FINAL
-from graph_agent.inspect.calls import Attempt, CallView, StandingAnswer, effective_record, thread_status
+from graph_agent.inspect.calls import CallView, effective_record, thread_status
+from graph_agent.ports.read_store import Attempt, StandingAnswer
 from tests.fakes.database_rows import record_of
 
 _CLAIMED = Attempt(1, "executing", None, None)

@@ -1,12 +1,12 @@
 import os
 from typing import Any
 
-from graph_agent.inspect import Reader
+from graph_agent.app.reader import read_database
 from graph_agent.ports.background import boot_id, process_started
 from tests.fakes.database_rows import START, Rows
 
 _ADD = """
-INSERT INTO shells (thread_id, call_id, attempt, command, folder, started_at) VALUES (?, ?, 1, ?, '/', ?)
+INSERT INTO background_shells (thread_id, call_id, attempt, command, folder, started_at) VALUES (?, ?, 1, ?, '/', ?)
 """
 
 
@@ -24,18 +24,11 @@ def test_what_runs_is_told_and_what_has_ended_or_only_has_its_number_is_not(rows
     _shell(rows, "c", boot_id="before")
     _shell(rows, "d", "t2")
     _shell(rows, "e")
-    rows.execute("UPDATE shells SET ended_at = started_at WHERE call_id = 'e'")
+    rows.execute("UPDATE background_shells SET ended_at = started_at WHERE call_id = 'e'")
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         of_one, of_all = reader.shells("t1"), reader.shells()
 
     told = [(shell.shell_id, shell.command, shell.pid) for shell in of_one]
     assert told == [("sh1", "run a", os.getpid())]
     assert [(shell.thread_id, shell.shell_id) for shell in of_all] == [("t1", "sh1"), ("t2", "sh4")]
-
-
-def test_a_file_from_before_there_were_any_has_none(rows: Rows) -> None:
-    rows.execute("DROP TABLE shells")
-
-    with Reader.open(rows.path) as reader:
-        assert reader.shells() == ()

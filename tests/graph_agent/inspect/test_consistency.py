@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.threads import fork
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect import Reader
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -27,7 +27,7 @@ async def stage(tmp_path: Path) -> Stage:
 
 
 def _found(stage: Stage) -> list[str]:
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         return [
             phrase for thread_id in reader.checkpointed_threads() for phrase in reader.inconsistencies(thread_id)
         ]
@@ -66,13 +66,16 @@ async def test_a_thread_agrees_with_itself_wherever_it_is_taken_up_or_forked_als
         ("DELETE FROM threads", "missing in the list"),
         ("UPDATE threads SET checkpoint_id = NULL", "its head is none"),
         ("UPDATE threads SET checkpoint_id = (SELECT min(checkpoint_id) FROM checkpoints)", "its head is"),
-        ("UPDATE threads SET next_nodes = '[\"reasoning\"]'", "what runs next"),
-        ("UPDATE threads SET outcome = 'limit'", "how its last turn ended"),
-        ("UPDATE threads SET turns = 77", "its turns are counted"),
+        ("UPDATE threads SET next_nodes = '[\"reasoning\"]'", "other next nodes"),
+        ("UPDATE threads SET outcome = 'limit'", "another outcome"),
+        ("UPDATE threads SET turns = 77", "counts other turns"),
         ("DELETE FROM transcript WHERE role = 'assistant'", "messages are missing in the transcript"),
-        ("UPDATE transcript SET body = '{\"content\": \"forged\"}' WHERE role = 'user'", "reads otherwise"),
-        ("DELETE FROM ledger", "calls are missing in the ledger"),
-        ("UPDATE ledger SET status = 'executing'", "in the ledger, and nothing waits for it"),
+        (
+            "UPDATE transcript SET body = '{\"content\": \"forged\"}' WHERE role = 'user'",
+            "differs from the transcript",
+        ),
+        ("DELETE FROM call_log", "calls are missing in the call log"),
+        ("UPDATE call_log SET status = 'executing'", "in the call log, and nothing waits for it"),
         ("DELETE FROM branches", "transcript"),
     ],
 )
@@ -99,11 +102,11 @@ async def test_a_value_that_decodes_to_another_than_was_stored_is_named_as_damag
 async def test_a_record_that_is_none_is_named_as_damage_and_nothing_else_is_told(
     stage: Stage, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    _harm(stage, "UPDATE ledger SET record = '{\"stat\": 1}'")
+    _harm(stage, "UPDATE call_log SET record = '{\"stat\": 1}'")
 
     with (
-        pytest.raises(DamagedDatabase, match="stands for the record of a call"),
-        Reader.open(stage.database) as reader,
+        pytest.raises(DamagedDatabase, match="instead of a call"),
+        read_database(stage.database) as reader,
     ):
         reader.calls()
 
@@ -118,7 +121,7 @@ async def test_a_pruned_thread_agrees_and_rebuilding_keeps_what_its_checkpoints_
         stage.model = ScriptedModel(calls((f"c{number}", "read_a")), text(f"answer {number}"))
         async with stage.life() as session:
             await session.send(f"turn {number}")
-    tables = ("transcript", "branches", "ledger", "threads")
+    tables = ("transcript", "branches", "call_log", "threads")
 
     def content() -> list[list[tuple[object, ...]]]:
         with closing(sqlite3.connect(stage.database)) as database:

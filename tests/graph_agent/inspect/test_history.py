@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import UnknownId
-from graph_agent.inspect import Reader
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 
@@ -12,7 +12,7 @@ def test_each_checkpoint_names_the_nodes_that_made_it_what_they_changed_and_whic
     path = tmp_path / "a.db"
     (head,) = play(path, "go", replies=(calls(("r", "read_a")), text("done")))
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         (thread,) = reader.threads()
         entries = reader.history(thread.thread_id)
 
@@ -33,5 +33,5 @@ def test_each_checkpoint_names_the_nodes_that_made_it_what_they_changed_and_whic
 def test_a_thread_nobody_knows_has_no_history(tmp_path: Path) -> None:
     play(tmp_path / "a.db", "go", replies=())
 
-    with Reader.open(tmp_path / "a.db") as reader, pytest.raises(UnknownId):
+    with read_database(tmp_path / "a.db") as reader, pytest.raises(UnknownId):
         reader.history("other")

@@ -2,7 +2,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from graph_agent.inspect import END, START, Reader, Visits
+from graph_agent.app.reader import read_database
+from graph_agent.inspect import END, START, Visits
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 
@@ -12,7 +13,7 @@ def test_each_node_and_each_way_between_them_is_counted_over_all_turns(tmp_path:
     replies = (calls(("r", "read_a"), ("s", "read_b")), text("done"), text("again"))
     first, second = play(path, "go", "on", replies=replies)
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         (thread,) = reader.threads()
         visits = [reader.visits(thread.thread_id, checkpoint) for checkpoint in (first, second)]
 
@@ -37,13 +38,13 @@ def test_what_was_pruned_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     first, second = play(path, "go", "on", replies=(text("a"), text("b")))
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         (thread,) = reader.threads()
         oldest = reader.history(thread.thread_id)[-1].checkpoint_id
         thread_id = thread.thread_id
     _forget(path, oldest)
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         visits = reader.visits(thread_id, second)
     assert visits.since is not None
     assert visits.edges == {(START, "reasoning"): 1, ("reasoning", END): 2}

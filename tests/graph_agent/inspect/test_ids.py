@@ -1,5 +1,6 @@
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import UnknownId
 from graph_agent.inspect import Reader, Target
 from tests.fakes.database_rows import Rows, record_of
@@ -23,7 +24,7 @@ def reader(rows: Rows) -> Reader:
         "subgraph-id",
     )
     rows.call(record_of("success", "call_0123456789"), "alpha-thread")
-    return Reader.open(rows.path)
+    return read_database(rows.path)
 
 
 @pytest.mark.parametrize(
@@ -52,13 +53,13 @@ def test_an_id_a_part_of_one_and_a_pair_name_their_target(reader: Reader, text: 
 def test_nothing_means_the_newest_thread_of_the_workspace(reader: Reader) -> None:
     with reader:
         assert reader.resolve("", "/a") == Target("thread", "alpha-thread", "alpha-thread")
-        with pytest.raises(UnknownId, match="no thread in /nowhere yet"):
+        with pytest.raises(UnknownId, match="no threads in /nowhere yet"):
             reader.resolve("", "/nowhere")
 
 
 def test_a_thread_in_which_nothing_was_said_is_the_newest_only_for_want_of_others(rows: Rows) -> None:
     rows.thread("left", updated_at="2")
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         found = [reader.resolve("").id]
         rows.thread("worked", updated_at="1", checkpoint_id="c1")
         found.append(reader.resolve("").id)
@@ -70,44 +71,44 @@ def test_a_thread_in_which_nothing_was_said_is_the_newest_only_for_want_of_other
     assert found == ["left", "worked", "left"]
 
 
-def test_an_ambiguous_id_lists_the_candidates_in_a_form_that_can_be_typed(reader: Reader) -> None:
+def test_an_ambiguous_id_lists_the_candidates_in_a_form_that_can_be_typed(reader: Reader, rows: Rows) -> None:
     with reader, pytest.raises(UnknownId) as refusal:
         reader.resolve("functions.bash:0")
 
     assert str(refusal.value).splitlines() == [
-        "'functions.bash:0' stands for 2 ids; type more of the one you mean:",
+        "'functions.bash:0' matches 2 ids; type more of the one you mean:",
         "  call alpha-thread:functions.bash:0",
         "  call beta:thread:functions.bash:0",
     ]
-    with reader.open(reader._database.path) as again:
+    with read_database(rows.path) as again:
         assert again.resolve("alpha-thread:functions.bash:0").thread_id == "alpha-thread"
 
 
 @pytest.mark.parametrize("text", ["6fcc", "subgraph-id", "%", "call_%", "CALL_0123456789", "alpha-thread:nothing"])
 def test_what_is_no_beginning_or_end_of_an_id_is_unknown(reader: Reader, text: str) -> None:
-    with reader, pytest.raises(UnknownId, match="has"):
+    with reader, pytest.raises(UnknownId, match="No "):
         reader.resolve(text)
 
 
 def test_of_a_thread_and_an_id_only_the_id_is_called_unknown(reader: Reader) -> None:
     with reader:
         for text, told in {
-            "alpha-thread:zzzz": "no checkpoint or call of thread alpha-thread has an id that .* with 'zzzz';",
-            "beta:thread:zz": "no checkpoint or call of thread beta:thread has the id 'zz', and parts of",
-            "gamma:zzzz": "no thread, checkpoint or call has an id that is, begins or ends with 'gamma:zzzz'",
+            "alpha-thread:zzzz": "No checkpoint or call of thread alpha-thread matches 'zzzz'",
+            "beta:thread:zz": "No checkpoint or call of thread beta:thread has the id 'zz'",
+            "gamma:zzzz": "No thread, checkpoint or call matches 'gamma:zzzz'",
         }.items():
             with pytest.raises(UnknownId, match=told):
                 reader.resolve(text)
 
 
 def test_parts_shorter_than_four_characters_are_not_guessed(reader: Reader) -> None:
-    with reader, pytest.raises(UnknownId, match="parts of an id need 4 or more"):
+    with reader, pytest.raises(UnknownId, match="needs 4 or more"):
         reader.resolve("775")
 
 
 def test_only_the_kinds_asked_for_are_looked_at(reader: Reader) -> None:
     with reader:
-        with pytest.raises(UnknownId, match="no thread has an id"):
+        with pytest.raises(UnknownId, match="No thread matches"):
             reader.resolve("call_0123456789", kinds=("thread",))
         assert reader.resolve(
             "shared-000007".replace("shared", "alpha-thread:shared"), kinds=("checkpoint",)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from graph_agent.inspect import Reader
+from graph_agent.app.reader import read_database
 from tests.fakes.database_rows import Rows
 
 
@@ -19,7 +19,7 @@ def test_checkpoints_are_offered_by_both_ends_of_their_ids_newest_first_and_a_fo
         )
     rows.close()
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         found = [reader.suggest_checkpoints(typed, most) for typed, most in (("", 2), ("1f01", 9), ("b", 9))]
 
     newest, first, ending = (("1f03-ab", "A fork"), ("1f01-aa", "Build it"), ("1f02-bb", "Build it"))

@@ -1,8 +1,9 @@
 import ormsgpack
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import InternalError, UnknownId
-from graph_agent.inspect import CallView, Reader
+from graph_agent.inspect import CallView
 from tests.fakes.database_rows import Rows, record_of
 
 
@@ -19,7 +20,7 @@ def _checkpoint(rows: Rows, checkpoint_id: str, node: str, status: str) -> None:
 
 
 def test_a_closed_reader_reads_no_more(rows: Rows) -> None:
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         reader.threads()
 
     with pytest.raises(InternalError, match="after it was closed"):
@@ -30,7 +31,7 @@ def test_the_calls_of_a_head_are_shown_as_the_next_life_would_find_them(rows: Ro
     rows.thread(next_nodes=("tool_execution",), checkpoint_id="c2")
     _checkpoint(rows, "c2", "tool_execution", "executing")
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         dead = reader.inspection("t1")
         rows.lease()
         alive = reader.inspection("t1")
@@ -48,7 +49,7 @@ def test_a_call_open_at_an_older_checkpoint_and_finished_since_has_its_recorded_
     rows.decision("approve")
     rows.journal("success", {"output": "built"})
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         older = reader.inspection("t1", "c1")
 
     [call] = older.calls
@@ -59,5 +60,5 @@ def test_a_call_open_at_an_older_checkpoint_and_finished_since_has_its_recorded_
 def test_a_thread_without_a_checkpoint_has_no_state_to_show(rows: Rows) -> None:
     rows.thread()
 
-    with Reader.open(rows.path) as reader, pytest.raises(UnknownId, match="'t1' has no checkpoint yet"):
+    with read_database(rows.path) as reader, pytest.raises(UnknownId, match="'t1' has no checkpoint yet"):
         reader.inspection("t1")

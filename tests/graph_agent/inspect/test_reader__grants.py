@@ -1,4 +1,4 @@
-from graph_agent.inspect import Reader
+from graph_agent.app.reader import read_database
 from graph_agent.ports import Grant
 from tests.fakes.database_rows import START, Rows
 
@@ -8,7 +8,7 @@ def test_grants_that_stand_are_told_oldest_first(rows: Rows) -> None:
     rows.grant("bash(rm x)", revoked_at=START)
     rows.grant("bash(cat a)", "bash(cat b)", scope="user")
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         told = reader.grants()
 
     where = {"mode": "default", "thread_id": "t1", "workspace": "/w", "call_id": "call_a", "by": "cli pid 7"}
@@ -18,8 +18,9 @@ def test_grants_that_stand_are_told_oldest_first(rows: Rows) -> None:
     ]
 
 
-def test_a_file_from_before_there_were_grants_has_none(rows: Rows) -> None:
-    rows.execute("DROP TABLE grants")
+def test_the_folders_of_a_thread_are_reported(rows: Rows) -> None:
+    rows.thread("t1", add_dirs='["/lib", "/srv/x"]')
+    rows.thread("t2")
 
-    with Reader.open(rows.path) as reader:
-        assert reader.grants() == []
+    with read_database(rows.path) as reader:
+        assert (reader.roots("t1"), reader.roots("t2")) == (("/lib", "/srv/x"), ())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.inspect import Reader
+from graph_agent.app.reader import read_database
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.database_rows import START, Rows
@@ -27,7 +27,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def found(database: Path, query: str) -> list[tuple[str, str]]:
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         return [(hit.role, "|".join(hit.snippet[a:b] for a, b in hit.marks)) for hit in reader.search(query)]
 
 
@@ -66,7 +66,7 @@ def test_every_word_must_occur_and_none_is_an_operator(
 
 
 def test_a_hit_tells_where_to_take_the_thread_up(database: Path) -> None:
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         [hit] = reader.search("second")
         state = reader.inspection(hit.thread_id, hit.checkpoint_id).state
 
@@ -80,7 +80,7 @@ def test_what_is_not_in_the_index_yet_is_found_beside_what_is(tmp_path: Path) ->
 
     async def forget_one() -> None:
         async with await Database.open(path) as database:
-            await database.write(lambda connection: connection.execute("DELETE FROM searched WHERE seq = 2"))
+            await database.write(lambda connection: connection.execute("DELETE FROM search_entries WHERE seq = 2"))
 
     asyncio.run(forget_one())
 
@@ -91,7 +91,7 @@ def test_without_an_index_everything_is_scanned(rows: Rows) -> None:
     rows.thread()
     rows.message("user", {"content": "scanned all the same"})
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         [hit] = reader.search("SAME scanned")
 
     assert (hit.snippet, hit.marks, hit.at, hit.checkpoint_id) == (
@@ -106,7 +106,7 @@ def test_a_word_that_a_stored_message_holds_escaped_is_found_by_a_scan_too(rows:
     rows.thread()
     rows.message("user", {"content": 'it said "no"'})
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         hits = [list(reader.search(words)) for words in ('"no"', 'said "no"', '"yes"')]
 
     assert [len(found) for found in hits] == [1, 1, 0]
@@ -118,7 +118,9 @@ def test_with_an_index_that_is_damaged_everything_is_scanned(tmp_path: Path) -> 
 
     async def damage() -> None:
         async with await Database.open(path) as database:
-            await database.write(lambda connection: connection.execute("UPDATE words_data SET block = x'00'"))
+            await database.write(
+                lambda connection: connection.execute("UPDATE search_index_data SET block = x'00'")
+            )
 
     asyncio.run(damage())
 
@@ -135,7 +137,7 @@ def test_a_pruned_hit_names_the_next_checkpoint_that_stands(tmp_path: Path) -> N
 
     asyncio.run(prune())
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         [hit] = reader.search("alpha")
         assert hit.checkpoint_id == ends[1]
 
@@ -144,7 +146,7 @@ def test_a_long_message_is_shown_around_its_hit_on_one_line(rows: Rows) -> None:
     rows.thread()
     rows.message("tool", {"content": "x " * 500 + "the\nneedle\t" + "y " * 500})
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         [hit] = islice(reader.search("needle"), 5)
 
     assert "the needle y" in hit.snippet
@@ -156,5 +158,5 @@ def test_a_summary_is_found_by_the_messages_it_stands_for_alone(rows: Rows) -> N
     rows.message("user", {"content": "needle"})
     rows.message("summary", {"content": "the user asked for a needle"})
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         assert [hit.role for hit in reader.search("needle")] == ["user"]

@@ -11,9 +11,10 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import NEW_MESSAGE, ToolCallInfo, merge_calls, merge_messages
 from graph_agent.errors import DamagedDatabase, UnknownId
-from graph_agent.inspect import CheckpointState, Reader
+from graph_agent.inspect import CheckpointState
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.database_rows import record_of
@@ -98,7 +99,7 @@ async def test_every_checkpoint_reads_as_the_engine_itself_tells_it(tmp_path: Pa
             await graph.ainvoke(Command(resume={"by": "me"}), _CONFIG, durability="sync")
         told = [snapshot async for snapshot in graph.aget_state_history(_CONFIG)]
 
-        with Reader.open(path) as reader:
+        with read_database(path) as reader:
             read = [
                 reader.inspection("t1", snapshot.config["configurable"]["checkpoint_id"]).state for snapshot in told
             ]
@@ -120,7 +121,7 @@ async def _state_after(path: Path, *inputs: Any) -> tuple[CheckpointState, Any]:
         graph = _graph(CheckpointSaver(database))
         for given in inputs:
             await graph.ainvoke(given, _CONFIG, durability="sync")
-        with Reader.open(path) as reader:
+        with read_database(path) as reader:
             return reader.inspection("t1").state, await graph.aget_state(_CONFIG)
 
 
@@ -144,7 +145,7 @@ async def test_a_batch_broken_off_shows_which_task_finished_and_which_failed(tmp
         with pytest.raises(RuntimeError, match="burns"):
             await graph.ainvoke(Command(resume={"by": "me"}), _CONFIG, durability="sync")
         told = await graph.aget_state(_CONFIG)
-        with Reader.open(path) as reader:
+        with read_database(path) as reader:
             found = reader.inspection("t1")
 
     tasks = {task.input["call_id"]: task for task in found.state.tasks}
@@ -159,10 +160,10 @@ async def test_a_checkpoint_of_another_thread_is_unknown(tmp_path: Path) -> None
     path = tmp_path / "db"
     await _state_after(path, {"messages": [HumanMessage("go", id="h1")]})
 
-    with Reader.open(path) as reader:
-        with pytest.raises(UnknownId, match="thread 't1' has no checkpoint 'c0'"):
+    with read_database(path) as reader:
+        with pytest.raises(UnknownId, match="Thread 't1' has no checkpoint 'c0'"):
             reader.inspection("t1", "c0")
-        with pytest.raises(UnknownId, match="there is no thread 't2'"):
+        with pytest.raises(UnknownId, match="There is no thread 't2'"):
             reader.inspection("t2")
 
 
@@ -173,7 +174,7 @@ async def test_torn_metadata_is_named_as_damage(tmp_path: Path) -> None:
         connection.execute("UPDATE checkpoints SET metadata = substr(metadata, 1, 10)")
         connection.commit()
 
-    with Reader.open(path) as reader, pytest.raises(DamagedDatabase, match="cannot be decoded"):
+    with read_database(path) as reader, pytest.raises(DamagedDatabase, match="cannot be decoded"):
         reader.inspection("t1")
 
 
@@ -184,7 +185,7 @@ async def test_the_transcript_keeps_what_the_state_has_let_go(tmp_path: Path) ->
         await graph.ainvoke({"messages": [HumanMessage("go", id="h1")]}, _CONFIG, durability="sync")
         await graph.ainvoke(Command(resume={"by": "me"}), _CONFIG, durability="sync")
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         transcript = reader.transcript("t1")
         ids = [message["id"] for message in reader.inspection("t1").state.values["messages"]]
 
@@ -207,7 +208,7 @@ async def test_what_was_sent_is_shown_before_any_step_has_taken_it_in(tmp_path: 
         with pytest.raises(ConnectionAbortedError):
             await _graph(_Dying(database)).ainvoke({"messages": [HumanMessage("go", id="h1")]}, _CONFIG)
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         [task] = reader.inspection("t1").state.tasks
         shown = [
             *reader.transcript("t1"),

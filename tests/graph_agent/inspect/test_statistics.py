@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.inspect import Reader, ToolStatistics
+from graph_agent.app.reader import read_database
+from graph_agent.inspect import ToolStatistics
 from tests.fakes.database_rows import START, Rows, record_of
 
 
@@ -19,7 +20,7 @@ def rows(tmp_path: Path) -> Iterator[Rows]:
 
 
 def read(rows: Rows) -> list[ToolStatistics]:
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         return reader.statistics()
 
 

@@ -1,10 +1,13 @@
 import socket
 import sqlite3
 
-from graph_agent.inspect import Reader, threads
-from graph_agent.inspect.connection import Lease, ReadOnlyDatabase, read_leases
+from graph_agent.app.reader import read_database
+from graph_agent.inspect import Lease
 from graph_agent.inspect.threads import ThreadSummary, read_threads
 from graph_agent.ports.background import boot_id
+from graph_agent.storage.sqlite import read_store
+from graph_agent.storage.sqlite.read_connection import ReadConnection
+from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import START, Rows, record_of
 
 
@@ -22,7 +25,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
     rows.lease(pid=1, process_started="0")
     rows.execute("INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('t1', 'more', 'me', ?)", START)
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         [thread] = reader.threads()
 
     assert thread == ThreadSummary(
@@ -67,7 +70,7 @@ def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows
     rows.lease("killed", process_started="0")
     rows.thread("thinking", next_nodes=("reasoning",), updated_at="4")
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         found = [(t.thread_id, t.status, t.pending_approvals, t.interrupted_calls) for t in reader.threads()]
 
     assert found == [
@@ -85,7 +88,7 @@ def test_a_call_that_finished_before_its_process_died_is_not_counted_as_interrup
     rows.call(record_of("executing"))
     rows.journal("success", {"status": "success", "output": "built", "error": None})
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         [thread] = reader.threads()
 
     assert (thread.status, thread.interrupted_calls) == ("resumable", 0)
@@ -100,9 +103,9 @@ def test_a_thousand_threads_take_two_statements(rows: Rows) -> None:
     statements: list[str] = []
     connection = sqlite3.connect(f"file:{rows.path}?mode=ro", uri=True)
     connection.set_trace_callback(statements.append)
-    database = ReadOnlyDatabase(rows.path, connection)
+    database = SqliteReadStore(ReadConnection(rows.path, connection))
 
-    found = read_threads(database, read_leases(database))
+    found = read_threads(database)
 
     database.close()
     assert len([thread for thread in found if thread.status == "waiting"]) == 1000
@@ -110,12 +113,15 @@ def test_a_thousand_threads_take_two_statements(rows: Rows) -> None:
 
 
 def test_calls_that_are_over_cost_a_list_of_threads_nothing(rows: Rows) -> None:
-    database = ReadOnlyDatabase.open(rows.path)
+    database = ReadConnection.open(rows.path)
 
-    plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {threads._SELECT}")]
+    select = read_store._THREADS.format(by_status="INDEXED BY call_log_open")
+    plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {select}")]
 
     database.close()
-    assert [step for step in plan if step.startswith(("SCAN l", "SEARCH l"))] == ["SCAN l USING INDEX ledger_open"]
+    assert [step for step in plan if step.startswith(("SCAN l", "SEARCH l"))] == [
+        "SCAN l USING INDEX call_log_open"
+    ]
 
 
 def test_what_a_sub_agent_waits_for_counts_for_its_parent_as_long_as_that_is_at_work(rows: Rows) -> None:
@@ -127,7 +133,7 @@ def test_what_a_sub_agent_waits_for_counts_for_its_parent_as_long_as_that_is_at_
         rows.thread(child, next_nodes=("human_approval",), updated_at="1", parent_thread=parent, parent_call="c")
         rows.call(record_of("awaiting_approval"), child)
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         found = {t.thread_id: (t.status, t.pending_approvals) for t in reader.threads()}
 
     assert (found["working"], found["resting"]) == (("waiting", 1), ("idle", 0))

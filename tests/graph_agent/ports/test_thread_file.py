@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 
 from graph_agent.ports.thread_file import TABLES, Column, ContentDigest, InvalidValue, written, wrote
-from graph_agent.storage.sqlite.migrations import MIGRATIONS
+from graph_agent.storage.sqlite.migrations import load_migrations
 
 _LEFT_OUT = {
-    "decisions": {"id", "outside"},
-    "threads": {"add_dirs", "asks", "usage"},
+    "decisions": {"id", "outside_sandbox"},
+    "threads": {"add_dirs", "model_choice", "usage"},
     "journal": {"process_group", "process_started", "boot_id"},
 }
-_STAY = {"leases", "grants", "imported", "searched", "shells"}
+_STAY = {"leases", "grants", "imported_checkpoints", "search_entries", "background_shells"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_stored_text_that_is_no_json_is_refused() -> None:
 
 def test_every_column_of_a_thread_travels_unless_it_belongs_to_the_machine_or_permits_something() -> None:
     database = sqlite3.connect(":memory:")
-    for migration in MIGRATIONS:
+    for migration in load_migrations():
         database.executescript(migration.sql)
     names = [name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     found = {name: {row[1] for row in database.execute(f"PRAGMA table_info({name})")} for name in names}

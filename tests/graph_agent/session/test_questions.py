@@ -57,7 +57,7 @@ async def test_attempts_that_never_began_or_were_undone_are_no_reason_to_ask_abo
     database: Database,
 ) -> None:
     await _journal(database).claim("t1", "call_a", 1, "life", None)
-    await database.write(lambda connection: connection.execute("UPDATE journal SET undone = 1"))
+    await database.write(lambda connection: connection.execute("UPDATE journal SET reverted = 1"))
 
     given = [await _answers(_desk(database), _read(attempt)) for attempt in (2, 3, 4, 5)]
 

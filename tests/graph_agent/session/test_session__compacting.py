@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Reader
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.outgrowing import Bulky, Summarising, compactions, play, work
@@ -42,7 +42,7 @@ async def test_a_checkpoint_from_before_a_compaction_has_its_old_window_again(tm
         await session.send("go on")
 
     assert model.requests[-1].messages[: len(before)] == before
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         shown = [entry.role for entry in reader.transcript(THREAD)]
     assert (shown.count("tool"), "summary" in shown) == (12, False)
 
@@ -59,7 +59,7 @@ async def test_one_that_was_killed_at_its_very_end_is_taken_in_by_the_next(
             raise ConnectionAbortedError("killed here")
         return await put(saver, *given)
 
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         last = reader.inspection(THREAD).state.metadata["step"]
     async with stage.life() as session:
         monkeypatch.setattr(CheckpointSaver, "aput", dying)

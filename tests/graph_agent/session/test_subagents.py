@@ -2,11 +2,11 @@ import asyncio
 import os
 from pathlib import Path
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.recovery import Decision, decide_calls, interrupted_calls
 from graph_agent.app.threads import delete
 from graph_agent.config.paths import memory_file
 from graph_agent.errors import ModelError
-from graph_agent.inspect import Reader
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.family import PARENT, Family, TaskModel, asked
 
@@ -160,7 +160,7 @@ async def test_what_a_sub_agent_waits_for_stands_in_its_parents_line_and_goes_wi
     async with family.life() as session:
         await session.send("go")
 
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         listed = {
             thread.thread_id: (thread.parent_call, thread.status, thread.pending_approvals)
             for thread in reader.threads()
@@ -188,8 +188,8 @@ async def test_what_broke_off_in_a_sub_agent_is_decided_with_its_parent(tmp_path
     [resumable] = await interrupted_calls(family.database, PARENT)
     call_id = resumable.view.record["call_id"]
     [decided] = await decide_calls(family.database, PARENT, [Decision("done", call_id, "it was kept")], by="me")
-    with Reader.open(family.database) as reader:
-        owners = {reader.owner(thread_id) for thread_id in (PARENT, decided.thread_id)}
+    with read_database(family.database) as reader:
+        owners = {reader.top_thread(thread_id) for thread_id in (PARENT, decided.thread_id)}
     async with family.life() as session:
         rest = await session.start()
 
@@ -214,9 +214,9 @@ async def test_what_a_sub_agent_of_a_sub_agent_asks_is_asked_at_the_top_through_
 
     async with family.life() as session:
         first = await session.send("go")
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         listed = (reader.thread(PARENT).pending_approvals, [view.thread_id for view in reader.approvals()])
-        owner = reader.owner(listed[1][0])
+        owner = reader.top_thread(listed[1][0])
     async with family.life() as session:
         second = await session.start()
         await session.decide(second.questions[0].question, "approve")

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.file_changes import thread_changes
+from graph_agent.app.reader import read_database
 from graph_agent.app.rewind import RewindOutcome, RewindRequest, rewind
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Reader
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
 from tests.fakes.scripted_model import calls, text
@@ -72,7 +72,7 @@ async def test_a_call_that_is_made_anew_after_a_rewind_gets_a_sub_agent_that_beg
     async with family.life() as session:
         asking = await session.send("go")
         await _approved(session, asking)
-        with Reader.open(family.database) as reader:
+        with read_database(family.database) as reader:
             before_it = reader.history(PARENT)[-3].checkpoint_id
 
     await _back(family, before_it)
@@ -143,7 +143,7 @@ async def test_a_sub_agents_thread_is_not_rewound_alone(tmp_path: Path) -> None:
     family = Family(tmp_path, TaskModel({"ALPHA": [text("alpha")], "go": [_TASK, text("done")]}))
     async with family.life() as session:
         await session.send("go")
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         place = reader.history(family.child("c1"))[-1].checkpoint_id
 
     with pytest.raises(UsageError, match=rf"goes back with its parent: `graph-agent history {PARENT}`"):
@@ -158,17 +158,17 @@ async def test_what_a_sub_agent_asked_that_a_rewind_or_another_branch_left_behin
     async with family.life() as session:
         start = (await session.send("go")).checkpoint_id
         await session.send("work")
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         waiting = reader.approvals()
 
     await _back(family, start)
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         rewound = (reader.approvals(), {thread.status for thread in reader.family(PARENT)})
     await _back(family, PARENT, is_undo=True)
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         again = reader.approvals()
     async with family.life(checkpoint=start):
-        with Reader.open(family.database) as reader:
+        with read_database(family.database) as reader:
             elsewhere = reader.approvals()
 
     assert (len(waiting), rewound, elsewhere) == (1, ([], {"idle"}), [])
@@ -190,7 +190,7 @@ async def test_rewound_to_any_checkpoint_and_back_a_family_is_where_it_was_and_f
     family = Family(tmp_path, model)
     async with family.life() as session:
         await _approved(session, await session.send("go"))
-    with Reader.open(family.database) as reader:
+    with read_database(family.database) as reader:
         places = [entry.checkpoint_id for entry in reader.history(PARENT)]
         threads = {thread.thread_id: (thread.status, thread.turns) for thread in reader.threads()}
     after = _files(family)
@@ -198,7 +198,7 @@ async def test_rewound_to_any_checkpoint_and_back_a_family_is_where_it_was_and_f
     for place in places:
         await _back(family, place)
         await _back(family, PARENT, is_undo=True)
-        with Reader.open(family.database) as reader:
+        with read_database(family.database) as reader:
             assert {thread.thread_id: (thread.status, thread.turns) for thread in reader.threads()} == threads
             assert (reader.approvals(), _files(family)) == ([], after)
     seen = []

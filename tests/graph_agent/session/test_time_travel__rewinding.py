@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.rewind import RewindOutcome, RewindRequest, rewind
 from graph_agent.errors import UsageError
 from graph_agent.events import WarningIssued
-from graph_agent.inspect import Reader
 from graph_agent.ports import Rewind, SystemClock
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
@@ -29,11 +29,11 @@ def query(stage: Stage, statement: str) -> list[tuple[object, ...]]:
 
 
 def journal(stage: Stage) -> list[tuple[object, ...]]:
-    return query(stage, "SELECT call_id, attempt, status, undone FROM journal ORDER BY call_id, attempt")
+    return query(stage, "SELECT call_id, attempt, status, reverted FROM journal ORDER BY call_id, attempt")
 
 
 def shown(stage: Stage) -> list[str]:
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         return [str(entry.body["content"]) for entry in reader.transcript(THREAD) if entry.role == "user"]
 
 
@@ -156,7 +156,7 @@ async def test_what_ran_before_a_rewind_is_not_said_never_to_have_started(stage:
         await session.decide(asking.questions[0].question, "approve")
         await session.proceed()
     query(stage, "UPDATE journal SET intent = NULL")
-    with Reader.open(stage.database) as reader:
+    with read_database(stage.database) as reader:
         [marked] = [
             str(place)
             for (place,) in query(stage, "SELECT checkpoint_id FROM checkpoints")

@@ -138,7 +138,7 @@ async def test_a_number_that_belongs_to_another_process_by_now_is_left_alone(lif
     bystander = await asyncio.create_subprocess_exec("sleep", "61.5")
     await life.start("true")
     await until(lambda: bool(life.events))
-    statement = "UPDATE shells SET ended_at = NULL, ending = NULL"
+    statement = "UPDATE background_shells SET ended_at = NULL, ending = NULL"
     stolen = "UPDATE journal SET process_group = ?"
     await life.database.write(lambda connection: connection.execute(statement))
     await life.database.write(lambda connection: connection.execute(stolen, (bystander.pid,)))

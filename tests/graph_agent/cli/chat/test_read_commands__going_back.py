@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.rewind import RewindRequest
 from graph_agent.cli.chat.read_commands import parse_rewind, rewind_from_chat
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Reader
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import text
 
@@ -38,7 +38,7 @@ def test_nothing_changes_before_the_person_has_seen_it_and_agreed(
 ) -> None:
     path = tmp_path / "a.db"
     first, second = play(path, "one", "two", replies=(text("a"), text("b")))
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         [thread] = reader.threads()
     shown = []
 
@@ -48,7 +48,7 @@ def test_nothing_changes_before_the_person_has_seen_it_and_agreed(
 
     asyncio.run(rewind_from_chat(path, parse_rewind(first, thread.thread_id), answered))
 
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         messages = [entry.body["content"] for entry in reader.transcript(thread.thread_id) if entry.role == "user"]
     assert messages == (["one"] if agrees else ["one", "two"])
     assert f"Rewind to checkpoint {first}" in shown[0]

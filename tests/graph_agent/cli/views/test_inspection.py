@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.views import inspection
 from graph_agent.cli.views.inspection import find_value, watch_state
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.inspect import Reader
 from graph_agent.ports.background import process_started
 from tests.fakes import light_program
 from tests.fakes.played_thread import play
@@ -172,7 +172,7 @@ def test_the_death_of_whoever_holds_the_thread_is_a_change(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder = subprocess.Popen(["sleep", "60"])
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         [thread] = reader.threads()
         asked = next(entry for entry in reader.history(thread.thread_id) if entry.node == "reasoning")
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.threads import Pruned, PrunedThread
 from graph_agent.cli.main import app
 from graph_agent.cli.views.thread_files import parse_size, print_pruned
 from graph_agent.cli.views.threads import confirm_delete
 from graph_agent.errors import UsageError
-from graph_agent.inspect import Reader
 from graph_agent.storage.sqlite.pruning import GarbageResult
 from tests.fakes.played_thread import play
 from tests.fakes.thread_files import export
@@ -113,7 +113,7 @@ def test_on_a_terminal_the_person_is_shown_the_thread_and_asked(
         def readline(self) -> str:
             return answer
 
-    with Reader.open(database) as reader:
+    with read_database(database) as reader:
         threads = reader.threads()
     monkeypatch.setattr(sys, "stdin", Keyboard())
 

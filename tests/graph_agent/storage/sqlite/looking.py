@@ -7,7 +7,7 @@ from graph_agent.storage.sqlite.database import Database
 
 __all__ = ["content_of", "private_modes", "rows", "statements_of"]
 
-PROJECTIONS = ("threads", "transcript", "branches", "ledger")
+PROJECTIONS = ("threads", "transcript", "branches", "call_log")
 
 
 async def rows(database: Database, statement: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -23,7 +23,7 @@ async def test_a_shell_is_found_with_the_journal_row_that_started_it_also_after_
     await journal.claim("t1", "c1", 1, "life", None)
     await journal.record_process("t1", "c1", 1, 4711, "99")
     number = await shells.add(_NEW)
-    await database.write(lambda connection: connection.execute("UPDATE journal SET undone = 1"))
+    await database.write(lambda connection: connection.execute("UPDATE journal SET reverted = 1"))
 
     [found] = await shells.running("t1")
 

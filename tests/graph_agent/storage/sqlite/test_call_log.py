@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.storage.sqlite.call_log import fold_calls, start_again
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.migrations import MIGRATIONS
+from graph_agent.storage.sqlite.migrations import load_migrations
 from tests.graph_agent.storage.sqlite.looking import rows
 
 _RECORD = {"call_id": "c", "tool_name": "bash", "arguments": {}, "status": "pending", "attempt": 1, "risk": "high"}
@@ -23,11 +23,11 @@ async def _fold(database: Database, *writes: dict[Any, Any]) -> None:
 
 
 async def _ledger(database: Database) -> list[tuple[Any, ...]]:
-    return await rows(database, "SELECT seq, call_id, status, risk, checkpoint_id FROM ledger ORDER BY seq")
+    return await rows(database, "SELECT seq, call_id, status, risk, checkpoint_id FROM call_log ORDER BY seq")
 
 
 async def _records(database: Database) -> list[dict[str, Any]]:
-    return [json.loads(text) for (text,) in await rows(database, "SELECT record FROM ledger ORDER BY seq")]
+    return [json.loads(text) for (text,) in await rows(database, "SELECT record FROM call_log ORDER BY seq")]
 
 
 async def test_a_change_is_laid_over_the_record_and_keeps_its_place(database: Database) -> None:
@@ -86,12 +86,12 @@ _CHANGE = st.dictionaries(
 @given(st.lists(st.dictionaries(st.sampled_from(["c", "d", NEW_MESSAGE, 3]), _CHANGE | _VALUE), max_size=4))
 def test_no_write_makes_the_ledger_fail(writes: list[dict[Any, Any]]) -> None:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(MIGRATIONS[0].sql)
+    connection.executescript(load_migrations()[0].sql)
 
     for write in writes:
         fold_calls(connection, ("t", "1", "now"), write)
 
-    texts = connection.execute("SELECT record, json_valid(record) FROM ledger").fetchall()
+    texts = connection.execute("SELECT record, json_valid(record) FROM call_log").fetchall()
     connection.close()
     assert [(isinstance(json.loads(text), dict), valid) for text, valid in texts] == [(True, 1)] * len(texts)
 
@@ -114,7 +114,7 @@ async def test_taken_up_again_a_state_has_its_own_records_and_what_is_open_elsew
         lambda connection: start_again(connection, ("t", "9", "now"), [{NEW_MESSAGE: {}, "c": whole}, *odd])
     )
 
-    found = await rows(database, "SELECT call_id, record, left_behind, checkpoint_id FROM ledger ORDER BY seq")
+    found = await rows(database, "SELECT call_id, record, abandoned, checkpoint_id FROM call_log ORDER BY seq")
     assert [(call_id, json.loads(record), *rest) for call_id, record, *rest in found] == [
         ("c", whole, 0, "9"),
         ("d", whole, 1, "1"),

@@ -126,7 +126,7 @@ async def test_deleting_a_thread_deletes_its_facts_and_nothing_of_others(databas
 
     await saver.adelete_thread("gone")
 
-    tables = ("checkpoints", "writes", "threads", "transcript", "ledger", "journal")
+    tables = ("checkpoints", "writes", "threads", "transcript", "call_log", "journal")
     content = await content_of(database, *tables)
     assert {table: {row[0] for row in found} for table, found in content.items()} == {
         name: {"kept"} for name in tables

@@ -76,7 +76,7 @@ async def test_calls_of_the_state_that_is_taken_up_again_get_the_record_they_hav
 
     await _copy(graph, await _checkpoint_after(database, "reply-1"))
 
-    statement = "SELECT call_id, status, json_extract(record, '$.result'), left_behind FROM ledger ORDER BY seq"
+    statement = "SELECT call_id, status, json_extract(record, '$.result'), abandoned FROM call_log ORDER BY seq"
     assert await rows(database, statement) == [
         *((f"call-1-{name}", "awaiting_approval", None, 0) for name in "zyx"),
         *((f"call-2-{name}", "awaiting_approval", None, 1) for name in "zyx"),

@@ -28,7 +28,9 @@ def test_a_sound_database_is_told_with_its_version_and_size(path: Path, tmp_path
 
 async def test_a_database_that_was_pruned_is_sound(path: Path, tmp_path: Path) -> None:
     async with await Database.open(path) as database:
-        await database.write(lambda connection: connection.execute("INSERT INTO pruned VALUES ('t', 'c')"))
+        await database.write(
+            lambda connection: connection.execute("INSERT INTO pruned_checkpoints VALUES ('t', 'c')")
+        )
 
     back_up(path, tmp_path / "copy.db")
 
@@ -39,10 +41,10 @@ def test_tables_of_another_program_are_named_and_tables_of_ours_that_are_gone_ar
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE theirs (a)")
         told = check_database(path)
-        database.execute("DROP TABLE ledger")
+        database.execute("DROP TABLE call_log")
 
     assert told == Health(SCHEMA_VERSION, 0, ("theirs",), has_search_index=True)
-    with pytest.raises(DamagedDatabase, match="lacks the tables ledger"):
+    with pytest.raises(DamagedDatabase, match="lacks the tables call_log"):
         check_database(path)
 
 

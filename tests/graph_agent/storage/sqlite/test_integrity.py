@@ -73,11 +73,11 @@ async def test_a_call_that_ran_stays_in_the_ledger_when_the_checkpoints_that_tol
 ) -> None:
     async with await Database.open(stage.database) as database:
         before = await rows(
-            database, "SELECT call_id, ledger.status FROM ledger JOIN journal USING (call_id) ORDER BY 1"
+            database, "SELECT call_id, ledger.status FROM call_log JOIN journal USING (call_id) ORDER BY 1"
         )
         await database.write(lambda one: one.execute("DELETE FROM checkpoints WHERE rowid > 1"))
         saver = CheckpointSaver(database)
         await database.write(drop_incomplete_checkpoints)
         await saver.rebuild_projections(THREAD)
 
-        assert await rows(database, "SELECT call_id, status FROM ledger ORDER BY 1") == before
+        assert await rows(database, "SELECT call_id, status FROM call_log ORDER BY 1") == before

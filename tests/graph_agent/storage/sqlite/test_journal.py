@@ -166,7 +166,9 @@ async def test_a_big_outcome_stands_in_a_blob_that_the_row_names(
 
 async def test_calls_of_the_ledger_are_known_too(database: Database, journal: Journal) -> None:
     def plan(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT INTO ledger VALUES ('t', 'planned', 1, 'bash', 'pending', '', '{}', '1', '', 0)")
+        connection.execute(
+            "INSERT INTO call_log VALUES ('t', 'planned', 1, 'bash', 'pending', '', '{}', '1', '', 0)"
+        )
 
     await database.write(plan)
 
@@ -176,7 +178,7 @@ async def test_calls_of_the_ledger_are_known_too(database: Database, journal: Jo
 async def test_an_undone_attempt_is_no_result_but_keeps_its_number(database: Database, journal: Journal) -> None:
     await journal.claim("t", "c", 1, "life", None)
     await journal.finish("t", "c", 1, "life", _DONE)
-    await database.write(lambda connection: connection.execute("UPDATE journal SET undone = 1"))
+    await database.write(lambda connection: connection.execute("UPDATE journal SET reverted = 1"))
 
     assert await journal.rows("t", "c") == []
     assert await journal.claim("t", "c", 1, "life", None) == Claim(won=False)

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.inspect import Reader
 from graph_agent.inspect.calls import CallView
+from graph_agent.storage.legacy_names import CONTENTS, TABLES
 from graph_agent.storage.sqlite import schema
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.health import check_database
-from graph_agent.storage.sqlite.migrations import MIGRATIONS, SCHEMA_VERSION
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, load_migrations
 from tests.graph_agent.storage.sqlite.life import start
 
 _FILES = Path(__file__).with_name("older")
 _VERSIONS = sorted(int(path.name.split(".")[0][1:]) for path in _FILES.glob("v*.db.gz"))
-_FACTS = ("checkpoints", "writes", "transcript", "ledger", "journal", "decisions")
+_FACTS = ("checkpoints", "writes", "transcript", "call_log", "journal", "decisions")
 
 
 def unpack(version: int, path: Path) -> Path:
@@ -39,12 +41,25 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def _content(path: Path) -> list[list[tuple[object, ...]]]:
+    """The rows of some tables, with today's names and contents."""
     with closing(sqlite3.connect(path)) as database:
-        return [database.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4").fetchall() for table in _FACTS]  # noqa: S608 - names from here
+        return [_rows(database, table) for table in _FACTS]
+
+
+def _rows(database: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
+    former = {today: old for old, today in TABLES.items()}
+    stored = former[table] if table in former and former[table] in schema.table_names(database) else table
+    cursor = database.execute(f"SELECT * FROM {stored} ORDER BY 1, 2, 3, 4")  # noqa: S608 - names from here
+    columns = [column for column, *_ in cursor.description]
+    rows = [dict(zip(columns, row, strict=True)) for row in cursor]
+    return [
+        tuple(CONTENTS.get((table, name), lambda stored: stored)(value) for name, value in row.items())
+        for row in rows
+    ]
 
 
 def _shown(path: Path) -> dict[str, object]:
-    with Reader.open(path) as reader:
+    with read_database(path) as reader:
         return {
             "threads": {thread.thread_id: (thread.status, thread.turns) for thread in reader.threads()},
             "asks": [(view.record["call_id"], view.is_waiting) for view in reader.approvals()],
@@ -72,8 +87,8 @@ _EXPECTED = {
 
 
 def test_there_is_a_database_of_each_version_that_was_ever_used() -> None:
-    # Versions 5 and 6 came together.
-    assert set(range(1, SCHEMA_VERSION)) - set(_VERSIONS) == {5}
+    # Versions 5 and 6 came together; those of version 12 are in tests/scenarios/old_databases.
+    assert set(range(1, SCHEMA_VERSION)) - set(_VERSIONS) == {5, 12}
 
 
 def test_it_is_shown_as_it_is_without_being_migrated(old: Path) -> None:
@@ -92,7 +107,7 @@ async def test_it_is_migrated_after_a_copy_and_everything_in_it_is_as_it_was(old
     assert health is not None
     assert (health.version, health.foreign_tables) == (SCHEMA_VERSION, ())
     assert (_content(old), _shown(old)) == (facts, _EXPECTED)
-    with Reader.open(old) as reader:
+    with read_database(old) as reader:
         assert (reader.grants(), len(reader.statistics())) == ([], 1)
     assert (_content(copy), copy.read_bytes()[60:64]) == (facts, before[60:64])
 
@@ -102,7 +117,7 @@ def test_killed_at_any_statement_of_its_migration_it_is_migrated_by_the_next_lif
     kills = 0
     while _killed_at(kills + 1, path := unpack(1, tmp_path / str(kills) / "agent.db")):
         kills += 1
-        with closing(schema.open_connection(path, MIGRATIONS)) as database:
+        with closing(schema.open_connection(path, load_migrations())) as database:
             found = [
                 database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "integrity_check")
             ]
@@ -118,12 +133,12 @@ def test_killed_over_its_copy_it_leaves_none_and_the_next_life_makes_a_whole_one
     before = _content(path)
     if (child := os.fork()) == 0:
         monkeypatch.setattr(os, "replace", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-        schema.open_connection(path, MIGRATIONS)
+        schema.open_connection(path, load_migrations())
         os._exit(0)
     died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     left = [file.suffix for file in path.parent.glob("*.backup*")]
 
-    schema.open_connection(path, MIGRATIONS).close()
+    schema.open_connection(path, load_migrations()).close()
 
     [copy] = path.parent.glob("*.backup*")
     assert (died, left, copy.suffix, _content(copy)) == (-signal.SIGKILL, [".draft"], ".backup", before)
@@ -150,7 +165,7 @@ def _killed_at(number: int, path: Path) -> bool:
 
         schema._connect = traced
         try:
-            schema.open_connection(path, MIGRATIONS).close()
+            schema.open_connection(path, load_migrations()).close()
         finally:
             os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL

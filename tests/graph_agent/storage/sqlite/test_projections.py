@@ -16,7 +16,7 @@ async def test_a_thread_that_waits_is_listed_with_its_question_and_its_calls(dat
     await play_turn(compile_graph(CheckpointSaver(database)), "t", "please look", answer=False)
 
     threads = await rows(database, "SELECT title, next_nodes, turns, outcome FROM threads")
-    call_log = await rows(database, "SELECT seq, call_id, tool_name, status, risk FROM ledger ORDER BY seq")
+    call_log = await rows(database, "SELECT seq, call_id, tool_name, status, risk FROM call_log ORDER BY seq")
     transcript = await rows(database, "SELECT seq, role, message_id FROM transcript ORDER BY seq")
     assert threads == [("please look", '["ask_person"]', 1, "")]
     assert call_log == [
@@ -32,7 +32,7 @@ async def test_a_thread_at_rest_is_listed_with_its_outcome_and_finished_calls(da
 
     threads = await rows(database, "SELECT title, next_nodes, turns, outcome FROM threads")
     call_log = await rows(
-        database, "SELECT call_id, status, json_extract(record, '$.result') FROM ledger ORDER BY seq"
+        database, "SELECT call_id, status, json_extract(record, '$.result') FROM call_log ORDER BY seq"
     )
     roles = await rows(database, "SELECT role FROM transcript ORDER BY seq")
     assert threads == [("one", "[]", 2, "done")]
@@ -76,7 +76,7 @@ async def test_rebuilding_from_the_checkpoints_gives_the_same_rows(database: Dat
     before = await content_of(database)
     await database.write(
         lambda connection: connection.execute(
-            "UPDATE ledger SET status = 'wrong', record = '{}' WHERE thread_id = 't'"
+            "UPDATE call_log SET status = 'wrong', record = '{}' WHERE thread_id = 't'"
         )
     )
 
@@ -163,7 +163,7 @@ async def test_odd_values_in_the_channels_do_not_hinder_the_checkpoint(database:
 
     await saver.aput(parent, second, {"source": "loop"}, {})
 
-    call_log = await rows(database, "SELECT call_id, tool_name, status FROM ledger ORDER BY seq")
+    call_log = await rows(database, "SELECT call_id, tool_name, status FROM call_log ORDER BY seq")
     assert call_log == [("c1", "None", "['x']"), ("c?", "?", "pending")]
     assert await rows(database, "SELECT checkpoint_id, next_nodes FROM threads") == [("2", '["__start__","x"]')]
 

@@ -62,7 +62,9 @@ def _count(path: Path, table: str) -> int:
 
 
 async def test_with_only_an_index_damaged_nothing_is_lost(path: Path) -> None:
-    before = {table: _count(path, table) for table in ("checkpoints", "writes", "transcript", "ledger", "threads")}
+    before = {
+        table: _count(path, table) for table in ("checkpoints", "writes", "transcript", "call_log", "threads")
+    }
     _tear(path, *_pages_of(path, "sqlite_autoindex_writes_1")[:2])
     damaged = path.read_bytes()
 

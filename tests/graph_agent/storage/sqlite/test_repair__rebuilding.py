@@ -56,7 +56,7 @@ async def test_what_the_checkpoints_that_stand_tell_comes_back_and_what_the_user
     after = await content_of(database)
     said = [[row[5] for row in content["transcript"]] for content in (before, after)]
     assert said[0] == said[1]
-    assert (after["threads"], after["ledger"]) == (before["threads"], before["ledger"])
+    assert (after["threads"], after["call_log"]) == (before["threads"], before["call_log"])
 
 
 async def test_what_is_noted_of_a_checkpoint_and_cannot_be_read_is_named_as_damage(database: Database) -> None:

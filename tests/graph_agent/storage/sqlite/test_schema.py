@@ -10,11 +10,11 @@ import pytest
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError
 from graph_agent.storage.private_files import APPLICATION_ID
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.migrations import MIGRATIONS, SCHEMA_VERSION, Migration
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, Migration, load_migrations
 from tests.graph_agent.storage.sqlite.life import start
 from tests.graph_agent.storage.sqlite.looking import rows
 
-_MORE = (*MIGRATIONS, Migration("note", "CREATE TABLE note (text TEXT)"))
+_MORE = (*load_migrations(), Migration("note", "CREATE TABLE note (text TEXT)"))
 
 
 async def _create(path: Path) -> bytes:
@@ -57,7 +57,7 @@ async def test_an_older_database_is_migrated_after_a_backup(database_path: Path)
 async def test_a_file_of_before_is_rewritten_once_so_that_it_can_shrink(database_path: Path) -> None:
     database_path.parent.mkdir(mode=0o700)
     old = sqlite3.connect(database_path)
-    old.executescript(f"PRAGMA application_id={APPLICATION_ID}; {MIGRATIONS[0].sql}; PRAGMA user_version=1")
+    old.executescript(f"PRAGMA application_id={APPLICATION_ID}; {load_migrations()[0].sql}; PRAGMA user_version=1")
     before = old.execute("PRAGMA auto_vacuum").fetchone()
     old.close()
 
@@ -73,7 +73,7 @@ async def test_a_file_of_before_is_rewritten_once_so_that_it_can_shrink(database
 
 async def test_a_migration_that_fails_is_undone_whole(database_path: Path) -> None:
     await _create(database_path)
-    broken = (*MIGRATIONS, Migration("broken", "CREATE TABLE half (x); CREATE TABLE half (x)"))
+    broken = (*load_migrations(), Migration("broken", "CREATE TABLE half (x); CREATE TABLE half (x)"))
 
     refusal = await _refusal(database_path, migrations=broken)
 

@@ -2,15 +2,20 @@ import sqlite3
 from contextlib import closing
 from itertools import pairwise
 
+from graph_agent.storage.legacy_names import TABLES
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.schema import create_tables, table_names, tables_of_version
 from graph_agent.storage.sqlite.search_index import update_search_index
 
 
-def test_a_later_version_has_what_an_earlier_one_has_and_more() -> None:
-    outlines = [tables_of_version(version) for version in range(1, SCHEMA_VERSION + 1)]
+def test_a_later_version_has_the_tables_of_an_earlier_one_and_more() -> None:
+    outlines = [
+        {TABLES.get(table, table) for table in tables_of_version(version)}
+        for version in range(1, SCHEMA_VERSION + 1)
+    ]
 
     assert all(earlier <= later for earlier, later in pairwise(outlines))
+    assert outlines[-1] == tables_of_version(SCHEMA_VERSION)
     assert {"checkpoints", "journal"} <= outlines[0] < outlines[-1]
 
 

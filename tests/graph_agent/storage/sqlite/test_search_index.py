@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from graph_agent.storage.private_files import APPLICATION_ID
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.migrations import MIGRATIONS
+from graph_agent.storage.sqlite.migrations import load_migrations
 from graph_agent.storage.sqlite.projections import fold_messages
 from graph_agent.storage.sqlite.search_index import update_search_index
 from tests.graph_agent.storage.sqlite.looking import rows
@@ -21,7 +21,9 @@ async def say(database: Database, *messages: HumanMessage) -> None:
 
 
 async def found(database: Database, word: str) -> list[int]:
-    return [row[0] for row in await rows(database, "SELECT rowid FROM words WHERE words MATCH ?", word)]
+    return [
+        row[0] for row in await rows(database, "SELECT rowid FROM search_index WHERE search_index MATCH ?", word)
+    ]
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ async def test_what_was_said_is_in_the_index_once_its_thread_has_come_to_rest(th
 
     await CheckpointSaver(thread).prune_if_grown("t", 50)
 
-    assert (before, await found(thread, "brave"), await rows(thread, "SELECT * FROM searched")) == (
+    assert (before, await found(thread, "brave"), await rows(thread, "SELECT * FROM search_entries")) == (
         [],
         [1],
         [(1, "t", 1)],
@@ -48,12 +50,12 @@ async def test_a_message_that_is_replaced_is_found_by_its_new_words_only(thread:
     await say(thread, HumanMessage("hello old", id="m"))
     await thread.write(update_search_index)
     await say(thread, HumanMessage("hello new", id="m"))
-    pending = await rows(thread, "SELECT count(*) FROM unsearched")
+    pending = await rows(thread, "SELECT count(*) FROM search_removals")
 
     await thread.write(update_search_index)
 
     assert (pending, await found(thread, "old"), await found(thread, "new")) == ([(1,)], [], [1])
-    assert await rows(thread, "SELECT count(*) FROM unsearched") == [(0,)]
+    assert await rows(thread, "SELECT count(*) FROM search_removals") == [(0,)]
 
 
 async def test_the_words_of_rows_that_went_leave_the_index_sound(thread: Database) -> None:
@@ -66,14 +68,16 @@ async def test_the_words_of_rows_that_went_leave_the_index_sound(thread: Databas
 
     assert [await found(thread, word) for word in ("one", "two", "three")] == [[1], [], [2]]
     await thread.write(
-        lambda connection: connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
+        lambda connection: connection.execute("INSERT INTO search_index (search_index) VALUES ('integrity-check')")
     )
 
 
 async def test_an_index_that_does_not_hold_what_it_should_is_begun_anew(thread: Database) -> None:
     await say(thread, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
     await thread.write(update_search_index)
-    await thread.write(lambda connection: connection.execute("INSERT INTO words (words) VALUES ('delete-all')"))
+    await thread.write(
+        lambda connection: connection.execute("INSERT INTO search_index (search_index) VALUES ('delete-all')")
+    )
     await thread.write(lambda connection: connection.execute("DELETE FROM transcript WHERE seq = 1"))
 
     await thread.write(update_search_index)
@@ -84,7 +88,7 @@ async def test_an_index_that_does_not_hold_what_it_should_is_begun_anew(thread: 
 async def test_an_older_database_is_indexed_when_it_is_migrated(database_path: Path) -> None:
     database_path.parent.mkdir(mode=0o700)
     old = sqlite3.connect(database_path)
-    for migration in MIGRATIONS[:4]:
+    for migration in load_migrations()[:4]:
         old.executescript(migration.sql)
     old.executescript(
         f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version=4; INSERT INTO transcript VALUES"

@@ -7,7 +7,7 @@ import pytest
 
 from graph_agent.errors import UsageError
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.serializer import StrictSerializer
+from graph_agent.storage.serializer import MessageDecoder
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.thread_import import Row, import_rows, read_parts
 from graph_agent.storage.sqlite.threads import SqliteInbox
@@ -17,7 +17,17 @@ from tests.fakes.stepping_clock import SteppingClock
 from tests.fakes.thread_files import export, reseal
 from tests.graph_agent.storage.sqlite.looking import content_of, rows
 
-_TABLES = ("threads", "checkpoints", "writes", "journal", "inbox", "rewinds", "imported", "searched", "decisions")
+_TABLES = (
+    "threads",
+    "checkpoints",
+    "writes",
+    "journal",
+    "inbox",
+    "rewinds",
+    "imported_checkpoints",
+    "search_entries",
+    "decisions",
+)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +42,7 @@ async def take_in(database: Database, text: str, blobs: FileBlobs, thread_id: st
     file.write_text(text)
     with file.open() as opened:
         parts = (part for part in read_parts(opened) if isinstance(part, Row))
-        loads = StrictSerializer().loads_typed
+        loads = MessageDecoder()
         ids = ("thread-1", thread_id)
         await database.write(lambda connection: import_rows(connection, ids, parts, blobs, loads))
 
@@ -57,10 +67,10 @@ async def test_rows_are_stored_under_the_id_and_their_checkpoints_noted_as_impor
 
     heads = await rows(database, "SELECT thread_id, title, turns FROM threads")
     missing = await rows(
-        database, "SELECT checkpoint_id FROM checkpoints EXCEPT SELECT checkpoint_id FROM imported"
+        database, "SELECT checkpoint_id FROM checkpoints EXCEPT SELECT checkpoint_id FROM imported_checkpoints"
     )
     assert (heads, missing) == ([("t", "go", 2)], [])
-    assert await rows(database, "SELECT count(*) FROM words WHERE words MATCH 'done'") == [(1,)]
+    assert await rows(database, "SELECT count(*) FROM search_index WHERE words MATCH 'done'") == [(1,)]
 
 
 _REWIND = {
@@ -69,7 +79,7 @@ _REWIND = {
     "checkpoint_id": "c",
     "head": "h",
     "scope": "both",
-    "plan": {"files": [], "calls": [], "undoes": None},
+    "plan": {"files": [], "calls": [], "reverts": None},
     "status": "done",
     "at": "",
     "ended_at": None,
@@ -106,9 +116,9 @@ _ANSWER = {
         ("writes", {"value": ""}),
         ("transcript", {"body": []}),
         ("transcript", {"body": {"tool_calls": 7}}),
-        ("ledger", {"record": {}}),
-        ("ledger", {"status": "sleeping"}),
-        ("ledger", {"status": "pending"}),
+        ("call_log", {"record": {}}),
+        ("call_log", {"status": "sleeping"}),
+        ("call_log", {"status": "pending"}),
         ("journal", {"status": "finished"}),
         ("journal", {"outcome": {"status": "success"}}),
         ("journal", {"outcome": {"blob": "blob:sha256:0"}}),
@@ -135,7 +145,7 @@ async def test_a_row_that_this_program_does_not_write_is_refused_and_changes_not
         {**_REWIND, "scope": "world"},
         {**_ANSWER, "kind": "obey"},
         {**_ANSWER, "superseded_at": None},
-        {"table": "cuts", "checkpoint_id": "c", "branch": 0, "seq": 2**70},
+        {"table": "prune_points", "checkpoint_id": "c", "branch": 0, "seq": 2**70},
     ],
 )
 async def test_a_row_too_many_is_refused(
@@ -168,7 +178,7 @@ async def test_numbers_that_are_taken_or_endless_are_given_anew(
     queued = {"table": "inbox", "text": "theirs", "queued_by": "", "queued_at": "", "taken_at": None}
     text = added(added(file, **queued, id=1), **queued, id=2**63 - 1)
     for number, reverts in ((2**62, None), (7, 2**62)):
-        plan: dict[str, Any] = {"files": [], "calls": [], "undoes": reverts}
+        plan: dict[str, Any] = {"files": [], "calls": [], "reverts": reverts}
         text = added(text, **{**_REWIND, "id": number, "plan": plan})
 
     await take_in(database, text, blobs)
@@ -180,7 +190,7 @@ async def test_numbers_that_are_taken_or_endless_are_given_anew(
         (3, "t"),
         (4, "other"),
     ]
-    assert await rows(database, "SELECT id, json_extract(plan, '$.undoes') FROM rewinds") == [(1, None), (7, 1)]
+    assert await rows(database, "SELECT id, json_extract(plan, '$.reverts') FROM rewinds") == [(1, None), (7, 1)]
 
 
 async def test_a_message_queued_later_never_looks_as_if_the_file_had_taken_it(

@@ -8,12 +8,12 @@ from graph_agent.errors import UsageError
 from graph_agent.ports.thread_file import FORMAT, ContentDigest
 from graph_agent.storage.sqlite.thread_import import Content, FileHeader, Row, read_parts
 
-_CUT = {"table": "cuts", "checkpoint_id": "c", "branch": 0, "seq": 7}
+_CUT = {"table": "prune_points", "checkpoint_id": "c", "branch": 0, "seq": 7}
 _GONE = {"blob": "blob:sha256:" + "0" * 64, "data": None}
 
 
 def whole(rows: tuple[Any, ...] = (_CUT,), blobs: tuple[Any, ...] = (_GONE,), **changed: Any) -> dict[str, Any]:
-    top = {"format": FORMAT, "version": 1, "thread_id": "t", **changed}
+    top = {"format": FORMAT, "version": 3, "thread_id": "t", **changed}
     seal = ContentDigest()
     for part in (top, *rows, *blobs):
         seal.add(part)
@@ -33,7 +33,7 @@ def read(text: str) -> list[FileHeader | Row | Content]:
 def test_a_file_is_read_part_by_part_in_any_layout(indent: int | None) -> None:
     assert read(json.dumps(whole(), indent=indent) + "\n \n") == [
         FileHeader("t"),
-        Row("cuts", {"checkpoint_id": "c", "branch": 0, "seq": 7}),
+        Row("prune_points", {"checkpoint_id": "c", "branch": 0, "seq": 7}),
         Content(_GONE["blob"] or "", None),
     ]
 
@@ -76,7 +76,7 @@ def test_a_file_in_which_anything_was_changed_is_refused(place: int) -> None:
         ('{"rows": [' + "9" * 5000 + "]}", "not JSON"),
         ("{7: 1}", "no name"),
         (json.dumps(whole(format="other")), "its format is 'other'"),
-        (json.dumps(whole(version=3)), "version 3, and this program knows 2; update"),
+        (json.dumps(whole(version=4)), "version 4, and this program knows 3; update"),
         (json.dumps(whole(version="1")), "which version"),
         (json.dumps(whole(thread_id=" ")), "which thread"),
         (json.dumps(whole(thread_id=None)), "which thread"),

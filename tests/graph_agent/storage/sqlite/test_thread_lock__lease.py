@@ -26,7 +26,7 @@ async def test_a_thread_never_held_has_no_holder(database: Database) -> None:
 
 
 async def test_the_holder_is_told_with_pid_host_time_and_life(database: Database) -> None:
-    assert await _after(database, "life = life") == _HERE
+    assert await _after(database, "owner_token = owner_token") == _HERE
 
 
 @pytest.mark.parametrize("change", ["boot_id = 'another boot'", "process_started = '1'", "process_started = ''"])

@@ -114,7 +114,7 @@ async def test_the_folders_of_a_thread_stay_with_it(threads: ThreadTable) -> Non
         ("SELECT 1", [True, False]),
         ("UPDATE journal SET owner = 'a later life' WHERE thread_id = 'fork'", [False, False]),
         ("DELETE FROM threads WHERE thread_id = 'source'", [True, True]),
-        ("INSERT INTO imported VALUES ('fork', 'x')", [True, True]),
+        ("INSERT INTO imported_checkpoints VALUES ('fork', 'x')", [True, True]),
     ],
 )
 async def test_a_call_of_a_fork_began_elsewhere_only_where_its_newest_attempt_came_along(

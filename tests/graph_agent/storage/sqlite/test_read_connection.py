@@ -6,16 +6,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.errors import DamagedDatabase, NewerSchema, NothingYet, StorageError
-from graph_agent.inspect import Reader
-from graph_agent.inspect.connection import APPLICATION_ID, READABLE_VERSION, ReadOnlyDatabase
-from graph_agent.storage.private_files import APPLICATION_ID as APPLICATION_ID_PRIVATE_FILES
-from graph_agent.storage.sqlite import migrations
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.read_connection import ReadConnection
 from tests.fakes.database_rows import Rows
-
-
-def test_the_reader_knows_the_same_file_format_as_the_store() -> None:
-    assert (APPLICATION_ID, READABLE_VERSION) == (APPLICATION_ID_PRIVATE_FILES, migrations.SCHEMA_VERSION)
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -25,7 +20,7 @@ def test_a_file_that_is_missing_or_empty_means_nothing_yet(tmp_path: Path, *, ex
         path.touch()
 
     with pytest.raises(NothingYet, match=r"nothing yet: no database at .*none\.db"):
-        Reader.open(path)
+        read_database(path)
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
@@ -34,7 +29,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(tmp_path: Path
     before = path.read_bytes()
 
     with pytest.raises(DamagedDatabase, match=r"notes\.txt is not a database"):
-        Reader.open(path)
+        read_database(path)
 
     assert path.read_bytes() == before
 
@@ -45,15 +40,15 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE moz_places (url)")
     connection.close()
 
-    with pytest.raises(DamagedDatabase, match="not one of graph-agent"):
-        Reader.open(path)
+    with pytest.raises(DamagedDatabase, match="neither graph-agent nor"):
+        read_database(path)
 
 
 def test_a_newer_database_is_refused_with_both_versions_named(rows: Rows) -> None:
-    rows.execute(f"PRAGMA user_version = {READABLE_VERSION + 1}")
+    rows.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
-    with pytest.raises(NewerSchema, match=rf"schema version {READABLE_VERSION + 1}.*up to {READABLE_VERSION}"):
-        Reader.open(rows.path)
+    with pytest.raises(NewerSchema, match=rf"schema version {SCHEMA_VERSION + 1}.*up to {SCHEMA_VERSION}"):
+        read_database(rows.path)
 
 
 def test_a_torn_page_is_named_as_damage(tmp_path: Path) -> None:
@@ -66,7 +61,7 @@ def test_a_torn_page_is_named_as_damage(tmp_path: Path) -> None:
     content[4096 * 3 :] = b"\xff" * (len(content) - 4096 * 3)
     torn.write_bytes(content)
 
-    with pytest.raises(DamagedDatabase, match="damaged"), Reader.open(torn) as reader:
+    with pytest.raises(DamagedDatabase, match="damaged"), read_database(torn) as reader:
         reader.threads()
 
 
@@ -74,13 +69,13 @@ def test_text_that_is_no_text_is_named_as_damage(rows: Rows) -> None:
     rows.thread()
     rows.execute("UPDATE threads SET title = CAST(x'ff' AS TEXT)")
 
-    with Reader.open(rows.path) as reader, pytest.raises(DamagedDatabase, match="damaged"):
+    with read_database(rows.path) as reader, pytest.raises(DamagedDatabase, match="damaged"):
         reader.threads()
 
 
 def test_a_folder_is_told_as_one(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="is a folder, not a file; name the database file"):
-        Reader.open(tmp_path)
+        read_database(tmp_path)
 
 
 def test_a_file_that_was_emptied_is_no_fresh_start(tmp_path: Path) -> None:
@@ -90,7 +85,7 @@ def test_a_file_that_was_emptied_is_no_fresh_start(tmp_path: Path) -> None:
     (tmp_path / "a.db.locks" / f"{'0' * 32}.lock").touch()
 
     with pytest.raises(DamagedDatabase, match="is empty, though threads were kept in it"):
-        Reader.open(emptied)
+        read_database(emptied)
 
 
 def test_a_file_that_ends_before_its_last_page_is_named_as_damage_before_anything_is_read(tmp_path: Path) -> None:
@@ -101,14 +96,14 @@ def test_a_file_that_ends_before_its_last_page_is_named_as_damage_before_anythin
     cut.write_bytes((tmp_path / "whole.db").read_bytes()[:-100])
 
     with pytest.raises(DamagedDatabase, match="ends before its last page"):
-        Reader.open(cut)
+        read_database(cut)
     (tmp_path / "cut.db-wal").write_bytes(b"what is missing may be in here")
-    Reader.open(cut).close()
+    read_database(cut).close()
 
 
 def test_nothing_can_be_written_through_it(rows: Rows) -> None:
     rows.thread()
-    database = ReadOnlyDatabase.open(rows.path)
+    database = ReadConnection.open(rows.path)
 
     with pytest.raises(StorageError):
         database.rows("DELETE FROM threads")
@@ -136,14 +131,14 @@ def read_only_folder() -> Iterator[Path]:
 
 
 def test_a_database_in_a_folder_that_may_not_be_written_is_read(read_only_folder: Path) -> None:
-    with Reader.open(read_only_folder / "graph-agent.db") as reader:
+    with read_database(read_only_folder / "graph-agent.db") as reader:
         assert [thread.thread_id for thread in reader.threads()] == ["t1"]
 
     assert [path.name for path in read_only_folder.iterdir()] == ["graph-agent.db"]
 
 
 def test_what_another_process_commits_meanwhile_is_seen(rows: Rows) -> None:
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         assert reader.threads() == []
         rows.execute("BEGIN IMMEDIATE")
         rows.thread()
@@ -155,7 +150,7 @@ def test_what_another_process_commits_meanwhile_is_seen(rows: Rows) -> None:
 
 def test_what_is_read_in_one_moment_fits_together(rows: Rows) -> None:
     rows.thread()
-    database = ReadOnlyDatabase.open(rows.path)
+    database = ReadConnection.open(rows.path)
 
     with database.snapshot():
         before = database.rows("SELECT thread_id FROM threads")
@@ -173,7 +168,7 @@ def test_reading_leaves_the_file_byte_for_byte_as_it_was(tmp_path: Path) -> None
     rows.close()
     before = rows.path.read_bytes()
 
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         assert len(reader.threads()) == 1
 
     assert rows.path.read_bytes() == before
@@ -183,11 +178,11 @@ def test_a_pipe_in_its_place_is_told_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.db")
 
     with pytest.raises(StorageError, match="is a pipe, not a file"):
-        ReadOnlyDatabase.open(tmp_path / "pipe.db")
+        ReadConnection.open(tmp_path / "pipe.db")
 
 
 def test_a_log_without_its_database_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.db-wal").write_bytes(b"something")
 
     with pytest.raises(DamagedDatabase, match="is gone, though its log"):
-        ReadOnlyDatabase.open(tmp_path / "a.db")
+        ReadConnection.open(tmp_path / "a.db")

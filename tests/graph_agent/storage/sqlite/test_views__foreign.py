@@ -7,7 +7,7 @@ from typing import Any
 import ormsgpack
 import pytest
 
-from graph_agent.inspect.foreign import adopt
+from graph_agent.storage.sqlite.views import create_foreign_views
 
 _TABLES = """
 CREATE TABLE checkpoints (thread_id TEXT, checkpoint_ns TEXT DEFAULT '', checkpoint_id TEXT,
@@ -36,7 +36,7 @@ def test_a_time_is_taken_from_the_id_of_a_checkpoint_and_else_from_the_checkpoin
     stored(file, "1f1eb064-3852-614e-8002-25a6a3f25747", ts="never read")
     stored(file, "b", "child:1", ts="2026-01-01T00:00:00Z")
 
-    assert adopt(file)
+    assert create_foreign_views(file)
 
     assert file.execute("SELECT thread_id, parent_thread, created_at, updated_at FROM threads").fetchall() == [
         ("t", None, "2026-11-28T08:32:36.032Z", "2026-11-28T08:32:36.032Z"),
@@ -55,7 +55,7 @@ def test_the_head_alone_says_what_runs_next_how_many_turns_there_were_and_what_t
     values = {"messages": messages, "branch:to:plan": None}
     stored(file, "a", channel_values=values, channel_versions={"branch:to:plan": 2}, versions_seen={})
 
-    assert adopt(file)
+    assert create_foreign_views(file)
 
     assert file.execute("SELECT title, turns, next_nodes FROM threads").fetchall() == [("a b", 2, '["plan"]')]
 
@@ -73,7 +73,7 @@ def test_the_head_alone_says_what_runs_next_how_many_turns_there_were_and_what_t
 def test_a_head_that_cannot_be_read_does_not_hide_the_others(file: sqlite3.Connection, head: bytes) -> None:
     file.execute("INSERT INTO checkpoints VALUES ('t', '', 'a', NULL, 'msgpack', ?, '{}')", (head,))
 
-    assert adopt(file)
+    assert create_foreign_views(file)
 
     assert file.execute("SELECT thread_id, title, turns, next_nodes FROM threads").fetchall() == [
         ("t", "", 0, "[]")
@@ -81,7 +81,7 @@ def test_a_head_that_cannot_be_read_does_not_hide_the_others(file: sqlite3.Conne
 
 
 def test_a_thread_is_found_by_the_index_however_many_there_are(file: sqlite3.Connection) -> None:
-    adopt(file)
+    create_foreign_views(file)
 
     for table in ("checkpoints", "writes", "threads"):
         plan = file.execute(f"EXPLAIN QUERY PLAN SELECT * FROM {table} WHERE thread_id = 't'").fetchall()  # noqa: S608 - ours
@@ -94,7 +94,7 @@ def test_a_file_that_lacks_what_the_saver_writes_is_not_taken_for_one(
 ) -> None:
     file.execute(missing)
 
-    assert not adopt(file)
+    assert not create_foreign_views(file)
 
 
 def test_tables_that_are_views_are_not_looked_into(tmp_path: Path) -> None:
@@ -102,5 +102,5 @@ def test_tables_that_are_views_are_not_looked_into(tmp_path: Path) -> None:
     file.executescript(_TABLES.replace("TABLE checkpoints", "TABLE hidden"))
     file.execute("CREATE VIEW checkpoints AS SELECT * FROM hidden")
 
-    assert not adopt(file)
+    assert not create_foreign_views(file)
     file.close()

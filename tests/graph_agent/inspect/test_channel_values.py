@@ -4,8 +4,8 @@ import ormsgpack
 import pytest
 
 from graph_agent.calls import NEW_MESSAGE
-from graph_agent.inspect.checkpoint_values import channel_values
-from graph_agent.inspect.connection import ReadOnlyDatabase
+from graph_agent.inspect.channel_values import channel_values
+from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import Rows, record_of
 
 _TARGET = {"channel_values": {}, "channel_versions": {"messages": "9", "calls": "9"}}
@@ -47,7 +47,7 @@ def _message(identifier: str, content: str = "", kind: str = "human") -> dict[st
 
 
 def _values(rows: Rows, parent_id: str, checkpoint: dict[str, Any] | None = None) -> dict[str, Any]:
-    database = ReadOnlyDatabase.open(rows.path)
+    database = SqliteReadStore.open(rows.path)
     values = channel_values(database, "t1", parent_id, checkpoint or _TARGET, {})
     database.close()
     return values

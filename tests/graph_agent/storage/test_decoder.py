@@ -5,7 +5,9 @@ import ormsgpack
 import pytest
 
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect.checkpoint_values import Snapshot, decode, decode_metadata
+from graph_agent.storage.decoder import PlainDecoder, Snapshot
+
+decode = PlainDecoder().value
 
 
 def _extension(code: int, *content: Any) -> ormsgpack.Ext:
@@ -84,4 +86,4 @@ def test_a_blob_nested_beyond_reason_is_named_as_damage() -> None:
 @pytest.mark.parametrize("notes", [b"[1]", b'{"step": {}}', b"{"])
 def test_notes_about_a_checkpoint_in_another_shape_are_damage(notes: bytes) -> None:
     with pytest.raises(DamagedDatabase):
-        decode_metadata(notes)
+        PlainDecoder().metadata(notes)

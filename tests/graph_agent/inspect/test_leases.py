@@ -1,6 +1,6 @@
-from graph_agent.inspect import Reader
-from graph_agent.inspect.calls import read_calls
-from graph_agent.inspect.connection import ReadOnlyDatabase, read_leases
+from graph_agent.app.reader import read_database
+from graph_agent.inspect.calls import read_leases, view_call
+from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import START, Rows, record_of
 
 
@@ -8,12 +8,12 @@ def test_every_lease_is_known_and_whose_process_lives(rows: Rows) -> None:
     rows.lease("living")
     rows.lease("dead", process_started="0")
     rows.lease("ended", ended_at=START)
-    database = ReadOnlyDatabase.open(rows.path)
+    database = SqliteReadStore.open(rows.path)
 
     leases = read_leases(database)
 
     database.close()
-    assert set(leases.leases) == {"living", "dead", "ended"}
+    assert set(leases.by_thread) == {"living", "dead", "ended"}
     assert leases.held == {"living"}
 
 
@@ -21,14 +21,14 @@ def test_a_call_that_ended_together_with_its_process_while_we_read_is_not_taken_
     rows.thread(next_nodes=("tool_execution",))
     rows.call(record_of("executing"))
     rows.lease(process_started="0")
-    database = ReadOnlyDatabase.open(rows.path)
+    database = SqliteReadStore.open(rows.path)
     leases = read_leases(database)
 
-    rows.execute("UPDATE ledger SET status = 'success', record = json_set(record, '$.status', 'success')")
+    rows.execute("UPDATE call_log SET status = 'success', record = json_set(record, '$.status', 'success')")
     rows.execute("UPDATE threads SET next_nodes = '[]'")
-    [call] = read_calls(database, leases)
+    [call] = (view_call(call, is_held="t1" in leases.held) for call in database.calls())
 
     database.close()
     assert call.record["status"] == "success"
-    with Reader.open(rows.path) as reader:
+    with read_database(rows.path) as reader:
         assert reader.thread("t1").status == "idle"

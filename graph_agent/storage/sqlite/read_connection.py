@@ -1,42 +1,26 @@
-"""The database file, opened for reading only: it works beside a process that writes, and never changes the file.
+"""The database file, opened for reading only: it works beside a process that writes, and never changes the file."""
 
-Shares nothing with the writing side but the file format, whose identity is repeated here and compared by a test.
-
-Whether the process that a lease names still lives. Looks at the process table only and takes no lock.
-
-Who holds which thread, found out before anything is read that depends on it.
-
-The order matters: what a process wrote before it was seen dead is read afterwards. The other way round, a call that
-was read as executing would be taken for broken off when its process has merely finished it and gone.
-"""
-
-import socket
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, NothingYet, StorageError
-from graph_agent.ports.background import boot_id, process_started
+from graph_agent.storage.json_text import storable
+from graph_agent.storage.private_files import APPLICATION_ID
+from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, UNREADABLE
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.views import create_foreign_views, create_legacy_views
 
-__all__ = ["APPLICATION_ID", "READABLE_VERSION", "Lease", "Leases", "ReadOnlyDatabase", "is_alive", "read_leases"]
+__all__ = ["ReadConnection"]
 
-APPLICATION_ID = 0x47414754
-"""`PRAGMA application_id` of the databases this reader understands: "GAGT"."""
-
-READABLE_VERSION = 12
-"""Newest `PRAGMA user_version` this reader understands."""
-
-_BUSY_SECONDS = 30
-
-_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""How damage shows: a complaint may quote a name out of a torn schema that is no text."""
+_PLAIN_NAMES_SINCE = 13
+"""The schema version that gave tables and columns their present names."""
 
 
-class ReadOnlyDatabase:
+class ReadConnection:
     """A connection that can only read. Rows are tuples, in the order of the columns asked for."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, note: str = "") -> None:
@@ -45,13 +29,13 @@ class ReadOnlyDatabase:
         """What a reader ought to know of how the file was opened."""
         self.is_foreign = False
         """Whether another program wrote it, so that it holds checkpoints and nothing else."""
-        self.version = 0
-        """Its schema version; 0 of another program's."""
+        self.is_legacy = False
+        """Whether an earlier version wrote it: then tables are views, which have no index."""
         self._connection = connection
 
     @classmethod
-    def open(cls, path: Path, adopt: Callable[[sqlite3.Connection], bool] | None = None) -> "ReadOnlyDatabase":
-        """Open a file and make sure that it is one of ours, or one that `adopt` can make look so.
+    def open(cls, path: Path) -> "ReadConnection":
+        """Open a file of this program, of any schema version up to its own, or one of LangGraph's SQLite saver.
 
         Raises:
             NothingYet: there is no file, or a first opening has not got as far as the schema.
@@ -66,7 +50,7 @@ class ReadOnlyDatabase:
             raise StorageError(f"{path} cannot be read ({error.strerror}); check who may read it.") from error
         database = cls(path, connection, note)
         try:
-            database._check_identity(adopt)
+            database._identify()
         except BaseException:
             database.close()
             raise
@@ -89,21 +73,21 @@ class ReadOnlyDatabase:
                 yield row
         except sqlite3.ProgrammingError as error:
             raise InternalError(f"{self.path} was read after it was closed ({error})") from error
-        except _UNREADABLE as error:
-            raise _told(self.path, error) from error
+        except UNREADABLE as error:
+            raise _read_error(self.path, error) from error
 
     def _execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> sqlite3.Cursor:
         try:
             return self._connection.execute(sql, parameters)
         except UnicodeEncodeError:
-            # A name that is no UTF-8, as the shell may give it, is stored with question marks in its place.
+            # A name that is not UTF-8, as the shell may give it, is stored with question marks in its place.
             if isinstance(parameters, Mapping):
                 return self._connection.execute(sql, {name: _storable(one) for name, one in parameters.items()})
             return self._connection.execute(sql, [_storable(one) for one in parameters])
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Everything read in the block stood in the file at once, whatever other processes commit meanwhile."""
+        """Everything read in the block is of one moment, whatever other processes commit meanwhile."""
         self.rows("BEGIN")
         try:
             yield
@@ -114,38 +98,46 @@ class ReadOnlyDatabase:
         """Give the file back."""
         self._connection.close()
 
-    def _check_identity(self, adopt: Callable[[sqlite3.Connection], bool] | None) -> None:
+    def _identify(self) -> None:
         [(application,)] = self.rows("PRAGMA application_id")
         [(version,)] = self.rows("PRAGMA user_version")
         [(tables,)] = self.rows("SELECT count(*) FROM sqlite_schema")
         if not tables and application in (0, APPLICATION_ID):
             raise _nothing_yet(self.path)
         if application != APPLICATION_ID:
-            self._adopt(adopt)
+            self._adopt_foreign()
             return
         if self.note:
             raise StorageError(self.note)
-        if version > READABLE_VERSION:
+        if version > SCHEMA_VERSION:
             raise NewerSchema(
-                f"{self.path} has schema version {version}, this program reads up to {READABLE_VERSION}; "
+                f"{self.path} has schema version {version}, this program reads up to {SCHEMA_VERSION}; "
                 "update graph-agent to open it."
             )
-        self.version = version
+        if version < _PLAIN_NAMES_SINCE:
+            with self._translated_errors():
+                create_legacy_views(self._connection)
+            self.is_legacy = True
 
-    def _adopt(self, adopt: Callable[[sqlite3.Connection], bool] | None) -> None:
-        try:
-            self.is_foreign = adopt is not None and adopt(self._connection)
-        except _UNREADABLE as error:
-            raise _told(self.path, error) from error
+    def _adopt_foreign(self) -> None:
+        with self._translated_errors():
+            self.is_foreign = create_foreign_views(self._connection)
         if not self.is_foreign:
             raise DamagedDatabase(
-                f"{self.path} is an SQLite file, but not one of graph-agent, nor one of LangGraph's SQLite saver "
-                "(which has the tables checkpoints and writes); name another with --db or GRAPH_AGENT_DB."
+                f"{self.path} is an SQLite file, but neither graph-agent nor LangGraph's SQLite saver wrote it "
+                "(that one has the tables checkpoints and writes); name another with --db or GRAPH_AGENT_DB."
             )
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except UNREADABLE as error:
+            raise _read_error(self.path, error) from error
 
 
 def _storable(value: Any) -> Any:
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+    return storable(value) if isinstance(value, str) else value
 
 
 def _require_whole(path: Path) -> None:
@@ -197,16 +189,16 @@ def _connect(path: Path) -> tuple[sqlite3.Connection, str]:
     """A connection, and what is wrong with it where it is the second best."""
     try:
         return _connected(path, "mode=ro&immutable=1" if _is_left_alone(path) else "mode=ro"), ""
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            raise _told(path, error) from error
+            raise _read_error(path, error) from error
         failure = error
     # Without its -wal and -shm files, a database in a folder that may not be written opens only as immutable. That
     # is sound exactly then: nobody can be writing to it. What a log beside it holds is not seen that way.
     try:
         connection = _connected(path, "mode=ro&immutable=1")
-    except _UNREADABLE as error:
-        raise _told(path, error) from error
+    except UNREADABLE as error:
+        raise _read_error(path, error) from error
     note = (
         f"{path} cannot be read together with the log beside it, {path.name}-wal ({failure}); what stands in that "
         "log is missing. Copy the files to a folder you may write, and name the copy with --db."
@@ -224,7 +216,7 @@ def _is_left_alone(path: Path) -> bool:
 
 def _connected(path: Path, option: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{option}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+        f"{path.absolute().as_uri()}?{option}", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
     )
     try:
         connection.execute("PRAGMA query_only = 1")
@@ -244,7 +236,7 @@ def _nothing_yet(path: Path) -> NothingYet:
     return NothingYet(f"there is nothing yet: no database at {path}. `graph-agent chat` starts the first thread.")
 
 
-def _told(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> StorageError:
+def _read_error(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> StorageError:
     match _code(error):
         case sqlite3.SQLITE_NOTADB:
             return DamagedDatabase(f"{path} is not a database; name another file with --db or GRAPH_AGENT_DB.")
@@ -254,45 +246,3 @@ def _told(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> Stor
             )
         case _:
             return StorageError(f"{path} cannot be read ({error}); check that it is a file you may read.")
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """Who took the thread last."""
-
-    pid: int
-    process_started: str
-    """Start time as the kernel tells it; with the boot id it makes the pid unique."""
-    boot_id: str
-    host: str
-    since: str
-    ended_at: str | None = None
-    """None while held, and after a crash."""
-
-
-def is_alive(lease: Lease) -> bool:
-    """Whether the lease is neither ended nor left behind by a process that died or a machine that restarted.
-
-    A process on another host counts as alive: it cannot be looked at.
-    """
-    if lease.ended_at is not None:
-        return False
-    if lease.host != socket.gethostname():
-        return True
-    return lease.boot_id == boot_id() and process_started(lease.pid) == lease.process_started
-
-
-@dataclass(frozen=True, slots=True)
-class Leases:
-    """The last lease of each thread, and which of their processes live."""
-
-    leases: Mapping[str, Lease]
-    held: frozenset[str]
-    """Threads a living process holds."""
-
-
-def read_leases(database: ReadOnlyDatabase) -> Leases:
-    """Look at every lease; must not run inside `ReadOnlyDatabase.one_moment`."""
-    rows = database.rows("SELECT thread_id, pid, process_started, boot_id, host, since, ended_at FROM leases")
-    leases = {thread_id: Lease(*columns) for thread_id, *columns in rows}
-    return Leases(leases, frozenset(thread_id for thread_id, lease in leases.items() if is_alive(lease)))

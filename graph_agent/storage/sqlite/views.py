@@ -1,7 +1,7 @@
-"""Databases of LangGraph's own SQLite saver, written by other programs: read by the same statements as ours.
+"""Views that let one set of statements read databases of other programs and of earlier versions.
 
-Temporary tables and views stand in for what such a file lacks; nothing of them reaches the file. Every namespace of
-a subgraph is shown as a thread of its own, `THREAD/NAMESPACE`.
+Temporary tables and views supply what such a file lacks or names otherwise; nothing of them reaches the file. In a
+database of LangGraph's own SQLite saver every namespace of a subgraph is shown as a thread, `THREAD/NAMESPACE`.
 """
 
 import json
@@ -12,12 +12,13 @@ from typing import Any
 from uuid import UUID
 
 from graph_agent.errors import DamagedDatabase
-from graph_agent.inspect.checkpoint_values import Snapshot, decode_checkpoint, is_message, role_of
-from graph_agent.inspect.state import planned_nodes
 from graph_agent.ports import normalize_time
+from graph_agent.ports.checkpoint_values import is_message, planned_nodes, role_of
 from graph_agent.ports.storage import plain_text
+from graph_agent.storage.decoder import PlainDecoder, Snapshot
+from graph_agent.storage.legacy_names import COLUMNS, CONTENTS, TABLES
 
-__all__ = ["adopt"]
+__all__ = ["create_foreign_views", "create_legacy_views"]
 
 _CHECKPOINTS = frozenset(
     ("thread_id", "checkpoint_ns", "checkpoint_id", "parent_checkpoint_id", "type", "checkpoint", "metadata")
@@ -26,7 +27,7 @@ _WRITES = frozenset(("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "
 _GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
 _LONGEST_TITLE = 80
 
-_STAND_INS = """
+_FOREIGN = """
 PRAGMA temp_store = MEMORY;
 CREATE TEMP TABLE spaces (thread_id TEXT PRIMARY KEY, own TEXT, ns TEXT);
 INSERT OR IGNORE INTO spaces
@@ -48,25 +49,58 @@ CREATE TEMP VIEW threads AS
         coalesce(id_time(c.checkpoint_id), head_time(c.type, c.checkpoint)) AS updated_at, c.checkpoint_id,
         head_turns(c.type, c.checkpoint) AS turns, '' AS outcome,
         CASE s.ns WHEN '' THEN NULL ELSE s.own END AS parent_thread, nullif(s.ns, '') AS parent_call,
-        head_next(c.type, c.checkpoint) AS next_nodes
+        head_next(c.type, c.checkpoint) AS next_nodes, 0 AS branch, NULL AS usage
     FROM spaces s CROSS JOIN main.checkpoints c ON c.thread_id = s.own AND c.checkpoint_ns = s.ns
         AND c.checkpoint_id = (SELECT max(checkpoint_id) FROM main.checkpoints m
             WHERE m.thread_id = s.own AND m.checkpoint_ns = s.ns);
-CREATE TEMP TABLE ledger (thread_id, call_id, seq, tool_name, status, record, left_behind);
-CREATE INDEX temp.ledger_open ON ledger (thread_id);
+CREATE TEMP TABLE call_log (thread_id, call_id, seq, tool_name, status, record, abandoned);
+CREATE INDEX temp.call_log_open ON call_log (thread_id);
 CREATE TEMP TABLE journal (thread_id, call_id, attempt, owner, status, started_at, ended_at, intent, outcome,
-    undone, process_group, process_started, boot_id);
+    reverted, process_group, process_started, boot_id);
 CREATE TEMP TABLE decisions (thread_id, call_id, attempt, question, args_digest, kind, reason, by, at, applied_at,
     superseded_at);
 CREATE TEMP TABLE leases (thread_id, pid, process_started, boot_id, host, since, ended_at);
 CREATE TEMP TABLE inbox (id, thread_id, taken_at);
 CREATE TEMP TABLE transcript (thread_id, seq, branch, message_id, role, body, checkpoint_id, at);
 CREATE TEMP TABLE branches (thread_id, branch, parent_branch, from_seq);
+CREATE TEMP TABLE grants (scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id, revoked_at);
+CREATE TEMP TABLE pruned_checkpoints (thread_id, checkpoint_id);
+CREATE TEMP TABLE background_shells (id, thread_id, call_id, attempt, command, started_at, ended_at);
+CREATE TEMP TABLE rewinds (thread_id, status);
 """
 
+_READ = {
+    "threads": "thread_id title workspace add_dirs model mode created_at updated_at checkpoint_id next_nodes "
+    "branch turns outcome parent_thread parent_call usage model_choice",
+    "writes": "thread_id checkpoint_ns checkpoint_id task_id task_path idx channel type value",
+    "call_log": "thread_id call_id seq tool_name status risk record checkpoint_id updated_at abandoned",
+    "journal": "thread_id call_id attempt owner status started_at ended_at intent outcome process_group "
+    "process_started boot_id reverted",
+    "decisions": "id thread_id call_id attempt question args_digest kind args reason by at applied_at "
+    "superseded_at outside_sandbox",
+    "leases": "thread_id owner_token pid process_started boot_id host since ended_at",
+    "grants": "id scope rules mode thread_id workspace folder call_id by at revoked_at revoked_by",
+    "rewinds": "id thread_id checkpoint_id head scope plan status at ended_at",
+    "prune_points": "thread_id checkpoint_id branch seq",
+    "pruned_checkpoints": "thread_id checkpoint_id",
+    "imported_checkpoints": "thread_id checkpoint_id",
+    "background_shells": "id thread_id call_id attempt command folder started_at ended_at ending",
+    "search_entries": "id thread_id seq",
+}
+"""The columns that are read of each table that had another name, columns or contents, or that came later."""
+_READ_COLUMNS = {table: columns.split() for table, columns in _READ.items()}
+_ORDERED = frozenset(("threads", "writes", "call_log", "journal"))
+"""Tables of which rows are read in the order in which they were stored."""
+_DEFAULTS = {
+    ("threads", "add_dirs"): "'[]'",
+    ("threads", "model_choice"): "''",
+    ("grants", "folder"): "'.'",
+    ("decisions", "outside_sandbox"): "0",
+}
 
-def adopt(connection: sqlite3.Connection) -> bool:
-    """Whether the open file is one of LangGraph's saver; then everything the reader asks for has its answer.
+
+def create_foreign_views(connection: sqlite3.Connection) -> bool:
+    """Whether the open file is one of LangGraph's saver; then the views make it look like one of ours.
 
     Raises:
         sqlite3.Error: the file cannot be read.
@@ -74,12 +108,40 @@ def adopt(connection: sqlite3.Connection) -> bool:
     checkpoints, writes = _columns(connection, "checkpoints"), _columns(connection, "writes")
     if not (checkpoints.issuperset(_CHECKPOINTS) and writes.issuperset(_WRITES)):
         return False
-    for name, function in _FUNCTIONS.items():
+    for name, function in _HEAD_FUNCTIONS.items():
         connection.create_function(name, 1 if name == "id_time" else 2, function, deterministic=True)
     connection.execute("PRAGMA query_only = 0")  # The file itself was opened so that it cannot be written.
-    connection.executescript(_STAND_INS.format(task_path="w.task_path" if "task_path" in writes else "''"))
+    connection.executescript(_FOREIGN.format(task_path="w.task_path" if "task_path" in writes else "''"))
     connection.execute("PRAGMA query_only = 1")
     return True
+
+
+def create_legacy_views(connection: sqlite3.Connection) -> None:
+    """Make a database of an earlier schema look like a current one."""
+    connection.execute("PRAGMA query_only = 0")  # The file itself was opened so that it cannot be written.
+    connection.execute("PRAGMA temp_store = MEMORY")
+    for (table, column), rename in CONTENTS.items():
+        connection.create_function(f"current_{table}_{column}", 1, rename, deterministic=True)
+    stored_as = {today: old for old, today in TABLES.items()}
+    for table, columns in _READ_COLUMNS.items():
+        stored = stored_as.get(table, table)
+        there = {row[1] for row in connection.execute(f"PRAGMA main.table_info({stored})")}
+        if not there:
+            selected, source = [f"NULL AS {column}" for column in columns], "WHERE 0"
+        else:
+            former = {today: old for old, today in COLUMNS.get(table, {}).items()}
+            selected = [_selected(table, column, former.get(column, column), there) for column in columns]
+            source = f"FROM main.{stored}"
+        rowid = ["rowid AS rowid"] if table in _ORDERED and there else []
+        connection.execute(f"CREATE TEMP VIEW {table} AS SELECT {', '.join([*rowid, *selected])} {source}")
+    connection.execute("PRAGMA query_only = 1")
+
+
+def _selected(table: str, column: str, stored: str, there: set[str]) -> str:
+    if stored not in there:
+        return f"{_DEFAULTS.get((table, column), 'NULL')} AS {column}"
+    value = f"current_{table}_{column}({stored})" if (table, column) in CONTENTS else stored
+    return f"{value} AS {column}"
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
@@ -131,12 +193,12 @@ def _messages(kind: Any, blob: Any) -> list[dict[str, Any]]:
 def _decoded(kind: Any, blob: Any) -> dict[str, Any]:
     """Nothing where it cannot be read: a list of threads must not end at one of them."""
     try:
-        return decode_checkpoint(str(kind), blob) if isinstance(blob, bytes) else {}
+        return PlainDecoder().checkpoint(str(kind), blob) if isinstance(blob, bytes) else {}
     except DamagedDatabase:
         return {}
 
 
-_FUNCTIONS: dict[str, Callable[..., str | int | None]] = {
+_HEAD_FUNCTIONS: dict[str, Callable[..., str | int | None]] = {
     "id_time": _id_time,
     "head_time": _head_time,
     "head_next": _head_next,

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from graph_agent.inspect import Reader
-from graph_agent.inspect.connection import Lease, is_alive
+from graph_agent.app.reader import read_database
+from graph_agent.inspect import Lease, is_alive
 from graph_agent.ports import SystemClock
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.sqlite.database import Database
@@ -59,7 +59,7 @@ async def test_the_lease_that_the_store_writes_is_read_as_that_of_a_living_proce
         await ThreadTable(database, SystemClock()).create("t1", "/w", "m", "default")
         lock = FlockThreadLock(database, SystemClock())
         await lock.acquire("t1", "life")
-        with Reader.open(database.path) as reader:
+        with read_database(database.path) as reader:
             held = reader.thread("t1").holder
             await lock.release()
             released = reader.thread("t1").holder

@@ -1,0 +1,20 @@
+"""Opens a database for reading; light enough for every read-only command."""
+
+from pathlib import Path
+
+from graph_agent.inspect import Reader
+from graph_agent.storage.sqlite.read_store import SqliteReadStore
+
+__all__ = ["read_database"]
+
+
+def read_database(path: Path) -> Reader:
+    """Open a database file: one of ours, of any version up to this one, or one of LangGraph's own SQLite saver.
+
+    Raises:
+        NothingYet: there is none.
+        NewerSchema: a newer version of the program wrote it.
+        DamagedDatabase: it is neither, or damaged.
+        StorageError: it cannot be read.
+    """
+    return Reader(SqliteReadStore.open(path))

@@ -1,0 +1,127 @@
+"""Rebuilds the values of a checkpoint's channels, deltas included, without the graph that wrote them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from graph_agent.calls import REPLACES, merge_calls, replace_entries
+from graph_agent.ports.checkpoint_values import are_messages, is_message
+from graph_agent.ports.read_store import ReadStore
+
+__all__ = ["channel_values"]
+
+_INTERNAL = ("branch:to:", "join:", "__")
+"""Channels that LangGraph keeps for itself."""
+_DELTAS = ("messages", "calls")
+"""Channels of ours that are stored as deltas."""
+_COUNTERS = "counters_since_delta_snapshot"
+"""Where LangGraph notes in the metadata which channels have been stored as deltas since when."""
+_OVERWRITE = "langgraph.types.Overwrite"
+_ALL = "__remove_all__"
+"""Id of a message that removes all others."""
+
+
+def channel_values(
+    store: ReadStore,
+    thread_id: str,
+    parent_id: str | None,
+    checkpoint: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The state that the graph had at a decoded checkpoint, without the writes that wait at the checkpoint itself.
+
+    How another program's deltas are folded is not documented: messages are merged by their ids, lists are joined,
+    mappings merged, and of anything else all the writes are shown.
+    """
+    if "channel_values" not in checkpoint and "__type__" in checkpoint:
+        return {"checkpoint": dict(checkpoint)}  # Encrypted, or in a form of its own.
+    stored: dict[str, Any] = checkpoint.get("channel_values") or {}
+    values = {name: _unwrap(value) for name, value in stored.items() if not name.startswith(_INTERNAL)}
+    versions = checkpoint.get("channel_versions") or {}
+    deltas = dict.fromkeys((*(() if store.is_foreign else _DELTAS), *(metadata.get(_COUNTERS) or ())))
+    missing = [name for name in deltas if name in versions and name not in values]
+    return values | _replayed(store, thread_id, parent_id, missing) if missing else values
+
+
+def _replayed(store: ReadStore, thread_id: str, parent_id: str | None, missing: list[str]) -> dict[str, Any]:
+    """The values of channels from the nearest stored value among the ancestors, and the writes since."""
+    seeds: dict[str, Any] = {}
+    batches: dict[str, list[list[Any]]] = {name: [] for name in missing}
+    for ancestor in store.ancestors(thread_id, parent_id):
+        wanted = [name for name in missing if name not in seeds]
+        if not wanted:
+            break
+        written: dict[str, list[Any]] = {name: [] for name in wanted}
+        for write in store.writes(thread_id, ancestor.id, wanted):
+            written[write.channel].append(write.value)
+        stored = ancestor.checkpoint.get("channel_values") or {}
+        for name in wanted:
+            batches[name].append(written[name])
+            if name in stored:
+                seeds[name] = _unwrap(stored[name])
+    return {
+        name: _fold(
+            seeds.get(name),
+            [write for batch in reversed(batches[name]) for write in batch],
+            _merge_by_shape if store.is_foreign else _merge_calls if name == "calls" else _merge_messages,
+        )
+        for name in missing
+    }
+
+
+def _unwrap(value: Any) -> Any:
+    """The value; of a delta snapshot what it holds."""
+    return value if isinstance(value, dict) else getattr(value, "value", value)
+
+
+def _fold(seed: Any, writes: Sequence[Any], merge: Callable[[Any, Sequence[Any]], Any]) -> Any:
+    for position in range(len(writes) - 1, -1, -1):
+        is_overwrite, base = _overwrite(writes[position])
+        if is_overwrite:
+            return merge(base, writes[position + 1 :])
+    return merge(seed, writes)
+
+
+def _overwrite(write: Any) -> tuple[bool, Any]:
+    if isinstance(write, dict) and write.get("__type__") == _OVERWRITE:
+        return True, write.get("value")
+    if isinstance(write, dict) and set(write) == {"__overwrite__"}:
+        return True, write["__overwrite__"]
+    return False, None
+
+
+def _merge_calls(calls: Any, writes: Sequence[Any]) -> Any:
+    return merge_calls(calls or {}, [write for write in writes if isinstance(write, dict)])
+
+
+def _merge_messages(messages: Any, writes: Sequence[Any]) -> list[dict[str, Any]]:
+    """Messages merged as the graph does: replaced by id in place, a summary in the place of what it summarizes."""
+    merged: dict[Any, dict[str, Any]] = {_key_of(message): message for message in messages or ()}
+    for write in writes:
+        for message in write if isinstance(write, list) else [write]:
+            replaced = (message.get("response_metadata") or {}).get(REPLACES)
+            if message.get("type") == "remove":
+                if message.get("id") == _ALL:
+                    merged.clear()
+                else:
+                    merged.pop(message.get("id"), None)
+            elif isinstance(replaced, list):
+                merged = replace_entries(merged, replaced, _key_of(message), message)
+            else:
+                merged[_key_of(message)] = message
+    return list(merged.values())
+
+
+def _key_of(message: Mapping[str, Any]) -> Any:
+    """Its id; a message without one equals no other."""
+    return message.get("id") or object()
+
+
+def _merge_by_shape(seed: Any, writes: Sequence[Any]) -> Any:
+    parts = [*([] if seed is None else [seed]), *writes]
+    if parts and all(is_message(part) or are_messages(part) or part == [] for part in parts):
+        return _merge_messages([], parts)
+    if all(isinstance(part, list) for part in parts):
+        return [item for part in parts for item in part]
+    if all(isinstance(part, dict) and "__type__" not in part for part in parts):
+        return {key: value for part in parts for key, value in part.items()}
+    return {"__type__": "delta", "base": seed, "writes": list(writes)}

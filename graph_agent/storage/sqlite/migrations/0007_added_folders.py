@@ -1,0 +1,10 @@
+"""Further folders of a thread, as a JSON list."""
+
+from graph_agent.storage.sqlite.migrations import Migration
+
+MIGRATION = Migration(
+    "added_folders",
+    """
+ALTER TABLE threads ADD COLUMN add_dirs TEXT NOT NULL DEFAULT '[]';
+""",
+)

@@ -1,0 +1,650 @@
+"""The port `ReadStore` over an SQLite file: one statement per question, however much the file holds."""
+
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from graph_agent.config.paths import blob_dir
+from graph_agent.errors import DamagedDatabase
+from graph_agent.ports import Done, Grant, Intent, JournalRow
+from graph_agent.ports.read_store import (
+    Attempt,
+    CallRow,
+    IdKind,
+    Lease,
+    RunningShell,
+    StandingAnswer,
+    StoredAnswer,
+    StoredCheckpoint,
+    StoredWrite,
+    ThreadHead,
+    ThreadRow,
+    TranscriptEntry,
+)
+from graph_agent.storage.decoder import PlainDecoder
+from graph_agent.storage.legacy_names import current_outcome
+from graph_agent.storage.sqlite.read_connection import ReadConnection
+
+__all__ = ["SqliteReadStore"]
+
+_FAMILY = """t.thread_id IN (WITH RECURSIVE family(id) AS (SELECT ? UNION SELECT c.thread_id FROM threads c
+    JOIN family ON c.parent_thread = family.id WHERE c.parent_call IS NOT NULL) SELECT id FROM family)"""
+_BELOW = """WITH RECURSIVE family(id, depth) AS (SELECT ?, 0 UNION SELECT c.thread_id, depth + 1 FROM threads c
+    JOIN family ON c.parent_thread = family.id WHERE c.parent_call IS NOT NULL AND depth < 100)
+    SELECT id FROM family JOIN threads t ON t.thread_id = id WHERE depth > 0 ORDER BY depth, t.rowid"""
+_TOP = """WITH RECURSIVE line(id, depth) AS (SELECT ?, 0 UNION SELECT t.parent_thread, depth + 1 FROM threads t
+    JOIN line ON t.thread_id = line.id
+    WHERE t.parent_call IS NOT NULL AND t.parent_thread IS NOT NULL AND depth < 100)
+    SELECT id FROM line WHERE id IN (SELECT thread_id FROM threads) ORDER BY depth DESC LIMIT 1"""
+_NEWEST_THREAD = """SELECT thread_id FROM threads WHERE (?1 IS NULL OR workspace = ?1) AND parent_call IS NULL
+    ORDER BY checkpoint_id IS NULL AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.thread_id = threads.thread_id),
+    updated_at DESC, rowid DESC LIMIT 1"""
+
+# A sub-agent whose call has ended, or is on a branch that its parent left, works for nobody.
+_IS_UNNEEDED = """EXISTS (SELECT 1 FROM threads c JOIN call_log p
+    ON p.thread_id = c.parent_thread AND p.call_id = c.parent_call WHERE c.thread_id = {of}.thread_id
+    AND (p.abandoned OR p.status IN ('success', 'error', 'cancelled')))"""
+# The partial index on open calls serves this condition.
+_IS_OPEN = (
+    f"l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.abandoned AND NOT {_IS_UNNEEDED.format(of='l')}"
+)
+# Of each call: the rows of the journal, oldest first, and the answers that are not superseded. Appending nothing
+# makes plain text of them: nested in another array, JSON would be taken apart.
+_ATTEMPTS = """(
+    SELECT json_group_array(json_array(attempt, status, ended_at, outcome, started_at)) FROM (
+        SELECT * FROM journal j WHERE j.thread_id = {call}.thread_id AND j.call_id = {call}.call_id
+        AND NOT j.reverted ORDER BY j.attempt)) || ''"""
+_ANSWERS = """(
+    SELECT json_group_array(json_array(question, attempt, args_digest, kind, reason, by, at, applied_at))
+    FROM decisions d WHERE d.thread_id = {call}.thread_id AND d.call_id = {call}.call_id
+    AND d.superseded_at IS NULL) || ''"""
+# A long result is in the journal only, in the row of any attempt that has it.
+_RECORD = """CASE WHEN NOT json_valid(l.record) OR l.status NOT IN ('success', 'error') THEN l.record
+    WHEN json_type(l.record, '$.result') IS NOT NULL THEN l.record
+    ELSE json_set(l.record, '$.result', (SELECT json_extract(j.outcome, '$.output') FROM journal j
+        WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id AND j.outcome IS NOT NULL
+        ORDER BY j.attempt DESC LIMIT 1)) || '' END"""
+_BRIEF_RECORD = """CASE WHEN NOT json_valid(l.record) THEN l.record
+    ELSE json_remove(l.record, '$.result', '$.preview') || '' END"""
+_REQUIRED: Mapping[str, Any] = {
+    "call_id": "",
+    "tool_name": "",
+    "arguments": {},
+    "result": None,
+    "error_msg": None,
+}
+"""What every reader relies on, for a record that was stored incompletely."""
+
+_THREAD_COLUMNS = (
+    "thread_id",
+    "title",
+    "workspace",
+    "model",
+    "mode",
+    "created_at",
+    "updated_at",
+    "checkpoint_id",
+    "turns",
+    "outcome",
+    "parent_thread",
+    "parent_call",
+)
+_THREADS = f"""WITH open AS MATERIALIZED (
+        SELECT l.thread_id, json_group_array(json_array(
+            l.call_id, l.record, {_ATTEMPTS.format(call="l")}, {_ANSWERS.format(call="l")})) AS calls
+        FROM call_log l {{by_status}} WHERE {_IS_OPEN} GROUP BY l.thread_id)
+    SELECT {", ".join(f"t.{name}" for name in _THREAD_COLUMNS)},
+    (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM transcript m WHERE m.thread_id = i.thread_id AND m.message_id = 'inbox-' || i.id)),
+    t.next_nodes = '[]' OR {_IS_UNNEEDED.format(of="t")},
+    CASE WHEN t.next_nodes = '[]' OR open.calls IS NOT NULL THEN 0 ELSE EXISTS (
+        SELECT 1 FROM writes w WHERE w.thread_id = t.thread_id AND w.checkpoint_ns = ''
+        AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls, t.usage
+    FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
+
+# Found by the links, not by the order of the ids: ids rise within one process only.
+_ANCESTORS = """WITH RECURSIVE line(id, parent, type, checkpoint, metadata) AS (
+    SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
+    WHERE thread_id = ?1 AND checkpoint_ns = '' AND checkpoint_id = ?2
+    UNION ALL
+    SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint, c.metadata
+    FROM line CROSS JOIN checkpoints c
+    ON c.thread_id = ?1 AND c.checkpoint_ns = '' AND c.checkpoint_id = line.parent)
+SELECT id, parent, type, checkpoint, metadata FROM line"""
+_CHECKPOINTS = """SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
+    WHERE thread_id = ? AND checkpoint_ns = ''"""
+_WRITES = """SELECT task_id, task_path, channel, type, value FROM writes
+    WHERE thread_id = ?1 AND checkpoint_ns = '' AND checkpoint_id = ?2
+    AND (?3 IS NULL OR channel IN (SELECT value FROM json_each(?3))) ORDER BY task_path, task_id, idx"""
+
+# The head's branch and those it came from, each with the last row that the head shows of it.
+_BRANCHES = """WITH RECURSIVE line (branch, upto) AS (
+    SELECT branch, 9223372036854775807 FROM threads WHERE thread_id = ?1
+    UNION ALL
+    SELECT b.parent_branch, min(b.from_seq, line.upto) FROM line JOIN branches b
+    ON b.thread_id = ?1 AND b.branch = line.branch)"""
+_IS_SHOWN = "EXISTS (SELECT 1 FROM line WHERE line.branch = t.branch AND t.seq <= line.upto)"
+_MESSAGE = "seq, branch, message_id, role, body, checkpoint_id, at"
+
+_IS_SEARCHED = "role NOT IN ('system', 'summary')"
+_NEWEST_FIRST = "ORDER BY at DESC, thread_id, seq DESC"
+_INDEXED = f"""SELECT t.thread_id, t.seq, t.at FROM {{index}} w JOIN search_entries s ON s.id = w.rowid
+    JOIN transcript t USING (thread_id, seq) WHERE {{index}} MATCH :terms UNION
+    SELECT t.thread_id, t.seq, t.at FROM transcript t WHERE t.{_IS_SEARCHED} AND NOT EXISTS (
+        SELECT 1 FROM search_entries s WHERE s.thread_id = t.thread_id AND s.seq = t.seq) {_NEWEST_FIRST}"""  # noqa: S608 - nothing from outside
+_HAS_INDEX = "SELECT 1 FROM sqlite_schema s JOIN pragma_module_list m ON m.name = 'fts5' WHERE s.name = ?"
+_LONGEST_PATTERN = 200
+"""Characters of a word, and words, that a statement looks for; statements take no patterns of any length."""
+_FOUND = f"""SELECT t.role, t.body, t.message_id, t.at, h.title, (
+    SELECT min(c.checkpoint_id) FROM checkpoints c WHERE c.thread_id = t.thread_id AND c.checkpoint_ns = ''
+    AND c.checkpoint_id >= t.checkpoint_id)
+    FROM transcript t JOIN threads h USING (thread_id) WHERE t.thread_id = ? AND t.seq = ? AND t.{_IS_SEARCHED}"""  # noqa: S608 - nothing from outside
+
+_ID_SOURCES: Mapping[IdKind, tuple[str, str]] = {
+    "thread": ("thread_id", "threads WHERE 1"),
+    # A fork has the checkpoints of its origin under the same ids: those mean the origin, unless a thread is named.
+    "checkpoint": (
+        "checkpoint_id",
+        """checkpoints AS own WHERE checkpoint_ns = '' AND (:thread IS NOT NULL OR NOT EXISTS (
+            SELECT 1 FROM threads f JOIN checkpoints c ON c.thread_id = f.parent_thread AND c.checkpoint_ns = ''
+            AND c.checkpoint_id = own.checkpoint_id WHERE f.thread_id = own.thread_id))""",
+    ),
+    "call": ("call_id", "call_log WHERE 1"),
+}
+_PRUNED = """SELECT thread_id, checkpoint_id, (SELECT min(c.checkpoint_id) FROM checkpoints c
+        WHERE c.thread_id = p.thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id > p.checkpoint_id)
+    FROM pruned_checkpoints p WHERE (checkpoint_id = :id
+        OR (length(:id) >= :shortest AND (substr(checkpoint_id, 1, :n) = :id OR substr(checkpoint_id, -:n) = :id)))
+        AND (:thread = '' OR substr(thread_id, 1, length(:thread)) = :thread
+            OR substr(thread_id, -length(:thread)) = :thread)
+    ORDER BY checkpoint_id = :id DESC, thread_id LIMIT 1"""
+
+_EXPORTED_AS = {
+    # An answer is exported as history: it does not stand where the thread is imported.
+    ("decisions", "superseded_at"): "coalesce(superseded_at, applied_at, at)",
+    # A message that is in the conversation counts as taken.
+    ("inbox", "taken_at"): "coalesce(taken_at, CASE WHEN EXISTS (SELECT 1 FROM transcript m "
+    "WHERE m.thread_id = inbox.thread_id AND m.message_id = 'inbox-' || inbox.id) THEN queued_at END)",
+    # A permissive mode was chosen by somebody who is not there.
+    ("threads", "mode"): "CASE WHEN mode IN ('plan', 'dontAsk') THEN mode ELSE 'default' END",
+    ("checkpoints", "type"): "coalesce(type, '')",
+    ("checkpoints", "checkpoint"): "coalesce(checkpoint, x'')",
+    ("checkpoints", "metadata"): "coalesce(metadata, '{}')",
+    ("writes", "type"): "coalesce(type, '')",
+    ("writes", "value"): "coalesce(value, x'')",
+}
+_EXPORT_ORDER = {
+    "transcript": "seq",
+    "call_log": "seq",
+    "branches": "branch",
+    "decisions": "id",
+    "inbox": "id",
+    "pruned_checkpoints": "checkpoint_id",
+    "rewinds": "id",
+    "prune_points": "checkpoint_id",
+}
+_BLOB = "blob:sha256:"
+
+
+@dataclass(frozen=True)
+class _Checkpoint:
+    id: str
+    parent_id: str | None
+    _kind: str
+    _content: bytes
+    _metadata: bytes | None
+
+    @cached_property
+    def checkpoint(self) -> dict[str, Any]:
+        return PlainDecoder().checkpoint(self._kind, self._content)
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        return PlainDecoder().metadata(self._metadata)
+
+
+class SqliteReadStore:
+    """The port `ReadStore`."""
+
+    def __init__(self, connection: ReadConnection) -> None:
+        self._connection = connection
+        self._rows = connection.rows
+        self._decoder = PlainDecoder()
+        self.path = connection.path
+        self.note = connection.note
+        self.is_foreign = connection.is_foreign
+
+    @classmethod
+    def open(cls, path: Path) -> "SqliteReadStore":
+        return cls(ReadConnection.open(path))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self._connection.snapshot()
+
+    def leases(self) -> dict[str, Lease]:
+        rows = self._rows("SELECT thread_id, pid, process_started, boot_id, host, since, ended_at FROM leases")
+        return {thread_id: Lease(*columns) for thread_id, *columns in rows}
+
+    def threads(self, family_of: str | None = None) -> list[ThreadRow]:
+        # In a view of an earlier schema there is no index to name.
+        select = _THREADS.format(by_status="" if self._connection.is_legacy else "INDEXED BY call_log_open")
+        where, parameters = ("1", ()) if family_of is None else (_FAMILY, (family_of,))
+        rows = self._rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
+        return [self._thread(row) for row in rows]
+
+    def workspaces(self) -> dict[str, str]:
+        return dict(self._rows("SELECT thread_id, workspace FROM threads"))
+
+    def roots(self, thread_id: str) -> tuple[str, ...]:
+        rows = self._rows("SELECT add_dirs FROM threads WHERE thread_id = ?", (thread_id,))
+        return tuple(str(path) for (text,) in rows for path in json.loads(text))
+
+    def sub_threads(self, thread_id: str) -> tuple[str, ...]:
+        rows = self._rows(
+            "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id",
+            (thread_id,),
+        )
+        return tuple(name for (name,) in rows)
+
+    def top_thread(self, thread_id: str) -> str:
+        rows = self._rows(_TOP, (thread_id,))
+        return str(rows[0][0]) if rows else thread_id
+
+    def head(self, thread_id: str) -> ThreadHead | None:
+        rows = self._rows(
+            "SELECT checkpoint_id, next_nodes, outcome, turns, branch FROM threads WHERE thread_id = ?",
+            (thread_id,),
+        )
+        if not rows:
+            return None
+        [(checkpoint_id, nodes, outcome, turns, branch)] = rows
+        return ThreadHead(checkpoint_id, _json_or(nodes, []), outcome, turns, branch)
+
+    def newest_thread(self, workspace: str | None) -> str | None:
+        rows = self._rows(_NEWEST_THREAD, (workspace,))
+        return str(rows[0][0]) if rows else None
+
+    def grants(self) -> list[Grant]:
+        rows = self._rows(
+            """SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id FROM grants
+            WHERE revoked_at IS NULL ORDER BY id"""
+        )
+        return [
+            Grant(scope, tuple(str(rule["text"]) for rule in json.loads(rules)), *rest)
+            for scope, rules, *rest in rows
+        ]
+
+    def calls(
+        self, thread_id: str | None = None, call_id: str | None = None, *, is_brief: bool = False
+    ) -> Iterator[CallRow]:
+        named = {"l.thread_id = ?": thread_id, "l.call_id = ?": call_id}
+        given = {condition: value for condition, value in named.items() if value is not None}
+        record = _BRIEF_RECORD if is_brief else _RECORD
+        return self._calls(record, " AND ".join(given) or "1", list(given.values()))
+
+    def open_calls(self) -> list[CallRow]:
+        return list(self._calls(_RECORD, f"{_IS_OPEN} AND t.next_nodes <> '[]'", ()))
+
+    def evidence(self, thread_id: str, records: Mapping[str, dict[str, Any]]) -> list[CallRow]:
+        rows = self._rows(
+            f"""SELECT w.call_id, {_ATTEMPTS.format(call="w")}, {_ANSWERS.format(call="w")}
+            FROM (SELECT ? AS thread_id, value AS call_id FROM json_each(?)) w""",  # noqa: S608 - nothing from outside
+            (thread_id, json.dumps(list(records))),
+        )
+        found = {call_id: (self._attempts(attempts), _answers(answers)) for call_id, attempts, answers in rows}
+        return [CallRow(thread_id, record, *found[call_id]) for call_id, record in records.items()]
+
+    def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
+        rows = self._rows(
+            """SELECT kind, reason, by, at, applied_at FROM decisions
+            WHERE thread_id = ? AND call_id = ? AND question = 'approval' AND superseded_at IS NULL
+            ORDER BY attempt DESC LIMIT 1""",
+            (thread_id, call_id),
+        )
+        return StandingAnswer(*rows[0]) if rows else None
+
+    def shared_call_ids(self) -> frozenset[str]:
+        rows = self._rows("SELECT call_id FROM call_log GROUP BY call_id HAVING count(*) > 1")
+        return frozenset(call_id for (call_id,) in rows)
+
+    def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
+        rows = self._rows(
+            """SELECT call_id, attempt, owner, status, started_at, ended_at, intent, process_group, process_started,
+            boot_id FROM journal WHERE thread_id = ? AND call_id = ? AND NOT reverted ORDER BY attempt""",
+            (thread_id, call_id),
+        )
+        return [
+            JournalRow(
+                call,
+                number,
+                owner,
+                status,
+                started_at,
+                ended_at,
+                intent=_intent(intent),
+                process_group=group,
+                process_started=group_started,
+                extra={} if boot is None else {"boot_id": boot},
+            )
+            for call, number, owner, status, started_at, ended_at, intent, group, group_started, boot in rows
+        ]
+
+    def executed(self, thread_id: str) -> list[Done]:
+        rows = self._rows(
+            """SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
+            LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
+            WHERE j.thread_id = ? AND NOT j.reverted AND j.status <> 'not_started'
+            ORDER BY j.started_at, j.rowid""",
+            (thread_id,),
+        )
+        return [
+            Done.recorded(attempt, _intent(intent), _load_json(record) if record else {})
+            for *attempt, intent, record in rows
+        ]
+
+    def tool_runs(self) -> list[tuple[str, str, float | None]]:
+        # An attempt that was claimed and never entered its tool is no execution.
+        rows = self._rows(
+            """SELECT l.tool_name, j.status, (julianday(j.ended_at) - julianday(j.started_at)) * 86400
+            FROM journal j JOIN call_log l USING (thread_id, call_id)
+            WHERE j.status <> 'not_started' ORDER BY l.tool_name"""
+        )
+        return [(str(tool), status, seconds) for tool, status, seconds in rows]
+
+    def unfinished_shells(self) -> list[RunningShell]:
+        rows = self._rows(
+            """SELECT b.id, b.thread_id, b.command, b.started_at, j.process_group, j.process_started, j.boot_id
+            FROM background_shells b JOIN journal j USING (thread_id, call_id, attempt)
+            WHERE b.ended_at IS NULL AND j.process_group IS NOT NULL ORDER BY b.id"""
+        )
+        return [RunningShell(f"sh{number}", *columns) for number, *columns in rows]
+
+    def logged_calls(self, thread_id: str) -> dict[str, tuple[str, Any, bool]]:
+        rows = self._rows(
+            "SELECT call_id, status, record, abandoned FROM call_log WHERE thread_id = ?", (thread_id,)
+        )
+        return {
+            call_id: (status, _json_or(record, {}), bool(abandoned)) for call_id, status, record, abandoned in rows
+        }
+
+    def calls_only_in_journal(self, thread_id: str) -> set[str]:
+        rows = self._rows(
+            """SELECT DISTINCT call_id FROM journal j WHERE thread_id = ? AND NOT EXISTS (
+            SELECT 1 FROM call_log l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)""",
+            (thread_id,),
+        )
+        return {call_id for (call_id,) in rows}
+
+    def checkpointed_threads(self) -> list[str]:
+        rows = self._rows(
+            "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY max(rowid) DESC"
+        )
+        return [thread_id for (thread_id,) in rows]
+
+    def newest_checkpoint(self, thread_id: str) -> str:
+        rows = self._rows(
+            "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''", (thread_id,)
+        )
+        return str(rows[0][0] or "")
+
+    def checkpoint(self, thread_id: str, checkpoint_id: str) -> StoredCheckpoint | None:
+        rows = self._rows(f"{_CHECKPOINTS} AND checkpoint_id = ?", (thread_id, checkpoint_id))
+        return _Checkpoint(*rows[0]) if rows else None
+
+    def checkpoints(self, thread_id: str) -> list[StoredCheckpoint]:
+        return [_Checkpoint(*row) for row in self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id", (thread_id,))]
+
+    def ancestors(self, thread_id: str, checkpoint_id: str | None) -> Iterator[StoredCheckpoint]:
+        seen = set()
+        for row in self._connection.stream(_ANCESTORS, (thread_id, checkpoint_id)):
+            found = _Checkpoint(*row)
+            if found.id in seen:
+                return
+            seen.add(found.id)
+            yield found
+
+    def writes(
+        self, thread_id: str, checkpoint_id: str, channels: Iterable[str] | None = None
+    ) -> list[StoredWrite]:
+        wanted = None if channels is None else json.dumps(list(channels))
+        return [
+            StoredWrite(task_id, path, channel, self._decoder.write(channel, kind, content))
+            for task_id, path, channel, kind, content in self._rows(_WRITES, (thread_id, checkpoint_id, wanted))
+        ]
+
+    def written_channels(self, thread_id: str, checkpoint_id: str) -> list[tuple[str, str]]:
+        rows = self._rows(
+            "SELECT task_path, channel FROM writes "
+            "WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?",
+            (thread_id, checkpoint_id),
+        )
+        return [(path, channel) for path, channel in rows]
+
+    def call_writes(self, thread_id: str) -> Iterator[tuple[str, Any]]:
+        rows = self._rows(
+            """SELECT checkpoint_id, type, value FROM writes
+            WHERE thread_id = ? AND checkpoint_ns = '' AND channel = 'calls'
+            ORDER BY checkpoint_id, task_path, idx""",
+            (thread_id,),
+        )
+        for checkpoint_id, kind, content in rows:
+            yield checkpoint_id, self._decoder.write("calls", kind, content)
+
+    def messages(self, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
+        rows = self._connection.stream(
+            f"""{_BRANCHES} SELECT {_MESSAGE} FROM transcript t
+            WHERE thread_id = ?1 AND {"1" if all_branches else _IS_SHOWN} ORDER BY seq""",  # noqa: S608 - nothing from outside
+            (thread_id,),
+        )
+        for row in rows:
+            yield _entry(row)
+
+    def newest_messages(
+        self, thread_id: str, limit: int, *, with_system: bool
+    ) -> tuple[list[TranscriptEntry], int]:
+        where = f"FROM transcript t WHERE thread_id = ?1 AND {_IS_SHOWN}"
+        where += "" if with_system else " AND role <> 'system'"
+        rows = self._rows(
+            f"{_BRANCHES} SELECT {_MESSAGE} {where} ORDER BY seq DESC LIMIT ?2",
+            (thread_id, limit),
+        )
+        [(total,)] = self._rows(f"{_BRANCHES} SELECT count(*) {where}", (thread_id,))
+        return [_entry(row) for row in rows], total
+
+    def last_seq(self, thread_id: str) -> int:
+        rows = self._rows("SELECT coalesce(max(seq), 0) FROM transcript WHERE thread_id = ?", (thread_id,))
+        return int(rows[0][0])
+
+    def search_index(self, terms: str) -> list[tuple[str, int]]:
+        index = "words" if self._connection.is_legacy else "search_index"
+        try:
+            rows = (
+                self._rows(_INDEXED.format(index=index), {"terms": terms})
+                if self._rows(_HAS_INDEX, (index,))
+                else []
+            )
+        except DamagedDatabase:
+            return []
+        return [(thread_id, seq) for thread_id, seq, _ in rows]
+
+    def search_text(self, words: Sequence[str]) -> list[tuple[str, int]]:
+        patterns = [_like(word) for word in words[:_LONGEST_PATTERN] if _is_stored_literally(word)]
+        condition = " AND ".join([_IS_SEARCHED, *(["body LIKE ? ESCAPE '!'"] * len(patterns))])
+        rows = self._rows(f"SELECT thread_id, seq FROM transcript WHERE {condition} {_NEWEST_FIRST}", patterns)  # noqa: S608 - only question marks go in
+        return [(thread_id, seq) for thread_id, seq in rows]
+
+    def message(self, thread_id: str, seq: int) -> tuple[str, str, str, str, str, str | None] | None:
+        rows = self._rows(_FOUND, (thread_id, seq))
+        if not rows:
+            return None
+        [(role, body, message_id, at, title, checkpoint_id)] = rows
+        return role, body, message_id, at, title, checkpoint_id
+
+    def matching_ids(
+        self, kinds: Sequence[IdKind], text: str, *, exact: bool, thread_id: str | None = None
+    ) -> list[tuple[IdKind, str, str]]:
+        within = "" if thread_id is None else "AND thread_id = :thread"
+        selects = []
+        for kind in kinds:
+            column, source = _ID_SOURCES[kind]
+            fits = f"{column} = :text"
+            if not exact:
+                fits = f"(substr({column}, 1, :n) = :text OR substr({column}, -:n) = :text)"
+            selects.append(f"SELECT '{kind}', thread_id, {column} FROM {source} AND {fits} {within}")  # noqa: S608 - names of our own
+        named = {"text": text, "n": len(text), "thread": thread_id}
+        return [
+            (kind, thread, found)
+            for kind, thread, found in self._rows(f"{' UNION '.join(selects)} ORDER BY 2, 3", named)
+        ]
+
+    def newest_checkpoints(self, typed: str, limit: int) -> list[tuple[str, str, str]]:
+        rows = self._rows(
+            """SELECT checkpoint_id, thread_id, (SELECT title FROM threads t WHERE t.thread_id = found.thread_id)
+            FROM (
+            SELECT checkpoint_id, min(thread_id) AS thread_id FROM checkpoints WHERE checkpoint_ns = ''
+            AND (substr(checkpoint_id, 1, :n) = :typed OR substr(checkpoint_id, -:n) = :typed OR :n = 0)
+            GROUP BY checkpoint_id ORDER BY checkpoint_id DESC LIMIT :limit) found""",
+            {"typed": typed, "n": len(typed), "limit": limit},
+        )
+        return [(checkpoint_id, thread_id, title or "") for checkpoint_id, thread_id, title in rows]
+
+    def pruned_checkpoint(self, thread: str, text: str, shortest: int) -> tuple[str, str, str | None] | None:
+        rows = self._rows(_PRUNED, {"id": text, "n": len(text), "thread": thread, "shortest": shortest})
+        if not rows:
+            return None
+        [(thread_id, checkpoint_id, following)] = rows
+        return thread_id, checkpoint_id, following
+
+    def sub_agents(self, thread_id: str) -> list[str]:
+        return [child for (child,) in self._rows(_BELOW, (thread_id,))]
+
+    def has_unfinished_rewind(self, thread_id: str) -> bool:
+        statement = "SELECT 1 FROM rewinds WHERE thread_id = ? AND status NOT IN ('done', 'reverted')"
+        return bool(self._rows(statement, (thread_id,)))
+
+    def export_rows(self, table: str, columns: Sequence[str], thread_id: str) -> Generator[tuple[Any, ...]]:
+        names = ", ".join(_EXPORTED_AS.get((table, column), column) for column in columns)
+        order = _EXPORT_ORDER.get(table, "rowid")
+        return self._connection.stream(
+            f"SELECT {names} FROM {table} WHERE thread_id = ? ORDER BY {order}",  # noqa: S608 - names of our own
+            (thread_id,),
+        )
+
+    def _thread(self, row: Sequence[Any]) -> ThreadRow:
+        columns = dict(zip(_THREAD_COLUMNS, row, strict=False))
+        queued, is_idle, is_asking, calls, usage = row[len(_THREAD_COLUMNS) :]
+        open_calls = [] if is_idle or not calls else self._decoded_calls(columns["thread_id"], calls)
+        used = None if usage is None else _load_json(usage)
+        return ThreadRow(columns, queued, bool(is_idle), bool(is_asking), open_calls, used)
+
+    def _calls(self, record: str, where: str, parameters: Sequence[Any]) -> Iterator[CallRow]:
+        rows = self._connection.stream(
+            f"""SELECT l.thread_id, t.next_nodes = '[]', l.abandoned, json_array(json_array(l.call_id, {record},
+                CASE WHEN {_IS_OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}))
+            FROM call_log l JOIN threads t USING (thread_id)
+            WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours
+            parameters,
+        )
+        for thread_id, is_idle, is_abandoned, calls in rows:
+            for call in self._decoded_calls(thread_id, calls):
+                yield call._replace(is_idle=bool(is_idle), is_abandoned=bool(is_abandoned))
+
+    def _decoded_calls(self, thread_id: str, calls: str) -> list[CallRow]:
+        return [
+            CallRow(
+                thread_id,
+                {**_REQUIRED, "call_id": call_id, **_record(record)},
+                self._attempts(attempts),
+                _answers(answers),
+            )
+            for call_id, record, attempts, answers in _load_json(calls)
+        ]
+
+    def _attempts(self, text: str) -> list[Attempt]:
+        return [
+            Attempt(number, status, ended_at, self._outcome(outcome) if outcome else None, started_at)
+            for number, status, ended_at, outcome, started_at in _load_json(text)
+        ]
+
+    def _outcome(self, text: str) -> Mapping[str, Any]:
+        """The outcome; empty where the file of a large one is gone or damaged."""
+        try:
+            outcome: Any = json.loads(text)
+            if isinstance(outcome, dict) and "blob" in outcome:
+                outcome = current_outcome(json.loads(_blob(str(outcome["blob"]), blob_dir(self.path))))
+        except (OSError, ValueError, zlib.error):
+            return {}
+        return outcome if isinstance(outcome, dict) else {}
+
+
+def _blob(reference: str, folder: Path) -> bytes:
+    digest = reference.removeprefix(_BLOB)
+    if not digest.isalnum():
+        raise ValueError(f"{reference!r} is not a reference to a blob")
+    content = zlib.decompress((folder / "objects" / digest[:2] / digest[2:]).read_bytes())
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError(f"{reference!r} does not hold the content of its digest")
+    return content
+
+
+def _answers(text: str) -> list[StoredAnswer]:
+    return [
+        StoredAnswer(question, attempt, digest, StandingAnswer(*answer))
+        for question, attempt, digest, *answer in _load_json(text)
+    ]
+
+
+def _record(text: str) -> dict[str, Any]:
+    record = _load_json(text)
+    if not isinstance(record, dict) or not isinstance(record.get("status"), str):
+        raise DamagedDatabase(
+            f"The call log holds {text!r:.80} instead of a call: the database was changed by another program."
+        )
+    return record
+
+
+def _entry(row: Sequence[Any]) -> TranscriptEntry:
+    seq, branch, message_id, role, body, checkpoint_id, at = row
+    return TranscriptEntry(seq, branch, message_id, role, _load_json(body), checkpoint_id, at)
+
+
+def _intent(text: str | None) -> Intent | None:
+    return None if text is None else Intent(**_load_json(text))
+
+
+def _load_json(text: str) -> Any:
+    if text == "[]":  # what most calls have of one or the other
+        return []
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedDatabase(
+            f"A column that must hold JSON does not ({error}): the database was changed by another program."
+        ) from error
+
+
+def _json_or(text: str, default: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError):
+        return default
+
+
+def _is_stored_literally(word: str) -> bool:
+    """Whether a body, which is JSON, holds the word unescaped, and SQLite compares it as Python does."""
+    is_plain = json.dumps(word, ensure_ascii=False) == f'"{word}"'
+    return is_plain and (word.isascii() or word.upper() == word.lower())
+
+
+def _like(word: str) -> str:
+    return "%" + re.sub(r"([!%_])", r"!\1", word[:_LONGEST_PATTERN]) + "%"
