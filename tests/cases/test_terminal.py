@@ -38,7 +38,7 @@ def test_what_is_typed_while_the_chat_starts_comes_after_its_first_message(set_u
     bench = set_up(TXT("one"), TXT("two"), TXT("three"))
     chat = bench.chat("chat", "first")
 
-    chat.sees("lists the commands")
+    chat.sees("for commands")
     chat.types("second\rthird\r")
     chat.sees("three")
     chat.types(_CTRL_D)

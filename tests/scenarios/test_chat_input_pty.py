@@ -18,7 +18,7 @@ def test_a_message_brings_a_completed_file_and_a_shared_shell_line_and_was_in_an
         chat.sees("of the line")
         chat.sees("[exit code 3]")
         chat.enters("/share")
-        chat.sees("your next message brings")
+        chat.sees("Your next message includes")
         chat.types("lok @not\t")
         chat.sees("es.txt")
         chat.types("\x18\x05")

@@ -172,7 +172,7 @@ def test_a_call_killed_while_it_ran_is_asked_about_with_its_output_and_not_run_a
     second.sees("halfway")
     second.sees("[c]ancel")
     second.enters("d")
-    second.sees("The model is told: ")
+    second.sees("sent to the model) ")
     second.enters("it was written once")
     second.sees("understood")
     second.types(_CTRL_D)

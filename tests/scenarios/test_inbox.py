@@ -56,7 +56,7 @@ def test_what_is_typed_while_a_turn_runs_survives_a_kill_and_is_sent_next_but_fo
         chat.enters("never mind")
         chat.sees("queued: never mind")
         chat.types("\x1b[A")
-        chat.sees("taken back: never mind")
+        chat.sees("no longer queued: never mind")
         chat.signals(9)
         chat.ends()
         waiting = _queued(command)

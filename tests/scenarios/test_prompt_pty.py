@@ -83,8 +83,8 @@ def test_a_long_command_is_opened_to_its_end_before_yes_counts_and_no_key_is_the
 
     program.sees(_MORE)
     for line, told in (
-        ("y", "open it first"),
-        ("a", "open it first"),
+        ("y", "You have not seen all"),
+        ("a", "You have not seen all"),
         ("", "Please answer"),
         ("yep", "Please answer"),
     ):

@@ -43,7 +43,7 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
             ("/inspect messages.1.content", "plan it"),
             ("/mode plan", "mode: plan"),
             ("/tools", "write_file"),
-            ("/memory", "Memory is empty"),
+            ("/memory", "Nothing is remembered yet"),
             ("/retry", "There is nothing to retry"),
             ("/cals", "did you mean /calls?"),
             ("/model", "/model NAME takes another"),
@@ -54,7 +54,7 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
             chat.sees(shown)
 
         chat.enters("/clear")
-        chat.sees("goes back to the thread you left")
+        chat.sees("Return to the previous thread")
         first = re.search(r"/resume ([0-9a-f]{32}) goes back", chat.output)
         assert first is not None
         chat.enters("hello again")
@@ -98,7 +98,7 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
             ("/diff", "+++ made.txt"),
             ("/mcp", "no MCP server"),
             ("/doctor", "database"),
-            ("/export out.html", "Wrote out.html"),
+            ("/export out.html", "wrote out.html"),
             ("/export", "name a file, such as /export thread.html"),
             ("/rewind", "/rewind CHECKPOINT goes back"),
             ("/rewind zzzzzz --odd", "/rewind takes a CHECKPOINT"),
@@ -106,15 +106,15 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
             (f"/rewind {rest[1]}", "Continue?"),
             ("n", "nothing was changed"),
             (f"/rewind {rest[1]}", "Continue?"),
-            ("y", "Done. The thread is at"),
+            ("y", "done; the thread stands at"),
             ("/rewind --undo", "Continue?"),
-            ("y", "Done. The thread is at"),
+            ("y", "done; the thread stands at"),
             (f"/fork {rest[1]}", "forked at checkpoint"),
             ("go on", "here again"),
         ):
             chat.enters(line)
             chat.sees(shown)
-            if shown == "Done. The thread is at":
+            if shown == "done; the thread stands at":
                 chat.sees("> ")
         chat.enters("/quit")
 
@@ -141,7 +141,7 @@ def test_lines_typed_in_one_breath_are_all_taken_in_their_order_in_the_thread_th
         chat.sees("mode: plan")
         chat.sees("second answer")
         chat.sees("mode: acceptEdits")
-        chat.sees("goes back to the thread you left")
+        chat.sees("Return to the previous thread")
         chat.sees("third answer")
         chat.enters("/quit")
 
@@ -157,7 +157,7 @@ def test_a_chat_without_a_named_model_never_fails_for_it(tmp_path: Path, answer:
         )
         chat.sees("by number or name > ")
         chat.types(answer)
-        chat.sees("hello" if "1" in answer else "/retry asks it again")
+        chat.sees("hello" if "1" in answer else "/retry to try again")
         chat.types(_CTRL_D)
 
         assert chat.ends() == 0

@@ -148,7 +148,7 @@ def test_in_the_chat_a_budget_that_sub_agents_used_up_asks_whether_they_go_on_an
     with FakeOpenAI([_TASK, *looks, TXT("noted"), TXT("all done")], strict=True) as server:
         command = Command(tmp_path, server.base_url, settings="max_steps = 4\n")
         chat = PtyProgram(["-m", "graph_agent", "chat", "go"], command.workspace, {**os.environ, **command.env})
-        chat.sees("Go on? [y]es [n]o > ")
+        chat.sees("Continue? [y]es  [n]o > ")
         asked = len(server.bodies)
         chat.enters("y")
         chat.sees("all done")

@@ -1,7 +1,4 @@
-"""What a person typed as the message it is: a slash command of the user's own stands for one. Sends nothing.
-
-The names of the slash commands and of the modes they take. Values only: completion needs them at once.
-"""
+"""The slash commands of the chat by name, and what a typed line stands for. Light: completion needs it at once."""
 
 import difflib
 import re
@@ -11,7 +8,7 @@ from typing import NamedTuple
 
 from graph_agent.errors import UsageError
 
-__all__ = ["COMMANDS", "MODES", "Command", "expand_command", "is_path", "nearest", "parse_command"]
+__all__ = ["COMMANDS", "MODES", "Command", "expand_command", "is_root_path", "nearest_command", "parse_command"]
 
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
@@ -25,59 +22,59 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
-    "help": Command("/help", "show this"),
-    "mode": Command("/mode [NAME]", f"show the permission mode, or take another: {', '.join(MODES)}"),
-    "model": Command("/model [NAME]", "show which model answers and which others there are, or take another"),
-    "tools": Command("/tools [NAME]", "list the tools, or show one as the model reads it"),
-    "threads": Command("/threads", "list every thread"),
-    "resume": Command("/resume ID", "leave this thread and go on with another"),
-    "clear": Command("/clear", "leave this thread and begin a new one"),
-    "calls": Command("/calls [ID]", "show every call of this thread with its status, or one of them whole"),
-    "inspect": Command("/inspect [PATH]", "show the state of the graph, or one piece of it"),
+    "help": Command("/help", "list the commands"),
+    "mode": Command("/mode [NAME]", f"show or set the permission mode: {', '.join(MODES)}"),
+    "model": Command("/model [NAME]", "list the models, or switch to one"),
+    "tools": Command("/tools [NAME]", "list the tools, or show one"),
+    "threads": Command("/threads", "list all threads"),
+    "resume": Command("/resume ID", "switch to another thread"),
+    "clear": Command("/clear", "start a new thread"),
+    "calls": Command("/calls [ID]", "list the calls of this thread, or show one"),
+    "inspect": Command("/inspect [PATH]", "show the state of the graph, or one value of it"),
     "history": Command("/history", "list the checkpoints of this thread"),
-    "diff": Command("/diff [A [B]]", "show what this thread changed on disk; or from checkpoint A to B, or to now"),
-    "graph": Command("/graph", "draw the graph, where this thread stands in it and how it came there"),
-    "export": Command("/export FILE", "write this thread to FILE: as a page (.html, .md) or whole (.json)"),
+    "diff": Command("/diff [A [B]]", "show this thread's file changes, or compare checkpoint A with B or with now"),
+    "graph": Command("/graph", "show the graph, the current node and how often each node ran"),
+    "export": Command("/export FILE", "export this thread: .html and .md to read, .json to import"),
     "edit": Command("/edit [TEXT]", "write a message in your editor ($VISUAL, $EDITOR) and send it"),
-    "share": Command("/share", "give the model what your last !COMMAND wrote, with your next message"),
-    "todo": Command("/todo", "show the plan of the work"),
-    "memory": Command("/memory", "show what is remembered for every thread"),
-    "policy": Command("/policy [revoke ID]", "show the rules and what was allowed always, or take a grant back"),
-    "fork": Command("/fork [CHECKPOINT]", "go on in a new thread made from here, or from a checkpoint"),
-    "rewind": Command("/rewind CHECKPOINT", "put conversation and files back to there; --undo takes that back"),
-    "mcp": Command("/mcp", "list the servers of tools and how each is doing"),
-    "cost": Command("/cost", "show what this turn and this thread used, in tokens and money"),
-    "doctor": Command("/doctor", "check what works on this machine and what does not"),
-    "compact": Command("/compact", "make what the model is told of this conversation shorter; nothing is lost"),
+    "share": Command("/share", "send the output of your last !COMMAND with your next message"),
+    "todo": Command("/todo", "show the todo list"),
+    "memory": Command("/memory", "show what is remembered for all threads"),
+    "policy": Command("/policy [revoke ID]", "list the rules and saved permissions, or revoke one"),
+    "fork": Command("/fork [CHECKPOINT]", "continue in a new thread from here, or from a checkpoint"),
+    "rewind": Command("/rewind CHECKPOINT", "restore conversation and files to a checkpoint; --undo reverts it"),
+    "mcp": Command("/mcp", "list the MCP servers and their state"),
+    "cost": Command("/cost", "show the tokens and cost of this turn and this thread"),
+    "doctor": Command("/doctor", "check the installation"),
+    "compact": Command("/compact", "compact the model's context; the full history is kept"),
     "retry": Command("/retry", "ask the model again after an error, a limit or a stop"),
-    "quit": Command("/quit", "leave; the thread can be resumed"),
+    "quit": Command("/quit", "leave; you can resume the thread later"),
 }
 
 _COMMAND = re.compile(r"/(?:([^\s/]+)(?:[^\S\n]+(.*))?)?")
 
 
 def parse_command(text: str) -> tuple[str, str] | None:
-    """Name and arguments of a line whose first word is a name behind a slash; None for any other text."""
+    """Name and arguments of a line that begins with a slash and a name; None for any other text."""
     found = _COMMAND.fullmatch(text.rstrip())
     return (found[1] or "", found[2] or "") if found else None
 
 
-def is_path(name: str) -> bool:
-    """Whether what stands behind the slash is something in the root folder: a line that begins so is a sentence."""
+def is_root_path(name: str) -> bool:
+    """Whether the word behind the slash is a file in the root folder: then the line is a message."""
     return bool(name) and Path(f"/{name}").exists()
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The name that may have been meant, with its slash; empty where none is near."""
+def nearest_command(name: str, known: Iterable[str]) -> str:
+    """The command that may have been meant, with its slash; empty where none is similar."""
     near = difflib.get_close_matches(name, tuple(known), n=1)
     return f"/{near[0]}" if near else ""
 
 
 def expand_command(text: str, workspace: Path, *, trusted_once: bool) -> str:
-    """The message that a prompt stands for: itself, or what a line `/NAME ...` of the user's own means.
+    """The message that a prompt stands for: itself, or the text of a custom command `/NAME …`.
 
     Raises:
-        UsageError: there is no such command, it stands in a folder that is not trusted, or is empty.
+        UsageError: there is no such command, its folder is not trusted, or its text is empty.
     """
     if (command := parse_command(text)) is None:
         return text
@@ -87,15 +84,11 @@ def expand_command(text: str, workspace: Path, *, trusted_once: bool) -> str:
     found = user_commands(workspace, once=trusted_once)
     message = found.message(name, arguments)
     if message == "":
-        raise UsageError(f"/{name} stands for an empty message; there is nothing to do")
-    if message is None and not is_path(name):
-        raise UsageError(_no_command(name, found.known))
-    return text if message is None else message
-
-
-def _no_command(name: str, own: Iterable[str]) -> str:
+        raise UsageError(f"/{name} expands to an empty message. Nothing was sent.")
+    if message is not None or is_root_path(name):
+        return text if message is None else message
     if name in COMMANDS:
-        return f"/{name} is a command of the chat; `run` takes options (`run --help`) and commands of your own"
-    near = nearest(name, own)
-    way = f"did you mean {near}? A" if near else "a"
-    return f"/{name} is no command of yours; {way} line that begins with a blank is sent as it stands"
+        raise UsageError(f"/{name} works in the chat only. `run` takes options (`run --help`) and custom commands.")
+    near = nearest_command(name, found.known)
+    hint = f" Did you mean {near}?" if near else ""
+    raise UsageError(f"Unknown command /{name}.{hint} Begin the line with a blank to send it as a message.")

@@ -44,7 +44,7 @@ class ChatCompleter(Completer):
         self._thread_id = ""
         self._names: FileNames | None = None
 
-    def on(self, bus: "EventBus") -> "EventBus":
+    def listen(self, bus: "EventBus") -> "EventBus":
         """The bus of a new session, listened to from now on."""
         bus.subscribe(self)
         return bus

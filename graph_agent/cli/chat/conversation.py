@@ -1,20 +1,15 @@
-"""What the terminal needs of a session, so that it can be tested with a scripted one.
-
-Mirrors the public face of the session and knows nothing of how it keeps its promises.
-
-The end of a conversation as it stands on disk, shown when a thread is taken up again. Reads only.
-
-How the servers of tools are doing, as the events of the session told. Keeps the newest of each.
-"""
+"""The session as the terminal uses it, and the event subscribers that a chat keeps across its threads."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graph_agent.app.reader import read_database
 from graph_agent.cli.views.format import format_count, format_message
-from graph_agent.events import Event, EventBus, ServerChanged
+from graph_agent.events import Event, EventBus, ServerChanged, TurnEnded, TurnStarted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,11 +19,14 @@ if TYPE_CHECKING:
     from graph_agent.session.turn_result import OpenQuestion, TurnResult
 
 
-__all__ = ["Conversation", "Opener", "ServerStates", "recent_lines"]
+__all__ = ["Bell", "Conversation", "Opener", "ServerStates", "recent_lines"]
+
+_LONG_TURN_S = 20.0
+_RECENT_TURNS, _RECENT_MESSAGES = 2, 200
 
 
 class Conversation(Protocol):
-    """A thread opened by this process."""
+    """A thread opened by this process: what the terminal uses of the session, which documents it."""
 
     @property
     def thread_id(self) -> str: ...
@@ -37,9 +35,7 @@ class Conversation(Protocol):
     def workspace(self) -> Path: ...
 
     @property
-    def mode(self) -> str:
-        """The permission mode of the calls to come; setting one it may not have raises UsageError."""
-        ...
+    def mode(self) -> str: ...
 
     @mode.setter
     def mode(self, mode: str) -> None: ...
@@ -48,55 +44,31 @@ class Conversation(Protocol):
     def model_label(self) -> str: ...
 
     @property
-    def model_name(self) -> str | None:
-        """The model's own name; None while one must still be chosen, empty where there is nothing to choose."""
-        ...
+    def model_name(self) -> str | None: ...
 
-    async def model_names(self) -> tuple[str, ...]:
-        """The models there are to choose from; raises ModelError when they cannot be listed."""
-        ...
+    async def model_names(self) -> tuple[str, ...]: ...
 
-    async def switch_model(self, name: str) -> None:
-        """Ask this model from the next request on; raises UsageError where there is nothing to choose."""
-        ...
+    async def switch_model(self, name: str) -> None: ...
 
     @property
-    def sandbox(self) -> SandboxInfo:
-        """The sandbox that commands run in; the first look may take some milliseconds."""
-        ...
+    def sandbox(self) -> SandboxInfo: ...
 
     @property
-    def by(self) -> str:
-        """The name under which this process answers questions."""
-        ...
+    def by(self) -> str: ...
 
-    async def start(self) -> TurnResult:
-        """Settle what an earlier life left; asks the model only where a turn was under way."""
-        ...
+    async def start(self) -> TurnResult: ...
 
-    async def send(self, text: str, attachment: str = "") -> TurnResult:
-        """Run a turn on new text, and what it brings that is not the user's own words."""
-        ...
+    async def send(self, text: str, attachment: str = "") -> TurnResult: ...
 
-    async def queue(self, text: str) -> int:
-        """Keep a message, durably, until the thread is at rest; returns its number."""
-        ...
+    async def queue(self, text: str) -> int: ...
 
-    async def queued(self) -> list[tuple[int, str]]:
-        """Number and text of each message that waits, oldest first."""
-        ...
+    async def queued(self) -> list[tuple[int, str]]: ...
 
-    async def remove_queued(self, number: int) -> bool:
-        """Whether the message still waited; then it is gone, and never sent."""
-        ...
+    async def remove_queued(self, number: int) -> bool: ...
 
-    async def move_queued(self, number: int, thread_id: str) -> int | None:
-        """Let a message that waits wait in another thread; its number there, None where it waited no more."""
-        ...
+    async def move_queued(self, number: int, thread_id: str) -> int | None: ...
 
-    async def send_queued(self, attachment: str = "") -> TurnResult | None:
-        """Run a turn on the oldest queued message; None when none waits."""
-        ...
+    async def send_queued(self, attachment: str = "") -> TurnResult | None: ...
 
     async def decide(
         self,
@@ -107,90 +79,87 @@ class Conversation(Protocol):
         reason: str = "",
         always: AlwaysAllow | None = None,
         outside: bool = False,
-    ) -> Answer:
-        """Record an answer durably, with what it allows always and whether the call runs outside of the sandbox.
+    ) -> Answer: ...
 
-        Returns the one that stands.
+    async def compact(self) -> TurnResult: ...
 
-        Raises:
-            AnswerRefused: the answer does not fit the question, or policy denies it.
-        """
-        ...
+    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion: ...
 
-    async def compact(self) -> TurnResult:
-        """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
-        ...
+    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal: ...
 
-    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
-        """The question as it would be asked with other arguments.
+    async def end_processes(self, question: Question) -> tuple[int, ...]: ...
 
-        Raises:
-            AnswerRefused: the call may not run with them.
-        """
-        ...
+    async def proceed(self) -> TurnResult: ...
 
-    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
-        """What "always" would allow from now on."""
-        ...
+    async def answers_from_others(self) -> dict[str, Answer]: ...
 
-    async def end_processes(self, question: Question) -> tuple[int, ...]:
-        """End what an interrupted call left running; returns the pids of what lives all the same."""
-        ...
+    async def stop(self) -> TurnResult: ...
 
-    async def proceed(self) -> TurnResult:
-        """Apply the answers and run on, once every open question has one."""
-        ...
+    async def shut_down(self) -> None: ...
 
-    async def answers_from_others(self) -> dict[str, Answer]:
-        """Standing answers to open questions, by call id."""
-        ...
+    async def continue_turn(self) -> TurnResult: ...
 
-    async def stop(self) -> TurnResult:
-        """Stop the turn for good; what is open is cancelled."""
-        ...
-
-    async def shut_down(self) -> None:
-        """Come to a halt that a later life can go on from."""
-        ...
-
-    async def continue_turn(self) -> TurnResult:
-        """Go on with a turn that ended without an answer."""
-        ...
-
-    async def close(self) -> None:
-        """Give the thread back."""
-        ...
+    async def close(self) -> None: ...
 
 
 Opener = Callable[["EventBus"], Awaitable[Conversation]]
-"""Opens the session a command is about; the bus is there from its first event on."""
-
-_TURNS, _MESSAGES = 2, 200
+"""Opens the session of a command with a bus that gets all its events."""
 
 
 def recent_lines(database: Path, thread_id: str) -> list[str]:
     """The last turns with their tool results, as lines safe to print."""
     with read_database(database) as reader:
-        recent = reader.recent(thread_id, _MESSAGES, turns=_TURNS)
+        recent = reader.recent(thread_id, _RECENT_MESSAGES, turns=_RECENT_TURNS)
     lines = [line for entry in recent.entries for line in format_message(entry.role, entry.body, full=False)]
     if not recent.earlier:
         return lines
     return [f"… {format_count(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`", *lines]
 
 
-class ServerStates:
-    """A subscriber, shared by the sessions of one chat; each begins with none."""
+class _Subscriber:
+    """Listens to the sessions of one chat, one after the other."""
 
-    def __init__(self) -> None:
-        self.now: dict[str, ServerChanged] = {}
-
-    def on(self, bus: EventBus) -> EventBus:
-        """The bus of a new session, listened to from now on."""
-        self.now = {}
+    def listen(self, bus: EventBus) -> EventBus:
+        """Listen to this bus from now on; returns it."""
         bus.subscribe(self)
         return bus
+
+    def __call__(self, number: int, event: Event) -> None:
+        """Take in one event."""
+        raise NotImplementedError
+
+
+class ServerStates(_Subscriber):
+    """The newest state of each MCP server of the present session."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, ServerChanged] = {}
+
+    def listen(self, bus: EventBus) -> EventBus:
+        """Listen to this bus from now on; the states of the last session are forgotten."""
+        self.by_name = {}
+        return super().listen(bus)
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         if isinstance(event, ServerChanged):
-            self.now[event.name] = event
+            self.by_name[event.name] = event
+
+
+class Bell(_Subscriber):
+    """Rings the terminal's bell when a question waits or a long turn has ended."""
+
+    def __init__(self, is_wanted: Callable[[], bool]) -> None:
+        self._is_wanted = is_wanted
+        """Asked only when there is a reason to ring: it reads the settings."""
+        self._since = time.monotonic()
+
+    def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
+        """Take in one event."""
+        if isinstance(event, TurnEnded):
+            is_long = time.monotonic() - self._since >= _LONG_TURN_S
+            if (is_long or event.status in ("awaiting_approval", "interrupted")) and self._is_wanted():
+                sys.stdout.write("\a")
+                sys.stdout.flush()
+        if isinstance(event, TurnStarted | TurnEnded):
+            self._since = time.monotonic()

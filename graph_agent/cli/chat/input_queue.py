@@ -1,8 +1,7 @@
-"""What is typed while a turn runs, in the order it was typed: messages in the thread's inbox, commands beside it.
+"""What is entered while a turn runs, in order: messages in the thread's inbox, slash commands in memory.
 
-A command of the user's own is a message, and waits as one. What waits is not in the history of what was typed yet:
-an Up too many would send it twice. Commands of the chat wait in memory: a later life must not begin with a `/clear`
-or a shell line that somebody entered long ago.
+Commands are not stored: a later run must not begin with a `/clear` or a shell line that was entered long ago.
+Queued lines are not in the history yet: one Up too many would send a message twice.
 """
 
 import asyncio
@@ -17,89 +16,96 @@ __all__ = ["InputQueue"]
 
 
 class InputQueue:
-    """What waits in one chat."""
+    """The queue of one chat."""
 
     def __init__(self, say: Callable[[str], None], remember: Callable[[str], None]) -> None:
         self._say = say
         self._remember = remember
-        self._entered: list[int | str] = []
+        self._entries: list[int | str] = []
         """Numbers of queued messages, and commands as they were typed; oldest first."""
-        self._behind: list[int] = []
-        """Those of them that were typed behind the command that was due last."""
+        self._after_command: list[int] = []
+        """Messages that were entered after the command that was due last."""
         self._typed_as: dict[int, str] = {}
-        """What was typed for each of these messages: the words of a command's are others."""
-        self._turn = asyncio.Lock()
+        """What was typed for each of these messages: a custom command expands to other words."""
+        self._lock = asyncio.Lock()
         """Lines are taken in one by one, however long each takes."""
         self.first = ""
-        """The message that this chat begins with, as long as nothing else holds it."""
+        """The message that this chat starts with, until it is queued or sent."""
 
     async def enter(self, session: Conversation, line: str) -> None:
-        """Take in a line; it is durable before it is shown as queued."""
-        async with self._turn:
+        """Take in a line; a message is durable before it is shown as queued."""
+        async with self._lock:
             await self._keep_first(session)
             try:
-                message = await self._meant(session, line)
+                message = await self._expand(session, line)
             except AgentError as refusal:
                 self._remember(line)
                 self._say(str(refusal))
                 return
             if message is None:
-                self._entered.append(line)
+                self._entries.append(line)
                 self._say(f"after this turn: {line}")
             else:
                 await self._queue(session, message, line)
-                self._say(f"queued: {line}  (Up takes it back)")
+                self._say(f"queued: {line}  (Up to edit)")
 
     async def keep_first(self, session: Conversation) -> None:
-        """The first message waits with the others from now on."""
-        async with self._turn:
+        """Queue the first message behind those that are queued already."""
+        async with self._lock:
             await self._keep_first(session)
 
     async def take_back(self, session: Conversation) -> str | None:
-        """The newest of what waits, as it was typed; it is forgotten here. None where nothing waits."""
-        async with self._turn:
-            await self._drop_sent(session)
-            while self._entered:
-                newest = self._entered.pop()
-                if isinstance(newest, str):
-                    return self._taken_back(newest)
-                line = self._typed_as.pop(newest, "")
-                if await session.remove_queued(newest):
-                    return self._taken_back(line)
-            # What an earlier life queued.
-            for number, text in reversed(await session.queued()):
-                if await session.remove_queued(number):
-                    return self._taken_back(text)
-            return None
+        """Remove the newest entry, to edit it; returns it as it was typed, None where nothing is queued."""
+        async with self._lock:
+            await self._forget_sent(session)
+            text = await self._take_newest(session)
+            if text is not None:
+                self._remember(text)
+                self._say(f"no longer queued: {text}")
+            return text
 
     async def due_command(self, session: Conversation, *, in_order: bool) -> str | None:
-        """The command whose turn it is; not `in_order` those that were typed before it may wait on."""
-        async with self._turn:
-            await self._drop_sent(session)
-            due = self._entered[:1] if in_order else self._entered
-            command = next((one for one in due if isinstance(one, str)), None)
-            self._behind = []
+        """The command that is due; with `in_order` only if no message was entered before it."""
+        async with self._lock:
+            await self._forget_sent(session)
+            due = self._entries[:1] if in_order else self._entries
+            command = next((entry for entry in due if isinstance(entry, str)), None)
+            self._after_command = []
             if command is not None:
                 self._remember(command)
-                place = self._entered.index(command)
-                del self._entered[place]
-                self._behind = [one for one in self._entered[place:] if isinstance(one, int)]
+                position = self._entries.index(command)
+                del self._entries[position]
+                self._after_command = [entry for entry in self._entries[position:] if isinstance(entry, int)]
             return command
 
     async def follow(self, left: Conversation, thread_id: str) -> None:
-        """What was typed behind a command that leaves a thread is for the thread it goes to."""
-        async with self._turn:
-            for number in self._behind:
-                if (there := await left.move_queued(number, thread_id)) is not None:
-                    self._entered[self._entered.index(number)] = there
-                    self._typed_as[there] = self._typed_as.pop(number, "")
-            self._behind = []
+        """Move what was entered after a command that switches threads to the new thread."""
+        async with self._lock:
+            for number in self._after_command:
+                if (moved := await left.move_queued(number, thread_id)) is not None:
+                    self._entries[self._entries.index(number)] = moved
+                    self._typed_as[moved] = self._typed_as.pop(number, "")
+            self._after_command = []
 
-    async def _drop_sent(self, session: Conversation) -> None:
-        if self._entered:
-            waiting = dict(await session.queued())
-            for sent in [one for one in self._entered if isinstance(one, int) and one not in waiting]:
-                self._entered.remove(sent)
+    async def _take_newest(self, session: Conversation) -> str | None:
+        while self._entries:
+            newest = self._entries.pop()
+            if isinstance(newest, str):
+                return newest
+            line = self._typed_as.pop(newest, "")
+            if await session.remove_queued(newest):
+                return line
+        # What an earlier run queued.
+        for number, text in reversed(await session.queued()):
+            if await session.remove_queued(number):
+                return text
+        return None
+
+    async def _forget_sent(self, session: Conversation) -> None:
+        if self._entries:
+            queued = dict(await session.queued())
+            for sent in [entry for entry in self._entries if isinstance(entry, int) and entry not in queued]:
+                self._entries.remove(sent)
                 self._remember(self._typed_as.pop(sent, ""))
 
     async def _keep_first(self, session: Conversation) -> None:
@@ -109,11 +115,11 @@ class InputQueue:
 
     async def _queue(self, session: Conversation, message: str, line: str) -> None:
         number = await session.queue(message)
-        self._entered.append(number)
-        # The number of one that was taken back, or that a hook kept back, is given again.
+        self._entries.append(number)
+        # The number of a message that was removed, or that a hook blocked, is used again.
         self._typed_as[number] = line
 
-    async def _meant(self, session: Conversation, line: str) -> str | None:
+    async def _expand(self, session: Conversation, line: str) -> str | None:
         """The message that a line stands for; None where it is a command of the chat."""
         if not is_command(line):
             return line
@@ -122,8 +128,3 @@ class InputQueue:
             return None
         message = await asyncio.to_thread(expand_command, line, session.workspace, trusted_once=False)
         return None if message == line else message
-
-    def _taken_back(self, text: str) -> str:
-        self._remember(text)
-        self._say(f"taken back: {text}")
-        return text

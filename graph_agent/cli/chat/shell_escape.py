@@ -1,6 +1,6 @@
-"""Programs that the person runs from the chat: shell lines of their own, an editor. Records nothing.
+"""Programs that the person runs from the chat: `!COMMAND` lines and an editor.
 
-What they write is shown without anything a terminal would obey, and the model hears of it only when it is shared.
+Their output is shown without terminal sequences, and sent to the model only when the person shares it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from graph_agent.cli.prompts.editor import edit_text
-from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.prompts.terminal import Terminal, TurnKeys
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.supervisor import catch_signals
 
@@ -25,13 +25,13 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 _CHUNK = 64 * 1024
 _LONGEST_LINE = 4_000
 _KEPT_CHARS = 30_000
-_LAST_WORDS_S = 0.2
-"""What was left running may hold the output open: so long is listened after the line itself has ended."""
+_DRAIN_S = 0.2
+"""How long output is read after the command has ended: a background process may hold it open."""
 _GRACE_S = 2.0
 
 
 class UserPrograms:
-    """Those of one chat."""
+    """The programs of one chat."""
 
     def __init__(self, terminal: Terminal, console: Console) -> None:
         self._terminal = terminal
@@ -43,25 +43,25 @@ class UserPrograms:
     async def run(self, line: str, folder: Path) -> None:
         """Run a line in the user's shell until it ends; Ctrl-C and Esc end it alone."""
         if not line:
-            self._say("!COMMAND runs a line in your shell; /share gives what it wrote to the model", "yellow")
+            self._say("!COMMAND runs a line in your shell; /share sends its output to the model", "yellow")
             return
         kept: list[str] = []
         try:
             code = await self._run(line, folder, kept)
         except (OSError, ValueError) as error:  # ValueError: a NUL character, which a paste may hold
-            self._say(f"it could not be started: {getattr(error, 'strerror', None) or error}", "yellow")
+            self._say(f"The command could not be started: {getattr(error, 'strerror', None) or error}", "yellow")
             return
         ending = "" if code == 0 else f"[ended by signal {-code}]" if code < 0 else f"[exit code {code}]"
         if ending:
             self._say(ending, "yellow")
-        told = _end_of("\n".join([*kept, *([ending] if ending else [])]))
-        self._last = f"$ {line}\n{told}"
+        output = _end_of("\n".join([*kept, *([ending] if ending else [])]))
+        self._last = f"$ {line}\n{output}"
         if not self._is_hinted:
             self._is_hinted = True
-            self._say("/share gives this to the model with your next message", "dim")
+            self._say("/share sends this to the model with your next message", "dim")
 
-    async def edited(self, text: str) -> str:
-        """The text as the person's editor leaves it.
+    async def edit(self, text: str) -> str:
+        """Open a text in the person's editor; returns it as saved.
 
         Raises:
             NotEdited: the editor could not be run, or failed.
@@ -70,23 +70,23 @@ class UserPrograms:
             return await edit_text(text)
 
     def share(self) -> None:
-        """Let the next message bring the last line and what it wrote."""
+        """Send the last line and its output with the next message."""
         if not self._last:
-            self._say("there is nothing to share: !COMMAND runs a line in your shell", "yellow")
+            self._say("Nothing to share yet: !COMMAND runs a line in your shell.", "yellow")
             return
         self._shared = self._last
         first = self._last.split("\n", 1)[0]
-        self._say(f"your next message brings what this wrote: {first}", "dim")
+        self._say(f"Your next message includes the output of: {first}", "dim")
 
     @property
-    def shared(self) -> str:
-        """What goes with the next message that is sent; empty for nothing."""
+    def shared_output(self) -> str:
+        """The output that goes with the next message; empty for none."""
         shared = self._shared
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shared)), default=0))
         return f"I ran this myself, in the workspace:\n{fence}\n{shared}\n{fence}" if shared else ""
 
     def forget_shared(self) -> None:
-        """A message that brings it was sent: one that a hook kept back brings nothing yet."""
+        """A message with it was sent; one that a hook blocks keeps it for the next."""
         self._shared = ""
 
     async def _run(self, line: str, folder: Path, kept: list[str]) -> int:
@@ -108,12 +108,12 @@ class UserPrograms:
         try:
             stop = _stopper(process)
             with catch_signals(lambda _: stop(), signal.SIGINT):
-                async with self._terminal.watched(stop), _lines(reading, process) as lines:
+                async with self._terminal.during_turn(TurnKeys(stop)), _lines(reading, process) as lines:
                     async for text in lines:
                         kept.append(text)
                         del kept[: -_KEPT_CHARS // 2]
                         self._console.print(safe_text(text), soft_wrap=True)
-                    # One that has closed its output, or sent it to a file, works on.
+                    # It may have closed or redirected its output and still run.
                     return await process.wait()
         finally:
             if process.returncode is None:
@@ -130,7 +130,7 @@ def _shell() -> str:
 
 
 def _stopper(process: asyncio.subprocess.Process) -> Callable[[], None]:
-    """What Ctrl-C does: the line is asked to end, as in a shell, and ended if it does not."""
+    """The handler of Ctrl-C: interrupts the command, and kills it if it does not end."""
 
     def stop() -> None:
         _signal(process, signal.SIGINT)
@@ -147,20 +147,20 @@ def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None
 
 @contextlib.asynccontextmanager
 async def _lines(reading: int, process: asyncio.subprocess.Process) -> AsyncIterator[AsyncIterator[str]]:
-    """The lines that are written, until nobody writes any more or the process has ended."""
+    """The lines of the output, until it is closed or the process has ended."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_CHUNK)
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
     )
 
-    async def ending() -> None:
+    async def close_at_end() -> None:
         await process.wait()
-        await asyncio.sleep(_LAST_WORDS_S)
-        # Not only the reader: what was left running may write on.
+        await asyncio.sleep(_DRAIN_S)
+        # Not only the reader: a background process may still write.
         transport.close()
 
-    ends = asyncio.create_task(ending())
+    ends = asyncio.create_task(close_at_end())
     try:
         yield _decoded(reader)
     finally:
@@ -170,21 +170,21 @@ async def _lines(reading: int, process: asyncio.subprocess.Process) -> AsyncIter
 
 
 async def _decoded(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    decoder, rest = codecs.getincrementaldecoder("utf-8")("replace"), ""
+    decoder, partial = codecs.getincrementaldecoder("utf-8")("replace"), ""
     while data := await reader.read(_CHUNK):
-        *whole, rest = (rest + decoder.decode(data)).split("\n")
+        *whole, partial = (partial + decoder.decode(data)).split("\n")
         for line in whole:
             yield _plain(line)
-        if len(rest) > _LONGEST_LINE:
-            yield _plain(rest)
-            rest = ""
-        await asyncio.sleep(0)  # Keys have their turn, however much is written.
-    if rest:
-        yield _plain(rest)
+        if len(partial) > _LONGEST_LINE:
+            yield _plain(partial)
+            partial = ""
+        await asyncio.sleep(0)  # Keys are handled, however much is written.
+    if partial:
+        yield _plain(partial)
 
 
 def _plain(line: str) -> str:
-    """As it stands in the end: without colours and what was written over."""
+    """The line as a terminal would show it in the end: no colours, nothing that was overwritten."""
     return _ANSI.sub("", line).rstrip("\r").rpartition("\r")[2].replace("\t", "    ")
 
 

@@ -1,9 +1,4 @@
-"""Runs a turn while the keyboard is watched: Esc and Ctrl-C stop it, lines typed meanwhile are kept for later.
-
-Brings a chat's turn to rest: asks what is open until nothing is. Starts no turn with a message.
-
-How a turn came to rest, and where the chat stands, in words for the person in it. Asks nothing.
-"""
+"""Run turns while the keyboard is read, ask the pending questions, and format how a turn ended."""
 
 import asyncio
 import signal
@@ -18,11 +13,10 @@ from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.chat.input_queue import InputQueue
 from graph_agent.cli.errors import exit_code_of
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.prompts.approval import StopTurn
-from graph_agent.cli.prompts.asking import QuestionPrompts
-from graph_agent.cli.prompts.keys import Put
+from graph_agent.cli.prompts.call_prompts import StopTurn
+from graph_agent.cli.prompts.pending_questions import PendingQuestions
 from graph_agent.cli.prompts.question import Prompt
-from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
+from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
@@ -37,137 +31,164 @@ __all__ = [
     "PendingResolver",
     "StyledLine",
     "TurnRunner",
+    "format_result",
+    "format_status",
     "has_fresh_budget",
-    "result_lines",
-    "status_text",
 ]
 
-_TICK_SECONDS = 0.1
-_Rested = TypeVar("_Rested", TurnResult, TurnResult | None)
+FAILED = ("model_error", "failed", "resumable")
+"""How a turn ended after which queued messages are not sent."""
+
+_TICK_S = 0.1
+_MAX_ID_LENGTH = 20
+_SEPARATOR = " · "
+_HINTS = {
+    "model_error": "No answer from the model. /retry to try again.",
+    "resumable": "The last turn was interrupted before the model answered. /retry to try again.",
+    "stopped": "Stopped.",
+    "limit": "Send new instructions, or continue with /retry.",
+}
+_TURN_BUDGETS = ("max_steps", "max_tokens", "max_cost")
+_Result = TypeVar("_Result", TurnResult, TurnResult | None)
 
 
 class TurnRunner:
     """The turns of one chat, one at a time."""
 
-    def __init__(self, terminal: Terminal, story: TurnDisplay) -> None:
+    def __init__(self, terminal: Terminal, display: TurnDisplay) -> None:
         self._terminal = terminal
-        self._story = story
+        self._display = display
         self.running: asyncio.Task[Any] | None = None
         """The last turn, whether it has ended or not."""
-        self.meanwhile = InputQueue(self._say, terminal.remember)
-        """What was typed while turns ran."""
-        self.goes_on = False
+        self.input_queue = InputQueue(self._say, terminal.remember)
+        """What was entered while turns ran."""
+        self.has_new_input = False
         """Whether something was entered after the last turn had been stopped."""
-        self.was_spoken_to = False
+        self.had_input = False
         """Whether something was entered while the last turn ran, or while there was none to run."""
-        self._is_taking_back = False
 
-    def tell(self, number: int, event: Event) -> None:
-        """Take in an event, also one that comes while nothing runs and a line is being typed."""
-        self._terminal.show(lambda: self._story(number, event))
+    def show_event(self, number: int, event: Event) -> None:
+        """Show an event, also one that comes while nothing runs and a line is being typed."""
+        self._terminal.show(lambda: self._display(number, event))
 
-    async def run(self, session: Conversation, work: Coroutine[Any, Any, _Rested]) -> _Rested:
-        """Run until the graph rests; what is typed meanwhile waits."""
+    async def run(self, session: Conversation, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Run until the graph is idle or waits; lines entered meanwhile are queued."""
         self.running = running = asyncio.create_task(work)
         stopping: list[asyncio.Task[TurnResult]] = []
-        self.goes_on = self.was_spoken_to = False
         entering: list[asyncio.Task[None]] = []
-        story = self._story
+        self.has_new_input = self.had_input = False
+        display = self._display
 
         def enter(line: str) -> bool:
             if line.strip():
-                self.goes_on = bool(stopping)
-                self.was_spoken_to = True
-                entering.append(asyncio.create_task(self.meanwhile.enter(session, line)))
+                self.has_new_input = bool(stopping)
+                self.had_input = True
+                entering.append(asyncio.create_task(self.input_queue.enter(session, line)))
             return True
-
-        def back(put: Put) -> None:
-            entering.append(asyncio.create_task(self._take_back(session, put)))
 
         def stop(_code: ExitCode = ExitCode.INTERRUPTED) -> None:
             if running.done() or not all(one.done() for one in stopping):
                 return
             if not stopping:
-                story.line(Text("stopping …", "yellow"))
+                display.line(Text("stopping …", "yellow"))
             # A stop that came before there was anything to stop is not the last one.
             stopping.append(asyncio.create_task(session.stop()))
 
+        keys = TurnKeys(stop, enter, display.show_typed, display.hide, lambda: self.input_queue.take_back(session))
         with catch_signals(stop, signal.SIGINT):
-            async with self._terminal.watched(stop, enter, story.typed, story.hide, back):
+            async with self._terminal.during_turn(keys):
                 while not running.done():
-                    await asyncio.wait({running}, timeout=_TICK_SECONDS)
-                    story.tick()
-                # Not after the keyboard is let go: what is taken back comes onto the line that is typed.
-                await _all_done(entering)
+                    await asyncio.wait({running}, timeout=_TICK_S)
+                    display.tick()
         await asyncio.gather(*stopping, *entering)
-        story.rest()
+        display.finish()
         return running.result()
 
-    async def _take_back(self, session: Conversation, put: Put) -> None:
-        if self._is_taking_back:
-            return
-        self._is_taking_back = True
-        try:
-            if (text := await self.meanwhile.take_back(session)) is not None:
-                put(text)
-        finally:
-            self._is_taking_back = False
-
     def _say(self, text: str) -> None:
-        self._terminal.show(lambda: self._story.line(safe_text(text, "dim")))
+        self._terminal.show(lambda: self._display.line(safe_text(text, "dim")))
 
 
-async def _all_done(tasks: list[asyncio.Task[None]]) -> None:
-    """Also those that are added while others are waited for."""
-    while under_way := [task for task in tasks if not task.done()]:
-        await asyncio.wait(under_way)
+class PendingResolver:
+    """Asks the pending questions of one chat until nothing is pending."""
 
+    def __init__(self, terminal: Terminal, console: Console, display: TurnDisplay, turns: TurnRunner) -> None:
+        self._terminal = terminal
+        self._console = console
+        self._display = display
+        self._turns = turns
+        self.code = ExitCode.DONE
+        """How the chat ends when the person leaves at a question."""
+        self.pending = 0
+        """How many questions were open then."""
 
-FAILED = ("model_error", "failed", "resumable")
-"""Rests after which nothing is sent by itself."""
+    async def resolve(self, session: Conversation, result: TurnResult) -> TurnResult:
+        """Ask until nothing is pending, also whether to continue where a budget of the turn is used up.
 
-_WHOLE_ID = 20
-_BETWEEN = " · "
-_HINTS = {
-    "model_error": "The model did not answer; /retry asks it again.",
-    "resumable": "The last turn was broken off before the model answered; /retry asks it again.",
-    "stopped": "Stopped.",
-    "limit": "Say what to do instead, or let it go on with /retry.",
-}
-_OF_A_TURN = ("max_steps", "max_tokens", "max_cost")
+        Raises:
+            InputInterrupted, InputClosed: the person leaves; unanswered questions stay pending.
+        """
+        while result.status in ("awaiting_approval", "interrupted") or has_fresh_budget(result):
+            if has_fresh_budget(result):
+                self._display.line(safe_text(result.error or "", "red"))
+                if not await self.confirm():
+                    return result
+                result = await self._turns.run(session, session.continue_turn())
+                continue
+            self._terminal.keep_typed()
+            prompts = PendingQuestions(Prompt(session, self._terminal, self._display, self._console.width))
+            try:
+                await prompts.ask_all(result.questions)
+            except StopTurn:
+                result = await self._turns.run(session, session.stop())
+                continue
+            except (InputInterrupted, InputClosed):
+                left = [item for item in result.questions if item.question.call_id not in prompts.answered]
+                self.code, self.pending = exit_code_of(replace(result, questions=tuple(left))), len(left)
+                raise
+            result = await self._turns.run(session, session.proceed())
+        return result
+
+    async def confirm(self) -> bool:
+        """Whether the person says yes; leaving is a no. Keys typed before the question is shown do not count."""
+        self._terminal.keep_typed()
+        try:
+            answer = await self._terminal.answer("Continue? [y]es  [n]o > ")
+        except (InputInterrupted, InputClosed):
+            return False
+        return (answer or "").strip().lower() in ("y", "yes")
 
 
 class StyledLine(NamedTuple):
-    """A line and how it is marked."""
+    """A line and its style."""
 
     text: str
     style: str
 
 
-def has_fresh_budget(rest: TurnResult) -> bool:
-    """Whether going on is all that it takes: the turn used up a budget of its own."""
-    return rest.status == "limit" and rest.budget in _OF_A_TURN
+def has_fresh_budget(result: TurnResult) -> bool:
+    """Whether the turn used up a budget of its own, so that continuing it is enough."""
+    return result.status == "limit" and result.budget in _TURN_BUDGETS
 
 
-def result_lines(rest: TurnResult, *, was_asked: bool = False) -> Iterator[StyledLine]:
-    """What is not plain to see of how a turn ended. What the person `was_asked` about is not told again."""
-    if rest.error and not was_asked:
-        yield StyledLine(rest.error, "red")
-    if hint := _HINTS.get(rest.status):
+def format_result(result: TurnResult, *, was_asked: bool = False) -> Iterator[StyledLine]:
+    """How a turn ended, where the screen does not show it yet; an error that was just asked about is left out."""
+    if result.error and not was_asked:
+        yield StyledLine(result.error, "red")
+    if hint := _HINTS.get(result.status):
         yield StyledLine(hint, "yellow")
-    if rest.usage.get("total_tokens"):
-        count = rest.usage["requests"]
-        yield StyledLine(f"{count} {'request' if count == 1 else 'requests'}, {format_usage(rest.usage)}", "dim")
+    if result.usage.get("total_tokens"):
+        count = result.usage["requests"]
+        yield StyledLine(f"{count} {'request' if count == 1 else 'requests'}, {format_usage(result.usage)}", "dim")
 
 
-def status_text(session: Conversation, sandbox: str, usage: Mapping[str, Any], width: int = 1000) -> str:
-    """The line below the prompt; where it is too wide it loses what matters least, never the thread."""
-    # The whole id does not fit beside the model, and what is cut off is the end that the tables show.
-    thread = session.thread_id if len(session.thread_id) <= _WHOLE_ID else f"…{session.thread_id[-8:]}"
-    used = format_short_usage(usage).split(_BETWEEN) if usage.get("total_tokens") else []
+def format_status(session: Conversation, sandbox: str, usage: Mapping[str, Any], width: int = 1000) -> str:
+    """The line below the prompt; where it is too wide it loses the least important parts, never the thread."""
+    # The whole id does not fit beside the model; tables show the end of it.
+    thread = session.thread_id if len(session.thread_id) <= _MAX_ID_LENGTH else f"…{session.thread_id[-8:]}"
+    used = format_short_usage(usage).split(_SEPARATOR) if usage.get("total_tokens") else []
     model, _, _ = session.model_label.partition(" @ ")
     mode = f"mode {session.mode}"
-    ways = (
+    candidates = (
         (session.model_label, mode, sandbox, *used, f"thread {thread}"),
         (model, mode, sandbox, *used, thread),
         (model, session.mode, sandbox, *used[:1], thread),
@@ -175,52 +196,5 @@ def status_text(session: Conversation, sandbox: str, usage: Mapping[str, Any], w
         (session.mode, *used[:1], thread),
         (session.mode, thread),
     )
-    lines = [escape(_BETWEEN.join(filter(None, way))) for way in ways]
+    lines = [escape(_SEPARATOR.join(filter(None, parts))) for parts in candidates]
     return next((line for line in lines if text_width(line) <= width), truncate(thread, width))
-
-
-class PendingResolver:
-    """The questions of one chat."""
-
-    def __init__(self, terminal: Terminal, console: Console, story: TurnDisplay, turning: TurnRunner) -> None:
-        self._terminal = terminal
-        self._console = console
-        self._story = story
-        self._turning = turning
-        self.code = ExitCode.DONE
-        """How the chat ends when it is left at a question."""
-
-    async def settled(self, session: Conversation, rest: TurnResult) -> TurnResult:
-        """Ask what is open until nothing is, and whether to go on where a budget of the turn is used up.
-
-        Raises:
-            Interrupted, Left: the person leaves; what is open stays so.
-        """
-        while rest.status in ("awaiting_approval", "interrupted") or has_fresh_budget(rest):
-            if has_fresh_budget(rest):
-                self._story.line(safe_text(rest.error or "", "red"))
-                if not await self.agrees():
-                    return rest
-                rest = await self._turning.run(session, session.continue_turn())
-                continue
-            self._terminal.keep_typed()
-            asking = QuestionPrompts(Prompt(session, self._terminal, self._story, self._console.width))
-            try:
-                await asking.ask_all(rest.questions)
-            except StopTurn:
-                rest = await self._turning.run(session, session.stop())
-                continue
-            except (InputInterrupted, InputClosed):
-                left = [item for item in rest.questions if item.question.call_id not in asking.answered]
-                self.code = exit_code_of(replace(rest, questions=tuple(left)))
-                raise
-            rest = await self._turning.run(session, session.proceed())
-        return rest
-
-    async def agrees(self) -> bool:
-        """Whether the person says yes; to leave is to say no. Keys typed until the question stands do not count."""
-        self._terminal.keep_typed()
-        try:
-            return (await self._terminal.answer("Go on? [y]es [n]o > ") or "").strip().lower() in ("y", "yes")
-        except (InputInterrupted, InputClosed):
-            return False

@@ -141,7 +141,8 @@ def run(
 ) -> None:
     """Run one turn non-interactively; the exit code tells you how it ended."""
     with _starting(output, thread):
-        from graph_agent.cli.headless.run import PendingAnswers, RunRequest
+        from graph_agent.cli.headless.pending_answers import PendingAnswers
+        from graph_agent.cli.headless.run import RunRequest
         from graph_agent.cli.session_target import absolute_paths, resolve_target
         from graph_agent.cli.views.format import resolve_database
 
@@ -155,7 +156,7 @@ def run(
         target = resolve_target(flags, workspace=workspace, thread=thread, resume=resume)
         text = _prompt(prompt, target, trusted_once=trust)
         settlement = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
-        settlement.require_open_calls(may_be=target.exists)
+        settlement.require_pending_calls(may_exist=target.exists)
         order = RunRequest(text, output.value, settlement, timeout, target.thread_id, resolve_database(db))
         code = _loaded_run()(order, target)
     raise typer.Exit(code)

@@ -1,3 +1,3 @@
-"""What `demo` plays: real commands on a throwaway workspace, one of them killed. Knows no session."""
+"""The demo: real commands on a throwaway workspace, one of them killed."""
 
 __all__: list[str] = []

@@ -1,11 +1,4 @@
-"""The throwaway folder of a demo: a small shop to work on, and a home that knows no settings, keys or threads.
-
-Knows nothing of the commands that run in it.
-
-Runs real commands of this program as processes of their own, each printed before it runs.
-
-What they print goes where this process prints to, unchanged. Knows no command by name but the one that cleans up.
-"""
+"""The throwaway folder of the demo, and the real commands that run in it, each printed before it runs."""
 
 import contextlib
 import fcntl
@@ -28,7 +21,7 @@ from graph_agent.errors import AgentError, UsageError
 __all__ = ["CHARGES", "SCRIPT", "DemoCommands", "DemoFailed", "DemoWorkspace", "demo_workspace"]
 
 CHARGES = "charges.txt"
-"""What the command leaves behind: a line for each time the customer was charged."""
+"""The effect of the command: a line for each time the customer was charged."""
 SCRIPT = "charge.sh"
 _PRINTED = "card charged, waiting for the bank"
 _FILES: Mapping[str, str] = {
@@ -40,60 +33,67 @@ sleep 5
 echo "the bank said yes"
 """,
 }
-_NAMED = "graph-agent-demo-"
-_HELD = "held"
-_FOREIGN = ("GRAPH_AGENT_", "OPENAI_")
-"""Variables of these names would bring the user's own model, mode or database into the demo."""
+_PREFIX = "graph-agent-demo-"
+_LOCK = "held"
+_OWN_VARIABLES = ("GRAPH_AGENT_", "OPENAI_")
+"""Variables with these prefixes would bring the user's own model, mode or database into the demo."""
+_PROGRAM = (sys.executable, "-m", "graph_agent")
+_KEEP_HINT = "graph-agent demo --keep keeps its files"
+_GRACE_S = 8.0
+"""How long a command may take to exit; it gives a running call five seconds."""
+_POLL_S = 0.05
+_OWN_GROUP = 0
+"""Ctrl-C goes to the demo, which ends its command: a starting Python would print a traceback."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoWorkspace:
-    """Where one demo takes place."""
+    """The folder of one demo."""
 
     folder: Path
 
     @property
     def workspace(self) -> Path:
-        """The folder its commands work in."""
+        """The workspace of its commands: a small shop."""
         return self.folder / "shop"
 
     @property
     def home(self) -> Path:
-        """Where its settings would be, and its database is."""
+        """The home of its commands, with the database and no settings."""
         return self.folder / "home"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What its commands run with: this home, none of the user's settings, temporary files that go with it."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+        """The environment of its commands: this home, temporary files in the folder, no settings of the user."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)}
         return {**kept, "GRAPH_AGENT_HOME": str(self.home), "TMPDIR": str(self.folder / "tmp")}
 
-    def is_in_the_middle(self) -> bool:
-        """Whether the command has charged and said so, and has not ended yet: both are in files by then."""
+    def is_charged(self) -> bool:
+        """Whether the command has charged and printed that; it has not ended then."""
         spools = self.home.rglob("*.out")
         return (self.workspace / CHARGES).exists() and any(_PRINTED.encode() in one.read_bytes() for one in spools)
 
 
 @contextlib.contextmanager
 def demo_workspace(*, is_kept: bool) -> Iterator[DemoWorkspace]:
-    """A place for one demo; it is gone afterwards, however the demo ends, unless it is kept.
+    """Make the folder of one demo and delete it at the end, unless it is kept.
 
-    What a demo left that was killed itself goes with the next one.
+    The next demo deletes what a killed one left.
 
     Raises:
         UsageError: no temporary folder can be made.
     """
-    _clear_away()
+    _delete_abandoned()
     try:
-        place = DemoWorkspace(Path(tempfile.mkdtemp(prefix=_NAMED)).resolve())
-        held = None if is_kept else _hold(place.folder)
+        place = DemoWorkspace(Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve())
+        held = None if is_kept else _lock(place.folder)
         place.workspace.mkdir()
         (place.folder / "tmp").mkdir()
         for name, text in _FILES.items():
             (place.workspace / name).write_text(text, encoding="utf-8")
     except OSError as failure:
         raise UsageError(
-            f"the demo needs a temporary folder and cannot have one ({failure}); name another place with TMPDIR"
+            f"The demo cannot make a temporary folder ({failure}). Set TMPDIR to another folder."
         ) from failure
     try:
         yield place
@@ -103,28 +103,28 @@ def demo_workspace(*, is_kept: bool) -> Iterator[DemoWorkspace]:
             os.close(held)
 
 
-def _hold(folder: Path) -> int:
-    """Keep the folder from being cleared away for as long as this process lives."""
-    beginning = folder / f"{_HELD}.new"
+def _lock(folder: Path) -> int:
+    """Keep other demos from deleting the folder while this process is alive."""
+    beginning = folder / f"{_LOCK}.new"
     descriptor = os.open(beginning, os.O_CREAT | os.O_RDWR, 0o600)
-    with contextlib.suppress(OSError):  # Where nothing can be held, nothing is taken for abandoned either.
+    with contextlib.suppress(OSError):  # Where nothing can be locked, nothing is taken for abandoned.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-    beginning.rename(folder / _HELD)
+    beginning.rename(folder / _LOCK)
     return descriptor
 
 
-def _clear_away() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_NAMED}*"):
+def _delete_abandoned() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if _is_abandoned(folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether it is of a demo of this user that lives no more; a folder that is to be kept has nothing to hold."""
+    """Whether it belongs to a dead demo of this user; a folder that is to be kept has no lock file."""
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         return False
-    descriptor = os.open(folder / _HELD, os.O_RDWR | os.O_NOFOLLOW)
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -134,17 +134,8 @@ def _is_abandoned(folder: Path) -> bool:
     return True
 
 
-_PROGRAM = (sys.executable, "-m", "graph_agent")
-_HOW_TO_LOOK = "graph-agent demo --keep leaves its files there to look at"
-_GRACE_S = 8.0
-"""How long a command that is told to leave may take; one that runs a call gives that five seconds."""
-_LOOK_S = 0.05
-_OWN_GROUP = 0
-"""Ctrl-C is for the demo, which ends its command: Python that is just starting would answer it with a traceback."""
-
-
 class DemoFailed(AgentError):
-    """A command of the demo did not do what it is there to show; the message names it."""
+    """A command of the demo did not do what it is there to show; the message names the command."""
 
 
 class DemoCommands:
@@ -155,22 +146,22 @@ class DemoCommands:
         self._program = program
         self._running: subprocess.Popen[bytes] | None = None
 
-    def run(self, *arguments: str, ends_with: int = 0) -> None:
-        """Print the command, run it to its end.
+    def run(self, *arguments: str, exit_code: int = 0) -> None:
+        """Print the command and run it.
 
         Raises:
             Unexpected: it ended otherwise.
         """
         self._print(f"graph-agent {shlex.join(arguments)}")
-        self._require(arguments, self._start([*self._program, *arguments]).wait(), ends_with)
+        self._require(arguments, self._start([*self._program, *arguments]).wait(), exit_code)
 
     def show(self, file: str) -> None:
-        """Print a file of the workspace, by the program that is there for it."""
+        """Print a file of the workspace with `cat`."""
         self._print(f"cat {file}")
         self._start(["cat", file]).wait()
 
     def run_and_kill(self, *arguments: str, once: Callable[[], bool], within_s: float = 30.0) -> None:
-        """Print the command, run it, and kill it with the one signal that no process can answer.
+        """Print the command, run it, and kill it with SIGKILL as soon as `once` is true.
 
         Raises:
             Unexpected: it ended by itself, or did not come so far in time.
@@ -180,25 +171,25 @@ class DemoCommands:
         deadline = time.monotonic() + within_s
         while not once():
             if child.poll() is not None or time.monotonic() > deadline:
-                raise _unexpected(arguments, "never came to where it was to be killed")
-            time.sleep(_LOOK_S)
+                raise _failure(arguments, "did not get to the point where it is killed")
+            time.sleep(_POLL_S)
         self._print(f"kill -9 {child.pid}")
         child.kill()
         child.wait()
 
     def read(self, *arguments: str) -> Any:
-        """What a command answers as JSON; it is not printed.
+        """The JSON output of a command, which is not printed.
 
         Raises:
             Unexpected: it failed.
         """
         asked = [*self._program, *arguments, "--json"]
-        done = self._answered(asked)
+        done = self._run_quietly(asked)
         self._require(arguments, done.returncode, 0)
         return json.loads(done.stdout)
 
     def end(self) -> None:
-        """End the command that runs, and what a killed one left running."""
+        """End the running command, and the processes that a killed one left."""
         if self._running is not None and self._running.poll() is None:
             self._running.terminate()
             try:
@@ -206,9 +197,9 @@ class DemoCommands:
             except subprocess.TimeoutExpired:
                 self._running.kill()
                 self._running.wait()
-        self._answered([*self._program, "recover", "--all", "cancel", "--end-processes"])
+        self._run_quietly([*self._program, "recover", "--all", "cancel", "--end-processes"])
 
-    def _answered(self, command: list[str]) -> "subprocess.CompletedProcess[bytes]":
+    def _run_quietly(self, command: list[str]) -> "subprocess.CompletedProcess[bytes]":
         place = self._place
         return subprocess.run(
             command,
@@ -221,7 +212,7 @@ class DemoCommands:
 
     def _start(self, command: list[str]) -> "subprocess.Popen[bytes]":
         sys.stdout.flush()
-        # Their news go the same way as their answers: a reader of this program's output is to get the whole story.
+        # Both streams in one order: a reader of this program's output gets all of it.
         self._running = subprocess.Popen(
             command,
             cwd=self._place.workspace,
@@ -240,9 +231,9 @@ class DemoCommands:
     def _require(arguments: tuple[str, ...], code: int, wanted: int) -> None:
         if code != wanted:
             print_lines([""])
-            sys.stdout.flush()  # Where the reader of this program has gone, that is why, and nothing to tell.
-            raise _unexpected(arguments, f"ended with {code}, and {wanted} was expected")
+            sys.stdout.flush()  # If the reader of this program is gone, this fails and nothing is reported.
+            raise _failure(arguments, f"ended with {code} instead of {wanted}")
 
 
-def _unexpected(arguments: Sequence[str], what: str) -> DemoFailed:
-    return DemoFailed(f"graph-agent {shlex.join(arguments)} {what}; {_HOW_TO_LOOK}")
+def _failure(arguments: Sequence[str], what: str) -> DemoFailed:
+    return DemoFailed(f"graph-agent {shlex.join(arguments)} {what}; {_KEEP_HINT}")

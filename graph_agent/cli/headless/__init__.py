@@ -1,1 +1,1 @@
-"""A turn without a person: `run`, and what it reports."""
+"""One turn without a person at the terminal."""

@@ -1,3 +1,3 @@
-"""Asks the person in front of the terminal."""
+"""Prompts for the person at the terminal."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The keys of a question, and which one a typed line means. A line that means none is asked for again."""
+"""The keys of a question, and which one a typed line stands for."""
 
 import textwrap
 from collections.abc import Sequence
@@ -20,7 +20,8 @@ __all__ = [
     "match_choice",
 ]
 
-_ROOM_TO_TYPE = 8
+_INPUT_WIDTH = 8
+"""Room to type behind a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,8 @@ APPROVAL = (
     Choice("s", "stop", "[s]top the turn"),
 )
 
-OUTSIDE = Choice("o", "outside", "[o]ut")
-"""Yes, and outside of the sandbox: offered for a command while one stands. Its label is short, as the line is long;
-the page says what it means."""
+OUTSIDE = Choice("o", "outside", "[o]utside")
+"""Yes, outside the sandbox: offered for a command while one is on. The page explains the short label."""
 
 RECOVERY = (
     Choice("r", "retry", "[r]etry"),
@@ -54,7 +54,7 @@ RECOVERY = (
 )
 
 ALL = Choice("all", "together", "[all]")
-"""Offered while several questions of a kind are left: the others are shown, then one answer holds for all."""
+"""Offered while several questions of a kind are left: the others are shown, then one answer is for all."""
 
 _BACK = Choice("b", "back", "[b]ack")
 
@@ -72,17 +72,17 @@ SCOPES = (
     Choice("u", "user", "everywhere, as this [u]ser"),
     _BACK,
 )
-"""Where an "always" holds; what is asked is where, so that Enter alone takes the narrowest."""
+"""The scope of an "always"; Enter alone takes the narrowest."""
 
-END = Choice("e", "end", "[e]nd what still runs")
-"""Offered while processes of the earlier attempt live; until they have ended the call is not tried again."""
+END = Choice("e", "end", "[e]nd its processes")
+"""Offered while processes of the earlier attempt are alive; the call is not retried before they have ended."""
 
 MORE = Choice("m", "more", "[m]ore")
-"""Offered while part of the page is not shown; until it was opened nothing can be approved."""
+"""Offered while part of the page is hidden; nothing can be approved before all of it was shown."""
 
 
 def match_choice(line: str, choices: Sequence[Choice], default: str | None = None) -> str | None:
-    """The key that a line stands for; None for anything else. An empty line stands for the default, if any."""
+    """The key that a line stands for; None if it is none. An empty line stands for the default."""
     typed = line.strip().casefold()
     if not typed:
         return default
@@ -95,6 +95,6 @@ def choice_line(choices: Sequence[Choice]) -> str:
 
 
 def folded_prompt(prompt: str, width: int) -> str:
-    """The prompt on as many lines as it takes, folded between words; the last one leaves room to type."""
-    lines = textwrap.wrap(prompt.rstrip(), max(width - _ROOM_TO_TYPE, _ROOM_TO_TYPE))
+    """The prompt folded between words; the last line leaves room to type."""
+    lines = textwrap.wrap(prompt.rstrip(), max(width - _INPUT_WIDTH, _INPUT_WIDTH))
     return "\n".join(lines) + " "

@@ -1,4 +1,4 @@
-"""Lets a person change the arguments of a call, or a message, in their own editor. Judges nothing."""
+"""Edit the arguments of a call, or a message, in the person's own editor."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ __all__ = ["EditFailed", "edit_arguments", "edit_text"]
 
 
 class EditFailed(AgentError):
-    """The editor did not leave anything usable behind; the message says why."""
+    """The editor left nothing usable; the message says why."""
 
 
 async def edit_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,7 +28,7 @@ async def edit_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         NotEdited: the editor could not be run or failed, or what it left is not a JSON object.
     """
-    return _parsed(await edit_text(_shown(arguments), "arguments.json"))
+    return _parse(await edit_text(_format(arguments), "arguments.json"))
 
 
 async def edit_text(text: str, name: str = "message.md") -> str:
@@ -44,11 +44,11 @@ async def edit_text(text: str, name: str = "message.md") -> str:
         try:
             return path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise EditFailed(f"what the editor left cannot be read: {error}") from error
+            raise EditFailed(f"The edited file cannot be read: {error}") from error
 
 
-def _shown(arguments: Mapping[str, Any]) -> str:
-    """JSON in which whatever an editor would obey or hide stands as an escape, which reads back as it was."""
+def _format(arguments: Mapping[str, Any]) -> str:
+    """JSON in which every character that an editor would obey or hide is an escape of the same value."""
     text = json.dumps(arguments, indent=2, ensure_ascii=False)
     safe = (c if escape(c, multiline=True) == c else json.dumps(c)[1:-1] for c in text)
     return f"{''.join(safe)}\n"
@@ -57,29 +57,31 @@ def _shown(arguments: Mapping[str, Any]) -> str:
 async def _edit(path: Path) -> None:
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        # Ctrl-C in an editor is a key of the editor's: it must not end the chat beside it.
-        with catch_signals(_leave_to_editor, signal.SIGINT):
+        # Ctrl-C is a key of the editor and must not end the chat.
+        with catch_signals(_ignore, signal.SIGINT):
             process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
             code = await process.wait()
     except (OSError, ValueError) as error:
-        raise EditFailed(f"the editor {command!r} could not be started ({error}); set EDITOR to another") from error
+        raise EditFailed(
+            f"The editor {command!r} could not be started ({error}). Set EDITOR to another one."
+        ) from error
     if code:
-        raise EditFailed(f"the editor {command!r} ended with code {code}; nothing was changed")
+        raise EditFailed(f"The editor {command!r} ended with code {code}. Nothing was changed.")
 
 
-def _leave_to_editor(_code: ExitCode) -> None:
+def _ignore(_code: ExitCode) -> None:
     return None
 
 
-def _no_json(name: str) -> Never:
-    raise ValueError(f"{name} is no number in JSON")
+def _refuse_constant(name: str) -> Never:
+    raise ValueError(f"{name} is not a JSON number")
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text, parse_constant=_no_json)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise EditFailed(f"what the editor left is not JSON: {error}") from error
+        raise EditFailed(f"The edited text is not valid JSON: {error}") from error
     if not isinstance(value, dict):
-        raise EditFailed(f"the arguments must be a JSON object, not {type(value).__name__}")
+        raise EditFailed(f"The arguments must be a JSON object, not {type(value).__name__}.")
     return value

@@ -1,6 +1,6 @@
-"""One prompt about one question: shows a page, reads a key, records the answer. A typo is not an answer.
+"""One prompt about one pending question: shows a page, reads a key, records the answer. A typo is not an answer.
 
-A question that somebody else answers meanwhile disappears, saying by whom. Knows no kind of question.
+A question that another process answers meanwhile disappears, saying by whom.
 """
 
 import asyncio
@@ -19,26 +19,23 @@ from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, Answer, AnswerKind
 from graph_agent.session.turn_result import OpenQuestion
 
-__all__ = ["PAGE_LINES", "Keyboard", "Prompt", "Reply"]
+__all__ = ["PAGE_LINES", "AnswerSource", "Prompt", "Reply"]
 
 PAGE_LINES = 400
 """A longer page is shown in parts; its rest must be opened before anything can be approved."""
 
-_POLL_SECONDS = 0.3
-_LETS_THROUGH = ("y", "a", "e", "o")
-_WORDS: dict[str, str] = {
+_POLL_INTERVAL_S = 0.3
+_APPROVING_KEYS = ("y", "a", "e", "o")
+_KIND_WORDS: dict[str, str] = {
     "approve": "yes",
     "edit": "yes, with edited arguments",
     "answer": "answered",
     "reject": "no",
-    "retry": "retry",
-    "done": "done",
-    "cancel": "cancel",
 }
 
 
-class Keyboard(Protocol):
-    """What asking needs of the terminal."""
+class AnswerSource(Protocol):
+    """What a prompt needs of the terminal."""
 
     async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None: ...
 
@@ -49,7 +46,7 @@ class Keyboard(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is recorded for one question."""
+    """The answer that is recorded for a question."""
 
     kind: AnswerKind
     reason: str = ""
@@ -63,29 +60,27 @@ class Prompt:
     """The prompt of one chat."""
 
     session: Conversation
-    terminal: Keyboard
-    story: TurnDisplay
+    terminal: AnswerSource
+    display: TurnDisplay
     width: int
 
     async def key(self, item: OpenQuestion, page: list[Text], choices: Sequence[Choice]) -> str | None:
-        """The key a person chose; None when the question was answered elsewhere, which is then told."""
-        if await self.is_gone(item):
+        """The key that was chosen; None when the question was answered elsewhere, which is shown."""
+        if await self.is_answered(item):
             return None
-        rest = self._show(page)
+        hidden = self._show(page)
         while True:
-            offered = (*choices, MORE) if rest else choices
-            gone = asyncio.create_task(self._answered_elsewhere(item))
-            line = await self.terminal.answer(choice_line(offered), gone)
+            offered = (*choices, MORE) if hidden else choices
+            line = await self._line(choice_line(offered), item)
             if line is None:
-                self._tell_elsewhere(item, gone.result())
                 return None
             key = match_choice(line, offered)
             if key == MORE.key:
-                rest = self._show(rest)
+                hidden = self._show(hidden)
             elif key is None:
                 self._ask_again(offered)
-            elif rest and key in _LETS_THROUGH:
-                self.say("Part of it is not shown yet; open it first with m.", "yellow")
+            elif hidden and key in _APPROVING_KEYS:
+                self.say(f"You have not seen all of it yet: m shows the next of {len(hidden)} lines.", "yellow")
             else:
                 return key
 
@@ -96,44 +91,39 @@ class Prompt:
         about: OpenQuestion | None = None,
         default: str | None = None,
     ) -> str | None:
-        """The key a person chose in a further choice; None when the question it is about was answered elsewhere."""
+        """The key of a further choice; None when the question it is about was answered elsewhere."""
         self._show(page)
         while True:
-            gone = None if about is None else asyncio.create_task(self._answered_elsewhere(about))
-            line = await self.terminal.answer(choice_line(choices), gone)
+            line = await self._line(choice_line(choices), about)
             if line is None or (key := match_choice(line, choices, default)) is not None:
                 return None if line is None else key
             self._ask_again(choices)
 
-    async def sentence(self, item: OpenQuestion, page: list[Text], how: str) -> str | None:
-        """A line of the person's own, never empty; None when the question was answered elsewhere, which is told."""
-        if await self.is_gone(item):
+    async def sentence(self, item: OpenQuestion, page: list[Text], hint: str) -> str | None:
+        """A line of free text, never empty; None when the question was answered elsewhere, which is shown."""
+        if await self.is_answered(item):
             return None
-        self.story.lines(page)
-        self.say(how, "dim")
+        self.display.lines(page)
+        self.say(hint, "dim")
         self.terminal.drop_typed_ahead()
-        while True:
-            gone = asyncio.create_task(self._answered_elsewhere(item))
-            line = await self.terminal.answer("answer > ", gone)
-            if line is None:
-                self._tell_elsewhere(item, gone.result())
-                return None
+        while (line := await self._line("answer > ", item)) is not None:
             if line.strip():
                 return line.strip()
+        return None
 
     async def words(self, prompt: str) -> str:
-        """One line of free text."""
+        """One line of free text, which may be empty."""
         return (await self.terminal.answer(prompt) or "").strip()
 
-    async def is_gone(self, item: OpenQuestion) -> bool:
-        """Whether somebody else has answered; then it is told who."""
-        standing = (await self.session.answers_from_others()).get(item.question.call_id)
-        if standing is not None:
-            self._tell_elsewhere(item, standing)
-        return standing is not None
+    async def is_answered(self, item: OpenQuestion) -> bool:
+        """Whether another process has answered; then it is shown which."""
+        answer = (await self.session.answers_from_others()).get(item.question.call_id)
+        if answer is not None:
+            self._show_elsewhere(item, answer)
+        return answer is not None
 
     async def decide(self, item: OpenQuestion, reply: Reply) -> bool:
-        """Record the answer; False when it was refused and the question is still open."""
+        """Record the answer; False when it was refused and the question is still pending."""
         try:
             answer = await self.session.decide(
                 item.question,
@@ -147,31 +137,40 @@ class Prompt:
             self.say(str(refusal), "yellow")
             return False
         if answer.by != self.session.by:
-            self._tell_elsewhere(item, answer)
+            self._show_elsewhere(item, answer)
         return True
 
     def say(self, line: str, style: str = "") -> None:
         """Print one line, made safe."""
-        self.story.line(safe_text(line, style))
+        self.display.line(safe_text(line, style))
+
+    async def _line(self, prompt: str, about: OpenQuestion | None) -> str | None:
+        """The line that is entered; None when the question was answered elsewhere, which is shown."""
+        gone = None if about is None else asyncio.create_task(self._answered_elsewhere(about))
+        line = await self.terminal.answer(prompt, gone)
+        if line is None and about is not None and gone is not None:
+            self._show_elsewhere(about, gone.result())
+        return line
 
     def _show(self, page: list[Text]) -> list[Text]:
-        """Print as much as is shown at once; returns the rest. Keys typed until the prompt stands do not count."""
-        self.story.lines(page[:PAGE_LINES])
-        rest = page[PAGE_LINES:]
-        if rest:
-            self.say(f"… {len(rest)} more lines: m shows them", "bold yellow")
+        """Print one part of the page; returns the rest. Keys typed until the prompt appears do not count."""
+        self.display.lines(page[:PAGE_LINES])
+        hidden = page[PAGE_LINES:]
+        if hidden:
+            self.say(f"… {len(hidden)} more lines: m shows them", "bold yellow")
         self.terminal.drop_typed_ahead()
-        return rest
+        return hidden
 
     def _ask_again(self, offered: Sequence[Choice]) -> None:
-        self.say(f"Please answer with one of: {', '.join(one.key for one in offered)}", "yellow")
+        self.say(f"Please answer with one of: {', '.join(choice.key for choice in offered)}", "yellow")
 
-    def _tell_elsewhere(self, item: OpenQuestion, answer: Answer) -> None:
-        why = f" ({answer.reason})" if answer.reason else ""
-        self.say(f"{item.call['tool_name']}: answered by {answer.by}: {_WORDS[answer.kind]}{why}", "bold")
+    def _show_elsewhere(self, item: OpenQuestion, answer: Answer) -> None:
+        reason = f" ({answer.reason})" if answer.reason else ""
+        kind = _KIND_WORDS.get(answer.kind, answer.kind)
+        self.say(f"{item.call['tool_name']}: answered by {answer.by}: {kind}{reason}", "bold")
 
     async def _answered_elsewhere(self, item: OpenQuestion) -> Answer:
         while True:
-            await asyncio.sleep(_POLL_SECONDS)
-            if standing := (await self.session.answers_from_others()).get(item.question.call_id):
-                return standing
+            await asyncio.sleep(_POLL_INTERVAL_S)
+            if answer := (await self.session.answers_from_others()).get(item.question.call_id):
+                return answer

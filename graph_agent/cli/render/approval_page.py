@@ -1,9 +1,4 @@
-"""What a person sees before answering: tool, risk, every byte of the arguments, the change, where, and why.
-
-Builds lines; asks nothing and prints nothing.
-
-Words that mix alphabets, so that a letter may pass for another. Says which; knows no page.
-"""
+"""The page of a question: tool, risk, every byte of the arguments, the change, where and why, as lines."""
 
 import json
 import re
@@ -25,40 +20,21 @@ __all__ = ["approval_page", "mixed_alphabets", "question_page", "recovery_page",
 
 _WORD = re.compile(r"\w+")
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
-
-
-def mixed_alphabets(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each word with Latin letters beside others that may look like them, and the names of those others."""
-    seen: set[str] = set()
-    for text in filter(lambda value: isinstance(value, str) and not value.isascii(), arguments.values()):
-        for word in _WORD.findall(text):
-            strange = {char for char in word if _alphabet(char) not in ("", "LATIN")}
-            if word not in seen and strange and any(_alphabet(char) == "LATIN" for char in word):
-                seen.add(word)
-                yield word, ", ".join(f"U+{ord(char):04X} {unicodedata.name(char)}" for char in sorted(strange))
-
-
-def _alphabet(char: str) -> str:
-    name = unicodedata.name(char, "")
-    return next((alphabet for alphabet in _ALPHABETS if name.startswith(alphabet)), "")
-
-
-_LF = "\n"
 _RISKS = {
     "low": ("LOW risk", "green"),
     "medium": ("MEDIUM risk", "yellow"),
     "high": ("HIGH risk", "bold white on red"),
 }
-_HAPPENED = {
-    "never_started": "It was approved and never started: nothing can have happened, a retry is safe.",
-    "outcome_unknown": "It was started and broken off: its effect may be there, in part or in whole.",
+_INTERRUPTED = {
+    "never_started": "It was approved but never started: nothing happened, and a retry is safe.",
+    "outcome_unknown": "It started but did not finish; it may have taken effect partly or fully.",
 }
 
 
 def approval_page(
     item: OpenQuestion, workspace: Path, width: int, place: str, *, is_edited: bool = False
 ) -> list[Text]:
-    """The page of an approval; `place` says which of how many, `is_edited` that it was changed at this prompt."""
+    """The page of an approval; `place` is which of how many, `is_edited` whether it was edited at this prompt."""
     call = item.call
     lines = [*_who(item, width), _title("Approval", place, call), *_warning(call, width)]
     lines += _field("why", item.question.reason or call.get("reason") or "the policy asks before this tool", width)
@@ -66,22 +42,22 @@ def approval_page(
     preview = call.get("preview")
     lines += _arguments(call["arguments"], preview, width)
     for word, letters in mixed_alphabets(call["arguments"]):
-        told = safe_text(f"{word} mixes alphabets: {letters}", "bold yellow")
-        lines += fold(told, width, "  ! ", "    ")
+        text = safe_text(f"{word} mixes alphabets: {letters}", "bold yellow")
+        lines += fold(text, width, "  ! ", "    ")
     if is_edited:
-        lines.append(Text("  these are your edited arguments, not the model's", "bold"))
+        lines.append(Text("  These are your edited arguments, not the model's.", "bold"))
     return [*lines, *_change(preview, width)]
 
 
 def sandbox_lines(call: Mapping[str, Any], walls: SandboxInfo, width: int) -> list[Text]:
-    """What keeps the call from doing more than it should; nothing for calls that no sandbox is about."""
+    """What the sandbox keeps the call from; nothing for calls that run in no sandbox."""
     if call["tool_name"] not in walls.tools:
         return []
     name = f"{walls.name}: " if walls.is_active else "" if walls.name == "off" else "none: "
-    way_out = "; o lets this one call run outside of it" if walls.is_active else ""
-    # The program's own words: they may be folded between words, as nothing that would run may.
-    told = wrap(f"  sandbox: {name}{walls.description}{way_out}", max(width, 20), subsequent_indent=" " * 11)
-    lines = [safe_text(line) for line in told]
+    way_out = "; o runs this command outside it" if walls.is_active else ""
+    # Words of the program may be wrapped; what would run is only folded.
+    text = wrap(f"  sandbox: {name}{walls.description}{way_out}", max(width, 20), subsequent_indent=" " * 11)
+    lines = [safe_text(line) for line in text]
     if not walls.is_active:
         for line in lines:
             line.stylize("yellow")
@@ -89,12 +65,12 @@ def sandbox_lines(call: Mapping[str, Any], walls: SandboxInfo, width: int) -> li
 
 
 def _who(item: OpenQuestion, width: int) -> list[Text]:
-    """Which sub-agent asks; nothing where it is the thread itself."""
+    """Which sub-agent asks; nothing for the thread itself."""
     return fold(safe_text(f"sub-agent {item.sub_agent!r} asks", "bold cyan"), width) if item.sub_agent else []
 
 
 def question_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
-    """The page of a question that the model asks: what it wants to know, and the options it sees."""
+    """The page of a question of the model: what it wants to know, and its options."""
     call = item.call
     number = f" {place}" if place else ""
     title = Text.assemble((f"Question{number} ", "bold"), safe_text(str(call["call_id"]), "dim"))
@@ -106,20 +82,20 @@ def question_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
 
 
 def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
-    """The page of an interrupted call: what is known of it, and what the world says."""
+    """The page of an interrupted call: what is known of it, and what a check found."""
     call = item.call
     reason = item.question.reason or call.get("reason") or "outcome_unknown"
-    lines = [*_who(item, width), _title("InputInterrupted", place, call)]
-    lines += fold(Text(_HAPPENED.get(reason, reason), "bold"), width, "  ")
+    lines = [*_who(item, width), _title("Interrupted", place, call)]
+    lines += fold(Text(_INTERRUPTED.get(reason, reason), "bold"), width, "  ")
     lines += _field("attempt", str(item.question.attempt), width)
     for name, key in (("asked", "asked_at"), ("approved", "approved_at"), ("started", "started_at")):
         if when := call.get(key):
             lines += _field(name, str(when), width)
     lines += _arguments(call["arguments"], None, width)
     if item.partial_output:
-        lines += [Text("  what it wrote until then:"), *block(item.partial_output, width, style="dim")]
+        lines += [Text("  output so far:"), *block(item.partial_output, width, style="dim")]
     if item.processes:
-        still = f"pid {', '.join(map(str, item.processes))}; a retry waits until they have ended"
+        still = f"pid {', '.join(map(str, item.processes))}; a retry waits until they have exited"
         lines += _field("still running", still, width)
     if item.finding:
         lines += _field("finding", f"{item.finding_verdict.replace('_', ' ')}: {item.finding}".lstrip(": "), width)
@@ -136,8 +112,8 @@ def _title(what: str, place: str, call: Mapping[str, Any]) -> Text:
 
 def _warning(call: Mapping[str, Any], width: int) -> Iterator[Text]:
     if call.get("risk") == "high":
-        told = "  ! This can do harm that cannot be undone. Read all of it before you answer."
-        for line in wrap(told, max(width - 1, 20), subsequent_indent="    "):
+        text = "  ! This may be impossible to undo. Read all of it before you answer."
+        for line in wrap(text, max(width - 1, 20), subsequent_indent="    "):
             yield Text(f"{line} ", "bold white on red")
 
 
@@ -151,15 +127,16 @@ def _arguments(arguments: Mapping[str, Any], preview: Mapping[str, Any] | None, 
     for name, value in arguments.items():
         if not isinstance(value, str):
             yield from _field(name, json.dumps(value, ensure_ascii=False), width)
-        elif shown is not None and value.removesuffix(_LF) == shown:
-            ending = "" if value.endswith(_LF) else ", without a line feed at its end"
+        elif shown is not None and value.removesuffix("\n") == shown:
+            ending = "" if value.endswith("\n") else ", without a newline at the end"
             size = len(value.encode(errors="surrogatepass"))
-            yield from _field(name, f"{size} bytes, all of them the added lines below{ending}", width)
-        elif _LF not in value:
+            yield from _field(name, f"{size} bytes: the added lines below{ending}", width)
+        elif "\n" not in value:
             yield from _field(name, value, width)
         else:
-            ending = "" if value.endswith(_LF) else ", without a line feed at its end"
-            yield from _field(name, f"{len(value.removesuffix(_LF).split(_LF))} lines{ending}", width)
+            ending = "" if value.endswith("\n") else ", without a newline at the end"
+            count = value.removesuffix("\n").count("\n") + 1
+            yield from _field(name, f"{count} lines{ending}", width)
             yield from block(value, width)
 
 
@@ -168,7 +145,23 @@ def _change(preview: Mapping[str, Any] | None, width: int) -> Iterator[Text]:
         case {"kind": "diff", "text": str(text)}:
             yield from diff_lines(text, width)
         case {"text": str(text)} if text:
-            yield Text("  what would happen:")
+            yield Text("  this would:")
             yield from block(text, width)
         case _:
             pass
+
+
+def mixed_alphabets(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each word that mixes Latin letters with others that may look like them, and the names of those others."""
+    seen: set[str] = set()
+    for text in filter(lambda value: isinstance(value, str) and not value.isascii(), arguments.values()):
+        for word in _WORD.findall(text):
+            foreign = {char for char in word if _alphabet(char) not in ("", "LATIN")}
+            if word not in seen and foreign and any(_alphabet(char) == "LATIN" for char in word):
+                seen.add(word)
+                yield word, ", ".join(f"U+{ord(char):04X} {unicodedata.name(char)}" for char in sorted(foreign))
+
+
+def _alphabet(char: str) -> str:
+    name = unicodedata.name(char, "")
+    return next((alphabet for alphabet in _ALPHABETS if name.startswith(alphabet)), "")

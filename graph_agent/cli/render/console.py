@@ -1,9 +1,4 @@
-"""The rich console everything is printed on: no markup, no highlighting, nothing cut.
-
-Foreign text as lines that cannot pretend to be anything else: escaped, folded, each behind a gutter.
-
-Nothing is cut and nothing is joined: every character of the text is on the screen, or its escape is.
-"""
+"""The rich console everything is printed on, and foreign text as escaped and folded lines that hide nothing."""
 
 import shutil
 import sys
@@ -19,7 +14,7 @@ __all__ = ["block", "expand_tabs", "fold", "make_console", "safe_text"]
 
 
 def make_console(stream: TextIO | None = None) -> Console:
-    """A console that takes text literally; colours follow NO_COLOR and TERM, the width COLUMNS."""
+    """A console that prints text literally; colours follow NO_COLOR and TERM, the width COLUMNS."""
     console = Console(
         file=stream or sys.stdout,
         force_interactive=False if is_plain_terminal() else None,
@@ -39,7 +34,7 @@ _NARROWEST = 8
 
 
 def safe_text(text: str, style: str = "") -> Text:
-    """One line of foreign text; escapes are shown in reverse, so that a typed backslash looks different."""
+    """One line of foreign text; escapes are shown reversed, so that a literal backslash looks different."""
     if escape(text) == text:
         return Text(text, style)
     shown = Text(style=style)
@@ -49,7 +44,7 @@ def safe_text(text: str, style: str = "") -> Text:
 
 
 def fold(line: Text, width: int, gutter: str = "", rest: str | None = None) -> list[Text]:
-    """The line folded by cells, not by words, behind the gutter; further pieces stand behind `rest`."""
+    """The line folded by cells, not by words, behind the gutter; further pieces come behind `rest`."""
     following = gutter if rest is None else rest
     room = max(_NARROWEST, width - max(cell_len(gutter), cell_len(following)))
     offsets, position = [], 0
@@ -61,7 +56,7 @@ def fold(line: Text, width: int, gutter: str = "", rest: str | None = None) -> l
 
 
 def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> list[Text]:
-    """Text of several lines behind a gutter. A text that does not end its last line is an ordinary one."""
+    """Text of several lines behind a gutter; a newline at the end is optional."""
     lines = text.split("\n")
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
@@ -69,5 +64,5 @@ def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> lis
 
 
 def expand_tabs(line: str) -> str:
-    """Tabs as visible arrows with room behind them: code stays readable and a tab differs from blanks."""
+    """Tabs as visible arrows with blanks: code stays readable and a tab differs from blanks."""
     return line.replace("\t", "→   ")

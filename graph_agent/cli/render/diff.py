@@ -1,4 +1,4 @@
-"""A unified diff with colours and line numbers. Reads the text form only; computes no differences."""
+"""A unified diff as lines with colours and line numbers."""
 
 import re
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ _STYLES = {"+": "green", "-": "red", " ": ""}
 
 
 def diff_lines(diff: str, width: int) -> list[Text]:
-    """The diff as folded lines: old or new number, sign, text. File headers are dimmed, nothing is left out."""
+    """The diff as folded lines: old or new number, sign, text; file headers are dimmed."""
     return [piece for line, gutter in _numbered(diff) for piece in fold(line, width, gutter)]
 
 
 def added_text(diff: str) -> str | None:
-    """What the file holds afterwards, where the diff shows all of it: only added lines, one hunk from line 1."""
+    """The whole new content, if the diff shows all of it: only added lines, one hunk from line 1."""
     lines = diff.removesuffix("\n").split("\n")
     start = next((number for number, line in enumerate(lines) if _HUNK.match(line)), None)
     if start is None or not lines[start].split("+", 1)[1].startswith(("1 ", "1,")):

@@ -1,9 +1,6 @@
-"""Makes text from models, tools and disk safe to print: what a terminal would obey or hide becomes visible.
+"""Make text from models, tools and disk safe to print: what a terminal would obey or hide becomes visible.
 
-Knows nothing of what the text is about. Everything that did not come from this program's own sources goes through
-here before it reaches a terminal; JSON output does not need it, because JSON escapes by itself.
-
-Whether this terminal is written to plainly: nothing is drawn anew, every line is written once.
+All foreign text goes through here before it reaches a terminal; JSON output does its own escaping.
 """
 
 import os
@@ -30,7 +27,7 @@ _ENGLISH, _SCOTTISH, _WELSH = (
     for region in ("gbeng", "gbsct", "gbwls")
 )
 _EMOJI = f"{_TONED}(?:\u200d{_TONED}){{1,7}}|{_PICTURE}\ufe0f|[0-9#*]\ufe0f\u20e3|{_ENGLISH}|{_SCOTTISH}|{_WELSH}"
-"""What only together is one picture: within it a joiner or selector hides nothing."""
+"""One picture of several characters: within it a joiner or selector hides nothing."""
 _UNSAFE = re.compile(f"({_EMOJI})|([{_INVISIBLE}])")
 _UNSAFE_IN_LINES = re.compile(f"({_EMOJI})|((?![\\n\\t])[{_INVISIBLE}])")
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -51,7 +48,7 @@ def escape(text: str, *, multiline: bool = False) -> str:
 
 
 def parts(text: str) -> Iterator[tuple[str, bool]]:
-    """The text of one line in pieces as `escape` writes them, each with whether it is made of escapes."""
+    """The pieces of one line as `escape` writes them, each with whether it is an escape."""
     shown, escapes = 0, list[str]()
     for found in _UNSAFE.finditer(text):
         if found[2] is None:
@@ -85,12 +82,12 @@ _DUMB = ("dumb", "unknown")
 
 
 def is_plain_terminal(environment: Mapping[str, str] | None = None) -> bool:
-    """GRAPH_AGENT_PLAIN asks for it, as screen readers need it; a dumb terminal can do nothing else."""
+    """Whether nothing is ever redrawn: with GRAPH_AGENT_PLAIN, for screen readers, or TERM=dumb."""
     known = os.environ if environment is None else environment
     return known.get("GRAPH_AGENT_PLAIN", "") not in ("", "0") or not supports_escapes(known)
 
 
 def supports_escapes(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether the terminal understands sequences at all."""
+    """Whether the terminal understands escape sequences."""
     known = os.environ if environment is None else environment
     return known.get("TERM", "").lower() not in _DUMB

@@ -1,11 +1,7 @@
-"""The lower end of a terminal's output: lines that stay, and below them a few that are drawn anew in place.
+"""The lower end of the terminal: lines that stay, and below them live lines of text and calls that are redrawn.
 
-What stays is written once and never touched again. Of the lines in place only those that changed are rewritten, in
-one write with whatever is printed above them: nothing flickers. Knows nothing of what the lines say.
-
-The live lines of running calls: elapsed time and last line of output. Keeps time; draws and prints nothing.
-
-Calls that are still streaming in: the name, and what can be read of the arguments until now. Shown live only.
+What stays is written once. Of the live lines only those that changed are rewritten, in one write with whatever is
+printed above them, so that nothing flickers.
 """
 
 import math
@@ -22,7 +18,7 @@ from rich.text import Text
 from graph_agent.cli.render.console import safe_text
 from graph_agent.events.live_calls import LiveCall
 
-__all__ = ["LiveArea", "RunningCalls", "StreamedCalls", "readable", "reflows"]
+__all__ = ["LiveArea", "RunningCalls", "StreamedCalls", "format_partial_arguments", "is_reflowing"]
 
 _REFLOWING = (
     *("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "WT_SESSION", "KONSOLE_VERSION"),
@@ -32,14 +28,14 @@ _REFLOWING_PROGRAMS = ("Apple_Terminal", "iTerm.app", "vscode", "WezTerm", "ghos
 _TO_END, _BELOW = "\x1b[K", "\x1b[J"
 
 
-def reflows(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal is one of those that fold written lines anew when they get narrower."""
+def is_reflowing(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal wraps written lines again when it gets narrower."""
     named = environment.get("TERM_PROGRAM") in _REFLOWING_PROGRAMS
     return named or any(environment.get(name) for name in _REFLOWING)
 
 
 class LiveArea:
-    """Lines that are drawn in place on one console; on anything but a real terminal there are none."""
+    """Lines that are drawn in place on a console; on anything but a real terminal there are none."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -49,11 +45,11 @@ class LiveArea:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether lines in place are seen on this console."""
+        """Whether this console draws live lines."""
         return self._console.is_interactive
 
     def print(self, lines: Sequence[Text], below: Sequence[Text] = ()) -> None:
-        """Write lines that stay, and below them these in place."""
+        """Write lines that stay, and below them live lines."""
         if not lines or not (self._drawn or below) or not self.is_drawn:
             for line in lines:
                 self._console.print(line, soft_wrap=True)
@@ -65,7 +61,7 @@ class LiveArea:
         self._write(f"{top}{_BELOW}{stay}{_joined(self._drawn)}")
 
     def draw(self, lines: Sequence[Text]) -> None:
-        """Let these be the lines in place: the last of them where the screen has not room for all."""
+        """Draw these live lines: the last of them where the screen has no room for all."""
         if not self.is_drawn:
             return
         before, width, top = self._drawn, self._width, self._to_top()
@@ -76,7 +72,7 @@ class LiveArea:
             self._write(change)
 
     def clear(self) -> None:
-        """Take the lines in place off the screen: somebody else may write now."""
+        """Erase the live lines: somebody else may write now."""
         self.draw(())
 
     def _fit(self, lines: Sequence[Text]) -> None:
@@ -88,15 +84,15 @@ class LiveArea:
         self._cells = [line.cell_len for line in shown]
 
     def _to_top(self) -> str:
-        """To the first line in place, counted with the width that the terminal has now."""
+        """The sequence that moves to the first live line, in rows of the present width."""
         width, _ = self._size()
         rows = len(self._drawn)
-        if width < self._width and reflows(os.environ):
+        if width < self._width and is_reflowing(os.environ):
             rows = sum(max(1, -(-cells // width)) for cells in self._cells)
         return _up(rows - 1)
 
     def _size(self) -> tuple[int, int]:
-        """COLUMNS may say less than there is; what it says beyond that would not fit on one row."""
+        """Columns and rows; COLUMNS may narrow the terminal and not widen it."""
         try:
             columns, rows = os.get_terminal_size(self._console.file.fileno())
         except (OSError, ValueError):
@@ -115,7 +111,7 @@ class LiveArea:
 
 
 def _change(before: list[str], after: list[str]) -> str:
-    """What makes the one of the other, from the end of its last line on; the last line is always written."""
+    """The sequence that turns the drawn lines into the new ones; the last line is always written."""
     if before == after:
         return ""
     same = 0
@@ -137,10 +133,10 @@ def _up(rows: int) -> str:
     return f"\r\x1b[{rows}A" if rows > 0 else "\r"
 
 
-_SHORT_SECONDS = 1.0
+_HIDDEN_S = 1.0
 _NARROWEST = 8
 _SHOWN = 8
-"""How many are shown one by one."""
+"""How many calls get a line of their own."""
 
 
 @dataclass(slots=True)
@@ -148,55 +144,53 @@ class _Running:
     label: str
     last_line: str = ""
     hidden_s: float = 0.0
-    """How long it runs before it is worth a line."""
+    """How long it runs before it gets a line."""
     begins_in_s: float = 0.0
-    """How long it does not begin yet; counted down."""
+    """The delay before it begins; counted down."""
     since: float = field(default_factory=time.monotonic)
 
 
 class RunningCalls:
-    """What runs right now."""
+    """The live lines of running calls: elapsed time and last line of output."""
 
     def __init__(self) -> None:
         self._calls: dict[str, _Running] = {}
 
     def begin(self, call_id: str, label: str) -> None:
-        """A call was started."""
+        """A call has started."""
         self._calls[call_id] = _Running(label)
 
     def wait(self, key: str, label: str, begins_in_s: float = 0.0) -> None:
-        """Something is waited for that mostly comes at once; a line for it appears when it does not."""
-        self._calls[key] = _Running(
-            label, hidden_s=_SHORT_SECONDS if not begins_in_s else 0, begins_in_s=begins_in_s
-        )
+        """Something is expected; a line for it appears only if it takes a moment."""
+        self._calls[key] = _Running(label, hidden_s=_HIDDEN_S if not begins_in_s else 0, begins_in_s=begins_in_s)
 
-    def tell(self, call_id: str, text: str) -> None:
-        """A call wrote something."""
+    def show_output(self, call_id: str, text: str) -> None:
+        """A call has written something."""
         lines = [line for line in text.splitlines() if line.strip()]
         if lines and call_id in self._calls:
             self._calls[call_id].last_line = lines[-1]
 
     def end(self, call_id: str) -> float | None:
-        """A call ended; returns how many seconds it ran, None when its start was not seen."""
+        """A call has ended; returns its seconds, None if its start was not seen."""
         running = self._calls.pop(call_id, None)
         return None if running is None else time.monotonic() - running.since
 
     def forget(self) -> None:
-        """The turn is over: whatever seems to run does not."""
+        """The turn is over: nothing runs any more."""
         self._calls.clear()
 
     def lines(self, width: int) -> list[Text]:
-        """A line for each, or two where its output has no room beside it; several stand below their count."""
+        """A line for each, or two where its output has no room beside it; several below their count."""
         now = time.monotonic()
         seen = [running for running in self._calls.values() if now - running.since >= running.hidden_s]
-        count = [Text(f"  {len(seen)} at once", "dim")] if len(seen) > 1 else []
+        count = [Text(f"  {len(seen)} running in parallel", "dim")] if len(seen) > 1 else []
         more = len(seen) - _SHOWN
         rest = [Text(f"  … and {more} more", "dim")] if more > 0 else []
-        return [*count, *(line for running in seen[:_SHOWN] for line in _lines_of(running, width - 1)), *rest]
+        return [*count, *(line for running in seen[:_SHOWN] for line in _running_lines(running, width - 1)), *rest]
 
 
-def _lines_of(running: _Running, room: int) -> list[Text]:
-    elapsed = _time_of(running)
+def _running_lines(running: _Running, room: int) -> list[Text]:
+    elapsed = _format_time(running)
     room = max(_NARROWEST, room)
     label, output = safe_text(running.label), safe_text(running.last_line, "dim")
     label.truncate(max(_NARROWEST, room - 4 - cell_len(elapsed)), overflow="ellipsis")
@@ -209,7 +203,7 @@ def _lines_of(running: _Running, room: int) -> list[Text]:
     return [line, Text.assemble(("  │ ", "dim"), output)]
 
 
-def _time_of(running: _Running) -> str:
+def _format_time(running: _Running) -> str:
     seconds = time.monotonic() - running.since - running.begins_in_s
     return f"  {seconds:.0f} s" if seconds >= 0 else f"  in {math.ceil(-seconds)} s"
 
@@ -219,11 +213,11 @@ _PAIR = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*(?:"((?:[^"\\]|\\.)*)|([^\s"{\[,}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _SHOWN_CHARS = 60
 _RAW_CHARS = 4_000
-"""How much of the arguments is looked at again with each piece; a whole file may be among them."""
+"""How much of the arguments is read with each piece; they may hold a whole file."""
 
 
-def readable(raw: str) -> str:
-    """Names and values in the beginning of a JSON object; of a long value its end, which is what is new."""
+def format_partial_arguments(raw: str) -> str:
+    """Names and values in the beginning of a JSON object; of a long value the end, which is new."""
     return ", ".join(f"{_plain(name)}: {_end(text or other)}" for name, text, other in _PAIR.findall(raw))
 
 
@@ -244,25 +238,25 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 class StreamedCalls:
-    """What arrives of one reply; its lines stand among those of the running calls and leave nothing behind."""
+    """Calls that are still streaming in, shown among the running calls."""
 
     def __init__(self, running: RunningCalls) -> None:
         self._running = running
         self._names: dict[int, str] = {}
 
     def show(self, index: int, call: LiveCall) -> None:
-        """A piece of a call arrived."""
+        """A piece of a call has arrived."""
         if self._names.get(index) != call.tool_name:
             self._names[index] = call.tool_name
-            self._running.begin(_key(index), f"{call.tool_name} (arriving)")
-        self._running.tell(_key(index), readable(call.arguments_text[-_RAW_CHARS:]))
+            self._running.begin(_key(index), f"{call.tool_name} (streaming)")
+        self._running.show_output(_key(index), format_partial_arguments(call.arguments_text[-_RAW_CHARS:]))
 
     def forget(self) -> None:
-        """The reply is whole, void, or goes on with text."""
+        """The message is complete, void, or continues with text."""
         for index in self._names:
             self._running.end(_key(index))
         self._names.clear()
 
 
 def _key(index: int) -> str:
-    return f"arriving {index}"
+    return f"streamed {index}"

@@ -1,4 +1,4 @@
-"""Tells a turn as it happens: streamed text, calls with status and time, diffs. A subscriber, and nothing more."""
+"""Show a turn as it happens: streamed text, calls with status and time, diffs."""
 
 import time
 from typing import assert_never
@@ -42,89 +42,89 @@ _MARKS = {
     "cancelled": ("-", "yellow"),
     "interrupted": ("!", "red"),
 }
-_SHOWN_LINES = 8
-_WHOLE_ID, _SHORT_ID = 12, 8
-"""A longer id than the one is named by its end, which is what the tables show and commands take."""
+_OUTPUT_LINES = 8
+_MAX_ID_LENGTH, _SHORT_ID = 12, 8
+"""A longer id than the first is shown by its end, as in tables; commands accept that."""
 _MODEL = "the model"
-"""Stands among the ids of running calls for the request that has no answer yet."""
-_DRAWING_SECONDS = 0.03
-"""Between two drawings of text that arrives: faster than that nobody reads."""
-_PLAIN_SECONDS = 15.0
-_TYPED_STYLE = "cyan"
+"""The key, among the ids of running calls, of the request that has no answer yet."""
+_DRAW_INTERVAL_S = 0.03
+"""Between two drawings of streamed text: nobody reads faster."""
+_PLAIN_INTERVAL_S = 15.0
+_PROMPT_STYLE = "cyan"
 
 
 class TurnDisplay:
-    """Writes what is finished to the console, and draws what is not in place below it."""
+    """A subscriber that prints what is finished, and draws what is not in place below it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._area = LiveArea(console)
         self._running = RunningCalls()
-        self._arriving = StreamedCalls(self._running)
+        self._streamed = StreamedCalls(self._running)
         self._live = LiveCalls()
-        self._displays: dict[str, str] = {}
+        self._summaries: dict[str, str] = {}
         self._answered: set[str] = set()
         self._text: MarkdownStream | None = None
         """What the model is saying."""
-        self._kind = ""
+        self._text_kind = ""
         self._has_streamed = False
-        self._typed = ""
+        self._typed: Text | None = None
         self._drawn_at = 0.0
-        self._is_told_again = False
-        """Whether the answer holds what the calls gave: the offline mode has nothing else to say."""
+        self._is_offline = False
+        """The offline model repeats the output of its calls in its answer."""
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         self._live.take(event)
         match event:
             case SessionOpened(model=model):
-                self._is_told_again = model == OFFLINE_LABEL
+                self._is_offline = model == OFFLINE_LABEL
             case StepStarted():
                 self._running.wait(_MODEL, "waiting for the model")
             case TextDelta() | ToolCallDelta() | ModelMessage() | TurnEnded():
                 self._running.end(_MODEL)
             case _:
                 pass
-        self._tell(event)
+        self._show(event)
 
-    def _tell(self, event: Event) -> None:
+    def _show(self, event: Event) -> None:
         match event:
             case TextDelta():
-                self._stream(event)
+                self._show_text(event)
             case ModelMessage():
-                self._end_reply(event)
-            case Compacted():
-                self.line(Text(format_compaction(event), "dim"))
-            case WarningIssued() | ShellEnded() | ShellContinued():
-                self._tell_news(event)
-            case ToolCallDelta() | ToolCallCreated() | ToolCallStarted() | ToolCallProgress() | ToolCallFinished():
-                self._tell_call(event)
+                self._end_message(event)
             case ToolCallDecided(call_id=call_id):
                 self._answered.add(call_id)
+            case ToolCallDelta() | ToolCallCreated() | ToolCallStarted() | ToolCallProgress() | ToolCallFinished():
+                self._show_call(event)
+            case Compacted() | WarningIssued() | ShellEnded() | ShellContinued():
+                self._show_notice(event)
             case SessionOpened() | TurnStarted() | StepStarted() | TurnEnded() | ServerChanged():
                 pass
             case _:
                 assert_never(event)
 
     def tick(self) -> None:
-        """Let the time of running calls move; where nothing is drawn in place, say now and then that they run."""
+        """Update the time of running calls; where nothing is drawn in place, print them now and then."""
         if self._area.is_drawn:
             self._draw()
-        elif time.monotonic() - self._drawn_at >= _PLAIN_SECONDS:
+        elif time.monotonic() - self._drawn_at >= _PLAIN_INTERVAL_S:
             self._drawn_at = time.monotonic()
             self.lines(self._running.lines(self._console.width))
 
-    def rest(self) -> None:
-        """The graph rests: nothing runs any more, and others may print."""
+    def finish(self) -> None:
+        """The turn is over: nothing runs any more, and others may print."""
         self._end_text()
-        self._arriving.forget()
+        self._streamed.forget()
         self._running.forget()
-        self._typed = ""
+        self._typed = None
         self._area.clear()
 
-    def typed(self, line: str) -> None:
-        """What stands in the line that is typed meanwhile."""
-        self._typed = line
+    def show_typed(self, line: str, cursor: int) -> None:
+        """Show the line that is typed while the turn runs."""
+        before, under, after = line[:cursor], line[cursor : cursor + 1], line[cursor + 1 :]
+        parts = (safe_text(before), safe_text(under, "reverse"), safe_text(after))
+        self._typed = Text.assemble(("> ", _PROMPT_STYLE), *parts) if line else None
         self._draw()
 
     def hide(self) -> None:
@@ -132,19 +132,19 @@ class TurnDisplay:
         self._area.clear()
 
     def line(self, text: Text) -> None:
-        """Print one line of our own."""
+        """Print one line, wrapped by words."""
         self.lines(list(text.wrap(self._console, self._console.width, overflow="fold")))
 
     def lines(self, lines: list[Text]) -> None:
-        """Print lines that are folded already."""
+        """Print lines that fit the width."""
         self._area.print(lines, self._unfinished())
 
     def _unfinished(self) -> list[Text]:
-        """Text that arrives, what runs, and what is typed for later."""
+        """Streamed text, what runs, and the line that is typed."""
         if not self._area.is_drawn:
             return []
         text = [] if self._text is None else self._text.tail()
-        typed = [Text.assemble(("> ", _TYPED_STYLE), safe_text(self._typed))] if self._typed else []
+        typed = [] if self._typed is None else [self._typed]
         return [*text, *self._running.lines(self._console.width), *typed]
 
     def _draw(self) -> None:
@@ -152,59 +152,25 @@ class TurnDisplay:
         self._drawn_at = time.monotonic()
 
     def _draw_soon(self) -> None:
-        if time.monotonic() - self._drawn_at >= _DRAWING_SECONDS:
+        if time.monotonic() - self._drawn_at >= _DRAW_INTERVAL_S:
             self._draw()
 
-    def _tell_call(
-        self, event: ToolCallDelta | ToolCallCreated | ToolCallStarted | ToolCallProgress | ToolCallFinished
-    ) -> None:
-        match event:
-            case ToolCallDelta():
-                self._arrive(event)
-            case ToolCallCreated(call=call):
-                self._displays[call["call_id"]] = call.get("summary") or call["tool_name"]
-            case ToolCallStarted():
-                self._start(event)
-            case ToolCallProgress():
-                self._running.tell(event.call_id, event.text)
-            case ToolCallFinished():
-                self._end(event)
-            case _:
-                assert_never(event)
-
-    def _arrive(self, event: ToolCallDelta) -> None:
-        if self._area.is_drawn:
+    def _show_text(self, event: TextDelta) -> None:
+        self._streamed.forget()
+        if self._text is None or self._text_kind != event.kind:
             self._end_text()
-            self._arriving.show(event.index, self._live.arriving(event.index))
-            self._draw_soon()
-
-    def _tell_news(self, event: WarningIssued | ShellEnded | ShellContinued) -> None:
-        if isinstance(event, WarningIssued):
-            self._end_text()  # It may say that the reply begins anew.
-            self._arriving.forget()
-        text = event.text if isinstance(event, WarningIssued) else format_shell(event)
-        self.line(Text.assemble(("! ", "yellow"), safe_text(text)))
-        if isinstance(event, WarningIssued) and event.wait_s:
-            self._running.wait(_MODEL, "asking the model again", event.wait_s)
-
-    def _stream(self, event: TextDelta) -> None:
-        self._arriving.forget()
-        if self._text is None or self._kind != event.kind:
-            self._end_text()
-            self._text, self._kind = (
-                MarkdownStream(self._console, "dim" if event.kind == "reasoning" else ""),
-                event.kind,
-            )
+            self._text = MarkdownStream(self._console, "dim" if event.kind == "reasoning" else "")
+            self._text_kind = event.kind
         self._has_streamed = self._has_streamed or event.kind == "text"
-        if finished := self._text.add(event.text):
-            self.lines(finished)
+        if complete := self._text.add(event.text):
+            self.lines(complete)
         else:
             self._draw_soon()
 
-    def _end_reply(self, event: ModelMessage) -> None:
-        self._arriving.forget()
+    def _end_message(self, event: ModelMessage) -> None:
+        self._streamed.forget()
         if event.text and not self._has_streamed:
-            self._stream(TextDelta(event.text))
+            self._show_text(TextDelta(event.text))
         self._has_streamed = False
         self._end_text()
 
@@ -213,56 +179,86 @@ class TurnDisplay:
             text, self._text = self._text, None
             self.lines(text.end())
 
-    def _start(self, event: ToolCallStarted) -> None:
-        self._displays[event.call_id] = event.summary or event.tool_name
+    def _show_notice(self, event: Compacted | WarningIssued | ShellEnded | ShellContinued) -> None:
+        if isinstance(event, Compacted):
+            self.line(Text(format_compaction(event), "dim"))
+            return
+        if isinstance(event, WarningIssued):
+            self._end_text()  # The message may begin again.
+            self._streamed.forget()
+            if event.wait_s:
+                self._running.wait(_MODEL, "asking the model again", event.wait_s)
+        text = event.text if isinstance(event, WarningIssued) else format_shell(event)
+        self.line(Text.assemble(("! ", "yellow"), safe_text(text)))
+
+    def _show_call(
+        self, event: ToolCallDelta | ToolCallCreated | ToolCallStarted | ToolCallProgress | ToolCallFinished
+    ) -> None:
+        match event:
+            case ToolCallDelta():
+                if self._area.is_drawn:
+                    self._end_text()
+                    self._streamed.show(event.index, self._live.arriving(event.index))
+                    self._draw_soon()
+            case ToolCallCreated(call=call):
+                self._summaries[call["call_id"]] = call.get("summary") or call["tool_name"]
+            case ToolCallStarted():
+                self._show_start(event)
+            case ToolCallProgress():
+                self._running.show_output(event.call_id, event.text)
+            case ToolCallFinished():
+                self._show_end(event)
+            case _:
+                assert_never(event)
+
+    def _show_start(self, event: ToolCallStarted) -> None:
+        self._summaries[event.call_id] = event.summary or event.tool_name
         attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
         label = self._label(event.call_id, event.tool_name) + attempt
-        # Where a live line shows what runs, a line that stays would say the same thing a second time.
+        # The live line shows what runs; a printed line would say it twice.
         if not self._area.is_drawn:
             self.line(Text.assemble(("● ", "cyan"), safe_text(label)))
         self._running.begin(event.call_id, label)
-        self._draw()  # Where nothing is drawn, its time counts from here.
+        self._draw()  # On a plain terminal the interval to the next line begins here.
 
-    def _end(self, event: ToolCallFinished) -> None:
+    def _show_end(self, event: ToolCallFinished) -> None:
         took = self._running.end(event.call_id)
         if event.status == "interrupted" and event.reason == "paused":
-            return  # Its sub-agent asks instead, or says why it cannot go on.
+            return  # Its sub-agent asks instead, or says why it cannot continue.
         mark, style = _MARKS.get(event.status, ("?", "yellow"))
         seconds = "" if took is None else f" {took:.1f} s"
-        why = event.error or event.reason if event.status != "success" else ""
+        reason = event.error or event.reason if event.status != "success" else ""
         label = self._label(event.call_id, event.tool_name, event.summary)
         line = Text.assemble((f"{mark} ", style), safe_text(label), (f"  {event.status}{seconds}", "dim"))
-        if why:
-            line.append_text(Text("  ")).append_text(safe_text(why.split("\n", 1)[0], style))
+        if reason:
+            line.append_text(Text("  ")).append_text(safe_text(reason.split("\n", 1)[0], style))
         self.line(line)
-        self.lines(self._effect(event))
+        self.lines(self._result_lines(event))
 
-    def _effect(self, event: ToolCallFinished) -> list[Text]:
+    def _result_lines(self, event: ToolCallFinished) -> list[Text]:
+        width = self._console.width
         if event.status == "interrupted":
             return []  # The question that follows shows all that is known of it.
         match event.metadata:
             case {"diff": {"unified": str(diff)}} if diff:
-                # Who answered the question has seen the change with it.
-                return [] if event.call_id in self._answered else diff_lines(diff, self._console.width)
+                # Who answered the question has seen the change there.
+                return [] if event.call_id in self._answered else diff_lines(diff, width)
             case {"todo": list(plan)} if plan:
-                return [
-                    piece for line in format_todo(plan) for piece in fold(Text(line), self._console.width, "  ")
-                ]
+                return [piece for line in format_todo(plan) for piece in fold(Text(line), width, "  ")]
             case {"answer": str(answer)}:
-                told = MarkdownStream(self._console)
-                return [*told.add(answer), *told.end()]
-        if self._is_told_again:
+                stream = MarkdownStream(self._console)
+                return [*stream.add(answer), *stream.end()]
+        if self._is_offline or not event.output.strip():
             return []
-        output = event.output.rstrip("\n").split("\n") if event.output.strip() else []
-        last = [line.expandtabs() for line in output[-_SHOWN_LINES:]]
-        shown = block("\n".join(last), self._console.width, style="dim") if last else []
-        hidden = len(output) - _SHOWN_LINES
-        name = event.call_id if len(event.call_id) <= _WHOLE_ID else event.call_id[-_SHORT_ID:]
-        more = [Text(f"  … {hidden} more lines; /calls {name} shows them", "dim")] if hidden > 0 else []
-        return [*more, *shown]
+        output = event.output.rstrip("\n").split("\n")
+        last = "\n".join(line.expandtabs() for line in output[-_OUTPUT_LINES:])
+        hidden = len(output) - _OUTPUT_LINES
+        name = event.call_id if len(event.call_id) <= _MAX_ID_LENGTH else event.call_id[-_SHORT_ID:]
+        more = [Text(f"  … {hidden} more lines; show them with /calls {name}", "dim")] if hidden > 0 else []
+        return [*more, *block(last, width, style="dim")]
 
-    def _label(self, call_id: str, tool_name: str, display: str = "") -> str:
-        about = self._displays.get(call_id) or display
-        if not about or about == tool_name:
+    def _label(self, call_id: str, tool_name: str, summary: str = "") -> str:
+        summary = self._summaries.get(call_id) or summary
+        if not summary or summary == tool_name:
             return tool_name
-        return about if about.lower().startswith(tool_name.lower()) else f"{tool_name} {about}"
+        return summary if summary.lower().startswith(tool_name.lower()) else f"{tool_name} {summary}"

@@ -1,15 +1,23 @@
+"""The chat on a scripted session, in a pseudo-terminal."""
+
 import re
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fakes.pty_chat import PtyChat
 
 _KEYS = "[s]top the turn > "
+_RECOVERY_KEYS = "[c]ancel > "
+_STATUS = "scripted model · mode default"
 _PASTE = "\x1b[200~line1\nline2\n/line3\x1b[201~"
 _CTRL_C, _CTRL_D, _ESC = "\x03", "\x04", "\x1b"
+_GO = (["start"], ["send", "go"])
+_APPROVE_A = ["decide", "call-a", "approve", ""]
+_REJECT_A = ["decide", "call-a", "reject", ""]
 
 
 def _chat(scenario: str, folder: Path, **environment: str) -> PtyChat:
@@ -19,79 +27,146 @@ def _chat(scenario: str, folder: Path, **environment: str) -> PtyChat:
     return chat
 
 
-def test_streamed_text_appears_literally_and_ctrl_d_leaves_with_code_0(tmp_path: Path) -> None:
-    chat = _chat("talk", tmp_path)
+def _play(chat: PtyChat, *steps: str) -> tuple[int, list[list[Any]]]:
+    """Take the steps and wait for the end; returns the exit code and the log of the session.
 
-    chat.enters("hi")
-    chat.sees("hello [red]x[/]")
-    chat.types(_CTRL_D)
+    A step that begins with `<` is entered, one that begins with `^` is typed; any other is waited for.
+    """
+    for step in steps:
+        match step[:1]:
+            case "<":
+                chat.enters(step[1:])
+            case "^":
+                chat.types(step[1:])
+            case _:
+                chat.sees(step)
+    return chat.ends(), chat.log()
 
-    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "hi"]])
-    assert "go on with: graph-agent resume thread-1" in chat.output
+
+_LEAVE = f"^{_CTRL_D}"
 
 
-def test_a_message_typed_before_the_first_prompt_is_not_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scenario", "steps", "code", "log"),
+    [
+        pytest.param(
+            "talk",
+            ("<hi", "hello [red]x[/]", _LEAVE),
+            0,
+            [["start"], ["send", "hi"]],
+            id="text is literal",
+        ),
+        pytest.param(
+            "talk",
+            (f"^{_PASTE}", "<", "hello", _LEAVE),
+            0,
+            [["start"], ["send", "line1\nline2\n/line3"]],
+            id="a paste of lines is one message and no command",
+        ),
+        pytest.param(
+            "ask",
+            (
+                *("<go", "1 of 2", "echo a >> log.txt", _KEYS, "<y"),
+                *("2 of 2", "echo b >> log.txt", _KEYS, "<r", "Reason: ", "<not now", "hello", _LEAVE),
+            ),
+            0,
+            [*_GO, _APPROVE_A, ["decide", "call-b", "reject", "not now"], ["proceed"]],
+            id="every call is decided before the graph continues",
+        ),
+        pytest.param(
+            "ask one",
+            ("<go", _KEYS, "<yy", "Please answer", "<", "Please answer", "<n", "hello", _LEAVE),
+            0,
+            [*_GO, _REJECT_A, ["proceed"]],
+            id="a typo and an empty line are asked again",
+        ),
+        pytest.param(
+            "ask",
+            ("<go", _KEYS, "<y", "2 of 2", _KEYS, f"^{_CTRL_C}"),
+            3,
+            [*_GO, _APPROVE_A],
+            id="Ctrl-C at a question keeps the given answers",
+        ),
+        pytest.param(
+            "ask",
+            ("<go", _KEYS, "<y", "2 of 2", _KEYS, _LEAVE),
+            3,
+            [*_GO, _APPROVE_A],
+            id="Ctrl-D at a question keeps the given answers",
+        ),
+        pytest.param(
+            "recover",
+            (_RECOVERY_KEYS, f"^{_CTRL_C}"),
+            4,
+            [["start"]],
+            id="leaving a recovery question",
+        ),
+        pytest.param(
+            "recover",
+            (
+                *("make deploy", "uploading 1 of 3", "cannot tell", _RECOVERY_KEYS),
+                *("<d", "sent to the model) ", "<all three are up", "hello", _LEAVE),
+            ),
+            0,
+            [["start"], ["decide", "call-a", "done", "all three are up"], ["proceed"]],
+            id="a recovery question shows what is known and takes a result",
+        ),
+        pytest.param(
+            "ask",
+            ("<go", _KEYS, "<s", "Stopped.", _LEAVE),
+            0,
+            [*_GO, ["stop"]],
+            id="the answer stop stops the turn",
+        ),
+        *(
+            pytest.param(
+                "slow",
+                ("<go", "tick [bold]", f"^{key}", "Stopped.", "<never mind", "hello", _LEAVE),
+                0,
+                [*_GO, ["stop"], ["send", "never mind"]],
+                id=f"{name} stops the turn and the next message is sent",
+            )
+            for name, key in (("Ctrl-C", _CTRL_C), ("Esc", _ESC))
+        ),
+        pytest.param(
+            "talk",
+            (_STATUS, "^half a thought", "half a thought", f"^{_CTRL_C}{_CTRL_C}", "to leave", f"^{_CTRL_C}"),
+            0,
+            [["start"]],
+            id="Ctrl-C clears the line, and leaves when pressed twice on an empty one",
+        ),
+        pytest.param(
+            "talk",
+            ("</frobnicate", "Unknown command /frobnicate", "</quit"),
+            0,
+            [["start"]],
+            id="unknown command",
+        ),
+        pytest.param(
+            "short",
+            ("<go", "[/'A', 1] [red]x[/]", "exit code 3", "</retry", "There is nothing to retry", _LEAVE),
+            0,
+            [*_GO, ["continue"]],
+            id="with every turn answered there is nothing to retry",
+        ),
+        pytest.param(
+            "model error",
+            ("<go", "bad [/tag]", "/retry to try again", "</retry", "hello", _LEAVE),
+            0,
+            [*_GO, ["continue"]],
+            id="after an error of the model the turn can be retried",
+        ),
+    ],
+)
+def test_a_chat(tmp_path: Path, scenario: str, steps: tuple[str, ...], code: int, log: list[list[str]]) -> None:
+    assert _play(_chat(scenario, tmp_path), *steps) == (code, log)
+
+
+def test_a_message_typed_before_the_first_prompt_is_sent(tmp_path: Path) -> None:
     chat = PtyChat("talk", tmp_path)
 
-    chat.enters("early")
-    chat.sees("hello [red]x[/]")
-    chat.types(_CTRL_D)
-
-    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "early"]])
-
-
-def test_a_pasted_text_of_several_lines_is_one_message_and_no_command(tmp_path: Path) -> None:
-    chat = _chat("talk", tmp_path)
-
-    chat.types(_PASTE)
-    chat.types("\r")
-    chat.sees("hello")
-    chat.types(_CTRL_D)
-
-    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "line1\nline2\n/line3"]])
-
-
-def test_every_call_is_asked_and_answered_before_the_graph_goes_on(tmp_path: Path) -> None:
-    chat = _chat("ask", tmp_path)
-
-    chat.enters("go")
-    chat.sees("1 of 2")
-    chat.sees("echo a >> log.txt")
-    chat.sees(_KEYS)
-    chat.enters("y")
-    chat.sees("2 of 2")
-    chat.sees("echo b >> log.txt")
-    chat.sees(_KEYS)
-    chat.enters("r")
-    chat.sees("Reason: ")
-    chat.enters("not now")
-    chat.sees("hello")
-    chat.types(_CTRL_D)
-
-    assert chat.ends() == 0
-    assert chat.log() == [
-        ["start"],
-        ["send", "go"],
-        ["decide", "call-a", "approve", ""],
-        ["decide", "call-b", "reject", "not now"],
-        ["proceed"],
-    ]
-
-
-def test_a_typo_and_an_empty_line_are_asked_again(tmp_path: Path) -> None:
-    chat = _chat("ask one", tmp_path)
-
-    chat.enters("go")
-    chat.sees(_KEYS)
-    chat.enters("yy")
-    chat.sees("Please answer with one of")
-    chat.enters("")
-    chat.sees("Please answer with one of")
-    chat.enters("n")
-    chat.sees("hello")
-    chat.types(_CTRL_D)
-
-    assert (chat.ends(), chat.log()[2:]) == (0, [["decide", "call-a", "reject", ""], ["proceed"]])
+    assert _play(chat, "<early", "hello [red]x[/]", _LEAVE) == (0, [["start"], ["send", "early"]])
+    assert "Resume with: graph-agent resume thread-1" in chat.output
 
 
 def test_keys_typed_before_the_question_appeared_are_no_answer(tmp_path: Path) -> None:
@@ -102,63 +177,8 @@ def test_keys_typed_before_the_question_appeared_are_no_answer(tmp_path: Path) -
     chat.enters("y")
     chat.sees(_KEYS)
     time.sleep(0.4)
-    chat.types(_CTRL_C)
 
-    assert (chat.ends(), chat.log()) == (3, [["start"], ["send", "go"], ["queue", "y"]])
-
-
-@pytest.mark.parametrize("key", [_CTRL_C, _CTRL_D])
-def test_leaving_at_a_question_keeps_the_given_answers_and_ends_with_3(tmp_path: Path, key: str) -> None:
-    chat = _chat("ask", tmp_path)
-
-    chat.enters("go")
-    chat.sees(_KEYS)
-    chat.enters("y")
-    chat.sees("2 of 2")
-    chat.sees(_KEYS)
-    chat.types(key)
-
-    assert (chat.ends(), chat.log()) == (3, [["start"], ["send", "go"], ["decide", "call-a", "approve", ""]])
-
-
-def test_leaving_at_a_recovery_question_ends_with_4(tmp_path: Path) -> None:
-    chat = _chat("recover", tmp_path)
-
-    chat.sees("[c]ancel > ")
-    chat.types(_CTRL_C)
-
-    assert (chat.ends(), chat.log()) == (4, [["start"]])
-
-
-def test_the_recovery_dialogue_shows_what_is_known_and_takes_a_result(tmp_path: Path) -> None:
-    chat = _chat("recover", tmp_path)
-
-    chat.sees("make deploy")
-    chat.sees("uploading 1 of 3")
-    chat.sees("cannot tell")
-    chat.sees("[c]ancel > ")
-    chat.enters("d")
-    chat.sees("The model is told: ")
-    chat.enters("all three are up")
-    chat.sees("hello")
-    chat.types(_CTRL_D)
-
-    assert (chat.ends(), chat.log()) == (
-        0,
-        [["start"], ["decide", "call-a", "done", "all three are up"], ["proceed"]],
-    )
-
-
-def test_the_answer_stop_stops_the_turn_and_prompts_again(tmp_path: Path) -> None:
-    chat = _chat("ask", tmp_path)
-
-    chat.enters("go")
-    chat.sees(_KEYS)
-    chat.enters("s")
-    chat.sees("Stopped.")
-    chat.types(_CTRL_D)
-
-    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "go"], ["stop"]])
+    assert _play(chat, f"^{_CTRL_C}") == (3, [*_GO, ["queue", "y"]])
 
 
 def test_a_question_answered_elsewhere_disappears_saying_by_whom(tmp_path: Path) -> None:
@@ -167,50 +187,25 @@ def test_a_question_answered_elsewhere_disappears_saying_by_whom(tmp_path: Path)
     chat.enters("go")
     chat.sees(_KEYS)
     chat.elsewhere.write_text('{"call-a": "reject"}')
-    chat.sees("answered by cli pid 99: no")
-    chat.sees("hello")
-    chat.types(_CTRL_D)
 
-    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "go"], ["proceed"]])
+    assert _play(chat, "answered by cli pid 99: no", "hello", _LEAVE) == (0, [*_GO, ["proceed"]])
 
 
-@pytest.mark.parametrize("key", [_CTRL_C, _ESC])
-def test_a_stop_key_ends_the_turn_and_what_is_typed_next_is_the_next_message(tmp_path: Path, key: str) -> None:
-    chat = _chat("slow", tmp_path)
-
-    chat.enters("go")
-    chat.sees("tick [bold]")
-    chat.types(key)
-    chat.sees("Stopped.")
-    chat.enters("never mind")
-    chat.sees("hello")
-    chat.types(_CTRL_D)
-
-    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "go"], ["stop"], ["send", "never mind"]])
-
-
-def test_an_interrupt_signal_from_outside_stops_the_turn_too(tmp_path: Path) -> None:
-    chat = _chat("slow", tmp_path)
-
-    chat.enters("go")
-    chat.sees("tick [bold]")
-    chat.signals(signal.SIGINT)
-    chat.sees("Stopped.")
-    chat.types(_CTRL_D)
-
-    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "go"], ["stop"]])
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_termination_suspends_the_turn_and_says_how_to_go_on(tmp_path: Path, number: int, code: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "action"),
+    [(signal.SIGINT, 0, "stop"), (signal.SIGTERM, 143, "suspend"), (signal.SIGHUP, 129, "suspend")],
+)
+def test_an_interrupt_signal_stops_the_turn_and_a_termination_suspends_it(
+    tmp_path: Path, number: int, code: int, action: str
+) -> None:
     chat = _chat("slow", tmp_path)
 
     chat.enters("go")
     chat.sees("tick [bold]")
     chat.signals(number)
 
-    assert (chat.ends(), chat.log()) == (code, [["start"], ["send", "go"], ["suspend"]])
-    assert "go on with: graph-agent resume thread-1" in chat.output
+    assert _play(chat, *(("Stopped.", _LEAVE) if code == 0 else ())) == (code, [*_GO, [action]])
+    assert "Resume with: graph-agent resume thread-1" in chat.output
 
 
 def test_a_lost_terminal_suspends_the_turn(tmp_path: Path) -> None:
@@ -220,65 +215,29 @@ def test_a_lost_terminal_suspends_the_turn(tmp_path: Path) -> None:
     chat.sees("tick [bold]")
     chat.hangs_up()
 
-    assert chat.log() == [["start"], ["send", "go"], ["suspend"]]
+    assert chat.log() == [*_GO, ["suspend"]]
 
 
 def test_a_termination_at_the_prompt_ends_with_143(tmp_path: Path) -> None:
     chat = _chat("talk", tmp_path)
 
-    chat.sees("scripted model · mode default")
+    chat.sees(_STATUS)
     chat.signals(signal.SIGTERM)
 
     assert chat.ends() == 143
 
 
-def test_ctrl_c_at_an_empty_prompt_leaves_only_when_it_comes_twice(tmp_path: Path) -> None:
-    chat = _chat("talk", tmp_path)
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_nothing_of_the_arguments_reaches_the_terminal_raw_and_no_color_leaves_out_colours(
+    tmp_path: Path, no_color: str
+) -> None:
+    chat = _chat("spoof", tmp_path, NO_COLOR=no_color)
 
-    chat.sees("scripted model · mode default")
-    chat.types("half a thought")
-    chat.sees("half a thought")
-    chat.types(_CTRL_C)
-    chat.types(_CTRL_C)
-    chat.sees("Ctrl-C again leaves")
-    chat.types(_CTRL_C)
+    code, _ = _play(chat, "<go", "HIGH risk", "touch pwn #", _KEYS, f"^{_CTRL_C}")
 
-    assert chat.ends() == 0
-
-
-def test_nothing_of_the_arguments_reaches_the_terminal_raw(tmp_path: Path) -> None:
-    chat = _chat("spoof", tmp_path)
-
-    chat.enters("go")
-    chat.sees("HIGH risk")
-    chat.sees("touch pwn #")
-    chat.sees(_KEYS)
-    chat.types(_CTRL_C)
-
-    assert chat.ends() == 3
-    assert "\x1b[2K   command" not in chat.output
-    assert "#\r" not in chat.output
-    assert "\x1b[1A.txt" not in chat.output
-
-
-def test_call_output_and_provider_errors_appear_literally(tmp_path: Path) -> None:
-    calls, errors = tmp_path / "calls", tmp_path / "errors"
-    calls.mkdir()
-    errors.mkdir()
-
-    chat = _chat("short", calls)
-    chat.enters("go")
-    chat.sees("[/'A', 1] [red]x[/]")
-    chat.types(_CTRL_D)
-    failing = _chat("model error", errors)
-    failing.enters("go")
-    failing.sees("bad [/tag]")
-    failing.sees("/retry asks it again")
-    failing.enters("/retry")
-    failing.sees("hello")
-    failing.types(_CTRL_D)
-
-    assert (chat.ends(), failing.ends(), failing.log()) == (0, 0, [["start"], ["send", "go"], ["continue"]])
+    raw = [part in chat.output for part in ("\x1b[2K   command", "#\r", "\x1b[1A.txt")]
+    colours = any(f"\x1b[{style}m" in chat.output for style in ("31", "32", "33", "36", "1;37;41", "0;36"))
+    assert (code, raw, colours) == (3, [False] * 3, not no_color)
 
 
 def test_edited_arguments_are_shown_again_and_a_refused_edit_leaves_the_question_open(tmp_path: Path) -> None:
@@ -287,75 +246,28 @@ def test_edited_arguments_are_shown_again_and_a_refused_edit_leaves_the_question
     editor.chmod(0o700)
     chat = _chat("ask one", tmp_path, VISUAL="", EDITOR=str(editor))
 
-    chat.enters("go")
-    chat.sees(_KEYS)
-    chat.enters("e")
-    chat.sees("the command is empty")
-    chat.sees(_KEYS)
-    chat.enters("e")
-    chat.sees("echo edited >> log.txt")
-    chat.sees("your edited arguments")
-    chat.sees(_KEYS)
-    chat.enters("y")
-    chat.sees("hello")
-    chat.types(_CTRL_D)
+    code, log = _play(
+        chat,
+        *("<go", _KEYS, "<e", "the command is empty", _KEYS),
+        *("<e", "echo edited >> log.txt", "your edited arguments", _KEYS, "<y", "hello", _LEAVE),
+    )
 
     edited = '{"command": "echo edited >> log.txt"}'
-    assert (chat.ends(), chat.log()[2:]) == (0, [["decide", "call-a", "edit", "", edited], ["proceed"]])
-
-
-def test_an_unknown_slash_command_says_so_and_sends_nothing(tmp_path: Path) -> None:
-    chat = _chat("talk", tmp_path)
-
-    chat.enters("/frobnicate")
-    chat.sees("/frobnicate is no command here")
-    chat.enters("/quit")
-
-    assert (chat.ends(), chat.log()) == (0, [["start"]])
+    assert (code, log[2:]) == (0, [["decide", "call-a", "edit", "", edited], ["proceed"]])
 
 
 def test_a_dumb_terminal_gets_no_escape_byte(tmp_path: Path) -> None:
     chat = _chat("ask one", tmp_path, TERM="dumb")
 
-    chat.enters("go")
-    chat.sees(_KEYS)
-    chat.enters("y")
-    chat.sees("hello [red]x[/]")
-    chat.types(_CTRL_D)
+    code, _ = _play(chat, "<go", _KEYS, "<y", "hello [red]x[/]", _LEAVE)
 
-    assert (chat.ends(), "\x1b" in chat.output) == (0, False)
+    assert (code, "\x1b" in chat.output) == (0, False)
 
 
-def test_plain_mode_draws_nothing_anew_and_says_all_the_same(tmp_path: Path) -> None:
+def test_plain_mode_redraws_nothing_and_shows_the_same(tmp_path: Path) -> None:
     chat = _chat("short", tmp_path, GRAPH_AGENT_PLAIN="1")
 
-    chat.enters("gox\x7f")
-    chat.sees("bash sleep 60")
-    chat.sees("exit code 3")
-    chat.types(_CTRL_D)
+    code, log = _play(chat, "<gox\x7f", "bash sleep 60", "exit code 3", _LEAVE)
 
     moves = re.findall(r"\x1b\[[0-9;]*[A-HJKSTf]|\r(?!\n)", chat.output)
-    assert (chat.ends(), moves, chat.log()) == (0, [], [["start"], ["send", "go"]])
-
-
-def test_no_color_leaves_out_every_colour(tmp_path: Path) -> None:
-    chat = _chat("spoof", tmp_path, NO_COLOR="1")
-
-    chat.enters("go")
-    chat.sees(_KEYS)
-    chat.types(_CTRL_C)
-
-    assert chat.ends() == 3
-    assert not any(f"\x1b[{code}m" in chat.output for code in ("31", "32", "33", "36", "1;37;41", "0;36"))
-
-
-def test_with_nothing_left_unanswered_there_is_nothing_to_retry(tmp_path: Path) -> None:
-    chat = _chat("short", tmp_path)
-
-    chat.enters("go")
-    chat.sees("exit code 3")
-    chat.enters("/retry")
-    chat.sees("There is nothing to retry")
-    chat.types(_CTRL_D)
-
-    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "go"], ["continue"]])
+    assert (code, moves, log) == (0, [], [*_GO])

@@ -81,7 +81,7 @@ def test_files_are_offered_behind_an_at_wherever_it_stands(typing: _Typing) -> N
 def test_another_thread_brings_its_own_folder(typing: _Typing, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "there.py").touch()
-    bus = typing.offers.on(EventBus())
+    bus = typing.offers.listen(EventBus())
 
     bus.publish(SessionOpened("t", "", str(tmp_path / "other"), "model", "default"))
 

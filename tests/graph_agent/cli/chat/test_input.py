@@ -40,9 +40,9 @@ def test_a_line_that_is_a_command_of_ones_own_stands_for_its_message(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("/reviews a.py", r"no command of yours; did you mean /review\? A line that begins with a blank is sent"),
-        ("/model gpt-9", "/model is a command of the chat"),
-        ("/", "/ is no command of yours; a line that begins with a blank is sent"),
+        ("/reviews a.py", r"Unknown command /reviews. Did you mean /review\? Begin the line with a blank"),
+        ("/model gpt-9", "/model works in the chat only"),
+        ("/", "Unknown command /. Begin the line with a blank"),
     ],
 )
 def test_a_command_that_is_none_is_not_sent_to_the_model(commands: Path, text: str, told: str) -> None:
@@ -51,5 +51,5 @@ def test_a_command_that_is_none_is_not_sent_to_the_model(commands: Path, text: s
 
 
 def test_an_empty_command_is_nothing_to_do(commands: Path) -> None:
-    with pytest.raises(UsageError, match="/empty stands for an empty message"):
+    with pytest.raises(UsageError, match="/empty expands to an empty message"):
         expand_command("/empty", commands, trusted_once=False)

@@ -46,7 +46,7 @@ async def test_what_waits_is_taken_back_from_its_end_as_it_was_typed(scene: Scen
     assert back == ["!ls", "/review a.py", "/mode plan", "one", None]
     assert await scene.session.queued() == []
     assert (waiting, scene.remembered) == ([], back[:4])
-    assert scene.said[:2] == ["queued: one  (Up takes it back)", "after this turn: /mode plan"]
+    assert scene.said[:2] == ["queued: one  (Up to edit)", "after this turn: /mode plan"]
 
 
 async def test_a_command_of_the_users_own_waits_in_the_inbox_as_the_message_it_is(scene: Scene) -> None:
@@ -72,7 +72,7 @@ async def test_a_command_that_stands_for_nothing_is_told_at_once(scene: Scene) -
     await scene.enter("/empty")
 
     assert (scene.said, await scene.back()) == (
-        ["/empty stands for an empty message; there is nothing to do"],
+        ["/empty expands to an empty message. Nothing was sent."],
         None,
     )
 

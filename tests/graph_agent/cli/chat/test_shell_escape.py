@@ -21,7 +21,8 @@ class _Chat:
         self.folder = folder
         self._stream = io.StringIO()
         console = Console(file=self._stream, width=80, markup=False, highlight=False)
-        self.programs = UserPrograms(Terminal(None, source=keys), console)
+        self.terminal = Terminal(None, source=keys)
+        self.programs = UserPrograms(self.terminal, console)
 
     async def says(self, line: str) -> str:
         """What is shown of a line, without the hint."""
@@ -33,7 +34,7 @@ class _Chat:
         return self._stream.getvalue()
 
 
-_HINT = "/share gives this to the model with your next message\n"
+_HINT = "/share sends this to the model with your next message\n"
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ async def test_a_line_without_end_is_shown_in_pieces_and_ended_by_ctrl_c_alone(c
     assert chat.shown.replace(_HINT, "").endswith("[ended by signal 2]\n")
     assert not is_running(int((chat.folder / "pid").read_text()))
     chat.keys.send_text("\r")
-    assert await Terminal(None, source=chat.keys).message() == "next"
+    assert await chat.terminal.message() == "next"
 
 
 async def test_an_interrupt_from_outside_ends_the_line_and_not_the_chat(chat: _Chat) -> None:
@@ -112,25 +113,25 @@ async def test_what_it_leaves_running_may_write_without_end(chat: _Chat, caplog:
 
 async def test_the_model_hears_of_it_only_when_it_is_shared_and_once(chat: _Chat) -> None:
     await chat.says("echo '```'; false")
-    before = chat.programs.shared
+    before = chat.programs.shared_output
     chat.programs.share()
 
-    shared = [chat.programs.shared]
+    shared = [chat.programs.shared_output]
     chat.programs.forget_shared()
-    shared.append(chat.programs.shared)
+    shared.append(chat.programs.shared_output)
 
     assert (before, shared) == (
         "",
         ["I ran this myself, in the workspace:\n````\n$ echo '```'; false\n```\n[exit code 1]\n````", ""],
     )
-    assert chat.shown.endswith("your next message brings what this wrote: $ echo '```'; false\n")
+    assert chat.shown.endswith("Your next message includes the output of: $ echo '```'; false\n")
 
 
 async def test_of_a_long_output_the_end_is_shared(chat: _Chat) -> None:
     await chat.says("seq 20000")
     chat.programs.share()
 
-    shared = chat.programs.shared
+    shared = chat.programs.shared_output
 
     assert ("characters left out]" in shared, shared.endswith("19999\n20000\n```"), len(shared) < 31_000) == (
         True,
@@ -144,15 +145,15 @@ async def test_without_a_line_there_is_nothing_to_run_or_share(chat: _Chat) -> N
     chat.programs.share()
 
     assert [line.split(":")[0] for line in chat.shown.splitlines()] == [
-        "!COMMAND runs a line in your shell; /share gives what it wrote to the model",
-        "there is nothing to share",
+        "!COMMAND runs a line in your shell; /share sends its output to the model",
+        "Nothing to share yet",
     ]
 
 
 async def test_a_folder_that_is_gone_is_told(chat: _Chat) -> None:
     await chat.programs.run("ls", chat.folder / "gone")
 
-    assert chat.shown == "it could not be started: No such file or directory\n"
+    assert chat.shown == "The command could not be started: No such file or directory\n"
 
 
 async def test_a_line_that_closes_its_output_works_on_to_its_own_end(chat: _Chat) -> None:
@@ -161,13 +162,13 @@ async def test_a_line_that_closes_its_output_works_on_to_its_own_end(chat: _Chat
 
 
 async def test_a_line_with_a_nul_character_is_told_about(chat: _Chat) -> None:
-    assert await chat.says("echo a\0b") == "it could not be started: embedded null byte\n"
+    assert await chat.says("echo a\0b") == "The command could not be started: embedded null byte\n"
 
 
 async def test_a_text_is_changed_in_the_persons_editor(chat: _Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "sed -i s/one/two/")
 
-    assert await chat.programs.edited("one\n") == "two\n"
+    assert await chat.programs.edit("one\n") == "two\n"
     monkeypatch.setenv("VISUAL", "/no/such/editor")
     with pytest.raises(EditFailed, match="'/no/such/editor' could not be started"):
-        await chat.programs.edited("one")
+        await chat.programs.edit("one")

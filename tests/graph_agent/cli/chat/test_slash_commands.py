@@ -74,9 +74,9 @@ async def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
     said = [(await talk.says(line)).splitlines()[-1] for line in ("/mode", "/mode plan", "/mode yolo")]
 
     assert said == [
-        "mode: default; there are default, acceptEdits, plan, auto, dontAsk",
+        "mode: default (available: default, acceptEdits, plan, auto, dontAsk)",
         "mode: plan",
-        "there is no mode 'yolo'; choose one of default, acceptEdits, plan, auto, dontAsk",
+        "Unknown mode 'yolo'. Choose one of default, acceptEdits, plan, auto, dontAsk.",
     ]
     assert talk.session.mode == "plan"
 
@@ -88,11 +88,11 @@ async def test_a_line_that_begins_with_a_path_is_a_message(tmp_path: Path) -> No
 async def test_an_unknown_command_is_named_literally(tmp_path: Path) -> None:
     said = await _Talk(tmp_path).says("/[red]x\x1b")
 
-    assert said == "/[red]x\\x1b is no command here; /help lists them\n"
+    assert said == "Unknown command /[red]x\\x1b. /help lists the commands.\n"
 
 
 async def test_an_unknown_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    assert await _Talk(tmp_path).says("/thread") == "/thread is no command here; did you mean /threads?\n"
+    assert await _Talk(tmp_path).says("/thread") == "Unknown command /thread. Did you mean /threads?\n"
 
 
 async def test_looking_before_anything_was_written_says_so(
@@ -111,8 +111,8 @@ async def test_the_model_is_shown_with_the_others_and_changed(tmp_path: Path) ->
     shown = await talk.says("/model")
     changed = (await talk.says("/model two")).removeprefix(shown)
 
-    assert shown == "model: scripted model\n  one\n  two\n/model NAME takes another\n"
-    assert changed == "model: two @ scripted, from the next message on\n"
+    assert shown == "model: scripted model\n  one\n  two\n/model NAME switches to another\n"
+    assert changed == "model: two @ scripted (from your next message on)\n"
 
 
 async def test_tools_and_memory_are_shown_as_their_commands_do(
@@ -164,10 +164,10 @@ async def test_a_command_of_ones_own_is_listed_and_stands_for_a_message(
     listed = await talk.says("/help")
 
     assert asked == SendMessage("Read a.py.")
-    assert said[0] == "/rewiew is no command here; did you mean /review?"
+    assert said[0] == "Unknown command /rewiew. Did you mean /review?"
     assert said[1].startswith("/ship stands in ")
     assert "/review FILE  Read $1.\n" in listed
-    assert "not of use, as their folder is not trusted: /ship\n" in listed
+    assert "Not available, because their folder is not trusted: /ship\n" in listed
 
 
 async def test_a_shell_line_runs_in_the_workspace_and_is_shared_on_wish(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_a_shell_line_runs_in_the_workspace_and_is_shared_on_wish(tmp_path
     await talk.slash.run("/share")
 
     assert said.startswith("here\n")
-    assert "$ ls\nhere\n" in talk.slash.programs.shared
+    assert "$ ls\nhere\n" in talk.slash.programs.shared_output
 
 
 async def test_a_message_is_written_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,5 +193,5 @@ async def test_a_message_is_written_in_the_editor(tmp_path: Path, monkeypatch: p
 
     lines = talk.stream.getvalue().splitlines()
     assert (asked, emptied, missing) == (SendMessage("two"), None, None)
-    assert lines[:2] == ["two", "the editor left nothing; nothing is sent"]
+    assert lines[:2] == ["two", "The message is empty. Nothing was sent."]
     assert "'/no/such/editor' could not be started" in lines[2]

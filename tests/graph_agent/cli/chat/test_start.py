@@ -20,7 +20,7 @@ def test_without_a_terminal_there_is_no_chat(tmp_path: Path, monkeypatch: pytest
     with (tmp_path / "input").open("w+") as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
 
-        with pytest.raises(UsageError, match="needs a terminal"):
+        with pytest.raises(UsageError, match="No terminal found"):
             open_chat(Target(tmp_path), None)
 
 
@@ -44,7 +44,7 @@ def test_the_first_message_may_come_with_the_command(tmp_path: Path) -> None:
     chat.types("\x04")
 
     assert chat.ends() == 0
-    assert (chat.output.count("OPENAI_API_KEY"), "help lists the commands it understands" in chat.output) == (
+    assert (chat.output.count("OPENAI_API_KEY"), "what works offline" in chat.output) == (
         1,
         True,
     )

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from graph_agent.cli.chat.turn_runner import StyledLine, has_fresh_budget, result_lines, status_text
+from graph_agent.cli.chat.turn_runner import StyledLine, format_result, format_status, has_fresh_budget
 from graph_agent.events import EventBus
 from graph_agent.ports.usage import usage_report
 from tests.fakes.scripted_session import ScriptedSession, rest
@@ -9,22 +9,22 @@ _USED = usage_report({"input_tokens": 12_000, "output_tokens": 345, "total_token
 
 
 def test_a_turn_that_asked_a_model_ends_with_what_it_used() -> None:
-    assert list(result_lines(rest(usage=_USED))) == [
+    assert list(format_result(rest(usage=_USED))) == [
         StyledLine("2 requests, 12,000 in, 345 out, cost unknown", "dim"),
     ]
-    assert list(result_lines(rest(usage=usage_report({"requests": 3})))) == []
+    assert list(format_result(rest(usage=usage_report({"requests": 3})))) == []
 
 
 def test_an_error_and_what_to_do_about_it_are_told_once() -> None:
     failed = rest("model_error", error="down")
     paused = rest("limit", error="the turn was paused", budget="max_tokens")
 
-    assert [line.text for line in result_lines(failed)] == [
+    assert [line.text for line in format_result(failed)] == [
         "down",
-        "The model did not answer; /retry asks it again.",
+        "No answer from the model. /retry to try again.",
     ]
-    assert [line.text for line in result_lines(paused, was_asked=True)] == [
-        "Say what to do instead, or let it go on with /retry."
+    assert [line.text for line in format_result(paused, was_asked=True)] == [
+        "Send new instructions, or continue with /retry."
     ]
 
 
@@ -37,10 +37,10 @@ def test_only_a_budget_of_the_turn_is_fresh_when_one_goes_on() -> None:
 def test_the_status_line_says_tokens_and_cost_once_there_are_any(tmp_path: Path) -> None:
     session = ScriptedSession(EventBus(), tmp_path)
 
-    assert status_text(session, "no sandbox", {}) == (
+    assert format_status(session, "no sandbox", {}) == (
         "scripted model · mode default · no sandbox · thread thread-1"
     )
-    assert status_text(session, "no sandbox", _USED) == (
+    assert format_status(session, "no sandbox", _USED) == (
         "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread thread-1"
     )
 
@@ -48,7 +48,7 @@ def test_the_status_line_says_tokens_and_cost_once_there_are_any(tmp_path: Path)
 def test_a_narrow_status_line_loses_what_matters_least_and_never_the_thread(tmp_path: Path) -> None:
     session = ScriptedSession(EventBus(), tmp_path)
 
-    assert [status_text(session, "no sandbox", _USED, width) for width in (83, 70, 60, 40, 30, 5)] == [
+    assert [format_status(session, "no sandbox", _USED, width) for width in (83, 70, 60, 40, 30, 5)] == [
         "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread-1",
         "scripted model · default · no sandbox · 12.3k tokens · thread-1",
         "scripted model · default · 12.3k tokens · thread-1",

@@ -8,7 +8,7 @@ from graph_agent.cli.demo.script import DemoNarrator, run_steps
 from graph_agent.cli.demo.workspace import DemoCommands, DemoFailed, DemoWorkspace
 
 CALL = "call_0123456789abcdef"
-AFTER_FIRST, KILLED, USER_DECISION = "1f-first-00000001", "1f-killed-00000002", "1f-decided-00000003"
+AFTER_FIRST, KILLED, DECIDED = "1f-first-00000001", "1f-killed-00000002", "1f-decided-00000003"
 
 
 @dataclass
@@ -19,11 +19,11 @@ class Recorded(DemoCommands):
     ran: list[str] = field(default_factory=list)
     nodes: tuple[tuple[str, str], ...] = (
         ("1f-end-4", "reasoning"),
-        (USER_DECISION, "human_approval"),
+        (DECIDED, "human_approval"),
         (KILLED, "x"),
     )
 
-    def run(self, *arguments: str, ends_with: int = 0) -> None:
+    def run(self, *arguments: str, exit_code: int = 0) -> None:
         self.ran.append(" ".join(arguments))
 
     def show(self, file: str) -> None:
@@ -74,7 +74,7 @@ def test_the_whole_story_in_the_order_of_its_commands() -> None:
         "calls demo",
         "inspect demo",
         "recover demo",
-        "recover demo --done 89abcdef --result order 17 is charged: its line stands in charges.txt",
+        "recover demo --done 89abcdef --result order 17 is charged: its line is in charges.txt",
         "run --resume demo",
         "cat charges.txt",
         "calls demo",

@@ -34,7 +34,7 @@ def test_a_person_says_when_a_step_begins(
     typed(monkeypatch, "\n").title("1/2  One.")
     DemoNarrator(is_asking=False).title("2/2  Two.")
 
-    assert capsys.readouterr().out == "\n[Enter] goes on > \n1/2  One.\n\n2/2  Two.\n"
+    assert capsys.readouterr().out == "\n[Enter] to continue > \n1/2  One.\n\n2/2  Two.\n"
 
 
 def test_the_end_of_the_input_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,17 +98,17 @@ def test_stand_ins_differ_where_ids_do_and_short_forms_end_their_long_ones() -> 
 def test_a_person_answers_and_may_leave_in_the_middle_of_it(tmp_path: Path) -> None:
     demo = PtyProgram(DEMO, tmp_path, environment(tmp_path))
     for _ in range(2):
-        demo.sees("[Enter] goes on > ")
+        demo.sees("[Enter] to continue > ")
         demo.enters("")
     demo.enters("n")
     demo.sees("[y]es  [n]o > ")
     demo.enters("maybe")
     demo.sees("Type y or n, then Enter.")
     demo.enters("y")
-    demo.sees("[Enter] goes on > ")
+    demo.sees("[Enter] to continue > ")
     demo.enters("")
     demo.sees("$ kill -9 ")
-    demo.sees("[Enter] goes on > ")
+    demo.sees("[Enter] to continue > ")
     demo.types("\x03")
     demo.sees("Left early; its files are gone.")
 

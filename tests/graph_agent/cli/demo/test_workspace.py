@@ -65,18 +65,18 @@ def test_its_commands_see_none_of_the_users_settings(tmp_path: Path, monkeypatch
     assert ours == {"KEPT": "x", "GRAPH_AGENT_HOME": str(place.home)}
 
 
-def test_the_command_is_in_the_middle_once_it_has_charged_and_said_so(
+def test_the_command_is_charged_once_it_has_charged_and_said_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     with demo_workspace(is_kept=False) as place:
-        told = [place.is_in_the_middle()]
+        told = [place.is_charged()]
         (place.workspace / "charges.txt").touch()
-        told.append(place.is_in_the_middle())
+        told.append(place.is_charged())
         place.home.mkdir()
         (place.home / "call-1.out").write_text("card charged, waiting for the bank\n")
-        told.append(place.is_in_the_middle())
+        told.append(place.is_charged())
 
     assert told == [False, False, True]
 
@@ -84,5 +84,8 @@ def test_the_command_is_in_the_middle_once_it_has_charged_and_said_so(
 def test_without_a_temporary_folder_it_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
 
-    with pytest.raises(UsageError, match=r"needs a temporary folder .* TMPDIR"), demo_workspace(is_kept=False):
+    with (
+        pytest.raises(UsageError, match=r"temporary folder .* TMPDIR"),
+        demo_workspace(is_kept=False),
+    ):
         pass

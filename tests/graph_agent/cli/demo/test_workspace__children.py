@@ -50,10 +50,10 @@ def test_what_is_typed_to_end_the_demo_reaches_no_command(
 
 
 def test_a_command_that_ends_otherwise_is_named(place: DemoWorkspace) -> None:
-    shell(place, "exit 3").run("run", ends_with=3)
+    shell(place, "exit 3").run("run", exit_code=3)
 
-    with pytest.raises(DemoFailed, match=r"^graph-agent run 'a b' ended with 4, and 3 was expected; .*--keep"):
-        shell(place, "exit 4").run("run", "a b", ends_with=3)
+    with pytest.raises(DemoFailed, match=r"^graph-agent run 'a b' ended with 4 instead of 3; .*--keep"):
+        shell(place, "exit 4").run("run", "a b", exit_code=3)
 
 
 def test_json_is_read_and_not_printed(place: DemoWorkspace, capfd: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +77,7 @@ def test_a_killed_command_gets_no_chance_to_answer(place: DemoWorkspace, capfd: 
 def test_a_command_that_ends_or_dawdles_before_it_can_be_killed_is_named(place: DemoWorkspace) -> None:
     for script in ("exit 0", "[ $1 = run ] && exec sleep 30"):
         children = shell(place, script)
-        with pytest.raises(DemoFailed, match=r"^graph-agent run never came to where it was to be killed"):
+        with pytest.raises(DemoFailed, match=r"^graph-agent run did not get to the point where it is killed"):
             children.run_and_kill("run", once=lambda: False, within_s=0.3)
         children.end()
 

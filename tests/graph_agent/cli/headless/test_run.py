@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from graph_agent.cli.chat.conversation import Conversation, Opener
-from graph_agent.cli.headless.run import PendingAnswers, RunRequest, run_headless
+from graph_agent.cli.headless.pending_answers import PendingAnswers
+from graph_agent.cli.headless.run import RunRequest, run_headless
+from graph_agent.cli.main import app
 from graph_agent.errors import ThreadHeld
 from graph_agent.events import EventBus, ModelMessage, StepStarted, TextDelta, ToolCallFinished
+from tests.fakes.played_thread import play
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, recovery, rest
 
 _ASKS = Turn(rest("awaiting_approval", questions=(approval("call-a", "bash", {"command": "ls"}),)))
@@ -86,7 +90,7 @@ def test_text_output_says_what_waits_and_how_to_go_on(tmp_path: Path, capsys: py
     out, err = capsys.readouterr()
     assert (code, out) == (3, "")
     assert "waiting for approval: call-a bash" in err
-    assert err.endswith("thread: thread-1\ngo on with: graph-agent resume thread-1\n")
+    assert err.endswith("thread: thread-1\nResume with: graph-agent resume thread-1\n")
 
 
 def test_stream_json_numbers_its_events_and_ends_with_the_result(
@@ -101,8 +105,8 @@ def test_stream_json_numbers_its_events_and_ends_with_the_result(
         "started",
         "turn_started",
         "step_started",
-        "text_delta",
-        "message",
+        "text_arrived",
+        "model_replied",
         "turn_ended",
         "result",
     ]
@@ -112,7 +116,7 @@ def test_stream_json_numbers_its_events_and_ends_with_the_result(
 def test_what_is_open_is_settled_before_the_prompt_is_sent(tmp_path: Path) -> None:
     opened = _Opened(tmp_path, [Turn(rest(answer="done")), Turn(rest(answer="sent"))], _ASKS)
 
-    code = run_headless(RunRequest("go", settlement=PendingAnswers(approve=("all",))), opened)
+    code = run_headless(RunRequest("go", answers=PendingAnswers(approve=("all",))), opened)
 
     assert code == 0
     assert opened.log == [
@@ -132,7 +136,7 @@ def test_the_prompt_is_not_sent_while_something_stays_open(
     assert run_headless(RunRequest("go"), opened) == 4
     assert ("send", "go") not in opened.log
     assert ("queue", "go") in opened.log
-    assert "the prompt is kept" in capsys.readouterr().err
+    assert "prompt is queued" in capsys.readouterr().err
 
 
 def test_without_a_prompt_a_turn_that_ended_early_goes_on(tmp_path: Path) -> None:
@@ -180,7 +184,7 @@ def test_a_signal_ends_the_run_with_its_code_and_the_way_to_go_on(
 
     out, err = capsys.readouterr()
     assert (ended, _json(out)["status"], opened.log[-2:]) == (code, status, [(end,), ("close",)])
-    assert "go on with: graph-agent resume thread-1" in err
+    assert "Resume with: graph-agent resume thread-1" in err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -205,3 +209,22 @@ def test_the_time_limit_suspends_and_ends_with_5(tmp_path: Path, capsys: pytest.
 
     report = _json(capsys.readouterr().out)
     assert (code, report["status"], report["error"]) == (5, "limit", "the time limit of 0.2 s was reached")
+
+
+LONG = "some words that are said " * 200
+
+
+def test_a_thread_is_compacted_by_command_and_a_short_one_is_left_as_it_is(tmp_path: Path) -> None:
+    database = tmp_path / "agent.db"
+    play(database, f"{LONG} one", f"{LONG} two", f"{LONG} three")
+    listed = CliRunner().invoke(app, ["threads", "list", "--json", "--db", str(database)])
+    [thread] = json.loads(listed.stdout)["threads"]
+
+    first, second = (
+        CliRunner().invoke(app, ["compact", thread["thread_id"], "--json", "--db", str(database)]) for _ in range(2)
+    )
+
+    told = json.loads(first.stdout)["compacted"]
+    assert (first.exit_code, second.exit_code, told["how"]) == (0, 0, "outline")
+    assert told["tokens_after"] < told["tokens_before"]
+    assert json.loads(second.stdout) == {"thread_id": thread["thread_id"], "compacted": None}

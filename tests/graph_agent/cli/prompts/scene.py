@@ -1,4 +1,4 @@
-"""Questions, a keyboard with lines typed at the moment they are asked for, and what came of it."""
+"""Pending questions, a keyboard that answers each prompt with the next line, and what was decided."""
 
 import io
 from collections.abc import Awaitable, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graph_agent.cli.prompts.asking import QuestionPrompts
+from graph_agent.cli.prompts.pending_questions import PendingQuestions
 from graph_agent.cli.prompts.question import Prompt
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus
@@ -24,7 +24,7 @@ LONG = approval("call-a", "write_file", {"content": "".join(f"line {n}\n" for n 
 
 
 class Typed:
-    """A keyboard with lines typed at the moment they are asked for; without a line it waits to be relieved."""
+    """A keyboard that answers each prompt with the next line; without one it waits until the question is gone."""
 
     def __init__(self, lines: Sequence[str], stream: io.StringIO) -> None:
         self._lines = list(lines)
@@ -46,7 +46,7 @@ class Typed:
 
 
 class Scene:
-    """Questions, the keys typed at them, and what came of it."""
+    """Pending questions, the keys typed at them, and what was decided."""
 
     def __init__(self, folder: Path, *questions: OpenQuestion) -> None:
         self.elsewhere = folder / "elsewhere.json"
@@ -58,8 +58,8 @@ class Scene:
     async def asked(self, *lines: str) -> list[str]:
         await self.session.start()
         self.session.log.clear()
-        story = TurnDisplay(Console(file=self._stream, width=80, markup=False, highlight=False))
-        asking = QuestionPrompts(Prompt(self.session, Typed(lines, self._stream), story, 80))
+        display = TurnDisplay(Console(file=self._stream, width=80, markup=False, highlight=False))
+        asking = PendingQuestions(Prompt(self.session, Typed(lines, self._stream), display, 80))
         try:
             await asking.ask_all(self._questions)
         finally:

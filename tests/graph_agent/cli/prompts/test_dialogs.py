@@ -1,37 +1,130 @@
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
 
-from tests.fakes.scripted_session import recovery
-from tests.graph_agent.cli.prompts.scene import Scene
+from graph_agent.app.project_trust import project_at
+from graph_agent.cli.prompts.dialogs import ask_trust, choose_model, find_model
+from graph_agent.cli.prompts.terminal import InputClosed, Terminal
+from graph_agent.events import EventBus
+from tests.fakes.scripted_session import ScriptedSession
+
+NAMES = ("gpt-5", "gpt-5-mini", "qwen3:8b")
 
 
 @pytest.mark.parametrize(
-    ("lines", "decided"),
+    ("text", "name"),
     [
-        (("r",), ("retry", "")),
-        (("c",), ("cancel", "")),
-        (("x", "d", " it is there "), ("done", "it is there")),
+        ("gpt-5", "gpt-5"),
+        ("3", "qwen3:8b"),
+        ("QWEN", "qwen3:8b"),
+        ("mini", "gpt-5-mini"),
+        ("gpt", None),
+        ("0", None),
+        ("4", None),
+        ("x", None),
     ],
 )
-async def test_an_interrupted_call_is_retried_done_or_cancelled(
-    tmp_path: Path, lines: tuple[str, ...], decided: tuple[str, str]
-) -> None:
-    scene = Scene(tmp_path, recovery("call-a", "bash", {"command": "make"}))
-
-    await scene.asked(*lines)
-
-    assert scene.session.log == [("decide", "call-a", *decided)]
+def test_a_number_a_name_or_a_unique_part_of_one_picks(text: str, name: str | None) -> None:
+    assert find_model(text, NAMES) == name
 
 
-async def test_what_still_runs_can_be_ended_before_the_call_is_tried_again(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, recovery("call-a", "bash", {"command": "make"}, processes=(7, 8)))
+@pytest.fixture
+async def keys() -> AsyncIterator[PipeInput]:
+    with create_pipe_input() as keys, create_app_session(output=DummyOutput()):
+        yield keys
 
-    shown = await scene.asked("e", "r")
 
-    assert scene.session.log == [("end", "call-a"), ("decide", "call-a", "retry", "")]
-    assert "  still running: pid 7, 8; a retry waits until they have ended" in shown
-    assert [line for line in shown if line.endswith("> ")] == [
-        "[r]etry  [d]one  [c]ancel  [e]nd what still runs > ",
-        "[r]etry  [d]one  [c]ancel > ",
+async def _choose(
+    folder: Path, keys: PipeInput, models: tuple[str, ...], typed: str = ""
+) -> tuple[str | None, list[str]]:
+    session = ScriptedSession(EventBus(), folder)
+    session.models, session.model_name = models, None
+    said: list[str] = []
+    asyncio.get_running_loop().call_later(0.02, keys.send_text, typed)
+    await choose_model(session, Terminal(None, source=keys), said.append)
+    return session.model_name, said
+
+
+async def test_the_only_model_is_taken_without_a_question(tmp_path: Path, keys: PipeInput) -> None:
+    assert await _choose(tmp_path, keys, ("only",)) == ("only", ["Model: only @ scripted"])
+
+
+async def test_one_of_several_is_asked_for_until_the_answer_fits(tmp_path: Path, keys: PipeInput) -> None:
+    keys.send_text("a message, typed before\r")
+
+    name, said = await _choose(tmp_path, keys, NAMES, "gpt\rmini\r")
+
+    assert name == "gpt-5-mini"
+    assert said[1:] == [
+        "   1  gpt-5",
+        "   2  gpt-5-mini",
+        "   3  qwen3:8b",
+        "'gpt' matches no model, or several. An empty line chooses none.",
+        "Model: gpt-5-mini @ scripted",
     ]
+
+
+async def test_an_empty_answer_leaves_it_open(tmp_path: Path, keys: PipeInput) -> None:
+    name, said = await _choose(tmp_path, keys, NAMES, "\r")
+
+    assert (name, said[-1]) == (None, "No model is chosen. Choose one with /model NAME.")
+
+
+async def test_an_endpoint_without_a_list_says_so(tmp_path: Path, keys: PipeInput) -> None:
+    assert (await _choose(tmp_path, keys, ()))[1] == ["The endpoint lists no models. Choose one with /model NAME."]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    made = tmp_path / "project"
+    made.mkdir()
+    (made / "AGENTS.md").write_text("Use \x1b[31mtabs.\n")
+    return made
+
+
+async def _asked(folder: Path, keys: PipeInput, typed: str) -> list[str]:
+    said: list[str] = []
+    terminal = Terminal(None, source=keys)
+    keys.send_text(typed)
+    await ask_trust(folder, terminal, said.append)
+    return said
+
+
+@pytest.mark.parametrize(("typed", "trust"), [("y\r", "trusted"), ("n\r", "declined"), ("\rx\rno\r", "declined")])
+async def test_only_yes_trusts_and_nothing_but_no_refuses(
+    folder: Path, keys: PipeInput, typed: str, trust: str
+) -> None:
+    said = await _asked(folder, keys, typed)
+
+    again = await _asked(folder, keys, "")
+    assert (project_at(folder).trust, again) == (trust, [])
+    assert any(line.startswith("    AGENTS.md: 1 lines of instructions to the model") for line in said)
+
+
+async def test_the_files_can_be_read_before_the_answer_and_cannot_paint_the_terminal(
+    folder: Path, keys: PipeInput
+) -> None:
+    said = await _asked(folder, keys, "s\ry\r")
+
+    assert said[-2:] == ["─── AGENTS.md", "  │ Use \\x1b[31mtabs."]
+
+
+async def test_leaving_keeps_no_answer(folder: Path, keys: PipeInput) -> None:
+    with pytest.raises(InputClosed):
+        await _asked(folder, keys, "\x04")
+    assert project_at(folder).trust == "untrusted"
+
+
+async def test_settings_that_cannot_be_read_are_told_and_not_asked_about(folder: Path, keys: PipeInput) -> None:
+    (folder / ".graph-agent").mkdir()
+    (folder / ".graph-agent" / "config.toml").write_text("= no toml")
+
+    said = await _asked(folder, keys, "")
+
+    assert (len(said), "cannot be read as TOML" in said[0], project_at(folder).trust) == (1, True, "untrusted")

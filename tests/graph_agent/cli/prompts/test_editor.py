@@ -23,8 +23,8 @@ async def test_the_editor_gets_json_and_what_it_leaves_is_taken(
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("exit 3", "ended with code 3; nothing was changed"),
-        ("""echo '{"a": ' > "$2" """, "is not JSON"),
+        ("exit 3", "ended with code 3"),
+        ("""echo '{"a": ' > "$2" """, "is not valid JSON"),
         ("""echo '[1]' > "$2" """, "must be a JSON object, not list"),
     ],
 )

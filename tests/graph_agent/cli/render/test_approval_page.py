@@ -19,7 +19,7 @@ def test_an_approval_shows_tool_risk_reason_folder_and_every_argument() -> None:
         "Approval 1 of 2: bash  MEDIUM risk  c1",
         "  why: bash asks",
         "  workspace: /w",
-        "  command: 2 lines, without a line feed at its end",
+        "  command: 2 lines, without a newline at the end",
         "  │ a",
         "  │ b",
         "  timeout: 5",
@@ -32,7 +32,7 @@ def test_high_risk_carries_a_highlighted_warning() -> None:
 
     assert (page[0].plain, page[1].plain.split(".")[0]) == (
         "Approval: bash  HIGH risk  c1",
-        "  ! This can do harm that cannot be undone",
+        "  ! This may be impossible to undo",
     )
     assert "on red" in str(page[1].style)
 
@@ -41,7 +41,7 @@ def test_the_warning_is_folded_between_words() -> None:
     page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), 50, "")
 
     assert _plain(page)[1:3] == [
-        "  ! This can do harm that cannot be undone. Read ",
+        "  ! This may be impossible to undo. Read ",
         "    all of it before you answer. ",
     ]
 
@@ -52,7 +52,7 @@ def test_content_that_the_diff_shows_whole_is_not_shown_twice() -> None:
 
     assert _plain(approval_page(item, Path("/w"), 80, ""))[3:] == [
         "  file_path: a.txt",
-        "  content: 8 bytes, all of them the added lines below",
+        "  content: 8 bytes: the added lines below",
         "       --- /dev/null",
         "       +++ a.txt",
         "       @@ -0,0 +1,2 @@",
@@ -73,8 +73,8 @@ def test_arguments_edited_at_the_prompt_are_told_apart_from_the_models() -> None
 
     assert _plain(approval_page(item, Path("/w"), 80, "", is_edited=True))[3:] == [
         "  content: mine",
-        "  these are your edited arguments, not the model's",
-        "  what would happen:",
+        "  These are your edited arguments, not the model's.",
+        "  this would:",
         "  │ as edited",
     ]
 
@@ -105,7 +105,7 @@ def test_a_recovery_shows_what_happened_times_output_and_finding() -> None:
         "  attempt: 1",
         "  approved: 2026-11-28T01:00:00.000Z",
         "  command: make",
-        "  what it wrote until then:",
+        "  output so far:",
         "  │ half",
         "  finding: not applied: the file is as before",
     ]

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.live_area import LiveArea, reflows
+from graph_agent.cli.render.live_area import LiveArea, is_reflowing
 from tests.fakes.screen import Screen
 
 
@@ -142,7 +142,7 @@ def test_a_terminal_that_folds_anew_is_counted_in_rows_of_its_new_width(monkeypa
     [({"TMUX": "/tmp/x"}, True), ({"TERM_PROGRAM": "vscode"}, True), ({"TERM": "xterm-256color"}, False)],
 )
 def test_terminals_that_fold_anew_are_known_by_what_they_set(environment: dict[str, str], folds: bool) -> None:
-    assert reflows(environment) == folds
+    assert is_reflowing(environment) == folds
 
 
 @pytest.mark.parametrize("terminal", ["dumb", "pipe"])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graph_agent.cli.render.live_area import readable
+from graph_agent.cli.render.live_area import format_partial_arguments
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import Event, ModelMessage, TextDelta, ToolCallCreated, ToolCallDelta, WarningIssued
 from tests.fakes.screen import Screen
@@ -26,12 +26,12 @@ from tests.fakes.screen import Screen
     ],
 )
 def test_what_has_arrived_is_read_as_far_as_it_goes(raw: str, shown: str) -> None:
-    assert readable(raw) == shown
+    assert format_partial_arguments(raw) == shown
 
 
 @given(st.text())
 def test_nothing_that_arrives_can_hurt(raw: str) -> None:
-    assert "\n" not in readable('{"a": "' + raw)
+    assert "\n" not in format_partial_arguments('{"a": "' + raw)
 
 
 def _drawn(*events: Event) -> str:
@@ -60,7 +60,7 @@ def test_a_call_that_streams_in_is_shown_live_until_the_reply_is_whole() -> None
         *arriving, ModelMessage("", ("c1",)), ToolCallCreated({"call_id": "c1", "tool_name": "write_file"})
     )
 
-    assert _seen(drawn) == ["I write.", "  … write_file (arriving)  0 s  file_path: a.txt, content: he"]
+    assert _seen(drawn) == ["I write.", "  … write_file (streaming)  0 s  file_path: a.txt, content: he"]
     assert _seen(ended) == []
 
 

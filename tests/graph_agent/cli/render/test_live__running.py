@@ -13,7 +13,7 @@ def test_a_call_is_shown_with_its_last_line_until_it_ends() -> None:
     running = RunningCalls()
 
     running.begin("c1", "bash ls")
-    running.tell("c1", "first\nlast [bold]\n\n")
+    running.show_output("c1", "first\nlast [bold]\n\n")
     shown = _lines(running)
 
     assert (shown, running.end("c1") is not None, running.end("c1"), _lines(running)) == (
@@ -28,7 +28,7 @@ def test_output_without_room_beside_a_long_command_stands_on_a_line_of_its_own()
     running = RunningCalls()
 
     running.begin("c1", f"bash $ {'long ' * 20}")
-    running.tell("c1", "12 of 300 tests have passed until now\n")
+    running.show_output("c1", "12 of 300 tests have passed until now\n")
 
     assert _lines(running, 40) == [
         "  … bash $ long long long long lo…  0 s",
@@ -42,7 +42,7 @@ def test_calls_that_run_side_by_side_stand_below_their_count_and_many_are_summed
         running.begin(f"c{number}", f"grep {number}")
 
     assert _lines(running) == [
-        "  10 at once",
+        "  10 running in parallel",
         *(f"  … grep {number}  0 s" for number in range(8)),
         "  … and 2 more",
     ]

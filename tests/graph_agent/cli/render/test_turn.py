@@ -29,7 +29,7 @@ def _told(*events: Event) -> str:
     story = TurnDisplay(Console(file=stream, width=60, markup=False, highlight=False, emoji=False))
     for number, event in enumerate(events, 1):
         story(number, event)
-    story.rest()
+    story.finish()
     return re.sub(r"\d+\.\d s", "N s", stream.getvalue())
 
 
@@ -45,7 +45,7 @@ def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> No
     output = "".join(f"line {number}\n" for number in range(1, 12))
 
     told = _told(
-        ToolCallCreated({"call_id": "c1", "tool_name": "bash", "summary": "seq 11"}),
+        ToolCallCreated({"call_id": "c1", "tool_name": "bash", "display": "seq 11"}),
         ToolCallStarted("c1", "bash", "seq 11", attempt=2),
         ToolCallProgress("c1", "shell_output", "line 1\n"),
         ToolCallFinished("c1", "bash", "success", "seq 11", output),
@@ -54,7 +54,7 @@ def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> No
     assert told.splitlines() == [
         "● bash seq 11 (attempt 2)",
         "✓ bash seq 11  success N s",
-        "  … 3 more lines; /calls c1 shows them",
+        "  … 3 more lines; show them with /calls c1",
         *(f"  │ line {number}" for number in range(4, 12)),
     ]
 
@@ -101,7 +101,7 @@ def test_on_a_terminal_a_start_is_seen_in_the_live_line_alone() -> None:
 
     story(1, ToolCallStarted("c1", "bash", "ls", attempt=2))
     drawn = stream.getvalue()
-    story.rest()
+    story.finish()
 
     assert ("● " in drawn, "… bash ls (attempt 2)  0 s" in drawn) == (False, True)
 
@@ -154,7 +154,7 @@ def test_an_answer_longer_than_the_screen_is_streamed_once_and_whole(columns: in
         assert seen.screen.scrolled[: len(scrolled)] == scrolled
         scrolled = seen.screen.scrolled
     seen.tells(ModelMessage(_ANSWER))
-    seen.story.rest()
+    seen.story.finish()
 
     told = MarkdownStream(Console(width=columns, color_system=None))
     assert seen.looks() == [line.plain.rstrip() for line in (*told.add(_ANSWER), *told.end())]
@@ -173,12 +173,12 @@ def test_while_text_arrives_what_runs_and_what_is_typed_stand_below_it() -> None
     seen = _Seen(40, 10)
     seen.tells(ToolCallStarted("c1", "bash", "ls"))
     seen.tells(TextDelta("first\nsec"))
-    seen.story.typed("for later")
+    seen.story.show_typed("for later", 9)
     both = seen.looks()
     seen.story.line(Text("news"))
     seen.tells(TextDelta("ond"))
     with_news = seen.looks()
-    seen.story.rest()
+    seen.story.finish()
 
     assert both == ["first", "sec", "  … bash ls  0 s", "> for later"]
     assert with_news == ["news", "first", "second", "  … bash ls  0 s", "> for later"]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.prompts.approval import StopTurn
+from graph_agent.cli.prompts.call_prompts import StopTurn
 from graph_agent.ports import Proposal, SandboxInfo
 from tests.fakes.scripted_session import approval
 from tests.graph_agent.cli.prompts.scene import KEYS, A, B, Scene, editor
@@ -67,7 +67,7 @@ async def test_a_rule_for_a_whole_tool_says_so(tmp_path: Path) -> None:
 
     shown = await scene.asked("a", "t")
 
-    assert "  that is every call of this tool, whatever its arguments" in shown
+    assert "  This allows every call of the tool, whatever its arguments." in shown
 
 
 async def test_edited_arguments_are_shown_anew_with_their_change_and_asked_about_again(
@@ -82,8 +82,8 @@ async def test_edited_arguments_are_shown_anew_with_their_change_and_asked_about
     again = again[again.index("  command: echo mine") :]  # after a workspace that may take several lines
     assert [line for line in again if line.startswith("  ")] == [
         "  command: echo mine",
-        "  these are your edited arguments, not the model's",
-        "  what would happen:",
+        "  These are your edited arguments, not the model's.",
+        "  this would:",
         "  │ as edited",
     ]
     assert scene.session.log == [("decide", "call-a", "edit", "", '{"command": "echo mine"}')]
@@ -105,9 +105,9 @@ async def test_always_after_an_edit_is_about_the_edited_arguments(
 @pytest.mark.parametrize(
     ("left", "said"),
     [
-        ("not json", "what the editor left is not JSON"),
-        ("[1]", "the arguments must be a JSON object, not list"),
-        ('{"command": NaN}', "what the editor left is not JSON: NaN is no number in JSON"),
+        ("not json", "The edited text is not valid JSON"),
+        ("[1]", "The arguments must be a JSON object, not list."),
+        ('{"command": NaN}', "The edited text is not valid JSON: NaN is not a JSON number"),
         ('{"command": "echo a"}', "Nothing was changed."),
     ],
 )
@@ -150,7 +150,7 @@ async def test_a_rule_that_holds_in_one_folder_says_which(tmp_path: Path) -> Non
 
     shown = await scene.asked("a", "t")
 
-    assert any(line.startswith("It holds where the shell stands now, in sub\\x1b[2J, in mode") for line in shown)
+    assert any(line.startswith("Applies in sub\\x1b[2J in mode") for line in shown)
 
 
 async def test_a_question_answered_while_its_scope_is_chosen_disappears_and_stores_nothing(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def _in_a_sandbox(scene: Scene) -> Scene:
     return scene
 
 
-_OUTSIDE_KEYS = KEYS.replace("[s]top", "[o]ut  [s]top")
+_OUTSIDE_KEYS = KEYS.replace("[s]top", "[o]utside  [s]top")
 
 
 async def test_a_command_may_be_let_out_of_the_sandbox_that_stands_and_only_this_one(tmp_path: Path) -> None:
@@ -175,8 +175,8 @@ async def test_a_command_may_be_let_out_of_the_sandbox_that_stands_and_only_this
 
     shown = await scene.asked("o", "o", "y")
 
-    assert "  sandbox: bubblewrap: no network; o lets this one call run outside of it" in shown
-    assert [line for line in shown if "[o]ut" in line] == [_OUTSIDE_KEYS.replace("[s]top", "[all]  [s]top")]
+    assert "  sandbox: bubblewrap: no network; o runs this command outside it" in shown
+    assert [line for line in shown if "[o]utside" in line] == [_OUTSIDE_KEYS.replace("[s]top", "[all]  [s]top")]
     assert "Please answer with one of: y, a, e, n, r, s" in shown
     assert scene.session.log == [
         ("decide", "call-a", "approve", "", "outside"),
@@ -213,5 +213,5 @@ async def test_a_long_command_cannot_be_let_out_unread(tmp_path: Path) -> None:
 
     shown = await scene.asked("o", "m", "o")
 
-    assert "Part of it is not shown yet; open it first with m." in shown
+    assert any(line.startswith("You have not seen all of it yet") for line in shown)
     assert scene.session.log == [("decide", "call-a", "approve", "", "outside")]

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.headless.run import PendingAnswers, answer_pending
+from graph_agent.cli.headless.pending_answers import PendingAnswers, answer_pending
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.events import EventBus
 from graph_agent.session.turn_result import OpenQuestion
@@ -55,10 +55,10 @@ async def test_one_answer_of_two_leaves_the_run_waiting(tmp_path: Path) -> None:
 
 async def test_a_name_that_fits_no_open_call_decides_nothing(tmp_path: Path) -> None:
     with pytest.raises(
-        UnknownId, match="'call-zzzz' names no call waiting for approval here: call-aaaa, call-bbbb"
+        UnknownId, match="'call-zzzz' matches no call waiting for approval here: call-aaaa, call-bbbb"
     ):
         await _settled(tmp_path, PendingAnswers(approve=("call-zzzz",)), _A, _B)
-    with pytest.raises(UnknownId, match="'call' names several calls"):
+    with pytest.raises(UnknownId, match="'call' matches several calls"):
         await _settled(tmp_path, PendingAnswers(approve=("call",)), _A, _B)
 
 
@@ -73,7 +73,7 @@ async def test_all_refuses_what_is_open_except_what_is_approved_by_name(tmp_path
 
 def test_all_cannot_be_both_approved_and_refused() -> None:
     with pytest.raises(UsageError, match="exclude each other"):
-        PendingAnswers(approve=("all",), reject=("all",)).require_open_calls(may_be=True)
+        PendingAnswers(approve=("all",), reject=("all",)).require_pending_calls(may_exist=True)
 
 
 async def test_the_same_call_cannot_be_approved_and_rejected(tmp_path: Path) -> None:
@@ -102,5 +102,5 @@ async def test_an_answer_that_came_too_late_is_told_with_the_one_that_stands(tmp
     opening = Turn(rest("awaiting_approval", questions=(_A,)))
     session = ScriptedSession(EventBus(), tmp_path, opening=opening, elsewhere=elsewhere)
 
-    with pytest.raises(AnswerRefused, match="answered before: reject by cli pid 99"):
+    with pytest.raises(AnswerRefused, match="already has an answer: reject by cli pid 99"):
         await answer_pending(session, await session.start(), PendingAnswers(approve=("all",)))

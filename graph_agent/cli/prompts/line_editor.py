@@ -1,0 +1,462 @@
+"""The line editor of the chat: prompt_toolkit's at the prompt, while a turn runs, and on a plain terminal.
+
+At the prompt prompt_toolkit draws the line. While a turn runs the turn display draws it below what runs, and on a
+plain terminal each change is written at the end of the line; both are edited by the same keys.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application, get_app, in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.clipboard import InMemoryClipboard
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.history import History
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import ColorDepth, DummyOutput, Output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from rich.cells import cell_len
+
+from graph_agent.cli.prompts.choices import folded_prompt
+from graph_agent.cli.prompts.keyboard import plain_paste, typed_text
+from graph_agent.cli.render.escape import escape
+
+__all__ = ["InputClosed", "InputInterrupted", "LineEditor", "TakeBack", "TurnKeys", "terminal_output"]
+
+_PROMPT_STYLE = "ansicyan"
+"""A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
+_ESCAPE_S = 0.1
+"""A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
+_ALT_S = 0.05
+"""How long the key Esc waits for another one that makes it Alt."""
+
+
+class InputInterrupted(Exception):
+    """Ctrl-C at a prompt."""
+
+
+class InputClosed(Exception):
+    """Ctrl-D at a prompt, or the end of the input."""
+
+
+TakeBack = Callable[[], Awaitable[str | None]]
+"""Removes the newest queued message, to edit it; None when none is queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnKeys:
+    """What the keys do while a turn runs that do not edit the line."""
+
+    stop: Callable[[], None]
+    """Esc and Ctrl-C."""
+    enter: Callable[[str], bool] = lambda _: False
+    """A line was entered; whether it is taken. What is not taken is entered again at the next prompt."""
+    changed: Callable[[str, int], None] = lambda *_: None
+    """The line that is typed, and where the cursor is."""
+    suspend: Callable[[], None] = lambda: None
+    """Ctrl-Z, before the job stops."""
+    take_back: TakeBack | None = None
+
+
+class LineEditor:
+    """The lines typed at one terminal, one at a time."""
+
+    def __init__(
+        self,
+        source: Input,
+        history: History,
+        suspend: Callable[[], None],
+        *,
+        is_plain: bool = False,
+        completer: Completer | None = None,
+        status: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._source = source
+        self._history = history
+        self._suspend = suspend
+        self._is_plain = is_plain
+        self._completer = completer
+        self._status = status
+        self._clipboard = InMemoryClipboard()
+        self._unfinished = Document()
+        """Typed, or no longer queued, and not entered: the next message begins with it."""
+        self._take_back: TakeBack | None = None
+        self._taking_back: asyncio.Task[None] | None = None
+        self._turn: TurnKeys | None = None
+        self._typing: PromptSession[str] | None = None
+        """The session whose line is a message."""
+        self._drawn: PromptSession[str] | _Echo | None = None
+        """The line that is at the prompt now."""
+        self._above: list[Callable[[], None]] = []
+
+    async def message(self, take_back: TakeBack | None = None) -> str:
+        """Read a message; where messages are queued, Up on an empty line calls `take_back`.
+
+        Raises:
+            InputInterrupted: Ctrl-C on an empty line.
+            InputClosed: Ctrl-D on an empty line.
+        """
+        self._take_back = take_back
+        beginning, self._unfinished = self._unfinished, Document()
+        self._typing = self._messages
+        try:
+            return await self._read(self._messages, "> ", beginning)
+        finally:
+            self._typing = None
+
+    async def answer(self, prompt: str) -> str:
+        """Read an answer; raises InputInterrupted or InputClosed. A wide prompt is folded between words."""
+        columns = terminal_output().get_size().columns
+        return await self._read(self._answers, folded_prompt(prompt, columns), Document())
+
+    @contextlib.asynccontextmanager
+    async def during_turn(self, keys: TurnKeys) -> AsyncIterator[None]:
+        """Edit a line while a turn runs; what is left of it is the beginning of the next message."""
+        session = self._busy
+        beginning, self._unfinished = self._unfinished, Document()
+        self._take_back, self._turn, self._typing = keys.take_back, keys, session
+        deferred = self._deferred = list[KeyPress]()
+        started = asyncio.Event()
+        # Whoever runs the turn handles the signal.
+        prompt = session.prompt_async(
+            default=beginning, pre_run=started.set, handle_sigint=False, set_exception_handler=False
+        )
+        typing = asyncio.create_task(prompt)
+        await asyncio.wait({typing, asyncio.create_task(started.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        # An Esc that came with the last line is still taken for the beginning of a sequence.
+        session.app.create_background_task(self._flush_later(session.app))
+        self._report_change(session.default_buffer)
+        try:
+            yield
+        finally:
+            self._turn = self._typing = None
+            if session.app.is_running and not session.app.is_done:
+                session.app.exit(result="")
+            with contextlib.suppress(EOFError):
+                await typing
+            left = session.default_buffer.document
+            if deferred:
+                rest = [KeyPress(Keys.BracketedPaste, left.text)] if left.text else []
+                store_typeahead(self._source, [*deferred, *rest, *get_typeahead(self._source)])
+            else:
+                self._unfinished = left
+
+    def show(self, show: Callable[[], None]) -> None:
+        """Print something, above the line at the prompt where there is one; what is typed is kept."""
+        if isinstance(self._drawn, _Echo):
+            self._drawn.interrupt(show)
+        elif self._drawn is not None:
+            self._above.append(show)
+            self._drawn.app.invalidate()
+        else:
+            show()
+
+    def keep_typed_ahead(self) -> None:
+        """Keys that were read until now are for the next message and for no question; no line is sent unseen."""
+        text = typed_text(get_typeahead(self._source))
+        if text.strip():
+            self._unfinished = _end_of(self._unfinished.text + text)
+
+    def keep_all_typed(self) -> None:
+        """The same for every key that has arrived, whether it was read already or not."""
+        keys = get_typeahead(self._source)
+        while more := self._source.read_keys():
+            keys += more
+        store_typeahead(self._source, [*keys, *self._source.flush_keys()])
+        self.keep_typed_ahead()
+
+    async def _read(self, session: PromptSession[str], prompt: str, beginning: Document) -> str:
+        # A prompt that ended within Ctrl-R would hand the keys of this one to that search.
+        session.layout.focus(session.default_buffer)
+        try:
+            if not self._is_plain:
+                self._drawn = session
+                return await session.prompt_async([(_PROMPT_STYLE, prompt)], default=beginning)
+            with _Echo(prompt, session.default_buffer) as echo:
+                self._drawn = echo
+                return await session.prompt_async(default=beginning, pre_run=echo.update)
+        except EOFError:
+            raise InputClosed from None
+        finally:
+            self._drawn = None
+            self._show_above()
+
+    @cached_property
+    def _messages(self) -> PromptSession[str]:
+        return self._session(
+            self._output,
+            key_bindings=self._message_keys(),
+            bottom_toolbar=None if self._is_plain else self._status,
+            **self._editing,
+        )
+
+    @cached_property
+    def _answers(self) -> PromptSession[str]:
+        keys = self._prompt_keys()
+
+        @keys.add("c-d")
+        def _leave(event: KeyPressEvent) -> None:
+            event.app.exit(exception=InputClosed, style="class:exiting")
+
+        return self._session(self._output, key_bindings=keys)
+
+    @cached_property
+    def _busy(self) -> PromptSession[str]:
+        session = self._session(DummyOutput(), key_bindings=self._turn_keys(), **self._editing)
+        session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
+        session.default_buffer.on_text_changed += self._report_change
+        session.default_buffer.on_cursor_position_changed += self._report_change
+        return session
+
+    @property
+    def _editing(self) -> dict[str, Any]:
+        shared = {"history": self._history, "clipboard": self._clipboard}
+        return {**shared, "completer": self._completer, "complete_while_typing": False}
+
+    @property
+    def _output(self) -> Output:
+        return DummyOutput() if self._is_plain else terminal_output()
+
+    def _session(self, output: Output, **options: Any) -> PromptSession[str]:
+        session: PromptSession[str] = PromptSession(
+            input=self._source,
+            output=output,
+            interrupt_exception=InputInterrupted,
+            eof_exception=InputClosed,
+            **options,
+        )
+        session.app.before_render += self._before_render
+        return session
+
+    def _prompt_keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("c-z")
+        def _suspend(event: KeyPressEvent) -> None:
+            if self._turn is not None:
+                self._turn.suspend()
+                self._suspend()
+                self._report_change(event.current_buffer)
+            elif isinstance(self._drawn, _Echo):
+                self._drawn.interrupt(self._suspend)
+            else:
+                event.app.renderer.erase()
+                self._suspend()
+                event.app.renderer.reset()
+
+        return keys
+
+    def _line_keys(self) -> KeyBindings:
+        """The keys of a message, at the prompt and while a turn runs, beside those of prompt_toolkit."""
+        keys = self._prompt_keys()
+
+        @keys.add("up", filter=~is_searching & Condition(lambda: not get_app().current_buffer.text))
+        def _take_back_or_up(event: KeyPressEvent) -> None:
+            if not self._request_take_back():
+                event.current_buffer.auto_up(count=event.arg)
+
+        @keys.add("enter", filter=Condition(_ends_with_backslash))
+        def _continue_line(event: KeyPressEvent) -> None:
+            event.current_buffer.delete_before_cursor()
+            event.current_buffer.insert_text("\n")
+
+        @keys.add("escape", "enter")
+        def _break_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        return keys
+
+    def _message_keys(self) -> KeyBindings:
+        keys = self._line_keys()
+
+        @keys.add("c-x", "c-e")
+        def _open_editor(event: KeyPressEvent) -> None:
+            event.app.create_background_task(self._edit(event.current_buffer))
+
+        @keys.add("c-c", filter=~is_searching)
+        def _clear_or_leave(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            if buffer.text:
+                buffer.reset()
+                buffer.on_text_changed.fire()
+            else:
+                event.app.exit(exception=InputInterrupted, style="class:aborting")
+
+        return keys
+
+    def _turn_keys(self) -> KeyBindings:
+        keys = self._line_keys()
+
+        @keys.add("enter", filter=~is_searching & ~Condition(_ends_with_backslash))
+        def _enter(event: KeyPressEvent) -> None:
+            line = event.current_buffer.text
+            event.current_buffer.reset()
+            event.current_buffer.on_text_changed.fire()
+            turn = self._turn
+            if turn is not None and turn.enter(line):
+                self._take_back = turn.take_back
+            else:
+                self._deferred += [KeyPress(Keys.BracketedPaste, line), KeyPress(Keys.Enter, "\r")]
+
+        @keys.add("escape", filter=~is_searching)
+        @keys.add("escape", "escape", filter=~is_searching)
+        @keys.add("c-c", filter=~is_searching)
+        def _stop(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
+            if self._turn is not None:
+                self._turn.stop()
+
+        @keys.add("escape", Keys.Any, filter=~is_searching)
+        def _unknown_alt(event: KeyPressEvent) -> None:
+            """An Alt key without a function is the key alone, as at the prompt."""
+            event.key_processor.feed(event.key_sequence[-1], first=True)
+
+        @keys.add("c-d", filter=Condition(lambda: not get_app().current_buffer.text))
+        def _leave_later(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
+            self._deferred.append(KeyPress(Keys.ControlD, "\x04"))
+
+        return keys
+
+    def _request_take_back(self) -> bool:
+        """Whether a queued message is being fetched; it comes onto the line, or onto the next one."""
+        if self._take_back is None:
+            return False
+        if self._taking_back is None or self._taking_back.done():
+            # Not a task of the line's: if it ended with the line, the message would be lost.
+            self._taking_back = asyncio.ensure_future(self._take(self._take_back))
+        return True
+
+    async def _take(self, take_back: TakeBack) -> None:
+        text = await take_back()
+        session = self._typing
+        if text is None:
+            self._take_back = None
+        elif session is None or not session.app.is_running or session.app.is_done:
+            self._unfinished = _end_of(self._unfinished.text + text)
+        else:
+            session.default_buffer.document = _end_of(text + session.default_buffer.text)
+
+    async def _edit(self, buffer: Buffer) -> None:
+        """Open what is typed in the person's editor."""
+        editor = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.editor")
+        try:
+            async with in_terminal():
+                with plain_paste():
+                    text: str = await editor.edit_text(buffer.text)
+        except editor.EditFailed as failure:
+            message = escape(str(failure))
+            self.show(lambda: print(message, flush=True))  # noqa: T201 - the screen is what a chat has
+            return
+        buffer.document = _end_of(text.rstrip("\n"))
+
+    async def _flush_later(self, app: Application[str]) -> None:
+        await asyncio.sleep(_ESCAPE_S)
+        app.key_processor.feed_multiple(self._source.flush_keys())
+        app.key_processor.process_keys()
+
+    def _report_change(self, buffer: Buffer) -> None:
+        if self._turn is not None:
+            self._turn.changed(buffer.text, buffer.cursor_position)
+
+    def _before_render(self, app: Application[str]) -> None:
+        if self._above and self._drawn is not None:
+            app.renderer.erase()
+            self._show_above()
+
+    def _show_above(self) -> None:
+        while self._above:
+            self._above.pop(0)()
+
+
+def _ends_with_backslash() -> bool:
+    document = get_app().current_buffer.document
+    return document.text_before_cursor.endswith("\\") and not document.text_after_cursor
+
+
+def _end_of(text: str) -> Document:
+    return Document(text, len(text))
+
+
+class _Echo:
+    """A line on a plain terminal: nothing that was written changes but the end of the line."""
+
+    def __init__(self, prompt: str, buffer: Buffer) -> None:
+        self._prompt = prompt
+        self._buffer = buffer
+        self._shown = ""
+
+    def __enter__(self) -> Self:
+        _write(self._prompt)
+        self._buffer.on_text_changed += self.update
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._buffer.on_text_changed -= self.update
+        _write("\n")
+
+    def update(self, _: object = None) -> None:
+        """Erase what differs at the end and write the rest; lines above the last are out of reach."""
+        text = self._buffer.text
+        same = next(
+            (place for place, (a, b) in enumerate(zip(self._shown, text, strict=False)) if a != b),
+            min(len(self._shown), len(text)),
+        )
+        gone, new = self._shown[same:], text[same:]
+        self._shown = text
+        if "\n" in gone:
+            _write(f"\n{self._prompt}{text}")
+        else:
+            cells = cell_len(gone)
+            _write("\b" * cells + " " * cells + "\b" * cells + new)
+
+    def interrupt(self, show: Callable[[], None]) -> None:
+        """Print something; the line continues below it."""
+        _write("\n")
+        show()
+        _write(f"{self._prompt}{self._shown}")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def terminal_output() -> Output:
+    """The terminal this process writes to."""
+    colors = ColorDepth.from_env()
+    return _Output(sys.stdout, _size, os.environ.get("TERM"), default_color_depth=colors, enable_cpr=False)
+
+
+def _size() -> Size:
+    try:
+        columns, lines = os.get_terminal_size(sys.stdout.fileno())
+    except OSError:
+        columns, lines = 0, 0
+    return Size(rows=lines or 24, columns=columns or 80)
+
+
+class _Output(Vt100_Output):
+    """Asks no terminal for the cursor's position: those that do not answer would earn delays and a warning.
+
+    Leaves brackets around pastes switched on when a prompt ends: what is pasted a moment later is one paste, too.
+    """
+
+    def get_rows_below_cursor_position(self) -> int:
+        """Room for the line and the status below it; the terminal scrolls where there is less."""
+        return 2
+
+    def disable_bracketed_paste(self) -> None:
+        """Whoever holds the terminal does it, once."""
