@@ -80,7 +80,7 @@ class CustomModel(SingleModel):
             wait = retry_policy.next_delay(empty)
             if wait is None:
                 raise ModelError(retry_policy.final_message(empty))
-            words = f"{empty.line} Waiting {wait:.1f} s, then try {retry_policy.attempts}."
+            words = f"{empty.message} Waiting {wait:.1f} s, then try {retry_policy.attempts}."
             on_delta(Delta("retry", words, wait_s=round(wait, 3)))
             await self._sleep(wait)
 

@@ -78,7 +78,7 @@ class ImageProbe:
 async def show_square(settings: ModelSettings, name: str) -> ImageProbe:
     """Ask for the colour of a red square; what the endpoint refuses meanwhile is not remembered."""
     said: list[Delta] = []
-    model = OpenAIModel(settings, name, ModelOptions(image=lambda _: red_square()))
+    model = OpenAIModel(settings, name, ModelOptions(load_image=lambda _: red_square()))
     try:
         reply = await model.reply(ModelRequest(_conversation(), (_TOOL_IMAGE_TRIAL,)), said.append)
     except ModelError as failure:
@@ -184,8 +184,8 @@ async def try_model(settings: Settings) -> tuple[ProbeResult, ...]:
         named = model.chosen.get("name", "")
     if len(found) == 1:
         return found
-    known = CapabilityStore(capabilities_file(settings.database)).of(settings.model.endpoint, named)
-    if _fails_to_call(found) and settings.model.tool_protocol == "auto" and known.calls_functions:
+    known = CapabilityStore(capabilities_file(settings.database)).load(settings.model.endpoint, named)
+    if _fails_to_call(found) and settings.model.tool_protocol == "auto" and known.function_calling:
         found = await _tried_as_text(settings, found)
     found += await _with_an_image(settings, named, known)
     return tuple(_with_learned(one, settings, known) for one in found)
@@ -250,9 +250,9 @@ def _fails_to_call(found: Sequence[ProbeResult]) -> bool:
 def _with_learned(found: ProbeResult, settings: Settings, known: Capabilities) -> ProbeResult:
     """The finding with what the endpoint refused on the way, where the settings leave that open."""
     model = settings.model
-    if found.name == "streams" and not known.streams and model.stream == "auto":
+    if found.name == "streams" and not known.streaming and model.stream == "auto":
         return replace(found, setting=("stream", "off"))
-    if found.name == "calls a tool" and not known.calls_functions and model.tool_protocol == "auto":
+    if found.name == "calls a tool" and not known.function_calling and model.tool_protocol == "auto":
         return replace(found, setting=("tool_protocol", "prompt"))
     return found
 
@@ -281,7 +281,7 @@ async def _with_tools(model: OpenedModel) -> tuple[ProbeResult, ...]:
 async def _with_an_image(settings: Settings, name: str, known: Capabilities) -> tuple[ProbeResult, ...]:
     """Nothing where images cannot be sent, or are not to be."""
     model = settings.model
-    if model.images == "off" or model.tool_protocol == "prompt" or not known.calls_functions:
+    if model.images == "off" or model.tool_protocol == "prompt" or not known.function_calling:
         return ()
     look = await show_square(model, name)
     is_open = look.is_blind and model.images == "auto"

@@ -38,4 +38,4 @@ def test_a_model_that_takes_no_images_is_asked_without_them_and_that_is_told_and
 
     assert [_SEEN in str(body) for body in server.bodies] == [False, True, False, False]
     assert (ran.ending, again.ending) == ((0, "a file"), (0, "still"))
-    assert "This model takes no images" in ran.err
+    assert "This model does not accept images" in ran.err

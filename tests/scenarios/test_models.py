@@ -42,9 +42,7 @@ def test_a_call_that_a_model_only_writes_down_does_not_run_and_the_user_is_told(
         done = Command(tmp_path, server.base_url)("run", "go", "--mode", "acceptEdits")
 
     assert (done.returncode, len(server.requests), list((tmp_path / "workspace").iterdir())) == (0, 3, [])
-    assert (
-        'nothing of it has run. If this model knows no function calls, set tool_protocol = "prompt"' in done.stderr
-    )
+    assert 'it was not run. If this model has no function calling, set tool_protocol = "prompt"' in done.stderr
 
 
 def test_another_model_stands_in_for_the_rest_of_the_turn(tmp_path: Path) -> None:

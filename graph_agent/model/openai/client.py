@@ -1,15 +1,6 @@
-"""The chat-model port over any OpenAI-compatible endpoint: asks, waits and asks again, and learns what it takes.
+"""The chat-model port over any OpenAI-compatible endpoint: sends requests, retries them, learns its capabilities.
 
-Knows nothing of tools beyond their declarations, and nothing of threads.
-
-Sends one request through langchain-openai's client and hands on the answer as it stands on the wire.
-
-ChatOpenAI builds the request and owns the client; its own reading of the answer is not used, because it drops what
-servers other than OpenAI's send: calls without an index, reasoning, arguments that are objects.
-
-How often and how long to wait before a request is made again. Knows no transport and no clock.
-
-Which models an endpoint has, and which one is meant where none is named.
+Also the HTTP client of one endpoint, the retry policy, and the endpoint's list of models.
 """
 
 import asyncio
@@ -33,22 +24,27 @@ from graph_agent.config.model_choice import display_url
 from graph_agent.config.redaction import model_secrets
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ContextOverflow, ModelError, UsageError
-from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore, configured, relearned
-from graph_agent.model.openai.context_windows import limit_in
+from graph_agent.model.openai.capabilities import (
+    Capabilities,
+    CapabilityStore,
+    apply_settings,
+    revise_capabilities,
+)
+from graph_agent.model.openai.context_windows import parse_token_limit
 from graph_agent.model.openai.errors import (
-    PASSING,
+    TRANSIENT,
     BrokenReply,
     Failure,
-    NotAnApi,
-    Place,
-    ReplyFailed,
-    Unavailable,
-    diagnose,
+    ModelUnavailable,
+    ReplyError,
+    Target,
+    UnknownProtocol,
+    classify_error,
 )
-from graph_agent.model.openai.messages import LoadImage, has_images, with_images
+from graph_agent.model.openai.messages import LoadImage, has_images, insert_images
 from graph_agent.model.openai.prompted_tools import FormatTools, reply_with_corrections, to_prompt_protocol
-from graph_agent.model.openai.request_body import EncodedMessages, encoded
-from graph_agent.model.openai.stream import ReplyStream, begun_in_time, payloads_of, unless_silent
+from graph_agent.model.openai.request_body import MessageEncoder, encode_json
+from graph_agent.model.openai.stream import ReplyStream, iter_payloads, raise_if_stalled, wait_for_headers
 from graph_agent.model.single_model import messages_with_notices
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
@@ -60,83 +56,267 @@ __all__ = [
     "MAX_ATTEMPTS",
     "MAX_ATTEMPTS_BEFORE_FALLBACK",
     "MAX_RETRY_AFTER_S",
+    "EndpointClient",
     "ModelOptions",
     "OpenAIModel",
     "RetryPolicy",
-    "Wire",
     "format_tools_json",
     "list_model_entries",
     "list_models",
     "no_image",
-    "open_wire",
-    "place_of",
+    "open_client",
+    "request_target",
     "resolve_model_name",
 ]
 
-_NO_KEY = "none"
-"""Sent where no key is set: the client insists on one, local servers do not look at it."""
 
-_AS_IT_ARRIVES: Any = {
+def format_tools_json(tools: Sequence[Mapping[str, Any]]) -> str:
+    """Function declarations as JSON, one per line."""
+    return "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in tools)
+
+
+def no_image(_: str) -> bytes | None:
+    """Loads no image."""
+    return None
+
+
+MAX_RETRY_AFTER_S = 60.0
+"""Longest wait that a server may ask for; a longer one is a final failure."""
+_MAX_RETRIES = {"final": 0, "too_long": 0, "unreachable": 2, "empty": 3, "busy": 6, "broken": 6}
+MAX_ATTEMPTS = _MAX_RETRIES["busy"] + 1
+"""Requests for one reply, whatever goes wrong with them."""
+MAX_ATTEMPTS_BEFORE_FALLBACK = 5
+"""The same where there is a fallback model: a busy model is given up after some eight seconds."""
+_FIRST_WAIT_S = 0.5
+_JITTER = 0.25
+
+
+class RetryPolicy:
+    """Counts the attempts of one request, and says how long to wait before the next one."""
+
+    def __init__(self, jitter: random.Random | None = None, *, max_attempts: int = MAX_ATTEMPTS) -> None:
+        self.attempts = 1
+        """Requests made, including the running one."""
+        self._max_attempts = max_attempts
+        self._by_kind: Counter[str] = Counter()
+        self._jitter = jitter or random.Random()  # noqa: S311 -- spreads waits, guards nothing
+
+    def next_delay(self, failure: Failure) -> float | None:
+        """Seconds until the next attempt, which is counted by this call; None: there is none."""
+        kind = failure.kind
+        self._by_kind[kind] += 1
+        retry_after = failure.retry_after_s or 0.0
+        has_retries = self._by_kind[kind] <= _MAX_RETRIES[kind] and self.attempts < self._max_attempts
+        if not has_retries or retry_after > MAX_RETRY_AFTER_S:
+            return None
+        doublings = self._by_kind[kind] if kind == "unreachable" else self.attempts
+        self.attempts += 1
+        delay = _FIRST_WAIT_S * 2.0 ** (doublings - 1)
+        return max(delay, retry_after) + delay * _JITTER * self._jitter.random()
+
+    def final_message(self, failure: Failure) -> str:
+        """The failure's message, and why there is no further attempt."""
+        if (failure.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
+            return f"{failure.message} It asks for a wait of {failure.retry_after_s:.0f} s: try again later."
+        return failure.message if self.attempts == 1 else f"{failure.message} Gave up after {self.attempts} tries."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What all models of a process share."""
+
+    capabilities: CapabilityStore = field(default_factory=CapabilityStore)
+    format_tools: FormatTools = format_tools_json
+    """Formats tools as text, for models without function calling."""
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    load_image: LoadImage = no_image
+    max_attempts: int = MAX_ATTEMPTS
+
+
+class OpenAIModel:
+    """A `ChatModel` behind an endpoint. Close it when it is no longer needed."""
+
+    def __init__(self, settings: ModelSettings, name: str, options: ModelOptions | None = None) -> None:
+        self._settings = settings
+        self._options = options or ModelOptions()
+        self._target = request_target(settings, name)
+        self._client = open_client(settings, name)
+        self._capabilities: Capabilities | None = None
+
+    @property
+    def label(self) -> str:
+        """See `ChatModel.label`."""
+        return f"{self._target.model} @ {urlsplit(self._target.url).netloc}"
+
+    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+        """See `ChatModel.reply`. Text before a delta of kind "retry" is void, because the reply begins again.
+
+        Raises:
+            ModelUnavailable: after all retries; another model may answer.
+        """
+        return await reply_with_corrections(lambda asked: self._retry(asked, on_delta), request, on_delta)
+
+    async def close(self) -> None:
+        """Close the connections that are kept open."""
+        await self._client.close()
+
+    async def _retry(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+        """Send the request until there is a reply or no retry is left."""
+        policy, known = RetryPolicy(max_attempts=self._options.max_attempts), await self._known_capabilities()
+        current = known
+        while True:
+            answer = await self._send(request, current, on_delta)
+            if not isinstance(answer, Failure):
+                await self._remember(known, current)
+                return answer
+            revised = revise_capabilities(current, answer, request, self._settings)
+            if revised is not None:
+                if current.images and not revised.images:
+                    text = "This model does not accept images; from now on only their names are sent."
+                    on_delta(Delta("note", text))
+                current = revised
+                continue
+            delay = policy.next_delay(answer)
+            if delay is None:
+                raise _final_error(answer, policy.final_message(answer))
+            text = f"{answer.message} Waiting {delay:.1f} s, then try {policy.attempts}."
+            on_delta(Delta("retry", text, wait_s=round(delay, 3)))
+            await self._options.sleep(delay)
+
+    async def _send(
+        self, request: ModelRequest, capabilities: Capabilities, on_delta: OnDelta
+    ) -> AIMessage | Failure:
+        offered = [str(tool["function"]["name"]) for tool in request.tools]
+        reply = ReplyStream(offered, calls_are_text=not capabilities.function_calling)
+        try:
+            async with aclosing(self._client.payloads(await self._body(request, capabilities))) as payloads:
+                async for payload in _until_ended(payloads, reply):
+                    for delta in reply.add(payload):
+                        on_delta(delta)
+            for delta in reply.end():
+                on_delta(delta)
+            return reply.message()
+        except (openai.APIError, ReplyError) as error:
+            # The exception itself goes no further, because it holds the request, and with it the key.
+            return classify_error(error, self._target)
+
+    async def _body(self, request: ModelRequest, capabilities: Capabilities) -> bytes:
+        messages = messages_with_notices(request)
+        if capabilities.function_calling:
+            if capabilities.images and has_images(messages):
+                messages = await asyncio.to_thread(insert_images, messages, self._options.load_image)
+            return self._client.request_body(messages, request.tools, capabilities)
+        messages = to_prompt_protocol(messages, request.tools, self._options.format_tools)
+        return self._client.request_body(messages, (), capabilities)
+
+    async def _known_capabilities(self) -> Capabilities:
+        if self._capabilities is None:
+            stored = await asyncio.to_thread(self._options.capabilities.load, self._target.url, self._target.model)
+            self._capabilities = apply_settings(self._settings, stored)
+        return self._capabilities
+
+    async def _remember(self, known: Capabilities, shown: Capabilities) -> None:
+        """Store the capabilities with which the endpoint took a request that it had rejected before."""
+        if shown != known:
+            self._capabilities = shown
+            await asyncio.to_thread(self._options.capabilities.save, self._target.url, self._target.model, shown)
+
+
+async def _until_ended(payloads: AsyncIterator[str], reply: ReplyStream) -> AsyncIterator[str]:
+    """The payloads; once the reply has ended and its stream has not, only as long as more may be expected."""
+    while True:
+        try:
+            async with asyncio.timeout(reply.wait_s):
+                payload = await anext(payloads, None)
+        except TimeoutError:
+            return
+        except BrokenReply:
+            if not reply.has_ended:
+                raise
+            return
+        if payload is None:
+            return
+        yield payload
+
+
+def _final_error(failure: Failure, message: str) -> ModelError:
+    if failure.kind != "too_long":
+        return ModelUnavailable(message) if failure.kind in TRANSIENT else ModelError(message)
+    overflow = ContextOverflow(message)
+    overflow.most_tokens = parse_token_limit(failure.server_message)
+    return overflow
+
+
+_NO_KEY = "none"
+"""Sent where no key is set: the client requires one, local servers ignore it."""
+_MIN_SECRET = 4
+"""Shorter texts occur anywhere and are no secret."""
+
+_STREAM_OPTIONS: Any = {
     "headers": {"Content-Type": "application/json", "X-Stainless-Raw-Response": "stream"},
     "security": {"bearer_auth": True},
 }
-"""Options of a request whose answer the client hands on unread, as its `with_streaming_response` does."""
+"""Options by which the client returns a response unread, as its `with_streaming_response` does."""
 
 
-class Wire(ChatOpenAI):
-    """The client of one endpoint and model."""
+class EndpointClient(ChatOpenAI):
+    """The client of one endpoint and model.
 
-    _encoded: EncodedMessages | None = PrivateAttr(default=None)
-    _around: "tuple[Sequence[Mapping[str, Any]], Capabilities, dict[str, Any], bytes] | None" = PrivateAttr(
+    ChatOpenAI builds the request and owns the HTTP client. Its parsing of responses is not used, because it drops
+    what servers other than OpenAI's send: calls without an index, reasoning, arguments that are objects.
+    """
+
+    _encoder: MessageEncoder | None = PrivateAttr(default=None)
+    _envelope: "tuple[Sequence[Mapping[str, Any]], Capabilities, dict[str, Any], bytes] | None" = PrivateAttr(
         default=None
     )
-    """What is beside the messages of the last request, as value and as bytes, for these tools and this dialect."""
-    _silence_s: float = PrivateAttr(default=300.0)
+    """The last request without its messages, as value and as bytes, for these tools and capabilities."""
+    _stall_s: float = PrivateAttr(default=300.0)
     _connect_s: float = PrivateAttr(default=10.0)
 
     def request_body(
-        self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], dialect: Capabilities
+        self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], capabilities: Capabilities
     ) -> bytes:
-        """What is sent: histories of the same messages give the same bytes each time."""
-        if self._around is None or self._around[0] is not tools or self._around[1] != dialect:
-            around = self._beside_messages(tools, dialect)
-            self._around = (tools, dialect, around, encoded(around))
-        _, _, around, written = self._around
-        if "messages" in around:
-            return written
-        self._encoded = self._encoded or EncodedMessages(self._as_sent)
-        return written[:-1] + b',"messages":' + self._encoded.of(messages, dialect) + b"}"
+        """What is sent; the same history always gives the same bytes."""
+        if self._envelope is None or self._envelope[0] is not tools or self._envelope[1] != capabilities:
+            value = self._envelope_for(tools, capabilities)
+            self._envelope = (tools, capabilities, value, encode_json(value))
+        _, _, value, encoded = self._envelope
+        if "messages" in value:
+            return encoded
+        self._encoder = self._encoder or MessageEncoder(self._convert)
+        return encoded[:-1] + b',"messages":' + self._encoder.encode(messages, capabilities) + b"}"
 
     async def payloads(self, body: bytes) -> AsyncGenerator[str, None]:
-        """The data of each event of a stream, or the one body of an answer that is not streamed.
+        """The data of each event of a stream, or the one body of a response that is not streamed.
 
         Raises:
             openai.APIError: the endpoint could not be reached or answered with an error status.
-            BrokenReply: the connection broke while the answer arrived.
-            SilentReply: nothing of the answer arrived for too long, whatever else keeps the connection open.
-            NotAnApi: a web page answered.
+            BrokenReply: the connection broke while the response arrived.
+            StalledReply: no part of the response arrived for too long, even if the connection is kept open.
+            UnknownProtocol: a web page answered.
         """
-        # Not `chat.completions.create`: it would walk every message of the history against its type declarations
-        # and write all of them out anew, which for a long thread costs more than all else together.
-        sent = self.root_async_client.post(
-            "/chat/completions", cast_to=openai.AsyncAPIResponse[object], content=body, options=_AS_IT_ARRIVES
+        # Not `chat.completions.create`: it would check every message of the history against its type declarations
+        # and encode all of them again, which for a long thread costs more than everything else together.
+        request = self.root_async_client.post(
+            "/chat/completions", cast_to=openai.AsyncAPIResponse[object], content=body, options=_STREAM_OPTIONS
         )
-        response = await begun_in_time(sent, self._silence_s + self._connect_s)
+        response = await wait_for_headers(request, self._stall_s + self._connect_s)
         try:
             content_type = str(response.headers.get("content-type", "")).lower()
-            async with aclosing(unless_silent(_blocks(response), self._silence_s)) as blocks:
-                async for payload in payloads_of(blocks, content_type):
+            async with aclosing(raise_if_stalled(_blocks(response), self._stall_s)) as blocks:
+                async for payload in iter_payloads(blocks, content_type):
                     yield payload
         finally:
             await response.close()
 
     async def close(self) -> None:
-        """End the connections that are kept for the next request."""
+        """Close the connections that are kept for the next request."""
         await self.root_async_client.close()
 
-    def _beside_messages(self, tools: Sequence[Mapping[str, Any]], dialect: Capabilities) -> dict[str, Any]:
-        options: dict[str, Any] = {"stream": dialect.streams}
-        if dialect.streams and dialect.counts_streams:
+    def _envelope_for(self, tools: Sequence[Mapping[str, Any]], capabilities: Capabilities) -> dict[str, Any]:
+        options: dict[str, Any] = {"stream": capabilities.streaming}
+        if capabilities.streaming and capabilities.stream_usage:
             options["stream_options"] = {"include_usage": True}
         if tools:
             options["tools"] = list(tools)
@@ -144,18 +324,18 @@ class Wire(ChatOpenAI):
         extra = payload.pop("extra_body", None) or {}
         return {key: value for key, value in payload.items() if key != "messages"} | extra
 
-    def _as_sent(self, messages: "Sequence[BaseMessage]", dialect: Capabilities) -> list[dict[str, Any]]:
+    def _convert(self, messages: "Sequence[BaseMessage]", capabilities: Capabilities) -> list[dict[str, Any]]:
         converted: list[dict[str, Any]] = self._get_request_payload(list(messages))["messages"]
         for message, sent in zip(messages, converted, strict=True):
-            if not dialect.takes_null:
+            if not capabilities.null_content:
                 sent["content"] = sent.get("content") or ""
             if message.type == "ai":
-                _send_back(message.response_metadata, sent, dialect)
+                _send_back(message.response_metadata, sent, capabilities)
         return converted
 
 
-def open_wire(model: ModelSettings, name: str) -> Wire:
-    """The client for one model of the configured endpoint; connects at the first request.
+def open_client(model: ModelSettings, name: str) -> EndpointClient:
+    """The client for one model of the configured endpoint; it connects at the first request.
 
     Raises:
         ConfigError: the certificate file cannot be read.
@@ -165,7 +345,7 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
     async def key() -> str:
         return secret
 
-    wire = Wire(
+    client = EndpointClient(
         model=name,
         base_url=model.endpoint,
         # As a coroutine function: with a plain key ChatOpenAI would set up a second, blocking client.
@@ -174,54 +354,55 @@ def open_wire(model: ModelSettings, name: str) -> Wire:
         timeout=openai.Timeout(model.timeout_s, connect=model.connect_timeout_s),
         default_headers={header: value.get_secret_value() for header, value in model.headers.items()},
         extra_body=model.extra_body or None,
-        # Else ChatOpenAI takes OPENAI_PROXY from the environment and refuses it beside a client of ours.
+        # Else ChatOpenAI takes OPENAI_PROXY from the environment and rejects it beside our own client.
         openai_proxy="",
         max_retries=0,
         use_responses_api=False,
         stream_usage=False,
     )
-    wire._silence_s = model.timeout_s  # noqa: SLF001 -- its constructor takes fields of the request only
-    wire._connect_s = model.connect_timeout_s  # noqa: SLF001 -- likewise
-    return wire
+    client._stall_s = model.timeout_s  # noqa: SLF001 -- its constructor takes fields of the request only
+    client._connect_s = model.connect_timeout_s  # noqa: SLF001 -- likewise
+    return client
 
 
-def _send_back(kept: Mapping[str, Any], sent: dict[str, Any], dialect: Capabilities) -> None:
-    """Give an earlier reply what came beside it, for servers that insist on it."""
-    if dialect.wants_reasoning:
-        sent["reasoning_content"] = str(kept.get("reasoning") or "")
+def request_target(model: ModelSettings, name: str) -> Target:
+    """Where requests for this model go, with the secrets that no message may show."""
+    secrets = tuple(secret for secret in model_secrets(model) if len(secret) >= _MIN_SECRET)
+    return Target(display_url(model.endpoint), name, model.api_key is not None, secrets)
+
+
+def _send_back(metadata: Mapping[str, Any], sent: dict[str, Any], capabilities: Capabilities) -> None:
+    """Return to the server what came beside an earlier reply, where it requires that."""
+    if capabilities.needs_reasoning:
+        sent["reasoning_content"] = str(metadata.get("reasoning") or "")
     calls = sent.get("tool_calls") or []
-    for place, extra in (kept.get("extra_content") or {}).items() if dialect.wants_signatures else ():
-        if int(place) < len(calls):
-            calls[int(place)]["extra_content"] = extra
+    for position, extra in (metadata.get("extra_content") or {}).items() if capabilities.needs_signatures else ():
+        if int(position) < len(calls):
+            calls[int(position)]["extra_content"] = extra
 
 
 def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
-    """With the certificates that are set; proxies come from the environment."""
-    if model.ca_file is None:
-        return _client_through_proxies()
-    try:
-        context = ssl.create_default_context(cafile=model.ca_file.expanduser())
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            f"model.ca_file = {str(model.ca_file)!r} cannot be read as certificates: {error}."
-        ) from error
-    return _client_through_proxies(verify=context)
-
-
-def _client_through_proxies(**options: Any) -> openai.DefaultAsyncHttpxClient:
+    """With the configured certificates, and the proxies of the environment."""
+    options: dict[str, Any] = {}
+    if model.ca_file is not None:
+        try:
+            options["verify"] = ssl.create_default_context(cafile=model.ca_file.expanduser())
+        except (OSError, ssl.SSLError) as error:
+            path = str(model.ca_file)
+            raise ConfigError(f"model.ca_file = {path!r} cannot be read as certificates: {error}.") from error
     try:
         return openai.DefaultAsyncHttpxClient(**options)
     except (ImportError, ValueError) as error:
-        why = "SOCKS is not spoken here." if isinstance(error, ImportError) else str(error)
+        reason = "SOCKS is not supported." if isinstance(error, ImportError) else str(error)
         raise ConfigError(
-            f"The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: {why} "
+            f"The proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {reason} "
             "Set an http:// one, or name the model's host in NO_PROXY."
         ) from error
     except OSError as error:
         named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or "the system's"
         raise ConfigError(
-            f"The certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read ({named}): {error}. "
-            "Name a file of certificates in PEM form, or unset it."
+            f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({named}): {error}. "
+            "Name a PEM file, or unset the variable."
         ) from error
 
 
@@ -236,19 +417,11 @@ async def _blocks(response: Any) -> AsyncGenerator[bytes, None]:
         raise BrokenReply(f"{type(broken).__name__}: {broken}") from broken
 
 
-_SHOWN = 12
-_NO_SECRET = 3
-"""So few characters stand anywhere, and keep nothing secret."""
-
-
-def place_of(model: ModelSettings, name: str) -> Place:
-    """Where requests for this model go, with all that no line may show."""
-    secrets = tuple(one for one in model_secrets(model) if len(one) > _NO_SECRET)
-    return Place(display_url(model.endpoint), name, model.api_key is not None, secrets)
+_MAX_LISTED = 12
 
 
 async def list_models(settings: Settings) -> tuple[str, ...]:
-    """The names in the endpoint's model list, as it orders them.
+    """The names in the endpoint's model list, in its order.
 
     Raises:
         ModelError: the endpoint did not answer with a list.
@@ -257,43 +430,43 @@ async def list_models(settings: Settings) -> tuple[str, ...]:
 
 
 async def list_model_entries(model: ModelSettings) -> tuple[Mapping[str, Any], ...]:
-    """The endpoint's model list with all that it tells of each; every entry has an `id`.
+    """The endpoint's model list with all fields; every entry has an `id`.
 
     Raises:
         ModelError: the endpoint did not answer with a list.
     """
-    wire = open_wire(model, "")
+    client = open_client(model, "")
     try:
-        answer = await wire.root_async_client.models.with_raw_response.list()
-        return _entries_in(answer.content)
-    except (openai.APIError, NotAnApi) as error:
-        failure = diagnose(error, place_of(model, ""))
-        raise ModelError(f"The list of models cannot be read. {failure.line}") from None
+        response = await client.root_async_client.models.with_raw_response.list()
+        return _parse_model_list(response.content)
+    except (openai.APIError, UnknownProtocol) as error:
+        failure = classify_error(error, request_target(model, ""))
+        raise ModelError(f"The list of models cannot be read. {failure.message}") from None
     finally:
-        await wire.close()
+        await client.close()
 
 
-def _entries_in(answer: bytes) -> tuple[Mapping[str, Any], ...]:
-    """What can be used of the list; a server may send anything under this address.
+def _parse_model_list(body: bytes) -> tuple[Mapping[str, Any], ...]:
+    """The usable entries of the list; a server may send anything at this address.
 
     Raises:
-        NotAnApi: it is no list of models.
+        UnknownProtocol: it is no list of models.
     """
     try:
-        page = json.loads(answer)
+        page = json.loads(body)
     except (ValueError, RecursionError):
-        raise NotAnApi("it answered with something else than a list of models") from None
-    listed = page.get("data") or () if isinstance(page, Mapping) else None
-    if not isinstance(listed, list | tuple):
-        raise NotAnApi("it answered with something else than a list of models")
-    return tuple(entry for entry in listed if isinstance(entry, Mapping) and entry.get("id"))
+        page = None
+    entries = page.get("data") or () if isinstance(page, Mapping) else None
+    if not isinstance(entries, list | tuple):
+        raise UnknownProtocol("its answer is not a list of models")
+    return tuple(entry for entry in entries if isinstance(entry, Mapping) and entry.get("id"))
 
 
 async def resolve_model_name(settings: Settings) -> str:
-    """The model that is named, else the only one of the endpoint.
+    """The configured model, else the only one of the endpoint.
 
     Raises:
-        UsageError: none is named and the endpoint has none or several.
+        UsageError: none is configured and the endpoint has none or several.
         ModelError: the endpoint did not answer with a list.
     """
     if settings.model.name is not None:
@@ -301,188 +474,9 @@ async def resolve_model_name(settings: Settings) -> str:
     names = await list_models(settings)
     if len(names) == 1:
         return names[0]
-    listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    listed = ", ".join(names[:_MAX_LISTED]) + (", …" if len(names) > _MAX_LISTED else "")
     found = f"offers {len(names)} models ({listed})" if names else "lists no models"
     raise UsageError(
-        f"{display_url(settings.model.endpoint)} {found}, and none is named: set GRAPH_AGENT_MODEL, "
+        f"{display_url(settings.model.endpoint)} {found}, and none is configured: set GRAPH_AGENT_MODEL, "
         "give --model NAME, or choose one in the chat with /model NAME."
     )
-
-
-MAX_RETRY_AFTER_S = 60.0
-"""A server that wants a longer wait is not waited for."""
-
-_MOST = {"final": 0, "too_long": 0, "unreachable": 2, "empty": 3, "busy": 6, "broken": 6}
-MAX_ATTEMPTS = _MOST["busy"] + 1
-"""Requests for one reply, whatever goes wrong with them."""
-MAX_ATTEMPTS_BEFORE_FALLBACK = 5
-"""As many where another model can be asked instead: one that is busy is left after some eight seconds."""
-_FIRST_WAIT_S = 0.5
-_JITTER = 0.25
-
-
-class RetryPolicy:
-    """What is left of it, for one request."""
-
-    def __init__(self, jitter: random.Random | None = None, *, max_attempts: int = MAX_ATTEMPTS) -> None:
-        self.attempts = 1
-        """Requests made, the running one among them."""
-        self._most_tries = max_attempts
-        self._by_kind: Counter[str] = Counter()
-        self._jitter = jitter or random.Random()  # noqa: S311 -- spreads waits, guards nothing
-
-    def next_delay(self, failure: Failure) -> float | None:
-        """Seconds until the next try, which this counts; None: there is none."""
-        self._by_kind[failure.kind] += 1
-        asked = failure.retry_after_s or 0.0
-        if (
-            self._by_kind[failure.kind] > _MOST[failure.kind]
-            or asked > MAX_RETRY_AFTER_S
-            or self.attempts >= self._most_tries
-        ):
-            return None
-        doublings = self._by_kind[failure.kind] if failure.kind == "unreachable" else self.attempts
-        self.attempts += 1
-        wait = _FIRST_WAIT_S * 2.0 ** (doublings - 1)
-        return max(wait, asked) + wait * _JITTER * self._jitter.random()
-
-    def final_message(self, failure: Failure) -> str:
-        """The failure's line, with why it is not tried again."""
-        if (failure.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
-            return f"{failure.line} It asks for a wait of {failure.retry_after_s:.0f} s: try again later."
-        return failure.line if self.attempts == 1 else f"{failure.line} Gave up after {self.attempts} tries."
-
-
-def format_tools_json(tools: Sequence[Mapping[str, Any]]) -> str:
-    """Function declarations as they are, one a line."""
-    return "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in tools)
-
-
-def no_image(_: str) -> bytes | None:
-    """There are none."""
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """What models of one process have in common."""
-
-    learned: CapabilityStore = field(default_factory=CapabilityStore)
-    format_tools: FormatTools = format_tools_json
-    """Writes tools out as text, for models that take them in no other way."""
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-    image: LoadImage = no_image
-    """Where the images lie that results refer to."""
-    max_attempts: int = MAX_ATTEMPTS
-    """How often one reply is asked for, at most."""
-
-
-class OpenAIModel:
-    """A `ChatModel` behind an endpoint. Close it when the process is done with it."""
-
-    def __init__(self, settings: ModelSettings, name: str, around: ModelOptions | None = None) -> None:
-        self._settings = settings
-        self._around = around or ModelOptions()
-        self._place = place_of(settings, name)
-        self._wire: Wire = open_wire(settings, name)
-        self._dialect: Capabilities | None = None
-
-    @property
-    def label(self) -> str:
-        """See `ChatModel.label`."""
-        return f"{self._place.model} @ {urlsplit(self._place.url).netloc}"
-
-    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
-        """See `ChatModel.reply`. Text shown before a delta of kind "retry" is void: the reply begins anew.
-
-        Raises:
-            Unavailable: for good as far as this model goes; another one may answer.
-        """
-        return await reply_with_corrections(lambda asked: self._answered(asked, on_delta), request, on_delta)
-
-    async def close(self) -> None:
-        """End the connections that are kept open."""
-        await self._wire.close()
-
-    async def _answered(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
-        """Ask until there is an answer, patience is at its end, or it cannot get better."""
-        retry_policy, known = RetryPolicy(max_attempts=self._around.max_attempts), await self._known()
-        dialect = known
-        while True:
-            answer = await self._ask(request, dialect, on_delta)
-            if not isinstance(answer, Failure):
-                await self._remember(known, dialect)
-                return answer
-            learned = relearned(dialect, answer, request, self._settings)
-            if learned is not None:
-                if dialect.sees and not learned.sees:
-                    on_delta(Delta("note", "This model takes no images; from now on they are named to it only."))
-                dialect = learned
-                continue
-            wait = retry_policy.next_delay(answer)
-            if wait is None:
-                raise _final(answer, retry_policy.final_message(answer))
-            words = f"{answer.line} Waiting {wait:.1f} s, then try {retry_policy.attempts}."
-            on_delta(Delta("retry", words, wait_s=round(wait, 3)))
-            await self._around.sleep(wait)
-
-    async def _ask(self, request: ModelRequest, dialect: Capabilities, on_delta: OnDelta) -> AIMessage | Failure:
-        offered = [str(tool["function"]["name"]) for tool in request.tools]
-        arrival = ReplyStream(offered, calls_are_text=not dialect.calls_functions)
-        try:
-            async with aclosing(self._wire.payloads(await self._body(request, dialect))) as payloads:
-                async for payload in _until_ended(payloads, arrival):
-                    for delta in arrival.add(payload):
-                        on_delta(delta)
-            for delta in arrival.end():
-                on_delta(delta)
-            return arrival.message()
-        except (openai.APIError, ReplyFailed) as error:
-            # The exception itself goes no further: it holds the request, and with it the key.
-            return diagnose(error, self._place)
-
-    async def _body(self, request: ModelRequest, dialect: Capabilities) -> bytes:
-        messages = messages_with_notices(request)
-        if dialect.calls_functions:
-            if dialect.sees and has_images(messages):
-                messages = await asyncio.to_thread(with_images, messages, self._around.image)
-            return self._wire.request_body(messages, request.tools, dialect)
-        messages = to_prompt_protocol(messages, request.tools, self._around.format_tools)
-        return self._wire.request_body(messages, (), dialect)
-
-    async def _known(self) -> Capabilities:
-        if self._dialect is None:
-            learned = await asyncio.to_thread(self._around.learned.of, self._place.url, self._place.model)
-            self._dialect = configured(self._settings, learned)
-        return self._dialect
-
-    async def _remember(self, known: Capabilities, shown: Capabilities) -> None:
-        """Keep what the endpoint has shown by taking a request that it had refused in another form."""
-        if shown != known:
-            self._dialect = shown
-            await asyncio.to_thread(self._around.learned.keep, self._place.url, self._place.model, shown)
-
-
-async def _until_ended(payloads: AsyncIterator[str], arrival: ReplyStream) -> AsyncIterator[str]:
-    """The payloads; where the reply has ended and the stream has not, only as long as more may be expected."""
-    while True:
-        try:
-            async with asyncio.timeout(arrival.silence_s):
-                payload = await anext(payloads, None)
-        except TimeoutError:
-            return
-        except BrokenReply:
-            if not arrival.has_ended:
-                raise
-            return
-        if payload is None:
-            return
-        yield payload
-
-
-def _final(failure: Failure, words: str) -> ModelError:
-    if failure.kind != "too_long":
-        return Unavailable(words) if failure.kind in PASSING else ModelError(words)
-    overflow = ContextOverflow(words)
-    overflow.most_tokens = limit_in(failure.said)
-    return overflow

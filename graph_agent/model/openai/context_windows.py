@@ -1,14 +1,14 @@
-"""How many tokens a model takes in: from what its endpoint tells of it, from an error, from a table. Pure.
+"""The context window of a model: from its entry in a list of models, from an error message, or from a table.
 
-The table holds families, by the beginning of the name without its maker. A window that a server was started with
-can be smaller: what the endpoint tells goes before it, and what it refuses before both.
+The table has families, by the beginning of the name without its maker. A server may use a smaller
+window: its list of models counts more than the table, and its error message more than both.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["known_context_window", "limit_in", "parse_context_window"]
+__all__ = ["known_context_window", "parse_context_window", "parse_token_limit"]
 
 _KEYS = (
     "n_ctx",
@@ -22,9 +22,9 @@ _KEYS = (
     "inputTokenLimit",
     "n_ctx_train",
 )
-"""Names under which servers tell it in their list of models; what is in force goes before what is possible."""
+"""Names under which servers list it; the window in use comes before the largest possible one."""
 _PLACES = ("meta", "limits", "top_provider", "model_info")
-_LEAST = 256
+_MIN_TOKENS = 256
 _FAMILIES = (
     ("gpt-5", 400_000),
     ("gpt-4.1", 1_047_576),
@@ -80,31 +80,25 @@ _LIMITS = tuple(
 
 
 def known_context_window(name: str) -> int | None:
-    """What the table says of a model; None where it does not know the family."""
+    """The window from the table; None where it does not know the family."""
     short = name.lower().rpartition("/")[2]
     return next((tokens for family, tokens in _FAMILIES if short.startswith(family)), None)
 
 
 def parse_context_window(entry: Mapping[str, Any]) -> int | None:
-    """What an entry of a list of models tells of the model's window; None where it tells nothing."""
+    """The window in an entry of a list of models; None where it has none."""
     places = [entry, *(place for name in _PLACES if isinstance(place := entry.get(name), Mapping))]
     return next((tokens for key in _KEYS for place in places if (tokens := _tokens(place.get(key)))), None)
 
 
-def limit_in(said: str) -> int | None:
-    """How many tokens a server takes, from the words in which it refused more; None where they do not say."""
-    found = [number for number in _numbers(said.lower()) if number >= _LEAST]
-    return min(found, default=None)
-
-
-def _numbers(said: str) -> Iterator[int]:
-    for pattern in _LIMITS:
-        for match in pattern.finditer(said):
-            digits = match.group(1).replace(",", "")
-            if digits.isdecimal():
-                yield int(digits)
+def parse_token_limit(message: str) -> int | None:
+    """How many tokens a server takes, from the message with which it rejected more; None where it does not say."""
+    lower = message.lower()
+    digits = (found[1].replace(",", "") for pattern in _LIMITS for found in pattern.finditer(lower))
+    numbers = (int(text) for text in digits if text.isdecimal())
+    return min((number for number in numbers if number >= _MIN_TOKENS), default=None)
 
 
 def _tokens(value: Any) -> int | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and value >= _LEAST else None
+    return int(value) if is_number and value >= _MIN_TOKENS else None

@@ -1,8 +1,6 @@
-"""The model of an endpoint that is chosen late and may be exchanged between two requests.
+"""The model of an endpoint: chosen at the first request, switched between requests, with fallbacks behind it.
 
-Opening one asks nobody: a thread can be looked at, settled and answered while its endpoint is down.
-
-Several models in a row: the next is asked while one cannot answer. Knows no endpoint and no setting.
+Opening one sends no request, so that a thread can be read and resolved while its endpoint is down.
 """
 
 import asyncio
@@ -28,7 +26,7 @@ from graph_agent.model.openai.client import (
     no_image,
     resolve_model_name,
 )
-from graph_agent.model.openai.errors import Unavailable
+from graph_agent.model.openai.errors import ModelUnavailable
 from graph_agent.model.openai.messages import LoadImage
 from graph_agent.model.openai.prompted_tools import FormatTools
 from graph_agent.ports import Delta, ModelRequest, OnDelta
@@ -37,53 +35,54 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 
-__all__ = ["EndpointModel", "ModelRow"]
+__all__ = ["EndpointModel", "FallbackChain"]
 
 
-class ModelRow:
-    """A `ChatModel`; each turn of the user begins with the first model again, and so does what follows a failure.
+class FallbackChain:
+    """A `ChatModel` that asks the next model while one is unavailable.
 
-    Within a turn it stays where it is, whoever asks: the judge, a sub-agent, who writes a summary.
+    Each turn of the user begins with the first model again, and so does a request after a failure. Within a turn it
+    stays with the same model, also for the classifier, sub-agents and summaries.
     """
 
     def __init__(self, models: Sequence[OpenAIModel]) -> None:
         self._models = tuple(models)
-        self._place = 0
+        self._current = 0
 
     @property
     def label(self) -> str:
-        """See `ChatModel.label`; of the one that is asked now."""
-        return self._models[self._place].label
+        """See `ChatModel.label`; of the model in use."""
+        return self._models[self._current].label
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
-        """See `ChatModel.reply`; what each that was asked in vain said is told, and in the end all of it."""
+        """See `ChatModel.reply`; the error has the messages of all models that were asked."""
         if request.starts_turn:
-            self._place = 0
+            self._current = 0
         failures: list[str] = []
         while True:
             try:
-                return await self._models[self._place].reply(request, on_delta)
-            except Unavailable as failure:
+                return await self._models[self._current].reply(request, on_delta)
+            except ModelUnavailable as failure:
                 failures.append(str(failure))
-                if self._place + 1 == len(self._models):
-                    self._place = 0
-                    raise Unavailable(" ".join(failures)) from None
+                if self._current + 1 == len(self._models):
+                    self._current = 0
+                    raise ModelUnavailable(" ".join(failures)) from None
             except ContextOverflow:
                 raise
             except ModelError as failure:
-                self._place = 0
+                self._current = 0
                 raise ModelError(" ".join([*failures, str(failure)])) from None
-            self._place += 1
+            self._current += 1
             on_delta(Delta("retry", f"{failures[-1]} Asking {self.label} instead, until your next message."))
 
     async def close(self) -> None:
-        """End the connections that are kept open."""
+        """Close the connections that are kept open."""
         for model in self._models:
             await model.close()
 
 
-LIST_SECONDS = 5.0
-"""Longest wait for a list of models; it is only needed to choose from."""
+LIST_TIMEOUT_S = 5.0
+"""Longest wait for a list of models, which is only needed to choose from."""
 
 
 class EndpointModel:
@@ -95,15 +94,15 @@ class EndpointModel:
         *,
         format_tools: FormatTools = format_tools_json,
         image: LoadImage = no_image,
-        list_seconds: float = LIST_SECONDS,
+        list_timeout_s: float = LIST_TIMEOUT_S,
         max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         self._settings = settings
-        learned = CapabilityStore(capabilities_file(settings.database))
-        self._around = ModelOptions(learned, format_tools, image=image, max_attempts=max_attempts)
-        self._list_seconds = list_seconds
+        store = CapabilityStore(capabilities_file(settings.database))
+        self._options = ModelOptions(store, format_tools, load_image=image, max_attempts=max_attempts)
+        self._list_timeout_s = list_timeout_s
         self._chosen_by = settings.profile or settings.model.name
-        self._model = None if settings.model.name is None else self._row(settings, settings.model.name)
+        self._model = None if settings.model.name is None else self._chain(settings, settings.model.name)
 
     @property
     def label(self) -> str:
@@ -119,40 +118,37 @@ class EndpointModel:
 
     @property
     def chosen(self) -> Mapping[str, str]:
-        """The choice as it can be kept and made again: the profile, the model's name, the address it was at."""
+        """The choice, so that it can be stored and made again: profile, model name and address."""
         model = self._settings.model
-        return {
-            "profile": self._settings.profile,
-            "name": model.name or "",
-            "endpoint": display_url(model.endpoint),
-        }
+        endpoint = display_url(model.endpoint)
+        return {"profile": self._settings.profile, "name": model.name or "", "endpoint": endpoint}
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
-        """See `ChatModel.reply`; where no model is chosen yet, the endpoint's only one is taken."""
+        """See `ChatModel.reply`; where no model is chosen yet, the endpoint's only one is used."""
         try:
-            await self.choose_default()
+            model = await self.choose_default()
         except UsageError as unclear:
             raise ModelError(str(unclear)) from None
-        assert self._model is not None  # noqa: S101 - chosen just now
-        return await self._model.reply(request, on_delta)
+        return await model.reply(request, on_delta)
 
-    async def choose_default(self) -> None:
-        """Take the endpoint's only model, where none is chosen yet.
+    async def choose_default(self) -> FallbackChain:
+        """The chosen model; where none is chosen, choose the endpoint's only one.
 
         Raises:
             UsageError: it has none or several.
             ModelError: it did not answer with a list in time.
         """
-        if self._model is None:
-            async with self._in_time():
-                name = await resolve_model_name(self._settings)
-            await self._take(with_model(self._settings, name), self._settings.profile or name)
+        if self._model is not None:
+            return self._model
+        async with self._list_timeout():
+            name = await resolve_model_name(self._settings)
+        return await self._use(with_model(self._settings, name), name, self._settings.profile or name)
 
     async def names(self) -> tuple[str, ...]:
         """See `Models.names`: the profiles, and the models of the endpoint in use."""
         profiles = tuple(self._settings.models)
         try:
-            async with self._in_time():
+            async with self._list_timeout():
                 return (*profiles, *await list_models(self._settings))
         except ModelError:
             if not profiles:
@@ -160,54 +156,55 @@ class EndpointModel:
             return profiles
 
     async def switch(self, name: str) -> None:
-        """See `Models.switch`; a profile goes before a model of the endpoint.
+        """See `Models.switch`; a profile comes before a model of the endpoint.
 
         Raises:
             UsageError: the name is empty, or the profile names no model and its endpoint has not exactly one.
             ModelError: that endpoint did not answer with a list.
         """
         if not name.strip():
-            raise UsageError("No model has an empty name; `graph-agent model list` lists those there are.")
+            raise UsageError("The model name is empty. List the models with `graph-agent model list`.")
         settings = with_model(self._settings, name)
-        if settings.model.name is None:
-            async with self._in_time():
-                settings = with_model(settings, await resolve_model_name(settings))
-        await self._take(settings, name)
+        model_name = settings.model.name
+        if model_name is None:
+            async with self._list_timeout():
+                model_name = await resolve_model_name(settings)
+            settings = with_model(settings, model_name)
+        await self._use(settings, model_name, name)
 
     async def close(self) -> None:
-        """End the connections that are kept open."""
+        """Close the connections that are kept open."""
         if self._model is not None:
             await self._model.close()
 
-    async def _take(self, settings: Settings, name: str) -> None:
-        """Ask the model of these settings, chosen by a name."""
-        assert settings.model.name is not None  # noqa: S101 - resolved by whoever calls
-        row = self._row(settings, settings.model.name)
-        old, self._model, self._settings, self._chosen_by = self._model, row, settings, name
+    async def _use(self, settings: Settings, model_name: str, chosen_by: str) -> FallbackChain:
+        model = self._chain(settings, model_name)
+        old, self._model, self._settings, self._chosen_by = self._model, model, settings, chosen_by
         if old is not None:
             await old.close()
+        return model
 
-    def _row(self, settings: Settings, name: str) -> ModelRow:
-        """The model of this name, and behind it those to fall back on."""
-        first = settings.model
-        ways = [(first, name)]
-        for spare in first.fallback:
-            model = model_settings_for(settings, spare)
+    def _chain(self, settings: Settings, name: str) -> FallbackChain:
+        """The model of this name, followed by its fallbacks."""
+        models = [(settings.model, name)]
+        for fallback in settings.model.fallback:
+            model = model_settings_for(settings, fallback)
             if model.name is None:
-                raise ConfigError(f"model.fallback = {spare!r}: the profile [models.{spare}] names no model.")
-            if (model.endpoint, model.name) not in [(known.endpoint, asked) for known, asked in ways]:
-                ways.append((model, model.name))
-        tries = min(self._around.max_attempts, MAX_ATTEMPTS_BEFORE_FALLBACK)
-        around = [*[replace(self._around, max_attempts=tries)] * (len(ways) - 1), self._around]
-        return ModelRow([OpenAIModel(*way, here) for way, here in zip(ways, around, strict=True)])
+                raise ConfigError(f"model.fallback = {fallback!r}: the profile [models.{fallback}] names no model.")
+            if (model.endpoint, model.name) not in [(known.endpoint, asked) for known, asked in models]:
+                models.append((model, model.name))
+        attempts = min(self._options.max_attempts, MAX_ATTEMPTS_BEFORE_FALLBACK)
+        shorter = replace(self._options, max_attempts=attempts)
+        *first, last = models
+        return FallbackChain([*(OpenAIModel(*one, shorter) for one in first), OpenAIModel(*last, self._options)])
 
     @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
+    async def _list_timeout(self) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self._list_seconds):
+            async with asyncio.timeout(self._list_timeout_s):
                 yield
         except TimeoutError:
             raise ModelError(
-                f"The list of models cannot be read. {display_url(self._settings.model.endpoint)} did not answer "
-                f"within {self._list_seconds:g} s; GRAPH_AGENT_MODEL or --model names a model without that list."
+                f"The list of models cannot be read: {display_url(self._settings.model.endpoint)} did not answer "
+                f"within {self._list_timeout_s:g} s. Name a model with GRAPH_AGENT_MODEL or --model."
             ) from None

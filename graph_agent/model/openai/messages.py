@@ -1,13 +1,8 @@
-"""What a content field and the fields beside it say: text, and thinking. Knows no stream.
-
-Tells thinking that a model writes between <think> tags from the reply itself. Knows no transport.
-
-Images in a request: from the references in the history to what a model sees. Knows no store.
-"""
+"""Reads the content of messages: text, reasoning in fields or between tags; and puts images into a request."""
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from langchain_core.messages import HumanMessage
@@ -21,56 +16,56 @@ __all__ = [
     "LoadImage",
     "Piece",
     "ThinkingFilter",
+    "content_text",
     "has_images",
-    "plain_text",
-    "thinking_text",
-    "with_images",
-    "without_thinking",
+    "insert_images",
+    "reasoning_text",
+    "strip_thinking",
 ]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-"""Names under which servers send thinking; some send the same under two of them."""
-_THOUGHT_TYPES = ("thinking", "reasoning", "reasoning.text", "reasoning.summary")
-"""Types of parts of the content that are thinking."""
-_TEXTS = ("thinking", "reasoning", "text", "summary", "content")
-"""Names under which a thought holds its text, or parts of it."""
+"""Names under which servers send reasoning; some send the same text under two of them."""
+_REASONING_TYPES = ("thinking", "reasoning", "reasoning.text", "reasoning.summary")
+"""Types of content parts that are reasoning."""
+_TEXT_FIELDS = ("thinking", "reasoning", "text", "summary", "content")
+"""Names under which reasoning has its text, or parts of it."""
 
 
-def plain_text(content: Any) -> str:
-    """Text of a content field, which may be a part or a list of them; thinking among them is none."""
+def content_text(content: Any) -> str:
+    """The text of a content field, which may be a part or a list of parts; reasoning parts are left out."""
     parts = content if isinstance(content, list) else [content]
-    return "".join(_text_of(part) for part in parts)
+    return "".join(map(_part_text, parts))
 
 
-def thinking_text(part: Mapping[str, Any]) -> str:
-    """Thinking in a field of its own, or among the parts of the content."""
-    told = next((value for name in REASONING_FIELDS if (value := part.get(name))), None)
-    if told is not None:
-        return _thought(told)
-    content = part.get("content")
-    return "".join(_thought(one) for one in content if _is_thought(one)) if isinstance(content, list) else ""
+def reasoning_text(message: Mapping[str, Any]) -> str:
+    """Reasoning in a field of its own, or among the parts of the content."""
+    field = next((value for name in REASONING_FIELDS if (value := message.get(name))), None)
+    if field is not None:
+        return _reasoning(field)
+    content = message.get("content")
+    return "".join(map(_reasoning, filter(_is_reasoning, content))) if isinstance(content, list) else ""
 
 
-def _text_of(part: Any) -> str:
+def _part_text(part: Any) -> str:
     if isinstance(part, str):
         return part
-    is_text = isinstance(part, Mapping) and not _is_thought(part)
+    is_text = isinstance(part, Mapping) and not _is_reasoning(part)
     return str(part.get("text") or "") if is_text else ""
 
 
-def _is_thought(part: Any) -> bool:
-    return isinstance(part, Mapping) and ("thinking" in part or part.get("type") in _THOUGHT_TYPES)
+def _is_reasoning(part: Any) -> bool:
+    return isinstance(part, Mapping) and ("thinking" in part or part.get("type") in _REASONING_TYPES)
 
 
-def _thought(told: Any) -> str:
-    """A thought, which may be a text, an object that holds one, or a list of these."""
-    match told:
+def _reasoning(value: Any) -> str:
+    """Reasoning may be a text, an object that holds one, or a list of these."""
+    match value:
         case str():
-            return told
+            return value
         case list():
-            return "".join(_thought(one) for one in told)
+            return "".join(map(_reasoning, value))
         case Mapping():
-            return _thought(next((value for name in _TEXTS if (value := told.get(name))), ""))
+            return _reasoning(next((inner for name in _TEXT_FIELDS if (inner := value.get(name))), ""))
         case _:
             return ""
 
@@ -86,8 +81,8 @@ _TAGS = {
 _LONE_END = re.compile(r"(?:^|\n)</think>[ \t]*(?:\n|$)")
 
 
-def without_thinking(text: str) -> str:
-    """What follows the end of thinking, where its beginning stood in the prompt and was never sent."""
+def strip_thinking(text: str) -> str:
+    """The text after a lone end tag: some servers put the start tag into the prompt and never send it."""
     if "<think>" in text or len(_LONE_END.findall(text)) != 1:
         return text
     return _LONE_END.split(text)[1].lstrip()
@@ -101,90 +96,96 @@ class Piece(NamedTuple):
 
 
 class ThinkingFilter:
-    """Takes a reply piece by piece; only tags at the very beginning open thinking."""
+    """Separates reasoning between tags from the text of a streamed reply; only tags at its beginning count."""
 
     def __init__(self) -> None:
         self._state: Literal["beginning", "thinking", "text"] = "beginning"
-        self._held = ""
-        self._close = ""
-        """What ends the newest block of thinking; empty before the first."""
+        self._buffer = ""
+        self._end_tag = ""
+        """What ends the newest block of reasoning; empty before the first."""
 
     def feed(self, text: str) -> list[Piece]:
-        """What is certain now; what may be the beginning of a tag is held back."""
+        """The pieces that are certain now; the possible beginning of a tag is buffered."""
         pieces: list[Piece] = []
-        self._held += text
-        self._begin()
-        while self._state == "thinking" and self._think(pieces):
-            self._begin()
-        if self._state == "text" and self._held:
-            pieces.append(Piece("text", self._held))
-            self._held = ""
+        self._buffer += text
+        self._find_start()
+        while self._state == "thinking" and self._find_end(pieces):
+            self._find_start()
+        if self._state == "text" and self._buffer:
+            pieces.append(Piece("text", self._buffer))
+            self._buffer = ""
         return pieces
 
     def flush(self) -> list[Piece]:
-        """What was held back when the reply ended."""
-        rest, self._held = self._held, ""
+        """What is still buffered when the reply ends."""
+        rest, self._buffer = self._buffer, ""
         kind: Literal["text", "reasoning"] = "reasoning" if self._state == "thinking" else "text"
         return [Piece(kind, rest)] if rest else []
 
-    def _begin(self) -> None:
+    def _find_start(self) -> None:
         if self._state != "beginning":
             return
-        start = self._held.lstrip()
-        if self._close:
-            self._held = start
-        opened = next((tag for tag in _TAGS if start.startswith(tag)), None)
-        if opened:
-            self._state, self._held, self._close = "thinking", start[len(opened) :], _TAGS[opened]
+        start = self._buffer.lstrip()
+        if self._end_tag:
+            self._buffer = start
+        tag = next((tag for tag in _TAGS if start.startswith(tag)), None)
+        if tag:
+            self._state, self._buffer, self._end_tag = "thinking", start[len(tag) :], _TAGS[tag]
         elif not any(tag.startswith(start) for tag in _TAGS):
             self._state = "text"
 
-    def _think(self, pieces: list[Piece]) -> bool:
-        """Whether the block has come to its end."""
-        close = self._close
-        thought, tag, rest = self._held.partition(close)
+    def _find_end(self, pieces: list[Piece]) -> bool:
+        """Whether the block of reasoning has ended."""
+        end = self._end_tag
+        reasoning, tag, rest = self._buffer.partition(end)
         if tag:
-            self._state, self._held = "beginning", rest
+            self._state, self._buffer = "beginning", rest
         else:
-            keep = next((size for size in range(len(close) - 1, 0, -1) if thought.endswith(close[:size])), 0)
-            thought, self._held = thought[: len(thought) - keep], thought[len(thought) - keep :]
-        if thought:
-            pieces.append(Piece("reasoning", thought))
+            keep = next((size for size in range(len(end) - 1, 0, -1) if reasoning.endswith(end[:size])), 0)
+            split = len(reasoning) - keep
+            reasoning, self._buffer = reasoning[:split], reasoning[split:]
+        if reasoning:
+            pieces.append(Piece("reasoning", reasoning))
         return bool(tag)
 
 
 LoadImage = Callable[[str], bytes | None]
 """The bytes behind a reference; None where they are gone."""
 
-_MOST = 20
-"""Images in one request, the newest; providers take no more of them."""
+_MAX_IMAGES = 20
+"""The newest images in one request; providers take no more of them."""
 
 
 def has_images(messages: "Sequence[BaseMessage]") -> bool:
-    """Whether the history refers to any."""
+    """Whether the history refers to any image."""
     return any(message.additional_kwargs.get("images") for message in messages)
 
 
-def with_images(messages: "Sequence[BaseMessage]", load: LoadImage) -> "list[BaseMessage]":
-    """The history with the images that results refer to, after the last result of each batch.
+def insert_images(messages: "Sequence[BaseMessage]", load: LoadImage) -> "list[BaseMessage]":
+    """The history with the images that it refers to.
 
-    They come as a message of the user: as part of a tool's message most endpoints refuse them. Those that a message
-    of the user names stand in it.
+    Images of tool results come in a user message after the last result of each batch, because most endpoints reject
+    them as part of a tool message. Images that a user message names become part of it.
     """
-    shown: list[BaseMessage] = []
-    waiting: list[Mapping[str, Any]] = []
-    left_out = max(sum(len(_references(message)) for message in messages) - _MOST, 0)
+    inserted: list[BaseMessage] = []
+    pending: list[Mapping[str, Any]] = []
+    skip = max(sum(len(_references(message)) for message in messages) - _MAX_IMAGES, 0)
     for position, message in enumerate(messages):
         references = _references(message)
-        wanted = references[left_out:]
-        left_out = max(left_out - len(references), 0)
-        shown.append(_with_own(message, wanted, load) if message.type == "human" else message)
-        waiting += wanted if message.type == "tool" else []
+        kept = references[skip:]
+        skip = max(skip - len(references), 0)
+        if message.type == "human":
+            inserted.append(_with_images(message, kept, load))
+            continue
+        inserted.append(message)
+        pending += kept
         is_last = position + 1 == len(messages) or messages[position + 1].type != "tool"
-        if is_last and waiting:
-            shown += _told(waiting, load)
-            waiting = []
-    return shown
+        if is_last and pending:
+            if parts := _image_parts(pending, load):
+                text = {"type": "text", "text": "The images of the results above, in their order."}
+                inserted.append(HumanMessage([text, *parts]))
+            pending = []
+    return inserted
 
 
 def _references(message: "BaseMessage") -> list[Mapping[str, Any]]:
@@ -192,19 +193,16 @@ def _references(message: "BaseMessage") -> list[Mapping[str, Any]]:
     return [one for one in images or () if isinstance(one, Mapping) and "blob" in one]
 
 
-def _with_own(message: "BaseMessage", references: Sequence[Mapping[str, Any]], load: LoadImage) -> "BaseMessage":
-    parts = [_part(one, data) for one in references if (data := load(str(one["blob"]))) is not None]
+def _with_images(message: "BaseMessage", references: Sequence[Mapping[str, Any]], load: LoadImage) -> "BaseMessage":
+    parts = _image_parts(references, load)
     return HumanMessage([{"type": "text", "text": message.text}, *parts]) if parts else message
 
 
-def _told(references: Sequence[Mapping[str, Any]], load: LoadImage) -> "Iterator[BaseMessage]":
-    parts = [_part(one, data) for one in references if (data := load(str(one["blob"]))) is not None]
-    if parts:
-        text = {"type": "text", "text": "The images of the results above, in their order."}
-        yield HumanMessage([text, *parts])
-
-
-def _part(reference: Mapping[str, Any], data: bytes) -> dict[str, Any]:
-    encoded = base64.b64encode(data).decode()
-    address = f"data:{reference.get('media_type', 'image/png')};base64,{encoded}"
-    return {"type": "image_url", "image_url": {"url": address}}
+def _image_parts(references: Sequence[Mapping[str, Any]], load: LoadImage) -> list[str | dict[str, Any]]:
+    parts: list[str | dict[str, Any]] = []
+    for reference in references:
+        if (data := load(str(reference["blob"]))) is not None:
+            encoded = base64.b64encode(data).decode()
+            url = f"data:{reference.get('media_type', 'image/png')};base64,{encoded}"
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts

@@ -1,8 +1,4 @@
-"""Messages as the bytes they are sent as, kept from one request to the next: only what is new is written again.
-
-Knows neither endpoint nor client. A message is known by the very object it is, for nothing changes one that stands
-in a history; nothing is kept of what some requests in a row did not hold.
-"""
+"""Encodes messages as the bytes of a request, and keeps them, so that each request only encodes what is new."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,67 +6,66 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graph_agent.model.openai.capabilities import Capabilities
-from graph_agent.model.openai.tool_call_chunks import repaired
+from graph_agent.model.openai.tool_call_chunks import replace_surrogates
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 
-__all__ = ["EncodedMessages", "encoded"]
+__all__ = ["MessageEncoder", "encode_json"]
 
-_KEPT_FOR = 8
-"""Requests: between two of one conversation there are those of its sub-agents and of the judge."""
+_KEPT_REQUESTS = 8
+"""Between two requests of one conversation there are those of its sub-agents and of the classifier."""
 Convert = Callable[["Sequence[BaseMessage]", Capabilities], Sequence[Mapping[str, Any]]]
-"""Turns messages into what stands for each in a request."""
+"""Turns messages into the JSON objects of a request."""
 
 
-class EncodedMessages:
-    """The messages of the last few requests."""
+class MessageEncoder:
+    """The encoded messages of the last few requests.
+
+    A message is identified by its object, because nothing changes a message that is part of a history.
+    """
 
     def __init__(self, convert: Convert) -> None:
         self._convert = convert
-        self._dialect: Capabilities | None = None
-        self._kept: dict[int, _Kept] = {}
-        """By identity of the message, which is held so that no other one can get it."""
+        self._capabilities: Capabilities | None = None
+        self._kept: dict[int, _Encoded] = {}
+        """By id() of the message, which is referenced so that no other object can get the same id."""
         self._requests = 0
 
-    def of(self, messages: "Sequence[BaseMessage]", dialect: Capabilities) -> bytes:
-        """The JSON list of them."""
-        if dialect != self._dialect:
-            self._dialect, self._kept = dialect, {}
+    def encode(self, messages: "Sequence[BaseMessage]", capabilities: Capabilities) -> bytes:
+        """The JSON list of the messages."""
+        if capabilities != self._capabilities:
+            self._capabilities, self._kept = capabilities, {}
         self._requests += 1
         new = [message for message in messages if id(message) not in self._kept]
-        for message, sent in zip(new, self._convert(new, dialect) if new else (), strict=True):
-            self._kept[id(message)] = _Kept(message, encoded(sent))
-        content = b",".join([self._taken(message) for message in messages])
+        for message, converted in zip(new, self._convert(new, capabilities) if new else (), strict=True):
+            self._kept[id(message)] = _Encoded(message, encode_json(converted))
+        encoded = [self._kept[id(message)] for message in messages]
+        for one in encoded:
+            one.last_request = self._requests
         self._forget(new)
-        return b"[" + content + b"]"
-
-    def _taken(self, message: "BaseMessage") -> bytes:
-        kept = self._kept[id(message)]
-        kept.request = self._requests
-        return kept.content
+        return b"[" + b",".join([one.content for one in encoded]) + b"]"
 
     def _forget(self, new: "Sequence[BaseMessage]") -> None:
         for message in new:
-            # A message of parts is made for one request, and may hold images.
+            # A message with parts is made for one request, and may hold images.
             if not isinstance(message.content, str):
                 self._kept.pop(id(message), None)
-        if self._requests % _KEPT_FOR == 0:
-            oldest = self._requests - _KEPT_FOR
-            self._kept = {key: kept for key, kept in self._kept.items() if kept.request > oldest}
+        if self._requests % _KEPT_REQUESTS == 0:
+            oldest = self._requests - _KEPT_REQUESTS
+            self._kept = {key: one for key, one in self._kept.items() if one.last_request > oldest}
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Encoded:
     message: "BaseMessage"
     content: bytes
-    request: int = 0
-    """The last one that it was part of."""
+    last_request: int = 0
 
 
-def encoded(value: Any) -> bytes:
-    """The value as JSON in UTF-8. Surrogate halves, which UTF-8 has no place for, are joined or replaced."""
+def encode_json(value: Any) -> bytes:
+    """The value as JSON in UTF-8; surrogates, which UTF-8 cannot encode, are joined or replaced."""
     text = json.dumps(_encodable(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode()
 
@@ -78,7 +73,7 @@ def encoded(value: Any) -> bytes:
 def _encodable(value: Any) -> Any:
     match value:
         case str():
-            return repaired(value)
+            return replace_surrogates(value)
         case list() | tuple():
             return [_encodable(item) for item in value]
         case dict():

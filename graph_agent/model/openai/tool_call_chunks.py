@@ -1,10 +1,8 @@
-"""Puts the calls of a reply together from the fragments that servers send. Knows no transport and no tool.
+"""Assembles the tool calls of a reply from streamed chunks, and parses their arguments as models really send them.
 
-Servers disagree on how a fragment says which call it belongs to: `index` may be missing, null, or the same for all
-calls; ids may be missing, repeated in each fragment, or reused for another call; names may be repeated, come in
-pieces, or grow from fragment to fragment.
-
-Reads the arguments of a call as models really send them. Knows no tool and no stream.
+Servers disagree on how a chunk says which call it belongs to: `index` may be missing, null, or the same for all
+calls; ids may be missing, repeated in each chunk, or reused for another call; names may be repeated, come in
+pieces, or grow from chunk to chunk.
 """
 
 import json
@@ -14,75 +12,75 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["Arguments", "CallParts", "Fragments", "read_arguments", "repaired"]
+__all__ = ["Arguments", "PartialCall", "ToolCallAssembler", "parse_arguments", "replace_surrogates"]
 
-_MAX_WRAPPINGS = 3
+_MAX_ENCODINGS = 3
 """How often an object may be encoded into a string of itself."""
-
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
-
-_MARKERS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</\w{1,40}>))+\s*\Z")
-"""Tokens that end a call in a model's own format, left standing by servers that should have taken them away."""
-
+_END_MARKERS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</\w{1,40}>))+\s*\Z")
+"""Tokens that end a call in a model's own format and that its server should have removed."""
 _INT64 = range(-(2**63), 2**64)
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Decoded arguments; `{}` with a complaint where they cannot be used."""
+    """Parsed arguments; `{}` with an error where they cannot be used."""
 
     value: dict[str, Any] = field(default_factory=dict)
-    complaint: str = ""
+    error: str = ""
     """Why they cannot be used, in words for the model; empty when they can."""
 
 
-def _refuse_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(strict=False, parse_constant=_reject_constant)
 
 
-def read_arguments(raw: Any) -> Arguments:
-    """Arguments that arrive as text, as text of text, as an object, or not at all (which is no arguments)."""
-    for _ in range(_MAX_WRAPPINGS):
+def parse_arguments(raw: Any) -> Arguments:
+    """Arguments sent as text, as text within text, as an object, or not at all (which means no arguments)."""
+    for _ in range(_MAX_ENCODINGS):
         if isinstance(raw, dict):
-            return _checked(raw)
+            break
         if raw is None or (isinstance(raw, str) and not raw.strip()):
             return Arguments()
         if not isinstance(raw, str):
             break
         try:
-            raw = _decoded(raw)
+            raw = _decode(raw)
         except (ValueError, RecursionError) as error:
-            return Arguments(complaint=f"the arguments are not valid JSON ({error}); send one JSON object")
-    if isinstance(raw, dict):
-        return _checked(raw)
-    return Arguments(complaint=f"the arguments are {_kind(raw)}, not a JSON object; send one JSON object")
+            return Arguments(error=f"the arguments are not valid JSON ({error}); send one JSON object")
+    if not isinstance(raw, dict):
+        return Arguments(error=f"the arguments are {_type_name(raw)}, not a JSON object; send one JSON object")
+    try:
+        return Arguments({replace_surrogates(key): _storable(item) for key, item in raw.items()})
+    except (ValueError, RecursionError) as error:
+        return Arguments(error=f"the arguments cannot be used: {error}")
 
 
-def repaired(text: str) -> str:
-    """The text with surrogate halves joined, and single ones replaced: UTF-8 has no place for them."""
+def replace_surrogates(text: str) -> str:
+    """The text with surrogate pairs joined, and single surrogates replaced, which UTF-8 cannot encode."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _decoded(text: str) -> Any:
-    """The one value of the text. Servers put an empty object before the real one, and send the whole once more."""
+def _decode(text: str) -> Any:
+    """The value of the text. Some servers put an empty object before the real one, or send the whole twice."""
     fenced = _FENCED.fullmatch(text)
-    told = _MARKERS.sub("", fenced[1] if fenced else text)
+    bare = _END_MARKERS.sub("", fenced[1] if fenced else text)
     try:
-        return _DECODER.decode(told)
+        return _DECODER.decode(bare)
     except json.JSONDecodeError:
-        values = _values(told)
+        values = _values(bare)
         if not values or any(value != values[0] for value in values):
             raise
         return values[0]
 
 
 def _values(text: str) -> list[Any]:
-    """What values follow one another, empty objects left out; none where what follows is no value."""
+    """The values that follow one another, without empty objects; none where something else follows."""
     values: list[Any] = []
     while text := text.strip():
         try:
@@ -94,17 +92,10 @@ def _values(text: str) -> list[Any]:
     return [value for value in values if value != {}]
 
 
-def _checked(value: dict[str, Any]) -> Arguments:
-    try:
-        return Arguments({repaired(key): _storable(item) for key, item in value.items()})
-    except (ValueError, RecursionError) as error:
-        return Arguments(complaint=f"the arguments cannot be taken: {error}")
-
-
 def _storable(value: Any) -> Any:
     match value:
         case str():
-            return repaired(value)
+            return replace_surrogates(value)
         case bool():
             return value
         case int() if value not in _INT64:
@@ -114,12 +105,12 @@ def _storable(value: Any) -> Any:
         case list():
             return [_storable(item) for item in value]
         case dict():
-            return {repaired(key): _storable(item) for key, item in value.items()}
+            return {replace_surrogates(key): _storable(item) for key, item in value.items()}
         case _:
             return value
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     match value:
         case list():
             return "a list"
@@ -131,146 +122,152 @@ def _kind(value: Any) -> str:
             return "a number"
 
 
-_MOST_DIGITS = 12
-_ENDS = ("}", "]", '"', "null")
-"""How a JSON value ends that may be arguments; asked first, because reading all of them for each piece is slow."""
+_MAX_DIGITS = 12
+_ENDINGS = ("}", "]", '"', "null")
+"""How complete arguments may end; tested first, because parsing them all again for each chunk is slow."""
 
 
 @dataclass(slots=True, eq=False)
-class CallParts:
+class PartialCall:
     """One call as far as it has arrived."""
 
     index: int | None
-    """What the server calls its position."""
     call_id: str
     name: str
     pieces: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
-    """What the server wants to see again with this call, unread (`extra_content`)."""
+    """What the server wants to get back with this call (`extra_content`)."""
 
     @property
-    def arguments(self) -> str:
-        """All that came, one piece behind the other."""
+    def joined_arguments(self) -> str:
+        """All pieces of the arguments, joined."""
         return "".join(self.pieces)
 
-    def whole_arguments(self) -> str:
-        """The arguments; where each piece began with all before it, the last one says everything."""
-        told = [piece for piece in self.pieces if piece]
-        grows = len(told) > 1 and all(later.startswith(piece) for piece, later in pairwise(told))
-        return told[-1] if grows and not self.is_complete() else self.arguments
+    def arguments(self) -> str:
+        """The arguments; where each piece repeats all before it, the last piece is the whole."""
+        pieces = [piece for piece in self.pieces if piece]
+        is_growing = len(pieces) > 1 and all(later.startswith(piece) for piece, later in pairwise(pieces))
+        return pieces[-1] if is_growing and not self.is_complete() else self.joined_arguments
 
     def is_complete(self) -> bool:
-        """Whether the arguments are a whole JSON value: what follows cannot belong to them."""
-        newest = next((piece for piece in reversed(self.pieces) if piece.strip()), "")
-        if not newest.rstrip().endswith(_ENDS):
+        """Whether the arguments are a whole JSON value, so that a further piece cannot belong to them."""
+        last = next((piece for piece in reversed(self.pieces) if piece.strip()), "")
+        if not last.rstrip().endswith(_ENDINGS):
             return False
         try:
-            json.loads(self.arguments, strict=False)
+            json.loads(self.joined_arguments, strict=False)
         except (ValueError, RecursionError):
             return False
         return True
 
 
-class Fragments:
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    index: int | None
+    call_id: str
+    name: str
+    piece: str
+    extra: dict[str, Any]
+
+
+class ToolCallAssembler:
     """The calls of one reply, in order of arrival."""
 
     def __init__(self) -> None:
-        self.calls: list[CallParts] = []
+        self.calls: list[PartialCall] = []
 
-    def add(self, fragment: Any) -> tuple[int, str, str] | None:
-        """Take a streamed fragment in; gives the call's position, its name so far, and the new arguments text."""
-        if not isinstance(fragment, Mapping):
+    def add_chunk(self, raw: Any) -> tuple[int, str, str] | None:
+        """Add a streamed chunk; returns the call's position, its name so far, and the new piece of arguments."""
+        if not isinstance(raw, Mapping):
             return None
-        index, call_id, name, piece = _read(fragment)
-        if index is None and not (call_id or name or piece):
+        chunk = _parse_chunk(raw)
+        if chunk.index is None and not (chunk.call_id or chunk.name or chunk.piece):
             return None
-        call = self._owner(index, call_id, name, piece)
+        call = self._owner(chunk)
         if call is None:
-            call = CallParts(index, call_id, name)
+            call = PartialCall(chunk.index, chunk.call_id, chunk.name)
             self.calls.append(call)
-        if _repeats(call, index, call_id, name, piece):
+        if _repeats(call, chunk):
             return None
-        call.call_id = call.call_id or call_id
-        call.name = name if name.startswith(call.name) else call.name + name
-        call.pieces.append(piece)
-        call.extra |= _extra(fragment)
-        return self.calls.index(call), call.name, piece
+        call.call_id = call.call_id or chunk.call_id
+        call.name = chunk.name if chunk.name.startswith(call.name) else call.name + chunk.name
+        call.pieces.append(chunk.piece)
+        call.extra |= chunk.extra
+        return self.calls.index(call), call.name, chunk.piece
 
-    def add_whole(self, call: Any) -> tuple[int, str, str] | None:
-        """Take a call of an unstreamed reply in: each is one of its own."""
-        if not isinstance(call, Mapping):
+    def add_call(self, raw: Any) -> tuple[int, str, str] | None:
+        """Add a call of a reply that is not streamed: each is a new one."""
+        if not isinstance(raw, Mapping):
             return None
-        index, call_id, name, piece = _read(call)
-        self.calls.append(CallParts(index, call_id, name, [piece], _extra(call)))
-        return len(self.calls) - 1, name, piece
+        chunk = _parse_chunk(raw)
+        self.calls.append(PartialCall(chunk.index, chunk.call_id, chunk.name, [chunk.piece], chunk.extra))
+        return len(self.calls) - 1, chunk.name, chunk.piece
 
-    def named(self) -> list[CallParts]:
-        """The calls, without those of which only a position came."""
-        return [call for call in self.calls if call.name or call.call_id or call.arguments]
+    def non_empty(self) -> list[PartialCall]:
+        """The calls without those of which only an index came."""
+        return [call for call in self.calls if call.name or call.call_id or call.joined_arguments]
 
-    def _owner(self, index: int | None, call_id: str, name: str, piece: str) -> CallParts | None:
-        """The call a fragment goes on with; None: it begins one."""
-        call = self._candidate(index, call_id, name)
-        if call is None or (name and _is_of_another(call, call_id, name, piece)):
+    def _owner(self, chunk: _Chunk) -> PartialCall | None:
+        """The call that a chunk continues; None: it begins a new one."""
+        call = self._candidate(chunk)
+        if call is None or (chunk.name and _has_another_id(call, chunk)):
             return None
-        if _repeats(call, index, call_id, name, piece):
+        if _repeats(call, chunk):
             return call
-        begins_again = bool(name and piece) and call.is_complete()
-        differs = bool(name and call.name) and name != call.name
-        is_its_name = not differs or _goes_on_with_name(call, index, call_id, name, piece)
-        return call if is_its_name and not begins_again else None
+        begins_again = bool(chunk.name and chunk.piece) and call.is_complete()
+        differs = bool(chunk.name and call.name) and chunk.name != call.name
+        return call if not begins_again and (not differs or _continues_name(call, chunk)) else None
 
-    def _candidate(self, index: int | None, call_id: str, name: str) -> CallParts | None:
+    def _candidate(self, chunk: _Chunk) -> PartialCall | None:
         newest_first = list(reversed(self.calls))
-        same_id = [call for call in newest_first if call_id and call.call_id == call_id]
-        same_both = [call for call in same_id if index in (None, call.index)]
-        if same_both or (same_id and not name):
+        same_id = [call for call in newest_first if chunk.call_id and call.call_id == chunk.call_id]
+        same_both = [call for call in same_id if chunk.index in (None, call.index)]
+        if same_both or (same_id and not chunk.name):
             return (same_both or same_id)[0]
-        if index is not None:
-            return next((call for call in newest_first if call.index == index), None)
+        if chunk.index is not None:
+            return next((call for call in newest_first if call.index == chunk.index), None)
         return newest_first[0] if newest_first else None
 
 
-def _is_of_another(call: CallParts, call_id: str, name: str, piece: str) -> bool:
-    """Whether another id means another call; some servers give each fragment of one a new id and its name."""
-    if not call_id or not call.call_id or call_id == call.call_id:
+def _has_another_id(call: PartialCall, chunk: _Chunk) -> bool:
+    """Whether another id means another call; some servers give each chunk of one call a new id and its name."""
+    if not chunk.call_id or not call.call_id or chunk.call_id == call.call_id:
         return False
-    begins = not piece.strip() or piece.lstrip().startswith(("{", '"'))
-    return begins or name != call.name or not call.arguments.strip() or call.is_complete()
+    begins = not chunk.piece.strip() or chunk.piece.lstrip().startswith(("{", '"'))
+    return begins or chunk.name != call.name or not call.joined_arguments.strip() or call.is_complete()
 
 
-def _repeats(call: CallParts, index: int | None, call_id: str, name: str, piece: str) -> bool:
-    """Whether a server that has sent the call in pieces now sends the whole of it once more."""
-    is_named = index is not None and bool(call_id and name and piece) and len(call.pieces) > 1
-    is_same = is_named and (call.index, call.call_id, call.name) == (index, call_id, name)
-    return is_same and call.arguments == piece
+def _repeats(call: PartialCall, chunk: _Chunk) -> bool:
+    """Whether a server that has streamed the call in pieces now sends the whole of it again."""
+    is_named = (
+        chunk.index is not None and bool(chunk.call_id and chunk.name and chunk.piece) and len(call.pieces) > 1
+    )
+    is_same = is_named and (call.index, call.call_id, call.name) == (chunk.index, chunk.call_id, chunk.name)
+    return is_same and call.joined_arguments == chunk.piece
 
 
-def _goes_on_with_name(call: CallParts, index: int | None, call_id: str, name: str, piece: str) -> bool:
-    is_of_it = call_id == call.call_id if call_id else index is not None
-    return is_of_it and not call.arguments and (not piece or name.startswith(call.name))
+def _continues_name(call: PartialCall, chunk: _Chunk) -> bool:
+    belongs = chunk.call_id == call.call_id if chunk.call_id else chunk.index is not None
+    return belongs and not call.joined_arguments and (not chunk.piece or chunk.name.startswith(call.name))
 
 
-def _extra(fragment: Mapping[str, Any]) -> dict[str, Any]:
-    return read_arguments(extra).value if isinstance(extra := fragment.get("extra_content"), dict) else {}
-
-
-def _read(fragment: Mapping[str, Any]) -> tuple[int | None, str, str, str]:
-    function = fragment.get("function")
-    function = function if isinstance(function, Mapping) else fragment
+def _parse_chunk(raw: Mapping[str, Any]) -> _Chunk:
+    function = raw.get("function")
+    function = function if isinstance(function, Mapping) else raw
     arguments = function.get("arguments")
-    piece = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
-    return (
-        _position(fragment.get("index")),
-        repaired(str(fragment.get("id") or "")),
+    extra = raw.get("extra_content")
+    return _Chunk(
+        _parse_index(raw.get("index")),
+        replace_surrogates(str(raw.get("id") or "")),
         str(function.get("name") or ""),
-        piece,
+        arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments),
+        parse_arguments(extra).value if isinstance(extra, dict) else {},
     )
 
 
-def _position(told: Any) -> int | None:
-    """What a server calls a position: a number, or a text of one."""
-    if isinstance(told, str) and told.isascii() and told.isdigit() and len(told) <= _MOST_DIGITS:
-        return int(told)
-    is_number = isinstance(told, int | float) and abs(told) < 10**_MOST_DIGITS
-    return int(told) if is_number else None
+def _parse_index(value: Any) -> int | None:
+    """The index, which may be a number or the text of one."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
+        return int(value)
+    is_number = isinstance(value, int | float) and abs(value) < 10**_MAX_DIGITS
+    return int(value) if is_number else None

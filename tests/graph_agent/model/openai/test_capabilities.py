@@ -1,10 +1,12 @@
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
-from graph_agent.model.openai.capabilities import Capabilities, configured, relearned
+from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore, apply_settings, revise_capabilities
 from graph_agent.model.openai.errors import Failure
 from graph_agent.ports import ModelRequest
 
@@ -17,12 +19,12 @@ CALLED = ModelRequest(
     ],
     PLAIN.tools,
 )
-PROMPT = Capabilities(calls_functions=False)
+PROMPT = Capabilities(function_calling=False)
 
 
 def learned(said: str, status: int = 400, *, request: ModelRequest = PLAIN, **settings: Any) -> Capabilities | None:
     failure = Failure("final", said, status, said.lower())
-    return relearned(Capabilities(), failure, request, ModelSettings(**settings))
+    return revise_capabilities(Capabilities(), failure, request, ModelSettings(**settings))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ def learned(said: str, status: int = 400, *, request: ModelRequest = PLAIN, **se
         (501, "functions are not supported"),
     ],
 )
-def test_a_refusal_of_functions_turns_to_calls_in_the_text(status: int, said: str) -> None:
+def test_rejected_functions_switch_to_calls_as_text(status: int, said: str) -> None:
     assert learned(said, status) == PROMPT
 
 
@@ -55,38 +57,38 @@ def test_a_refusal_of_functions_turns_to_calls_in_the_text(status: int, said: st
         "max 128 tools supported",
     ],
 )
-def test_what_speaks_of_one_bad_tool_or_message_is_no_refusal_of_functions(said: str) -> None:
+def test_an_error_about_one_tool_or_message_does_not_disable_functions(said: str) -> None:
     assert learned(said) is None
 
 
 @pytest.mark.parametrize(
     ("said", "dialect"),
     [
-        ("Unknown field stream_options", Capabilities(counts_streams=False)),
-        ("Cannot use tools with stream", Capabilities(streams=False)),
+        ("Unknown field stream_options", Capabilities(stream_usage=False)),
+        ("Cannot use tools with stream", Capabilities(streaming=False)),
         (
             "tool calling is not supported when streaming is on, streaming not supported",
-            Capabilities(streams=False),
+            Capabilities(streaming=False),
         ),
         (
             "Missing `reasoning_content` field in the assistant message at message index 2.",
-            Capabilities(wants_reasoning=True),
+            Capabilities(needs_reasoning=True),
         ),
         (
             "The reasoning_content in the thinking mode must be passed back to the API.",
-            Capabilities(wants_reasoning=True),
+            Capabilities(needs_reasoning=True),
         ),
         (
             "Function call is missing a thought_signature in functionCall parts.",
-            Capabilities(wants_signatures=True),
+            Capabilities(needs_signatures=True),
         ),
     ],
 )
-def test_a_refusal_says_what_the_endpoint_takes(said: str, dialect: Capabilities) -> None:
+def test_an_error_reveals_a_capability(said: str, dialect: Capabilities) -> None:
     assert learned(said) == dialect
 
 
-def test_what_the_settings_decide_is_not_learned() -> None:
+def test_capabilities_fixed_by_settings_are_not_learned() -> None:
     assert learned("this model does not support tools", tool_protocol="native") is None
     assert learned("streaming is not supported", stream="on") is None
     assert learned("missing reasoning_content", send_reasoning="never") is None
@@ -94,17 +96,68 @@ def test_what_the_settings_decide_is_not_learned() -> None:
     assert learned("this model does not support tools", request=ModelRequest(PLAIN.messages, [])) is None
 
 
-def test_null_content_is_suspected_where_there_was_some_and_nothing_else_is_said() -> None:
+def test_null_content_is_suspected_where_nothing_else_explains_the_error() -> None:
     assert learned("bad request") is None
-    assert learned("bad request", request=CALLED) == Capabilities(takes_null=False)
+    assert learned("bad request", request=CALLED) == Capabilities(null_content=False)
 
 
-def test_the_settings_win_over_what_was_learned() -> None:
-    known = Capabilities(streams=False, calls_functions=False, wants_reasoning=True)
+def test_settings_override_learned_capabilities() -> None:
+    known = Capabilities(streaming=False, function_calling=False, needs_reasoning=True)
     options = {"stream": "on", "tool_protocol": "native", "send_reasoning": "never"}
 
-    assert configured(ModelSettings(), known) == known
-    assert configured(ModelSettings.model_validate(options), known) == Capabilities()
-    assert configured(ModelSettings(tool_protocol="prompt", stream="off"), Capabilities()) == Capabilities(
-        streams=False, calls_functions=False
+    assert apply_settings(ModelSettings(), known) == known
+    assert apply_settings(ModelSettings.model_validate(options), known) == Capabilities()
+    assert apply_settings(ModelSettings(tool_protocol="prompt", stream="off"), Capabilities()) == Capabilities(
+        streaming=False, function_calling=False
     )
+
+
+URL = "http://me:secret@localhost:1/v1"
+WHOLE_TEXT = Capabilities(function_calling=False, streaming=False)
+
+
+def test_capabilities_are_stored_by_address_and_model(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "learned.json"
+    CapabilityStore(path).save(URL, "m", WHOLE_TEXT)
+    later = CapabilityStore(path)
+
+    assert (later.load(URL, "m"), later.load(URL, "other"), later.load("http://x/v1", "m")) == (
+        WHOLE_TEXT,
+        Capabilities(),
+        Capabilities(),
+    )
+    assert "secret" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_default_capabilities_are_not_stored(tmp_path: Path) -> None:
+    learned = CapabilityStore(tmp_path / "learned.json")
+    learned.save(URL, "m", WHOLE_TEXT)
+    learned.save(URL, "m", Capabilities())
+
+    assert (tmp_path / "learned.json").read_text() == "{}\n"
+
+
+def test_a_file_that_cannot_be_used_is_as_none(tmp_path: Path) -> None:
+    for number, text in enumerate(["", "{", "[]", '{"m @ http://me@x/v1": 3}', "[" * 100_000]):
+        path = tmp_path / str(number)
+        path.write_text(text)
+        assert CapabilityStore(path).load("http://x/v1", "m") == Capabilities()
+    os.mkfifo(tmp_path / "pipe")
+    assert CapabilityStore(tmp_path / "pipe").load("http://x/v1", "m") == Capabilities()
+
+
+def test_nothing_is_written_without_a_place_and_a_place_that_takes_nothing_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    CapabilityStore().save(URL, "m", WHOLE_TEXT)
+    CapabilityStore(tmp_path / "file" / "learned.json").save(URL, "m", WHOLE_TEXT)
+
+    assert CapabilityStore().load(URL, "m") == Capabilities()
+
+
+def test_a_value_that_is_no_truth_value_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "learned.json"
+    path.write_text('{"m @ http://x/v1": {"streams": "no", "null_content": false, "newer": true}}')
+
+    assert CapabilityStore(path).load("http://x/v1", "m") == Capabilities(null_content=False)

@@ -102,7 +102,7 @@ async def test_unusable_arguments_are_empty_and_the_reason_is_kept_by_position()
     assert reply.response_metadata["unusable_arguments"] == {"1": reason}
 
 
-async def test_the_newest_call_of_a_reply_cut_at_the_limit_is_not_runnable_even_if_it_looks_whole() -> None:
+async def test_the_last_call_of_a_truncated_reply_does_not_run_even_if_it_looks_complete() -> None:
     cut = TCS(("c1", "bash", {"a": 1}), ("c2", "bash", {"b": 2}), finish="length")
     with FakeOpenAI([cut]) as server:
         reply = await Asking(server).reply()
@@ -241,12 +241,10 @@ async def test_empty_replies_are_retried_three_times() -> None:
         (402, "pay", "no quota left"),
         (429, {"error": {"message": "You exceeded it", "code": "insufficient_quota"}}, "no quota left"),
         (400, {"error": {"code": "context_length_exceeded", "message": "maximum is 8192"}}, "too long"),
-        (400, "bad request", "refused the request (400: bad request)"),
+        (400, "bad request", "rejected the request (400: bad request)"),
     ],
 )
-async def test_what_cannot_get_better_ends_at_once_in_one_line_without_a_key(
-    status: int, body: Any, words: str
-) -> None:
+async def test_final_errors_end_at_once_in_one_line_without_a_key(status: int, body: Any, words: str) -> None:
     with FakeOpenAI(after=ERR(status, body)) as server:
         message = await Asking(server, headers={"X-Key": SecretStr("hidden-header")}).error()
 
@@ -257,14 +255,14 @@ async def test_what_cannot_get_better_ends_at_once_in_one_line_without_a_key(
     assert server.requests[0].headers["x-key"] == "hidden-header"
 
 
-async def test_a_server_that_wants_a_key_where_none_is_set_is_told_so() -> None:
+async def test_a_server_that_requires_a_key_and_gets_none_is_named() -> None:
     with FakeOpenAI(after=ERR(401, "who are you")) as server:
         message = await Asking(server, api_key=None).error()
 
-    assert message == f"{server.base_url} wants a key (401: who are you): set OPENAI_API_KEY."
+    assert message == f"{server.base_url} requires a key (401: who are you): set OPENAI_API_KEY."
 
 
-async def test_a_refused_connection_is_tried_three_times_and_names_the_setting() -> None:
+async def test_a_refused_connection_is_tried_three_times_and_the_setting_is_named() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
@@ -385,7 +383,7 @@ async def test_a_history_is_sent_valid_and_byte_identical_each_time() -> None:
     }
 
 
-async def test_an_endpoint_that_refuses_null_content_gets_an_empty_text_from_then_on() -> None:
+async def test_an_endpoint_that_rejects_null_content_gets_an_empty_text_from_then_on() -> None:
     with FakeOpenAI([ERR(400, "content must be a string"), TXT("ok"), TXT("ok")]) as server:
         asking = Asking(server)
         for _ in range(2):
@@ -465,25 +463,25 @@ async def test_a_model_without_functions_gets_them_as_text_in_this_process_and_t
     assert roles == ["system", *["user", "assistant"] * 2, "user"]
 
 
-async def test_a_call_as_text_is_told_to_the_model_twice_and_then_to_the_user() -> None:
+async def test_a_call_as_text_is_corrected_twice_and_then_reported_to_the_user() -> None:
     with FakeOpenAI([TXT(AS_TEXT)] * 3, strict=True) as server:
         asking = Asking(server)
         reply = await asking.reply()
 
     assert (reply.text, calls(reply), len(server.requests)) == (AS_TEXT, [], 3)
     assert [len(body["messages"]) for body in server.bodies] == [1, 3, 5]
-    assert asking.texts("note").startswith("The model wrote the call of bash as text, and nothing of it has run.")
+    assert asking.texts("note").startswith("The model wrote the call of bash as text, and it was not run.")
     assert reply.usage_metadata == {"input_tokens": 30, "output_tokens": 15, "total_tokens": 45}
 
 
-async def test_a_model_that_was_told_calls_by_function() -> None:
+async def test_a_corrected_model_uses_function_calling() -> None:
     with FakeOpenAI([TXT(AS_TEXT), TC("c1", "bash", {"command": "ls"})], strict=True) as server:
         asking = Asking(server)
         reply = await asking.reply()
 
     assert calls(reply) == [("bash", {"command": "ls"}, "c1")]
     assert [delta.text for delta in asking.shown if delta.kind in ("retry", "note")] == [
-        "The model wrote the call of bash as text instead of making it; it is told so (1 of 2)."
+        "The model wrote the call of bash as text instead of making it. Asking again (1 of 2)."
     ]
 
 
@@ -514,7 +512,7 @@ async def test_thinking_and_signatures_are_kept_with_the_message() -> None:
         ("Function call is missing a thought_signature in functionCall parts.", "extra_content", {"google": {}}),
     ],
 )
-async def test_what_came_beside_a_reply_is_sent_back_where_the_endpoint_insists(
+async def test_extra_fields_of_a_reply_are_sent_back_where_the_endpoint_requires_them(
     refusal: str, field: str, value: Any, tmp_path: Path
 ) -> None:
     learned = tmp_path / "learned.json"

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.model.openai.context_windows import known_context_window, limit_in, parse_context_window
+from graph_agent.model.openai.context_windows import known_context_window, parse_context_window, parse_token_limit
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ from graph_agent.model.openai.context_windows import known_context_window, limit
         ("maximum context length is 3", None),
     ],
 )
-def test_the_limit_is_read_from_the_words_of_the_refusal(said: str, limit: int | None) -> None:
-    assert limit_in(said) == limit
+def test_the_limit_is_read_from_the_error_message(said: str, limit: int | None) -> None:
+    assert parse_token_limit(said) == limit
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_limit_is_read_from_the_words_of_the_refusal(said: str, limit: int |
         ({"id": "a", "context_length": True, "context_window": -1}, None),
     ],
 )
-def test_the_window_is_read_from_what_servers_call_it(entry: dict[str, Any], tokens: int | None) -> None:
+def test_the_window_is_read_under_all_its_names(entry: dict[str, Any], tokens: int | None) -> None:
     assert parse_context_window(entry) == tokens
 
 
@@ -51,5 +51,5 @@ def test_the_window_is_read_from_what_servers_call_it(entry: dict[str, Any], tok
         ("my", None),
     ],
 )
-def test_known_families_are_told_by_the_beginning_of_the_name(name: str, tokens: int | None) -> None:
+def test_known_families_match_the_beginning_of_the_name(name: str, tokens: int | None) -> None:
     assert known_context_window(name) == tokens

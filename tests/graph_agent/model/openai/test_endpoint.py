@@ -58,14 +58,14 @@ async def test_a_busy_model_with_another_behind_it_is_tried_less_often(monkeypat
     assert (reply.text, len(first.requests), len(second.requests)) == ("two", 1, 2)
 
 
-async def test_another_model_is_asked_from_the_next_request_on() -> None:
+async def test_a_switched_model_is_used_from_the_next_request() -> None:
     with FakeOpenAI([TXT("a"), TXT("b")], models=["one", "two"]) as server:
         model = EndpointModel(settings_for(server.base_url, "one"))
         await model.reply(HI, ignore)
         await model.switch("two")
         await model.reply(HI, ignore)
         names = await model.names()
-        with pytest.raises(UsageError, match="empty name"):
+        with pytest.raises(UsageError, match="name is empty"):
             await model.switch(" ")
         await model.close()
 
@@ -73,7 +73,7 @@ async def test_another_model_is_asked_from_the_next_request_on() -> None:
     assert (names, model.name) == (("one", "two"), "two")
 
 
-async def test_several_models_and_none_named_is_told_where_it_is_met() -> None:
+async def test_several_models_without_a_choice_are_an_error_at_the_request() -> None:
     with FakeOpenAI(models=["one", "two"]) as server:
         model = EndpointModel(settings_for(server.base_url))
         with pytest.raises(UsageError, match="offers 2 models"):
@@ -86,7 +86,7 @@ async def test_several_models_and_none_named_is_told_where_it_is_met() -> None:
 
 
 async def test_a_list_that_does_not_come_is_not_waited_for(silent: str) -> None:
-    model = EndpointModel(settings_for(silent), list_seconds=0.2)
+    model = EndpointModel(settings_for(silent), list_timeout_s=0.2)
     began = time.monotonic()
 
     with pytest.raises(ModelError, match=r"did not answer within 0\.2 s"):

@@ -5,9 +5,16 @@ import httpx
 import openai
 import pytest
 
-from graph_agent.model.openai.errors import BrokenReply, Failure, Place, ServerSaid, diagnose, retry_after
+from graph_agent.model.openai.errors import (
+    BrokenReply,
+    Failure,
+    ServerError,
+    Target,
+    classify_error,
+    parse_retry_after,
+)
 
-PLACE = Place("https://host/v1", "m", has_key=True, secrets=("topsecret",))
+PLACE = Target("https://host/v1", "m", has_key=True, secrets=("topsecret",))
 
 
 class ConnectError(Exception):
@@ -30,7 +37,7 @@ def connection_error(*causes: Exception) -> openai.APIConnectionError:
 def test_a_certificate_that_is_not_trusted_is_final_and_names_the_settings() -> None:
     words = "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate"
 
-    failure = diagnose(connection_error(ConnectError(words), ValueError(words)), PLACE)
+    failure = classify_error(connection_error(ConnectError(words), ValueError(words)), PLACE)
 
     assert failure == Failure(
         "final",
@@ -40,40 +47,40 @@ def test_a_certificate_that_is_not_trusted_is_final_and_names_the_settings() -> 
 
 
 @pytest.mark.parametrize("cause", [ConnectError("refused"), socket.gaierror(-2, "unknown name")])
-def test_a_server_that_cannot_be_reached_is_told_from_a_connection_that_broke(cause: Exception) -> None:
-    unreachable = diagnose(connection_error(cause), PLACE)
-    broken = diagnose(connection_error(ValueError("disconnected")), PLACE)
+def test_an_unreachable_server_differs_from_a_lost_connection(cause: Exception) -> None:
+    unreachable = classify_error(connection_error(cause), PLACE)
+    broken = classify_error(connection_error(ValueError("disconnected")), PLACE)
 
     assert (unreachable.kind, broken.kind) == ("unreachable", "broken")
 
 
 def test_a_proxy_in_between_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://me:topsecret@proxy:3128")
-    through = diagnose(connection_error(ConnectError("refused")), PLACE).line
+    through = classify_error(connection_error(ConnectError("refused")), PLACE).message
     monkeypatch.setenv("NO_PROXY", "host")
-    around = diagnose(connection_error(ConnectError("refused")), PLACE).line
+    around = classify_error(connection_error(ConnectError("refused")), PLACE).message
 
     assert ("through the proxy http://" in through, "topsecret" in through) == (True, False)
     assert "proxy" not in around
 
 
 def test_an_address_that_leads_in_a_circle_is_final() -> None:
-    failure = diagnose(connection_error(TooManyRedirects("Exceeded maximum allowed redirects.")), PLACE)
+    failure = classify_error(connection_error(TooManyRedirects("Exceeded maximum allowed redirects.")), PLACE)
 
-    assert (failure.kind, "GRAPH_AGENT_BASE_URL" in failure.line) == ("final", True)
+    assert (failure.kind, "GRAPH_AGENT_BASE_URL" in failure.message) == ("final", True)
 
 
-def test_what_a_server_says_in_other_words_than_a_message_is_told() -> None:
+def test_error_bodies_without_a_message_are_shown() -> None:
     said = {"error": None, "detail": [{"loc": ["body"], "msg": "field required"}]}
 
-    assert "field required" in diagnose(ServerSaid(said), PLACE).line
+    assert "field required" in classify_error(ServerError(said), PLACE).message
 
 
 def test_secrets_and_control_characters_never_reach_the_line() -> None:
-    said = ServerSaid({"message": "bad key topsecret\x1b[2K or sk-abc123\nretry", "code": 401})
+    said = ServerError({"message": "bad key topsecret\x1b[2K or sk-abc123\nretry", "code": 401})
 
-    assert diagnose(said, PLACE).line == (
-        "https://host/v1 refused the key (401: bad key …?[2K or sk-… retry [401]): "
+    assert classify_error(said, PLACE).message == (
+        "https://host/v1 rejected the key (401: bad key …?[2K or sk-… retry [401]): "
         "check OPENAI_API_KEY and GRAPH_AGENT_BASE_URL."
     )
 
@@ -91,8 +98,8 @@ def test_secrets_and_control_characters_never_reach_the_line() -> None:
         {"message": "", "code": "context_length_exceeded"},
     ],
 )
-def test_a_request_that_is_too_long_is_known_by_what_providers_say(said: dict[str, Any]) -> None:
-    assert diagnose(ServerSaid(said), PLACE).kind == "too_long"
+def test_a_too_long_request_is_recognised_by_the_error_message(said: dict[str, Any]) -> None:
+    assert classify_error(ServerError(said), PLACE).kind == "too_long"
 
 
 @pytest.mark.parametrize(
@@ -109,27 +116,27 @@ def test_a_request_that_is_too_long_is_known_by_what_providers_say(said: dict[st
         ("only words", "busy"),
     ],
 )
-def test_an_error_in_the_middle_of_a_stream_is_weighed_by_its_code(said: Any, kind: str) -> None:
-    assert diagnose(ServerSaid(said), PLACE).kind == kind
+def test_an_error_within_a_stream_is_classified_by_its_code(said: Any, kind: str) -> None:
+    assert classify_error(ServerError(said), PLACE).kind == kind
 
 
 def test_a_long_message_is_cut() -> None:
-    failure = diagnose(BrokenReply("x" * 1000), PLACE)
+    failure = classify_error(BrokenReply("x" * 1000), PLACE)
 
-    assert failure.line == f"The reply of https://host/v1 broke off ({'x' * 300}…)."
+    assert failure.message == f"The reply of https://host/v1 was cut off ({'x' * 300}…)."
 
 
 @pytest.mark.parametrize(
     ("header", "wait"),
     [("2", 2.0), ("1.5", 1.5), ("-1", 0.0), ("Thu, 01 Jan 2015 00:00:00 GMT", 0.0), ("soon", None), ("", None)],
 )
-def test_the_wait_a_server_asks_for_is_read_as_seconds_or_as_a_date(header: str, wait: float | None) -> None:
-    assert retry_after({"retry-after": header} if header else {}) == wait
+def test_retry_after_is_seconds_or_a_date(header: str, wait: float | None) -> None:
+    assert parse_retry_after({"retry-after": header} if header else {}) == wait
 
 
-def test_a_wait_in_thousandths_goes_before_one_in_seconds() -> None:
-    assert retry_after({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
-    assert retry_after({"retry-after-ms": "soon", "retry-after": "2"}) == 2.0
+def test_retry_after_in_milliseconds_comes_first() -> None:
+    assert parse_retry_after({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
+    assert parse_retry_after({"retry-after-ms": "soon", "retry-after": "2"}) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -139,14 +146,14 @@ def test_a_wait_in_thousandths_goes_before_one_in_seconds() -> None:
             400,
             [{"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}],
             (
-                "https://host/v1 refused the key (400: API key not valid. [400]): check OPENAI_API_KEY and "
+                "https://host/v1 rejected the key (400: API key not valid. [400]): check OPENAI_API_KEY and "
                 "GRAPH_AGENT_BASE_URL."
             ),
         ),
         (
             422,
             {"detail": [{"loc": ["body", "messages"], "msg": "field required"}, {"loc": [], "msg": "no"}]},
-            "https://host/v1 refused the request (422: body.messages: field required; : no).",
+            "https://host/v1 rejected the request (422: body.messages: field required; : no).",
         ),
         (
             502,
@@ -155,9 +162,9 @@ def test_a_wait_in_thousandths_goes_before_one_in_seconds() -> None:
         ),
     ],
 )
-def test_what_servers_say_in_lists_and_pages_is_told_in_words(status: int, body: Any, line: str) -> None:
+def test_errors_in_lists_and_web_pages_become_one_line(status: int, body: Any, line: str) -> None:
     request = httpx.Request("POST", "https://host/v1")
     response: Any = httpx.Response(status, request=request)
     error = openai.APIStatusError("said", response=response, body=body)
 
-    assert diagnose(error, PLACE).line == line
+    assert classify_error(error, PLACE).message == line

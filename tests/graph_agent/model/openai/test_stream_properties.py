@@ -90,9 +90,7 @@ def test_a_valid_reply_cut_and_merged_at_random_loses_no_call_and_changes_none(
 
 @EXAMPLES
 @given(CALLS.filter(bool), st.data())
-def test_calls_that_arrive_interleaved_are_told_apart_by_their_index_or_id(
-    calls: list[Call], draw: st.DataObject
-) -> None:
+def test_interleaved_calls_are_separated_by_index_or_id(calls: list[Call], draw: st.DataObject) -> None:
     waiting = [deltas([call], "documented", draw) for call in calls]
     for number, own in enumerate(waiting):
         for fragment in own:
@@ -107,9 +105,7 @@ def test_calls_that_arrive_interleaved_are_told_apart_by_their_index_or_id(
 
 @EXAMPLES
 @given(CALLS.filter(bool), STYLES, st.data())
-def test_of_a_reply_cut_at_the_limit_no_call_runs_that_was_not_whole(
-    calls: list[Call], style: str, draw: st.DataObject
-) -> None:
+def test_no_incomplete_call_of_a_truncated_reply_runs(calls: list[Call], style: str, draw: st.DataObject) -> None:
     sent = deltas(calls, style, draw)
     kept = sent[: draw.draw(st.integers(1, len(sent)))]
 
@@ -122,11 +118,11 @@ def test_of_a_reply_cut_at_the_limit_no_call_runs_that_was_not_whole(
 
 @EXAMPLES
 @given(CALLS.filter(bool), STYLES, st.data())
-def test_of_a_stream_that_breaks_off_nothing_is_taken(calls: list[Call], style: str, draw: st.DataObject) -> None:
+def test_a_broken_stream_gives_no_message(calls: list[Call], style: str, draw: st.DataObject) -> None:
     sent = chunks(deltas(calls, style, draw), draw)
     kept = sent[: draw.draw(st.integers(0, len(sent)))]
 
-    with pytest.raises(BrokenReply, match=r"the connection closed in the middle|it holds no choices"):
+    with pytest.raises(BrokenReply, match=r"the connection closed in the middle|it has no choices"):
         arrived(kept)
 
 
@@ -135,9 +131,7 @@ def test_of_a_stream_that_breaks_off_nothing_is_taken(calls: list[Call], style: 
     st.recursive(_VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3)),
     st.data(),
 )
-def test_whatever_stands_in_the_fields_of_a_chunk_the_message_can_be_stored_and_sent_again(
-    odd: Any, draw: st.DataObject
-) -> None:
+def test_whatever_a_chunk_holds_the_message_can_be_stored_and_sent_again(odd: Any, draw: st.DataObject) -> None:
     places: list[dict[str, Any]] = [
         {"choices": odd},
         {"choices": [{"delta": odd, "finish_reason": "stop"}]},

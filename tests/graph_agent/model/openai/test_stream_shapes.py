@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.model.openai.errors import ReplyFailed
+from graph_agent.model.openai.errors import ReplyError
 from graph_agent.model.openai.stream import DONE, ReplyStream
 from tests.graph_agent.model.shapes import OFFERED, Shape
 from tests.graph_agent.model.shapes.endings import ARGUMENTS, ENDINGS, TEXTS
@@ -36,7 +36,7 @@ def came_to(shape: Shape) -> dict[str, Any]:
         shown = [delta for payload in payloads(shape) for delta in arrival.add(payload)]
         shown += list(arrival.end())
         message = arrival.message()
-    except ReplyFailed as failure:
+    except ReplyError as failure:
         return {"fails": type(failure).__name__}
     return {
         "calls": tuple((each["name"], each["args"]) for each in message.tool_calls),

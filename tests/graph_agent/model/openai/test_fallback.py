@@ -4,7 +4,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ModelError
 from graph_agent.model.openai.client import ModelOptions, OpenAIModel
-from graph_agent.model.openai.endpoint import ModelRow
+from graph_agent.model.openai.endpoint import FallbackChain
 from graph_agent.ports import Delta, ModelRequest
 from tests.fakes.openai_server import ERR, TXT, FakeOpenAI
 
@@ -18,9 +18,9 @@ LATER = ERR(429, "busy", {"Retry-After": "3600"})
 async def _at_once(_seconds: float) -> None: ...
 
 
-def row(*servers: FakeOpenAI) -> ModelRow:
+def row(*servers: FakeOpenAI) -> FallbackChain:
     around = ModelOptions(sleep=_at_once)
-    return ModelRow(
+    return FallbackChain(
         [
             OpenAIModel(ModelSettings(base_url=one.base_url), f"m{place}", around)
             for place, one in enumerate(servers)
@@ -49,17 +49,17 @@ async def test_the_next_model_is_asked_for_the_rest_of_the_turn_and_the_first_on
     assert "Gave up after 7 tries." in told[0]
 
 
-async def test_what_cannot_get_better_elsewhere_either_ends_at_once() -> None:
+async def test_an_error_that_a_fallback_cannot_avoid_ends_at_once() -> None:
     with FakeOpenAI([ERR(401, "no")]) as first, FakeOpenAI() as second:
         models = row(first, second)
-        with pytest.raises(ModelError, match="wants a key"):
+        with pytest.raises(ModelError, match="requires a key"):
             await models.reply(SAY, lambda _: None)
         await models.close()
 
     assert second.requests == []
 
 
-async def test_where_none_answers_all_that_they_said_is_told() -> None:
+async def test_where_no_model_answers_the_error_has_all_messages() -> None:
     with FakeOpenAI([LATER]) as first, FakeOpenAI([LATER]) as second:
         models = row(first, second)
         with pytest.raises(ModelError) as caught:
@@ -69,10 +69,10 @@ async def test_where_none_answers_all_that_they_said_is_told() -> None:
     assert [url in str(caught.value) for url in (first.base_url, second.base_url)] == [True, True]
 
 
-async def test_what_is_asked_again_after_a_failure_goes_to_the_first_one_again() -> None:
+async def test_after_a_failure_the_first_model_is_asked_again() -> None:
     with FakeOpenAI([LATER, TXT("back")]) as first, FakeOpenAI([ERR(401, "no")]) as second:
         models = row(first, second)
-        with pytest.raises(ModelError, match=r"try again later\. .* wants a key"):
+        with pytest.raises(ModelError, match=r"try again later\. .* requires a key"):
             await models.reply(GO_ON, lambda _: None)
         reply = await models.reply(GO_ON, lambda _: None)
         await models.close()

@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ConfigError
 from graph_agent.model.openai.capabilities import Capabilities
-from graph_agent.model.openai.client import Wire, open_wire
-from graph_agent.model.openai.errors import SilentReply
+from graph_agent.model.openai.client import EndpointClient, open_client
+from graph_agent.model.openai.errors import StalledReply
 from tests.fakes.openai_server import SSE, TXT, FakeOpenAI
 
 CALLED = [
@@ -21,11 +21,11 @@ CALLED = [
 ]
 
 
-def test_a_body_has_only_what_the_dialect_takes() -> None:
-    wire = open_wire(ModelSettings(base_url="http://localhost:1/v1"), "m")
+def test_a_body_has_only_supported_fields() -> None:
+    wire = open_client(ModelSettings(base_url="http://localhost:1/v1"), "m")
 
     streamed = wire.request_body([HumanMessage("hi")], [], Capabilities())
-    plain = wire.request_body(CALLED, [], Capabilities(streams=False, takes_null=False))
+    plain = wire.request_body(CALLED, [], Capabilities(streaming=False, null_content=False))
 
     assert json.loads(streamed) == {
         "model": "m",
@@ -46,10 +46,10 @@ def test_a_body_has_only_what_the_dialect_takes() -> None:
     }
 
 
-async def test_an_answer_is_handed_on_event_by_event_without_what_keeps_it_alive() -> None:
+async def test_events_are_yielded_without_keepalives() -> None:
     chunks = ['RAW {"a": "\u2028"}', "RAW \n: keep-alive\n\nevent: ping\ndata:", 'RAW {"b": 2}']
     with FakeOpenAI([SSE(chunks)]) as server:
-        wire = open_wire(ModelSettings(base_url=server.base_url), "m")
+        wire = open_client(ModelSettings(base_url=server.base_url), "m")
         body = wire.request_body([HumanMessage("hi")], [], Capabilities())
         payloads = [payload async for payload in wire.payloads(body)]
         await wire.close()
@@ -72,9 +72,9 @@ async def test_a_head_that_never_ends_is_waited_for_no_longer_than_an_answer() -
 
     async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        wire = open_wire(ModelSettings(base_url=url, timeout_s=0.3, connect_timeout_s=0.2), "m")
+        wire = open_client(ModelSettings(base_url=url, timeout_s=0.3, connect_timeout_s=0.2), "m")
         body = wire.request_body([HumanMessage("hi")], [], Capabilities())
-        with pytest.raises(SilentReply, match=r"^0\.5 s$"):
+        with pytest.raises(StalledReply, match=r"^0\.5 s$"):
             await anext(wire.payloads(body))
         await wire.close()
         await gone.wait()
@@ -83,7 +83,7 @@ async def test_a_head_that_never_ends_is_waited_for_no_longer_than_an_answer() -
 async def test_lines_end_in_any_way_and_events_may_be_sent_under_the_name_of_json() -> None:
     chunks = ['RAW {"a": 1}\r\rdata: {"b": 2}\r\n\r\n\ufeffdata: {"c": 3}']
     with FakeOpenAI([SSE(chunks), SSE(chunks, headers={"Content-Type": "application/json"})]) as server:
-        wire = open_wire(ModelSettings(base_url=server.base_url), "m")
+        wire = open_client(ModelSettings(base_url=server.base_url), "m")
         body = wire.request_body([HumanMessage("hi")], [], Capabilities())
         answers = [[payload async for payload in wire.payloads(body)] for _ in range(2)]
         await wire.close()
@@ -93,17 +93,17 @@ async def test_lines_end_in_any_way_and_events_may_be_sent_under_the_name_of_jso
 
 async def test_an_answer_that_is_not_streamed_is_handed_on_whole() -> None:
     with FakeOpenAI([TXT("hello")]) as server:
-        wire = open_wire(ModelSettings(base_url=server.base_url), "m")
-        body = wire.request_body([HumanMessage("hi")], [], Capabilities(streams=False))
+        wire = open_client(ModelSettings(base_url=server.base_url), "m")
+        body = wire.request_body([HumanMessage("hi")], [], Capabilities(streaming=False))
         payloads = [payload async for payload in wire.payloads(body)]
         await wire.close()
 
     assert [payload.startswith('{"id": "chatcmpl-fake"') for payload in payloads] == [True]
 
 
-async def test_what_the_client_does_to_a_request_does_not_grow_with_the_history() -> None:
+async def test_the_work_of_the_client_does_not_grow_with_the_history() -> None:
     with FakeOpenAI([TXT("warm"), TXT("short"), TXT("long")]) as server:
-        wire = open_wire(ModelSettings(base_url=server.base_url), "m")
+        wire = open_client(ModelSettings(base_url=server.base_url), "m")
         counts = [await _walked(wire, length) for length in (1, 1, 200)]
         await wire.close()
 
@@ -111,9 +111,9 @@ async def test_what_the_client_does_to_a_request_does_not_grow_with_the_history(
     assert [len(body["messages"]) for body in server.bodies] == [1, 1, 200]
 
 
-async def _walked(wire: Wire, length: int) -> int:
+async def _walked(wire: EndpointClient, length: int) -> int:
     """How many values the client holds against its type declarations while it sends a history of this length."""
-    body = wire.request_body([HumanMessage("hi")] * length, [], Capabilities(streams=False))
+    body = wire.request_body([HumanMessage("hi")] * length, [], Capabilities(streaming=False))
     walked = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -132,14 +132,14 @@ async def _walked(wire: Wire, length: int) -> int:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("ALL_PROXY", "socks5://127.0.0.1:1", "cannot be used: SOCKS is not spoken here. Set an http:// one"),
-        ("SSL_CERT_FILE", "/no/such/file", r"SSL_CERT_FILE or SSL_CERT_DIR names cannot be read \(/no/such/file\)"),
+        ("ALL_PROXY", "socks5://127.0.0.1:1", "cannot be used: SOCKS is not supported. Set an http:// one"),
+        ("SSL_CERT_FILE", "/no/such/file", r"SSL_CERT_FILE or SSL_CERT_DIR cannot be read \(/no/such/file\)"),
     ],
 )
-def test_surroundings_that_cannot_be_used_are_named_with_the_way_out(
+def test_an_unusable_environment_is_named_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
 ) -> None:
     monkeypatch.setenv(name, value)
 
     with pytest.raises(ConfigError, match=words):
-        open_wire(ModelSettings(base_url="https://host/v1"), "m")
+        open_client(ModelSettings(base_url="https://host/v1"), "m")

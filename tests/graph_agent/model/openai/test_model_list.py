@@ -16,16 +16,16 @@ def settings_for(url: str, name: str | None = None) -> Settings:
     return Settings(model=ModelSettings(base_url=url, name=name), database=HERE)
 
 
-async def test_a_named_model_is_taken_without_asking() -> None:
+async def test_a_configured_model_needs_no_list() -> None:
     assert await resolve_model_name(settings_for("http://127.0.0.1:9/v1", "named")) == "named"
 
 
 @pytest.mark.parametrize(("models", "found"), [(["a", "b"], "offers 2 models (a, b)"), ([], "lists no models")])
-async def test_several_or_no_models_need_one_to_be_named(models: list[str], found: str) -> None:
+async def test_with_several_or_no_models_one_must_be_configured(models: list[str], found: str) -> None:
     with FakeOpenAI(models=models) as server, pytest.raises(UsageError) as caught:
         await resolve_model_name(settings_for(server.base_url))
 
-    told = f"{server.base_url} {found}, and none is named: set GRAPH_AGENT_MODEL, give --model NAME, or choose"
+    told = f"{server.base_url} {found}, and none is configured: set GRAPH_AGENT_MODEL, give --model NAME, or choose"
     assert (caught.value.exit_code, str(caught.value)) == (2, f"{told} one in the chat with /model NAME.")
 
 
@@ -44,7 +44,7 @@ async def test_an_endpoint_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize(
     "answer", ["<html><title>Log in</title></html>", "[1, 2]", '"text"', '{"data": 3}', "", "[" * 100_000]
 )
-async def test_what_is_no_list_of_models_is_named(answer: str) -> None:
+async def test_another_answer_than_a_list_of_models_is_an_error(answer: str) -> None:
     class NoList(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base class names it so
             pass
