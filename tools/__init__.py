@@ -1,6 +1,6 @@
-"""The workshop: tools, what they need, and the registry that holds them. No graph, terminal or database here."""
+"""The tools, their contract, and the registry. `create_default_tools` is where a new tool is registered."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.agent_ops.ask_user import AskUserTool
@@ -36,11 +36,14 @@ def create_default_tools(
     sub_agents: SubAgentPort | None = None,
     skills: Sequence[Skill] = (),
 ) -> list[BaseTool]:
-    """The tools everyone has. Used without a context, they share what they know of the files they have read.
+    """All built-in tools. Used without a context, they share the record of which files were read.
 
-    `memory_file` is where save_memory writes; without it, the user's usual context file. `search` is who answers
-    web_search; without it, there is no such tool. `sub_agents` is where new_task finds who does the work; without
-    it, nobody does. `skills` are what the skill tool hands out; without any, there is no such tool.
+    Args:
+        workspace: where they work.
+        memory_file: where save_memory writes; None: the user's usual context file.
+        search: the provider for web_search; without one, that tool is left out.
+        sub_agents: runs the tasks of new_task; without it, such calls fail.
+        skills: offered by the skill tool; without any, that tool is left out.
     """
     tools: list[BaseTool] = [
         ReadFileTool(workspace=workspace),
@@ -61,16 +64,10 @@ def create_default_tools(
         AskUserTool(workspace=workspace),
         NewTaskTool(workspace=workspace, sub_agents=sub_agents),
         AttemptCompletionTool(workspace=workspace),
-        *_where_there_is_something(workspace, skills),
+        *([SkillTool(skills, workspace=workspace)] if skills else []),
+        *([PowershellTool(workspace=workspace)] if find_powershell(Path(workspace)) else []),
     ]
     shared = MemoryFileStates()
     for tool in tools:
         tool.file_states = shared
     return tools
-
-
-def _where_there_is_something(workspace: str | Path, skills: Sequence[Skill]) -> Iterator[BaseTool]:
-    if skills:
-        yield SkillTool(skills, workspace=workspace)
-    if find_powershell(Path(workspace)) is not None:
-        yield PowershellTool(workspace=workspace)

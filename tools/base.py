@@ -1,9 +1,4 @@
-"""The contract every tool fulfils, and the names tool authors import.
-
-A tool declares what it does to the world; it never asks for permission and never learns who judged it.
-
-What a call touches, as tools declare it. Nothing is resolved or judged here.
-"""
+"""The contract of all tools, and the names that tool authors import."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,7 +75,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PathTarget:
-    """A file or folder, as the arguments spell it."""
+    """A file or folder, as written in the arguments."""
 
     text: str
     access: Literal["read", "write"] = "read"
@@ -88,7 +83,7 @@ class PathTarget:
 
 @dataclass(frozen=True)
 class HostTarget:
-    """A network host, with its port where it is not the usual one."""
+    """A network host, with its port if that is not the default one."""
 
     text: str
 
@@ -100,7 +95,7 @@ class CommandTarget:
     text: str
     working_directory: str = ""
     is_bash: bool = True
-    """Written for bash; anything else cannot be read."""
+    """Only bash commands can be analysed by policy."""
 
 
 Target = PathTarget | HostTarget | CommandTarget
@@ -113,7 +108,7 @@ class NoArguments(BaseModel):
 class BaseTool:
     """A tool: class attributes that declare it, and `execute`.
 
-    Subclasses need no `super().__init__`. The optional methods get the arguments validated, as JSON values.
+    Subclasses need no `super().__init__`. The optional methods get validated arguments, as JSON values.
     """
 
     name: str = ""
@@ -124,86 +119,86 @@ class BaseTool:
     display_name: str = ""
     """Empty: the name."""
     risk_is_configured: bool = False
-    """Whether `risk_level` is the user's own setting; believed of the tools of MCP servers alone."""
+    """Whether the user set `risk_level`; counts only for tools of MCP servers."""
     original_name: str = ""
-    """What its origin calls it, where it is offered under a name made for it."""
+    """The name on its MCP server, if it is offered under another one."""
     rule_name: str = ""
-    """A further name under which rules may speak of it: made of names as their origin spells them."""
+    """Another name that rules may use: made of the original names of server and tool."""
     version: str = "1.0.0"
     category: str = "general"
     tags: tuple[str, ...] = ()
     strict: bool = False
-    """Ask the provider for arguments that hold the schema exactly."""
+    """Ask the provider for arguments that match the schema exactly."""
     defer: bool = False
-    """Offer the name only; the schema is loaded by a search."""
+    """Offer only the name; `tool_search` loads the schema."""
     in_plan_mode: bool | None = None
-    """Offered while planning; None: exactly the read-only tools are."""
+    """Whether it is offered in plan mode; None: if it is read-only."""
     timeout_s: float = 600
     max_result_chars: int | None = None
     """None: the limit of the context."""
     internal_metadata: ClassVar[Mapping[str, Any]] = {}
     """For the program; never sent to the model."""
     requires_input: bool = False
-    """A call of it is a question to the user: it always waits for their words, which come as `context.answer`."""
-    goes_on: bool = False
-    """A call of it that was broken off goes on where it stood when it is run again: it keeps its own account."""
+    """A call is a question to the user, who always has to answer it; the answer is in `context.answer`."""
+    resumable: bool = False
+    """An interrupted call continues where it was when it is run again, because the tool stores its own progress."""
     argument_aliases: ClassVar[Mapping[str, str]] = {}
-    """Further names under which models give an argument, e.g. `path` for `file_path`."""
+    """Other names that models use for an argument, e.g. `path` for `file_path`."""
     workspace: str | Path | None = None
     file_states: FileStates | None = None
-    """Shared among the tools made together; used where no context is injected."""
+    """Shared by the tools that are created together; used when no context is given."""
 
     def __init__(self, *, workspace: str | Path | None = None) -> None:
         self.workspace = workspace
 
     async def execute(self, *args: Any, **arguments: Any) -> ToolResult:  # noqa: ARG002 - open for every signature
-        """Do it. Declare the schema's fields as keywords and, where wanted, `context: ToolContext | None`."""
-        return failure(ToolErrorType.EXECUTION, f"{self.name!r} has nothing to execute; use another tool.")
+        """Run the call. Declare the schema's fields as keywords and, if needed, `context: ToolContext | None`."""
+        return failure(ToolErrorType.EXECUTION, f"{self.name!r} does not implement execute; use another tool.")
 
     async def describe(self) -> str | ToolDescription:
-        """The description, computed when asked."""
+        """The description, computed on request."""
         return self.description
 
     async def parameters(self) -> dict[str, Any]:
-        """The JSON schema of the arguments, computed when asked."""
+        """The JSON schema of the arguments, computed on request."""
         return declared_parameters(self.args_schema)
 
     def validate(self, args: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - overridden where the schema says too little
-        """What is wrong with the arguments beyond the schema, as a sentence; None when nothing is. No effects."""
+        """What is wrong with arguments that match the schema, as a sentence, or None. No effects."""
         return None
 
     def is_read_only(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - overridden where the arguments matter
-        """Whether this very call changes nothing."""
+        """Whether this call changes nothing."""
         return self.kind == ToolKind.READONLY
 
     def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:
-        """Whether this very call may run beside neighbours that say the same."""
+        """Whether this call may run in parallel with others that may."""
         return self.is_read_only(args)
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:  # noqa: ARG002 - nothing is declared by default
-        """The paths, hosts and commands the call touches: what policy judges."""
+        """The paths, hosts and commands that the call accesses: policy decides on these."""
         return []
 
     def signature(self, args: Mapping[str, Any]) -> str:
-        """The text that rules of this tool match on: the first target, else nothing."""
+        """The text that rules of this tool match: by default the first target."""
         for target in self.targets(args):
             return target.text
         return ""
 
     def suggest_rule(self, args: Mapping[str, Any]) -> str:
-        """The narrowest sensible "always"."""
+        """The narrowest sensible rule for "always allow"."""
         signature = self.signature(args)
         return f"{self.name}({signature})" if signature else self.name
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """One line for the user: what the call is about."""
+        """One line for the user that describes the call."""
         return f"{self.display_name or self.name} {self.signature(args)}".rstrip()
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:  # noqa: ARG002 - nothing by default
-        """What the call would do, without doing it; None when there is nothing to show.
+        """What the call would do, without doing it; None if there is nothing to show.
 
         Raises:
-            PathRefused: it is certain already that the call cannot work.
+            PathRefused: the call cannot succeed.
         """
         return None
 
@@ -212,17 +207,19 @@ class BaseTool:
         args: Mapping[str, Any],  # noqa: ARG002 - nothing by default
         context: ToolContext | None = None,  # noqa: ARG002 - as above
     ) -> FileEffect | None:
-        """What the call is about to do to a file; None when that cannot be known. No effects."""
+        """The effect that the call will have on a file; None if that cannot be known. No effects."""
         return None
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
-        """What became of a call that was broken off. No effects."""
+        """Whether an interrupted call took effect. No effects."""
         if self.is_read_only(call.arguments):
             return Reconciliation("not_applied", f"{self.name} only reads: nothing was changed.")
-        return Reconciliation("unknown", f"What {self.name} did before it was broken off cannot be found out.")
+        return Reconciliation(
+            "unknown", f"There is no way to check what {self.name} did before it was interrupted."
+        )
 
     def context_or_default(self, context: ToolContext | None) -> ToolContext:
-        """The injected context, or one made of the tool's own workspace and shared file states."""
+        """The given context, or one made of the tool's own workspace and file states."""
         if context is not None:
             return context
         workspace = Path(self.workspace or ".").resolve()
@@ -232,5 +229,5 @@ class BaseTool:
 
 
 def is_tool(value: object) -> TypeGuard[BaseTool]:
-    """Whether the value can be registered: an instance of BaseTool that says its name."""
+    """Whether the value can be registered: an instance of BaseTool with a name."""
     return isinstance(value, BaseTool) and bool(value.name)

@@ -1,4 +1,4 @@
-"""What a tool may use while it runs, and nothing else: no graph, no model, no terminal, no database."""
+"""What a tool may use while it runs: its `ToolContext` and the ports and values in it."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ class ShellOutput:
 
 @dataclass(frozen=True)
 class BytesFetched:
-    """How much of a download is there."""
+    """How much has been downloaded."""
 
     done: int
     total: int | None = None
@@ -45,14 +45,14 @@ class BytesFetched:
 
 @dataclass(frozen=True)
 class FilesSearched:
-    """How many files a search has looked at."""
+    """How many files have been searched."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class McpProgress:
-    """What a server told about its work."""
+    """Progress that an MCP server reported."""
 
     done: float
     total: float | None = None
@@ -71,23 +71,23 @@ Progress = ShellOutput | BytesFetched | FilesSearched | McpProgress | SubAgentSt
 
 
 class BlobStore(Protocol):
-    """Content-addressed bytes; references read `blob:...`."""
+    """Content-addressed bytes; references start with `blob:`."""
 
     def put(self, data: bytes) -> str:
-        """Store and return the reference; OSError when there is no room."""
+        """Store the bytes and return their reference; OSError if the disk is full."""
         ...
 
     def get(self, reference: str) -> bytes:
-        """The bytes behind a reference; LookupError when there are none."""
+        """The bytes of a reference; LookupError if it is unknown."""
         ...
 
     def spool(self, thread_id: str, call_id: str, attempt: int) -> Path:
-        """Path of the private file that takes a running call's output; its folder exists."""
+        """Path of the private file for a running call's output; its folder exists."""
         ...
 
 
 class FileStates(Protocol):
-    """What a thread last read or wrote of each file: resolved path to SHA-256 of the whole content."""
+    """The SHA-256 of what a thread last read or wrote of each file, by resolved path."""
 
     async def get(self, thread_id: str, path: str) -> str | None: ...
 
@@ -95,15 +95,15 @@ class FileStates(Protocol):
 
 
 class ProcessRecorder(Protocol):
-    """Where a process group is written down before its command is let go."""
+    """Records a process group before its command starts."""
 
     async def record(self, context: "ToolContext", group: int, start_time: str) -> None:
-        """Durable when it returns; when it raises, the command never runs."""
+        """Durable when it returns; if it raises, the command never runs."""
         ...
 
 
 class MemoryFileStates:
-    """File states that last as long as the object: for tools used without a session."""
+    """File states in memory: for tools used without a session."""
 
     def __init__(self) -> None:
         self._digests: dict[tuple[str, str], str] = {}
@@ -119,35 +119,35 @@ class MemoryFileStates:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on what one call takes and gives."""
+    """Limits for one call."""
 
     result_chars: int = 30_000
-    """Longer results are offloaded; a tool's own `max_result_chars` goes first."""
+    """Longer results are stored and cut; a tool's own `max_result_chars` takes precedence."""
     message_chars: int = 200_000
-    """All results of one model message together; its calls have equal shares of it."""
+    """For all results of one model message together, shared equally by its calls."""
     line_chars: int = 2_000
     read_lines: int = 2_000
     file_bytes: int = 64 * 1024 * 1024
-    """Larger files are neither written nor remembered, and are read in ranges only."""
+    """Larger files are neither written nor recorded as read, and are read only in ranges."""
     scan_bytes: int = 1024 * 1024 * 1024
-    """How far into a file a range may lie."""
+    """How far into a file a range may be."""
     spool_bytes: int = 64 * 1024 * 1024
     """A command that writes more is stopped."""
     shells: int = 8
-    """So many background shells a thread may have running."""
+    """Background shells a thread may have running."""
     look_s: float = 0.05
-    """What a look at the work tree before and one after a command may take each; else its changes stay unknown."""
+    """Time for listing the work tree before and after a command; if it runs out, the changes stay unknown."""
 
 
 @dataclass(frozen=True)
 class HostPermission:
-    """What the user's rules say to a network host."""
+    """What the user's rules say about a network host."""
 
     is_denied: bool = False
     may_follow: bool = False
-    """A redirection may lead there unasked."""
+    """A redirect may lead there without approval."""
     may_be_private: bool = False
-    """It may lie in a private network, or be this machine."""
+    """It may be in a private network, or be this machine."""
 
 
 def _no_host(_: str) -> HostPermission:
@@ -155,7 +155,7 @@ def _no_host(_: str) -> HostPermission:
 
 
 def allow_any_path(_: Path) -> bool:
-    """Nothing is withheld."""
+    """Allow every path."""
     return True
 
 
@@ -165,59 +165,59 @@ def _ignore(_: Progress) -> None:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """One call's surroundings."""
+    """Everything one call may use."""
 
     workspace: Path
     """Absolute and resolved."""
     roots: tuple[Path, ...] = ()
-    """Further folders to work in, resolved too; relative paths start at the workspace all the same."""
+    """Further folders to work in, resolved too; relative paths still start at the workspace."""
     thread_id: str = ""
     call_id: str = ""
     attempt: int = 1
     mark: str = ""
-    """What its processes carry in their environment, to be known by; of a tool used alone, chosen by the tool."""
+    """Identifies the processes of the call in their environment; empty: the tool chooses one."""
     cwd: Path | None = None
-    """Where the thread's shell stands; None means the workspace."""
+    """Current directory of the thread's shell; None means the workspace."""
     todo: Sequence[Mapping[str, Any]] = ()
     """The thread's plan: `{content, status}` of each step."""
     shown: Sequence[Mapping[str, Any]] = ()
-    """What earlier results that still stand whole before the model show of the paths that this call names: the
-    `shown` of their metadata, each with its `path`."""
+    """What earlier results, still complete in the context, show of the paths of this call: `shown` of their
+    metadata, each with its `path`."""
     answer: str | None = None
-    """What the user answered to the question that this call puts; None where nobody was asked."""
+    """The user's answer to the question of this call; None if nobody was asked."""
     file_states: FileStates = field(default_factory=MemoryFileStates)
     blobs: BlobStore | None = None
     processes: ProcessRecorder | None = None
     sandbox: Sandbox | None = None
-    """The walls that commands are run in; None where the user wants none, or none for this very call."""
+    """The sandbox for commands; None if the user wants none, or none for this call."""
     limits: Limits = field(default_factory=Limits)
     progress: Callable[[Progress], None] = _ignore
     cancellation: threading.Event = field(default_factory=threading.Event)
-    """Set when the call is being stopped; for work in threads, which cannot be cancelled."""
+    """Set when the call is cancelled; for work in threads, which cannot be cancelled."""
     may_read: Callable[[Path], bool] = allow_any_path
-    """Whether a tool that searches may show what a resolved path is called and holds."""
+    """Whether a search may show the name and contents of a resolved path."""
     host_permission: Callable[[str], HostPermission] = _no_host
-    """What the rules say to a host, written as they name it: with its port where that is not the usual one."""
+    """What the rules say about a host, given with its port if that is not the default one."""
     approved_paths: frozenset[Path] | None = None
-    """The resolved paths this call was judged by; None where nobody judged it."""
+    """The resolved paths that policy checked; None if the call was not checked."""
     observed: Mapping[str, Any] | None = None
-    """What the preview that was consented to had seen; see `Preview.observed`."""
+    """What the approved preview was computed from; see `Preview.observed`."""
 
     @property
     def filters_files(self) -> bool:
-        """Whether `may_read` has to be asked at all: of many files that takes long."""
+        """Whether `may_read` restricts anything: asking it for many files is slow."""
         return self.may_read is not allow_any_path
 
     def resolve(self, given: str) -> ResolvedPath:
-        """Where a path of the arguments leads; a tool opens what this returns and nothing else.
+        """Where a path of the arguments leads. A tool must open only what this returns.
 
         Raises:
-            PathRefused: see `tools.paths.resolve`; or it leads elsewhere than when the call was judged.
+            PathRefused: see `tools.paths.resolve`; or it leads elsewhere than when policy checked the call.
         """
         found = resolve(given, workspace=self.workspace, roots=self.roots)
         if self.approved_paths is not None and found.path not in self.approved_paths:
             raise PathRefused(
                 ToolErrorType.PERMISSION,
-                f"{given!r} was made to lead to {str(found.path)!r} at this very moment. Nothing was done.",
+                f"{given!r} now leads to {str(found.path)!r}, which was not approved. Nothing was done.",
             )
         return found

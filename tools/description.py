@@ -1,7 +1,4 @@
-"""Descriptions of tools in parts, rendered into the one text a model reads.
-
-The offer of tools as text, for models without function calling. Knows no syntax of calls and no tool.
-"""
+"""Descriptions of tools in parts, and the text form of tool declarations for models without function calling."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +7,15 @@ from typing import Any
 
 __all__ = ["ToolDescription", "ToolExample", "format_declarations", "short_description"]
 
+_MAX_DEPTH = 4
+"""How many levels of a schema are listed; below, only the type is named."""
+
+_Schema = Mapping[str, Any]
+
 
 @dataclass(frozen=True)
 class ToolExample:
-    """One good call."""
+    """An example call."""
 
     params: dict[str, Any]
     note: str = ""
@@ -21,7 +23,7 @@ class ToolExample:
 
 @dataclass(frozen=True)
 class ToolDescription:
-    """A description in parts; `short` alone is used where room is scarce and in searches."""
+    """A description in parts; lists and searches use `short` alone."""
 
     short: str
     long: str = ""
@@ -31,35 +33,34 @@ class ToolDescription:
 
     def render(self) -> str:
         """The whole description as the model reads it."""
-        parts = [self.short, self.long, _listed("Notes:", self.usage_notes), _listed("Important:", self.important)]
+        parts = [
+            self.short,
+            self.long,
+            _bullet_list("Notes:", self.usage_notes),
+            _bullet_list("Important:", self.important),
+        ]
         shown = tuple(
             f"{json.dumps(item.params, ensure_ascii=False)} {item.note}".rstrip() for item in self.examples
         )
-        parts.append(_listed("Examples:", shown))
+        parts.append(_bullet_list("Examples:", shown))
         return "\n".join(part for part in parts if part)
 
 
 def short_description(description: str | ToolDescription) -> str:
-    """What there is room for in a list."""
+    """The part of a description that is shown in lists."""
     return description.short if isinstance(description, ToolDescription) else description
 
 
-def _listed(title: str, lines: tuple[str, ...]) -> str:
+def _bullet_list(title: str, lines: tuple[str, ...]) -> str:
     return "\n".join([title, *(f"- {line}" for line in lines)]) if lines else ""
 
 
-_DEEPEST = 4
-"""How far schemas are spelled out; what lies below is named by its type alone."""
-
-_Schema = Mapping[str, Any]
-
-
 def format_declarations(declarations: Sequence[Mapping[str, Any]]) -> str:
-    """Function declarations as text: name, description, arguments. The same offer gives the same text."""
-    return "\n\n".join(_offer(declaration["function"]) for declaration in declarations)
+    """Function declarations as text: name, description, arguments. The same declarations give the same text."""
+    return "\n\n".join(_format_function(declaration["function"]) for declaration in declarations)
 
 
-def _offer(function: Mapping[str, Any]) -> str:
+def _format_function(function: Mapping[str, Any]) -> str:
     parameters = function.get("parameters") or {}
     arguments = list(_fields(parameters, parameters.get("$defs", {}), 0))
     listed = ["Arguments:", *arguments] if arguments else ["Arguments: none"]
@@ -74,7 +75,7 @@ def _fields(schema: _Schema, definitions: _Schema, depth: int) -> Iterator[str]:
         marks = [_type(form, definitions), *_presence(form, is_required=name in required)]
         described = str(form.get("description") or "").strip().replace("\n", " ")
         yield "  " * depth + f"- {name} ({', '.join(marks)})" + (f": {described}" if described else "")
-        if depth < _DEEPEST:
+        if depth < _MAX_DEPTH:
             yield from _fields(_inner(form, definitions), definitions, depth + 1)
 
 
@@ -104,7 +105,7 @@ def _type(form: _Schema, definitions: _Schema) -> str:
 
 
 def _inner(form: _Schema, definitions: _Schema) -> _Schema:
-    """The object whose fields are worth listing: the argument itself, or what its list holds."""
+    """The object whose fields are listed: the argument itself, or the items of its list."""
     for choice in _choices(form, definitions) or [form]:
         found = _form(choice["items"], definitions) if choice.get("items") else choice
         if found.get("properties"):
@@ -113,7 +114,7 @@ def _inner(form: _Schema, definitions: _Schema) -> _Schema:
 
 
 def _choices(form: _Schema, definitions: _Schema) -> list[_Schema]:
-    """The alternatives a form has, without null: leaving the argument out says the same."""
+    """The alternatives of a form, without null, which means the same as leaving the argument out."""
     forms = [_form(choice, definitions) for choice in form.get("anyOf") or form.get("oneOf") or ()]
     return [choice for choice in forms if choice.get("type") != "null"]
 

@@ -1,4 +1,4 @@
-"""Unified diffs of texts, quick for any size and truthful about line endings and missing final newlines."""
+"""Unified diffs of texts, fast for any size and exact about line endings and missing final newlines."""
 
 import difflib
 from collections.abc import Callable
@@ -10,28 +10,28 @@ from tools.result import DiffResult
 __all__ = ["diff_texts"]
 
 _FINE_LINES = 4_000
-"""Above this many lines on either side one hunk between common beginning and end is shown: exact, only coarser."""
+"""With more lines on either side, the diff is one hunk between the common beginning and end: exact, but coarser."""
 _CONTEXT = 3
 
 _PIECE = 64 * 1024
-"""Characters compared at once: copies of so many stay in the processor's cache."""
+"""Characters compared at once: copies of this size stay in the processor's cache."""
 
 
 def diff_texts(path: str, before: str | None, after: str, *, digests: tuple[str | None, str]) -> DiffResult:
     """The change from before to after; `before` is None for a new file."""
     if before is not None and (_is_long(before) or _is_long(after)):
-        body = _coarse(_window(before, after))
+        body = _coarse(_excerpt(before, after))
     else:
         body = list(difflib.unified_diff(_lines(before or ""), _lines(after), n=_CONTEXT, lineterm="\n"))[2:]
     head = [f"--- {path if before is not None else '/dev/null'}\n", f"+++ {path}\n"]
-    text = "".join(_shown(line) for line in [*head, *body]) if body else ""
+    text = "".join(_with_end_mark(line) for line in [*head, *body]) if body else ""
     added = sum(line.startswith("+") for line in body)
     removed = sum(line.startswith("-") for line in body)
     return DiffResult(path, digests[0], digests[1], text, added, removed)
 
 
 def _is_long(text: str) -> bool:
-    # Of a very long text its beginning tells.
+    # In a very long text, the beginning is enough.
     return text.count("\n", 0, 100 * _FINE_LINES) >= _FINE_LINES or text.count("\n") >= _FINE_LINES
 
 
@@ -41,11 +41,11 @@ def _lines(text: str) -> list[str]:
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
-def _shown(line: str) -> str:
+def _with_end_mark(line: str) -> str:
     return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-class _Window(NamedTuple):
+class _Excerpt(NamedTuple):
     """The lines that differ, with a few equal ones around them."""
 
     skipped: int
@@ -53,29 +53,29 @@ class _Window(NamedTuple):
     new: list[str]
 
 
-def _window(old: str, new: str) -> _Window:
+def _excerpt(old: str, new: str) -> _Excerpt:
     # Large texts are compared as a whole: splitting them into lines first costs ten times as much.
     start = _line_start(old, _same_beginning(old, new))
     end = min(_same_end(old, new), len(old) - start, len(new) - start)
     start, end = _lines_back(old, start), _lines_on(old, len(old) - end)
     behind = len(old) - end
-    return _Window(old.count("\n", 0, start), _lines(old[start:end]), _lines(new[start : len(new) - behind]))
+    return _Excerpt(old.count("\n", 0, start), _lines(old[start:end]), _lines(new[start : len(new) - behind]))
 
 
 def _same_beginning(old: str, new: str) -> int:
-    return _agreeing(min(len(old), len(new)), lambda start, end: new.startswith(old[start:end], start))
+    return _common_length(min(len(old), len(new)), lambda start, end: new.startswith(old[start:end], start))
 
 
 def _same_end(old: str, new: str) -> int:
     a, b = len(old), len(new)
-    return _agreeing(min(a, b), lambda start, end: new.startswith(old[a - end : a - start], b - end))
+    return _common_length(min(a, b), lambda start, end: new.startswith(old[a - end : a - start], b - end))
 
 
-def _agreeing(limit: int, agree: Callable[[int, int], bool]) -> int:
-    """How far two texts agree: piece by piece, and where one differs by halving it."""
+def _common_length(limit: int, is_same: Callable[[int, int], bool]) -> int:
+    """How far two texts are the same: piece by piece, then by halving the piece that differs."""
     same, step = 0, min(limit, _PIECE)
     while step:
-        if agree(same, same + step):
+        if is_same(same, same + step):
             same += step
             step = min(step, limit - same)
         else:
@@ -100,8 +100,8 @@ def _lines_on(text: str, end: int) -> int:
     return end
 
 
-def _coarse(window: _Window) -> list[str]:
-    skipped, old, new = window
+def _coarse(excerpt: _Excerpt) -> list[str]:
+    skipped, old, new = excerpt
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     rest_old, rest_new = old[head:], new[head:]
     ends = zip(reversed(rest_old), reversed(rest_new), strict=False)

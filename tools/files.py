@@ -1,7 +1,4 @@
-"""Looking at a file and replacing it as a whole, bound to what was looked at. Knows bytes only.
-
-Putting a file back to an earlier content: at once or not at all, in the workspace only, never through a link.
-"""
+"""Reading a file whole and replacing it atomically if it is still what was read; restoring an earlier content."""
 
 import errno
 import hashlib
@@ -31,7 +28,7 @@ __all__ = [
 
 _CHUNK = 1024 * 1024
 _PIECE = 128 * 1024
-"""What is read and compared, or compared and hashed, at once: so much stays in the processor's cache."""
+"""Bytes compared and hashed at once: pieces of this size stay in the processor's cache."""
 
 
 def sha256_hex(data: bytes) -> str:
@@ -41,7 +38,7 @@ def sha256_hex(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A file as it was when it was looked at; data and status are None where there was none."""
+    """A file at the moment it was read; data and status are None if it did not exist."""
 
     resolved: ResolvedPath
     data: bytes | None = None
@@ -53,15 +50,15 @@ class Snapshot:
         return None if self.data is None else sha256_hex(self.data)
 
     def digest_of_next(self, data: bytes) -> str:
-        """Digest of what is to take its place; what both begin with is hashed once for both."""
+        """Digest of the content that will replace it; their common beginning is hashed only once."""
         if self.data is None or "sha256" in self.__dict__:
             return sha256_hex(data)
-        # Where the property keeps what it once found.
+        # This is where cached_property stores its value.
         self.__dict__["sha256"], after = _digests(self.data, data)
         return after
 
     def as_observed(self) -> dict[str, Any]:
-        """What a preview remembers of it."""
+        """What a preview records of the file."""
         return {
             "path": str(self.resolved.path),
             "device": self.status.st_dev if self.status else None,
@@ -71,7 +68,7 @@ class Snapshot:
 
 
 def _digests(before: bytes, after: bytes) -> tuple[str, str]:
-    """Of two contents; compared and hashed piece by piece as far as they are alike."""
+    """Digests of two contents, hashed together as far as they are the same."""
     common, at = hashlib.sha256(), 0
     while (piece := before[at : at + _PIECE]) and after.startswith(piece, at):
         common.update(piece)
@@ -83,10 +80,10 @@ def _digests(before: bytes, after: bytes) -> tuple[str, str]:
 
 
 def read_snapshot(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
-    """Read a file whole, or find that there is none.
+    """Read a file whole; a file that does not exist gives an empty snapshot.
 
     Raises:
-        PathRefused: it is no regular file, may not be read, or is larger than `max_bytes`.
+        PathRefused: it is not a regular file, may not be read, or is larger than `max_bytes`.
     """
     try:
         with open_regular(resolved) as fd:
@@ -108,7 +105,7 @@ def _require_size(resolved: ResolvedPath, size: int, max_bytes: int) -> None:
 
 
 def read_all(fd: int, expected: int = _CHUNK) -> bytes:
-    """Everything from the descriptor's position on; in one piece, without a copy, if it is as long as expected."""
+    """Everything from the descriptor's position on; read in one piece if it is as long as expected."""
     parts = [os.read(fd, expected + 1)]
     while parts[-1]:
         parts.append(os.read(fd, _CHUNK))
@@ -116,13 +113,13 @@ def read_all(fd: int, expected: int = _CHUNK) -> bytes:
 
 
 def replace_file(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int = 0o666) -> None:
-    """Put a new content in place of what was looked at, at once or not at all; durable when it returns.
+    """Replace the content of a file atomically; durable when it returns.
 
-    Missing folders are created. A new file has `new_mode`, less the umask; else mode bits stay, and the owner where
-    this user can give files away. A stale file of that temporary name is taken for what a killed attempt left.
+    Missing folders are created. A new file gets `new_mode`, less the umask; an existing one keeps its mode bits,
+    and its owner if this user may set it. An existing temporary file is treated as left by a killed attempt.
 
     Raises:
-        PathRefused: the file is not the one that was looked at any more, is read-only, or cannot be written.
+        PathRefused: the file is no longer what was read, is read-only, or cannot be written.
     """
     resolved = before.resolved
     if resolved.exposes_process or not resolved.path.name:
@@ -130,7 +127,7 @@ def replace_file(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int
     with open_directory(resolved.path.parent, create=True) as parent:
         _require_writable(before, parent)
         try:
-            _write_beside(before, data, parent, (temp_name, new_mode))
+            _write_temp_file(before, data, parent, (temp_name, new_mode))
             _require_unchanged(before)
             os.rename(temp_name, resolved.path.name, src_dir_fd=parent, dst_dir_fd=parent)
         except OSError as error:
@@ -146,7 +143,7 @@ def _require_writable(before: Snapshot, parent: int) -> None:
     if before.status is None:
         return
     name = before.resolved.path.name
-    # The mode is looked at as well because the superuser may write to everything, even to what is marked read-only.
+    # The mode is checked too, because the superuser may write even to files marked read-only.
     may_write = os.access(name, os.W_OK, dir_fd=parent, follow_symlinks=False) if _ACCESS_NOFOLLOW else True
     if not may_write or not before.status.st_mode & 0o222:
         raise PathRefused(
@@ -158,27 +155,27 @@ _ACCESS_NOFOLLOW = os.access in os.supports_follow_symlinks and os.access in os.
 
 
 def _require_unchanged(before: Snapshot) -> None:
-    if not _is_as_before(before):
+    if not _is_unchanged(before):
         raise PathRefused(
             ToolErrorType.EXECUTION,
-            f"{before.resolved.given!r} was changed by someone else at this very moment; read it again.",
+            f"{before.resolved.given!r} was just changed by someone else; read it again.",
         )
 
 
-def _is_as_before(before: Snapshot) -> bool:
+def _is_unchanged(before: Snapshot) -> bool:
     try:
         with open_regular(before.resolved) as fd:
             if before.data is None or before.status is None:
                 return False
-            return os.path.samestat(os.fstat(fd), before.status) and _holds(fd, before.data)
+            return os.path.samestat(os.fstat(fd), before.status) and _has_content(fd, before.data)
     except PathRefused as refused:
         if refused.kind is not ToolErrorType.NOT_FOUND:
             raise
         return before.data is None
 
 
-def _holds(fd: int, data: bytes) -> bool:
-    """Whether exactly this is to be read there; compared piece by piece, so that there is no second copy."""
+def _has_content(fd: int, data: bytes) -> bool:
+    """Whether the file has exactly this content; compared piece by piece, without a second copy."""
     at = 0
     while part := os.read(fd, _PIECE):
         if not data.startswith(part, at):
@@ -187,10 +184,10 @@ def _holds(fd: int, data: bytes) -> bool:
     return at == len(data)
 
 
-def _write_beside(before: Snapshot, data: bytes, parent: int, temp: tuple[str, int]) -> None:
+def _write_temp_file(before: Snapshot, data: bytes, parent: int, temp: tuple[str, int]) -> None:
     name, new_mode = temp
     _remove(name, parent)
-    with _created(name, parent, new_mode if before.status is None else 0o600) as fd:
+    with _create_file(name, parent, new_mode if before.status is None else 0o600) as fd:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
@@ -201,7 +198,7 @@ def _write_beside(before: Snapshot, data: bytes, parent: int, temp: tuple[str, i
 
 
 @contextmanager
-def _created(temp_name: str, parent: int, mode: int) -> Iterator[int]:
+def _create_file(temp_name: str, parent: int, mode: int) -> Iterator[int]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temp_name, flags, mode, dir_fd=parent)
     try:
@@ -239,63 +236,63 @@ def _write_refusal(resolved: ResolvedPath, error: OSError) -> PathRefused:
     kind = ToolErrorType.EXECUTION
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         kind = ToolErrorType.PERMISSION
-    return PathRefused(kind, f"{resolved.given!r} was not written: {error.strerror}. The old content is unharmed.")
+    return PathRefused(kind, f"{resolved.given!r} was not written: {error.strerror}. The old content is unchanged.")
 
 
 @dataclass(frozen=True)
 class FileVersion:
-    """What a file is to become again."""
+    """An earlier state of a file, to be restored."""
 
     data: bytes | None
-    """None: there was no file."""
+    """None: the file did not exist."""
     mode: int | None = None
-    """Permission bits; None leaves them as they are."""
+    """Permission bits; None leaves them unchanged."""
     new_folder: str | None = None
-    """Where there was no file: the outermost folder that was made for it, to go with it when it is empty."""
+    """If there was no file: the outermost folder created for it, to be removed with it if it is empty."""
 
 
 def snapshot_at(path: Path, workspace: Path) -> Snapshot:
-    """The file at a path that was resolved once, as it is now.
+    """The current state of the file at a path that was resolved before.
 
     Raises:
-        PathRefused: it lies outside the workspace, a link now stands on the way, or it is no regular file.
+        PathRefused: it is outside the workspace, the path now contains a link, or it is not a regular file.
     """
-    return read_snapshot(_same_place(path, workspace), sys.maxsize)
+    return read_snapshot(_resolve_unchanged(path, workspace), sys.maxsize)
 
 
 def restore_file(path: Path, workspace: Path, former: FileVersion, *, expected: str | None) -> None:
-    """Make the file what it was, if it now has the expected digest (None: is not there); durable at the return.
+    """Restore the file if it now has the expected digest (None: does not exist); durable when it returns.
 
-    Doing it a second time changes nothing.
+    Repeating it changes nothing.
 
     Raises:
         PathRefused: see `look_again`; or the file is not what was expected, or cannot be written.
     """
     now = snapshot_at(path, workspace)
     if former.data is not None and now.data != former.data:
-        _require(now, expected)
+        _require_digest(now, expected)
         replace_file(now, former.data, temp_name=f".{path.name[:200]}.rewind")
     if former.data is not None and former.mode is not None:
         _set_mode(now.resolved, former.mode)
     if former.data is None:
         if now.data is not None:
-            _require(now, expected)
-            _remove_restoring(now)
+            _require_digest(now, expected)
+            _delete_file(now)
         _remove_empty(path.parent, former.new_folder, workspace)
 
 
-def _same_place(path: Path, workspace: Path) -> ResolvedPath:
+def _resolve_unchanged(path: Path, workspace: Path) -> ResolvedPath:
     resolved = resolve(str(path), workspace=workspace)
     if not resolved.inside:
-        raise PathRefused(ToolErrorType.PERMISSION, f"{str(path)!r} lies outside the workspace {str(workspace)!r}.")
+        raise PathRefused(ToolErrorType.PERMISSION, f"{str(path)!r} is outside the workspace {str(workspace)!r}.")
     if resolved.path != path:
         raise PathRefused(
-            ToolErrorType.PERMISSION, f"a link on the way of {str(path)!r} now leads to {str(resolved.path)!r}."
+            ToolErrorType.PERMISSION, f"{str(path)!r} now leads through a link to {str(resolved.path)!r}."
         )
     return resolved
 
 
-def _require(now: Snapshot, expected: str | None) -> None:
+def _require_digest(now: Snapshot, expected: str | None) -> None:
     if now.sha256 != expected:
         raise PathRefused(ToolErrorType.EXECUTION, f"{now.resolved.given!r} was changed by someone else.")
 
@@ -306,7 +303,7 @@ def _set_mode(resolved: ResolvedPath, mode: int) -> None:
             os.fchmod(fd, mode)
 
 
-def _remove_restoring(now: Snapshot) -> None:
+def _delete_file(now: Snapshot) -> None:
     path = now.resolved.path
     with open_directory(path.parent) as parent:
         try:
@@ -318,7 +315,7 @@ def _remove_restoring(now: Snapshot) -> None:
 
 
 def _remove_empty(folder: Path, outermost: str | None, workspace: Path) -> None:
-    """Remove the folder and those above it, up to the outermost one, as far as nothing is in them."""
+    """Remove the folder and those above it, up to the outermost one, as far as they are empty."""
     if outermost is None:
         return
     while folder.is_relative_to(outermost) and folder != workspace and contains(workspace, folder):

@@ -1,9 +1,7 @@
-"""The one place where paths are resolved and opened: for every tool, and for the facts policy judges.
+"""The one place where paths are resolved and opened, for every tool and for the facts that policy checks.
 
 A path is resolved step by step as the file system says, and the resolved path is then opened through directory
-descriptors without following anything more. Whether a path may be touched is not decided here.
-
-Where the programs of the machine are that the agent itself starts. Never in the folder that is worked in.
+descriptors without following any further link. Programs that the agent starts itself are found here too.
 """
 
 import errno
@@ -34,7 +32,7 @@ __all__ = [
 _MAX_LINKS = 40
 _MAX_PATH_BYTES = 4096
 _MAX_NAME_BYTES = 255
-_PROCESS_INSIDES = re.compile(
+_PROCESS_INTERNALS = re.compile(
     r"/proc/\d+(?:/task/\d+)?/(?:environ|mem|maps|smaps|smaps_rollup|numa_maps|map_files|pagemap|auxv|fd|fdinfo)(?:/|$)"
 )
 _TRAVERSE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -54,55 +52,53 @@ class PathRefused(Exception):
 
 @dataclass(frozen=True)
 class ResolvedPath:
-    """Where a path really leads."""
+    """Where a path leads."""
 
     given: str
     path: Path
-    """Absolute, free of links; the last parts need not exist."""
+    """Absolute, without links; the last parts need not exist."""
     inside: bool
-    """Whether it lies in the workspace, or in another of the folders that were given."""
+    """Whether it is in the workspace or one of the other roots."""
     exposes_process: bool
-    """Whether the way leads through the insides of a process (its environment, memory, descriptors)."""
+    """Whether it leads through the environment, memory or descriptors of a process."""
 
 
 def resolve(given: str, *, workspace: Path, base: Path | None = None, roots: Sequence[Path] = ()) -> ResolvedPath:
-    """Follow a path; relative ones start at `base`, else at the workspace. `roots` are further folders to be in.
-
-    Workspace and roots must be resolved themselves.
+    """Follow a path. Relative ones start at `base`, else at the workspace; workspace and `roots` must be resolved.
 
     Raises:
-        PathRefused: the text is no path, a link loops, or a folder on the way may not be looked into.
+        PathRefused: the text is not a path, links form a loop, or a folder on the way may not be searched.
     """
     _require_path_text(given)
-    start = os.path.join(base or workspace, _at_home(given))  # noqa: PTH118 - Path() would drop a trailing "/.."
+    start = os.path.join(base or workspace, _expand_home(given))  # noqa: PTH118 - Path() would drop a trailing "/.."
     path, exposes_process = _follow(given, start, "/")
     return ResolvedPath(given, path, containing_root((workspace, *roots), path) is not None, exposes_process)
 
 
 def resolve_target(given: str, base: str) -> Path:
-    """Where a path leads from a resolved folder; as `resolve`, for those who ask nothing else about many of them.
+    """Where a path leads from a resolved folder: a faster `resolve` for many paths.
 
     Raises:
-        PathRefused: as there.
+        PathRefused: see `resolve`.
     """
     _require_path_text(given)
-    text = _at_home(given)
+    text = _expand_home(given)
     return _follow(given, text, "/" if text.startswith("/") else base)[0]
 
 
-def _at_home(given: str) -> str:
+def _expand_home(given: str) -> str:
     return os.path.expanduser(given) if given.startswith("~") else given  # noqa: PTH111 - Path() would drop a trailing "/.."
 
 
 def containing_root(roots: Iterable[Path], path: Path) -> Path | None:
-    """The first of these resolved folders that a resolved path lies in."""
+    """The first of these resolved folders that contains a resolved path."""
     return next((root for root in roots if contains(root, path)), None)
 
 
 def contains(root: Path, path: Path) -> bool:
-    """Whether a resolved path lies in a resolved folder: by its parts, else by comparing the folders themselves.
+    """Whether a resolved path is in a resolved folder: by its parts, else by comparing the folders themselves.
 
-    The second look finds other spellings of the same folder, as case-insensitive file systems allow.
+    The comparison finds other spellings of the same folder, which case-insensitive file systems allow.
     """
     if path.is_relative_to(root):
         return True
@@ -115,10 +111,10 @@ def contains(root: Path, path: Path) -> bool:
 
 @contextmanager
 def open_directory(path: Path, *, create: bool = False) -> Iterator[int]:
-    """A descriptor of a resolved folder, opened part by part; a part that became a link is refused.
+    """A descriptor of a resolved folder, opened part by part; refuses a part that became a link.
 
     Raises:
-        PathRefused: a part is missing (and not to be created), no folder, or may not be entered.
+        PathRefused: a part is missing (and not to be created), is not a folder, or may not be entered.
     """
     fd = os.open("/", _TRAVERSE)
     try:
@@ -136,7 +132,7 @@ def open_regular(resolved: ResolvedPath) -> Iterator[int]:
     """A descriptor for reading a regular file; never blocks on a pipe or device, never follows a link.
 
     Raises:
-        PathRefused: there is no such file, it is not a regular one, or it may not be read.
+        PathRefused: the file does not exist, is not a regular file, or may not be read.
     """
     if resolved.exposes_process:
         raise PathRefused(
@@ -170,7 +166,7 @@ def _require_regular(resolved: ResolvedPath, mode: int) -> None:
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is a folder; use ls to see what is in it.")
+        raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is a folder; list it with ls.")
     kinds = (
         (stat.S_ISFIFO, "a named pipe"),
         (stat.S_ISSOCK, "a socket"),
@@ -185,19 +181,20 @@ def _require_path_text(given: str) -> None:
         raise PathRefused(ToolErrorType.VALIDATION, "The path is empty; name a file or folder.")
     if "\0" in given:
         raise PathRefused(
-            ToolErrorType.VALIDATION, f"The path {given!r} contains a NUL character; no file has one."
+            ToolErrorType.VALIDATION,
+            f"The path {given!r} contains a NUL character, which no file name may contain.",
         )
     try:
         raw = os.fsencode(given)
     except UnicodeEncodeError as error:
         raise PathRefused(
-            ToolErrorType.VALIDATION, f"The path {given!r} has characters no file name has."
+            ToolErrorType.VALIDATION, f"The path {given!r} contains characters that no file name can have."
         ) from error
     if len(raw) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in raw.split(b"/")):
         raise PathRefused(
             ToolErrorType.VALIDATION,
             f"The path {given[:60]!r}… is too long ({len(raw)} bytes); "
-            f"{_MAX_NAME_BYTES} bytes per name and {_MAX_PATH_BYTES} in all are possible.",
+            f"at most {_MAX_NAME_BYTES} bytes per name and {_MAX_PATH_BYTES} in total are possible.",
         )
 
 
@@ -213,14 +210,16 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
             current = os.path.dirname(current)  # noqa: PTH120 - text on purpose: current is resolved already
             continue
         candidate = f"{current.rstrip('/')}/{part}"
-        exposes_process |= _PROCESS_INSIDES.match(candidate) is not None
+        exposes_process |= _PROCESS_INTERNALS.match(candidate) is not None
         target = _link_target(given, candidate)
         if target is None:
             current = candidate
             continue
         links += 1
         if links > _MAX_LINKS:
-            raise PathRefused(ToolErrorType.VALIDATION, f"{given!r} goes through too many links; it may be a loop.")
+            raise PathRefused(
+                ToolErrorType.VALIDATION, f"{given!r} leads through too many links; they may form a loop."
+            )
         current = "/" if target.startswith("/") else current
         pending.extendleft(reversed(target.split("/")))
     return Path(current), exposes_process
@@ -255,11 +254,11 @@ def _enter(fd: int, part: str, whole: Path, *, create: bool) -> int:
 def _refusal(given: str, error: OSError) -> PathRefused:
     match error.errno:
         case errno.ENOENT:
-            return PathRefused(ToolErrorType.NOT_FOUND, f"{given!r} does not exist; look with ls what is there.")
+            return PathRefused(ToolErrorType.NOT_FOUND, f"{given!r} does not exist; list the folder with ls.")
         case errno.EACCES | errno.EPERM:
             return PathRefused(ToolErrorType.PERMISSION, f"{given!r} may not be accessed by this user.")
         case errno.ENOTDIR:
-            return PathRefused(ToolErrorType.NOT_FOUND, f"A part of {given!r} is not a folder (any more).")
+            return PathRefused(ToolErrorType.NOT_FOUND, f"A part of {given!r} is not a folder.")
         case errno.ELOOP:
             return PathRefused(ToolErrorType.VALIDATION, f"{given!r} became a link while it was being opened.")
         case _:
@@ -275,10 +274,9 @@ def _is_same(folder: Path, wanted: os.stat_result) -> bool:
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """The first of this name on PATH, or on another such list; None where there is none.
+    """The first program of this name on PATH, or on another such list; None if there is none.
 
-    Entries that mean a folder relative to wherever one stands are passed over: what lies in a repository
-    must not be what the agent runs.
+    Relative entries are skipped: the agent must not run a program just because it lies in a repository.
     """
     entries = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
     return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, entries)))

@@ -1,11 +1,4 @@
-"""Tools of others: where they are found, and what is wrong with those that cannot be used. Registers nothing.
-
-From what a plug-in gives to tools that can be used, and a line for each that cannot.
-
-What is wrong with how somebody's tool declares itself. Knows nothing of where it came from.
-
-Where a plug-in stands, as something that gives it when asked. Nothing is imported before that.
-"""
+"""Plug-ins: where they are found, how they are imported, and which of their tools can be used."""
 
 import importlib
 import inspect
@@ -39,22 +32,22 @@ __all__ = [
 ]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What OpenAI-compatible endpoints take as the name of a function."""
-_OF_SERVERS = "mcp__"
+"""Names of functions that OpenAI-compatible endpoints accept."""
+_MCP_PREFIX = "mcp__"
 
 
 def declaration_problems(tool: BaseTool) -> str:
-    """Everything that keeps the tool from being used, in one line; empty when nothing does."""
-    return "; ".join(_complaints(tool))
+    """Everything that is wrong with a tool's declaration, in one line; empty if nothing is."""
+    return "; ".join(_problems(tool))
 
 
-def _complaints(tool: BaseTool) -> Iterator[str]:
+def _problems(tool: BaseTool) -> Iterator[str]:
     name: Any = tool.name
     description: Any = tool.description
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         yield f"name = {name!r}: 1 to 64 letters, digits, _ or - are expected"
-    elif name.startswith(_OF_SERVERS):
-        yield f"name = {name!r}: {_OF_SERVERS} begins the names of MCP tools only"
+    elif name.startswith(_MCP_PREFIX):
+        yield f"name = {name!r}: {_MCP_PREFIX} is the prefix of MCP tools"
     if not isinstance(description, str | ToolDescription) or not description:
         yield f"description = {description!r}: a text or a ToolDescription is expected"
     yield from _not_among("risk_level", tool.risk_level, ToolRiskLevel)
@@ -103,33 +96,33 @@ def _first_line(error: Exception) -> str:
 
 
 GROUP = "graph_agent.tools"
-"""The entry-point group under which installed packages offer tools."""
+"""The entry-point group under which installed packages register tools."""
 
 
 @dataclass(frozen=True)
 class PluginSource:
-    """One place that may hold tools."""
+    """One place that may have tools."""
 
     place: str
-    """As the user knows it: the package and its entry point, the line of the settings, the file."""
-    give: Callable[[], object]
-    """Imports it; raises whatever the plug-in raises."""
+    """As shown to the user: the package and its entry point, the line of the settings, or the file."""
+    load: Callable[[], object]
+    """Import it; raises whatever the plug-in raises."""
 
 
 def sources_from_entry_points() -> Iterator[PluginSource]:
-    """What installed packages offer, by name; the same order in every process."""
+    """The entry points of installed packages, in the same order in every process."""
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         yield PluginSource(_place(point), point.load)
 
 
 def source_from_setting(line: str) -> PluginSource:
-    """A line `module:factory`; without the factory, every tool that the module declares."""
-    return PluginSource(f"tools = {line!r}", partial(_named, line))
+    """A setting `module:factory`; without the factory, every tool that the module declares."""
+    return PluginSource(f"tools = {line!r}", partial(_import_name, line))
 
 
 def source_from_text(place: str, text: str) -> PluginSource:
-    """A file that was read already: what was hashed and trusted is what runs, whatever stands there by now."""
-    return PluginSource(place, partial(_executed, place, text))
+    """A file that was read already: the text that was hashed and trusted runs, even if the file has changed."""
+    return PluginSource(place, partial(_execute_text, place, text))
 
 
 def _place(point: EntryPoint) -> str:
@@ -137,7 +130,7 @@ def _place(point: EntryPoint) -> str:
     return f"entry point {point.name}{package}"
 
 
-def _named(line: str) -> object:
+def _import_name(line: str) -> object:
     module, _, attribute = line.strip().partition(":")
     found: object = importlib.import_module(module)
     for name in filter(None, attribute.split(".")):
@@ -145,7 +138,7 @@ def _named(line: str) -> object:
     return found
 
 
-def _executed(place: str, text: str) -> ModuleType:
+def _execute_text(place: str, text: str) -> ModuleType:
     name = f"graph_agent_plugin_{sha256(place.encode()).hexdigest()[:12]}"
     module = ModuleType(name)
     module.__file__ = place
@@ -161,28 +154,28 @@ def _executed(place: str, text: str) -> ModuleType:
 
 @dataclass(frozen=True)
 class PluginTool:
-    """A tool of somebody else's that can be used."""
+    """A usable tool of a plug-in."""
 
     tool: BaseTool
-    """The one that is described and judged."""
+    """The instance that is described and checked by policy."""
     make: Callable[[], BaseTool]
-    """A fresh one for a call; where the plug-in handed over a finished tool, that one."""
+    """Makes a new instance for a call; returns the same one if the plug-in provides an instance."""
 
 
 @dataclass(frozen=True)
 class LoadedPlugin:
-    """What one source has."""
+    """The tools of one source."""
 
     tools: tuple[PluginTool, ...] = ()
     problems: tuple[str, ...] = field(default=())
-    """What cannot be used and why, a line each that begins with the place."""
+    """What cannot be used and why, one line each, starting with the place."""
 
 
 def load_plugin(source: PluginSource, workspace: Path) -> LoadedPlugin:
-    """Import the plug-in and ask for its tools; what it raises comes out as it is."""
+    """Import the plug-in and create its tools; raises whatever it raises."""
     tools: list[PluginTool] = []
     problems: list[str] = []
-    for make in _makers(source.give(), workspace):
+    for make in _makers(source.load(), workspace):
         tool = make()
         if wrong := declaration_problems(tool):
             problems.append(f"{source.place}: {type(tool).__name__} cannot be used: {wrong}")
@@ -194,36 +187,36 @@ def load_plugin(source: PluginSource, workspace: Path) -> LoadedPlugin:
 
 
 def _makers(given: object, workspace: Path) -> Iterator[Callable[[], BaseTool]]:
-    """What makes each tool: a finished tool gives itself, a class or a factory is called anew."""
+    """A function for each tool: an instance is returned itself, a class or a factory is called each time."""
     match given:
         case BaseTool():
             yield lambda: given
         case type() if issubclass(given, BaseTool):
-            yield lambda: _called(given, workspace)
+            yield lambda: _call_factory(given, workspace)
         case ModuleType():
-            for one in _declared_in(given):
+            for one in _tools_in(given):
                 yield from _makers(one, workspace)
         case _ if callable(given):
-            yield from _made_by(given, workspace)
+            yield from _factory_makers(given, workspace)
         case Iterable() if not isinstance(given, str | bytes):
             for one in given:
                 yield from _makers(one, workspace)
         case _:
-            raise TypeError(f"a tool, a class of tools, a factory or a list of these is expected, not {given!r}")
+            raise TypeError(f"expected a tool, a tool class, a factory or a list of these, not {given!r}")
 
 
-def _made_by(factory: Callable[..., object], workspace: Path) -> Iterator[Callable[[], BaseTool]]:
-    made = _called(factory, workspace)
+def _factory_makers(factory: Callable[..., object], workspace: Path) -> Iterator[Callable[[], BaseTool]]:
+    made = _call_factory(factory, workspace)
     if isinstance(made, BaseTool):
-        yield lambda: _called(factory, workspace)
+        yield lambda: _call_factory(factory, workspace)
         return
     if callable(made) and not isinstance(made, type):
-        raise TypeError(f"the factory gives {made!r}; a tool or a list of tools is expected")
+        raise TypeError(f"the factory returned {made!r}; expected a tool or a list of tools")
     yield from _makers(made, workspace)
 
 
-def _declared_in(module: ModuleType) -> Iterator[object]:
-    """The factory `create_tools` where there is one, else every class of tools that the module itself declares."""
+def _tools_in(module: ModuleType) -> Iterator[object]:
+    """The factory `create_tools` if there is one, else every tool class that the module itself declares."""
     if hasattr(module, "create_tools"):
         yield module.create_tools
         return
@@ -233,7 +226,7 @@ def _declared_in(module: ModuleType) -> Iterator[object]:
             yield value
 
 
-def _called(factory: Callable[..., Any], workspace: Path) -> Any:
+def _call_factory(factory: Callable[..., Any], workspace: Path) -> Any:
     takes = inspect.signature(factory).parameters
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values())
     made = factory(workspace=workspace) if "workspace" in takes or takes_any else factory()

@@ -1,9 +1,4 @@
-"""The tools that are known, by name. It offers and finds; it neither judges nor executes.
-
-From the name a model wrote to the name of a tool.
-
-A registry that holds some of the tools of another one. Knows nothing of who gets it, or why.
-"""
+"""The registered tools by name: what is offered in which mode, their declarations, and which tool a model means."""
 
 import asyncio
 import copy
@@ -11,6 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, is_tool
@@ -39,12 +35,26 @@ Origin = Literal["builtin", "plugin", "mcp"]
 Factory = Callable[[ToolContext | None], BaseTool]
 
 SYSTEM_TOOLS = frozenset(("attempt_completion", "new_task"))
-"""Names a user's tool may take over; all other names are taken once."""
+"""Names that a plug-in may replace; all other names can be registered only once."""
+
+TOOL_ALIASES: Mapping[str, str] = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
+
+_BY_VERB: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("search", "rg", "ripgrep", "codebase"), ("grep", "glob")),
+    **dict.fromkeys(("find", "locate"), ("glob", "grep")),
+    **dict.fromkeys(("list", "dir", "tree"), ("ls", "glob")),
+    **dict.fromkeys(("run", "execute", "exec", "shell", "command", "terminal", "python"), ("bash",)),
+    **dict.fromkeys(("cat", "view", "open", "show"), ("read_file",)),
+    **dict.fromkeys(("create", "save"), ("write_file",)),
+    **dict.fromkeys(("replace", "patch", "insert", "modify", "str"), ("edit_file",)),
+    **dict.fromkeys(("fetch", "browse", "url", "http", "curl"), ("web_fetch",)),
+}
+"""Tools that a verb in the tool names of other agents stands for."""
 
 
 @dataclass(frozen=True)
 class RegistryChange:
-    """A tool came or went."""
+    """A tool was registered or unregistered."""
 
     name: str
     what: Literal["registered", "unregistered"]
@@ -68,11 +78,11 @@ class _Entry:
 
 
 class ToolRegistry:
-    """Names to tools, in the order of registration."""
+    """Tools by name, in the order of registration."""
 
     def __init__(self, *, deferred_above: int | None = None) -> None:
         self._deferred_above = deferred_above
-        """How many tools of servers are declared; if there are more, all of them are offered by name alone."""
+        """With more MCP tools than this, all of them are deferred."""
         self._entries: dict[str, _Entry] = {}
         self._listeners: list[Listener] = []
 
@@ -80,7 +90,7 @@ class ToolRegistry:
         """Add a tool.
 
         Raises:
-            TypeError: it is no tool, or has no name.
+            TypeError: it is not a tool, or has no name.
             ValueError: the name is taken; only a plug-in may replace `attempt_completion` and `new_task`.
         """
         if not is_tool(tool):
@@ -95,9 +105,9 @@ class ToolRegistry:
     def register_factory(
         self, name: str, factory: Factory, *, origin: Origin = "builtin", prototype: BaseTool | None = None
     ) -> None:
-        """Add a tool that is made when first needed, and anew for each call by `instance`.
+        """Add a tool whose instances a factory makes: one for each call, see `instance`.
 
-        The factory gets None for the instance that is only described and judged, where there is no prototype yet.
+        The factory gets None for the instance that is described and checked by policy, unless `prototype` is given.
 
         Raises:
             ValueError: the name is taken; see `register`.
@@ -105,31 +115,31 @@ class ToolRegistry:
         self._add(name, _Entry(origin, prototype, factory))
 
     def register_mcp_tools(self, tools: Iterable[BaseTool]) -> None:
-        """Add the tools of a server."""
+        """Add the tools of an MCP server."""
         self.register_all(tools, origin="mcp")
 
     def unregister_mcp_tools(self, prefix: str = "mcp__") -> list[str]:
-        """Take off the tools of servers whose names start like this; returns the names."""
+        """Remove the MCP tools whose names start like this; returns the names."""
         names = [name for name, entry in self._entries.items() if entry.origin == "mcp" and name.startswith(prefix)]
         for name in names:
             self.unregister(name)
         return names
 
     def unregister(self, name: str) -> bool:
-        """Take a tool off; False when there was none."""
+        """Remove a tool; False if there was none."""
         entry = self._entries.pop(name, None)
         if entry is None:
             return False
-        self._tell(RegistryChange(name, "unregistered", entry.origin))
+        self._notify(RegistryChange(name, "unregistered", entry.origin))
         return True
 
     def get(self, name: str) -> BaseTool | None:
-        """The tool of exactly this name."""
+        """The tool with exactly this name."""
         entry = self._entries.get(name)
         return entry.prototype() if entry else None
 
     def instance(self, name: str, context: ToolContext) -> BaseTool | None:
-        """The tool for one call: fresh where a factory makes it."""
+        """The tool for one call: a new instance if a factory makes it."""
         entry = self._entries.get(name)
         if entry is None:
             return None
@@ -154,7 +164,7 @@ class ToolRegistry:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of tools."""
         return len(self._entries)
 
     def __len__(self) -> int:
@@ -180,7 +190,7 @@ class ToolRegistry:
         return [tool for tool in self.all() if wanted in _searchable(tool)]
 
     def read_only(self) -> list[BaseTool]:
-        """Tools that only look."""
+        """Tools that only read."""
         return [tool for tool in self.all() if tool.kind == ToolKind.READONLY]
 
     def writing(self) -> list[BaseTool]:
@@ -188,13 +198,13 @@ class ToolRegistry:
         return [tool for tool in self.all() if tool.kind != ToolKind.READONLY]
 
     def deferred(self) -> list[BaseTool]:
-        """Tools that are offered by name alone until they are loaded."""
+        """Tools that are offered by name only, until a search loads them."""
         of_servers = [name for name, entry in self._entries.items() if entry.origin == "mcp"]
         is_crowded = self._deferred_above is not None and len(of_servers) > self._deferred_above
         return [tool for tool in self.all() if tool.defer or (is_crowded and tool.name in of_servers)]
 
     def offered(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[BaseTool]:
-        """What a model is offered in a mode, without the hidden names."""
+        """The tools offered to a model in a mode, without the hidden ones."""
         return [
             tool
             for tool in self.all()
@@ -202,7 +212,7 @@ class ToolRegistry:
         ]
 
     def declarations(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
-        """OpenAI function declarations from what the tools say without being asked."""
+        """OpenAI function declarations from the static descriptions and parameters."""
         return [
             function_declaration(tool, tool.description, declared_parameters(tool.args_schema))
             for tool in self.offered(mode, hidden)
@@ -212,9 +222,9 @@ class ToolRegistry:
         self, mode: str = "default", hidden: frozenset[str] = frozenset()
     ) -> list[dict[str, Any]]:
         """OpenAI function declarations with descriptions and parameters computed by the tools now."""
-        return list(await asyncio.gather(*map(self._computed, self.offered(mode, hidden))))
+        return list(await asyncio.gather(*map(self._computed_declaration, self.offered(mode, hidden))))
 
-    async def _computed(self, tool: BaseTool) -> dict[str, Any]:
+    async def _computed_declaration(self, tool: BaseTool) -> dict[str, Any]:
         async def computed() -> dict[str, Any]:
             return function_declaration(tool, await tool.describe(), await tool.parameters())
 
@@ -226,7 +236,7 @@ class ToolRegistry:
             return function_declaration(tool, tool.description, declared_parameters(tool.args_schema))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Be told of each change from now on; the returned function ends that."""
+        """Call the listener on each change; the returned function removes it."""
         self._listeners.append(listener)
 
         def stop() -> None:
@@ -236,35 +246,35 @@ class ToolRegistry:
         return stop
 
     def _add(self, name: str, entry: _Entry) -> None:
-        standing = self._entries.get(name)
-        if standing is not None:
-            if not _may_share(name, standing.origin, entry.origin):
+        present = self._entries.get(name)
+        if present is not None:
+            if not _may_share(name, present.origin, entry.origin):
                 raise ValueError(
-                    f"A tool {name!r} is registered already ({standing.origin}); "
+                    f"A tool {name!r} is already registered ({present.origin}); "
                     f"give the {entry.origin} tool another name."
                 )
-            if standing.origin == "plugin":
-                return  # the user's tool came first and stays
+            if present.origin == "plugin":
+                return  # The user's tool was registered first and stays.
         self._entries[name] = entry
-        self._tell(RegistryChange(name, "registered", entry.origin))
+        self._notify(RegistryChange(name, "registered", entry.origin))
 
-    def _tell(self, change: RegistryChange) -> None:
+    def _notify(self, change: RegistryChange) -> None:
         for listener in tuple(self._listeners):
             listener(change)
 
 
 def is_third_party(origin: Origin | None) -> bool:
-    """Whether tools from there are somebody else's code in this process."""
+    """Whether tools of this origin are third-party code in this process."""
     return origin == "plugin"
 
 
 def is_offered_in_plan_mode(tool: BaseTool) -> bool:
-    """Whether the tool may be used while planning."""
+    """Whether the tool may be used in plan mode."""
     return tool.kind == ToolKind.READONLY if tool.in_plan_mode is None else tool.in_plan_mode
 
 
-def _may_share(name: str, standing: Origin, coming: Origin) -> bool:
-    return name in SYSTEM_TOOLS and {standing, coming} == {"builtin", "plugin"}
+def _may_share(name: str, present: Origin, new: Origin) -> bool:
+    return name in SYSTEM_TOOLS and {present, new} == {"builtin", "plugin"}
 
 
 def _searchable(tool: BaseTool) -> str:
@@ -282,23 +292,8 @@ def function_declaration(
     return {"type": "function", "function": function}
 
 
-TOOL_ALIASES: Mapping[str, str] = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
-
-_BY_VERB: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("search", "rg", "ripgrep", "codebase"), ("grep", "glob")),
-    **dict.fromkeys(("find", "locate"), ("glob", "grep")),
-    **dict.fromkeys(("list", "dir", "tree"), ("ls", "glob")),
-    **dict.fromkeys(("run", "execute", "exec", "shell", "command", "terminal", "python"), ("bash",)),
-    **dict.fromkeys(("cat", "view", "open", "show"), ("read_file",)),
-    **dict.fromkeys(("create", "save"), ("write_file",)),
-    **dict.fromkeys(("replace", "patch", "insert", "modify", "str"), ("edit_file",)),
-    **dict.fromkeys(("fetch", "browse", "url", "http", "curl"), ("web_fetch",)),
-}
-"""Which tools a word of other agents' tool names stands for: it says more than a noun that many names share."""
-
-
 def resolve_tool_name(written: str, known: Iterable[str]) -> str | None:
-    """The tool that is meant: the exact name, else ignoring letter case and white space, else an alias."""
+    """The tool with this name: exactly, else ignoring case and white space, else by an alias."""
     names = list(known)
     if written in names:
         return written
@@ -308,22 +303,22 @@ def resolve_tool_name(written: str, known: Iterable[str]) -> str | None:
 
 
 def unknown_tool_message(written: str, known: Iterable[str]) -> str:
-    """What the model is told about a name that no tool has."""
+    """The error for a name that no tool has."""
     names = sorted(known)
-    candidates = _meant(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", written), names) or _alike(written, names)
+    candidates = _by_verb(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", written), names) or _similar_names(written, names)
     hint = f" Did you mean {' or '.join(candidates)}?" if candidates else ""
-    return f"There is no tool {written!r}.{hint} The tools are: {', '.join(names)}."
+    return f"There is no tool {written!r}.{hint} Available tools: {', '.join(names)}."
 
 
-def _meant(words: Iterable[str], names: Collection[str]) -> list[str]:
-    """The tools that the first word with a meaning of its own stands for."""
+def _by_verb(words: Iterable[str], names: Collection[str]) -> list[str]:
+    """The tools for the first word that is a known verb."""
     for word in words:
         if found := [name for name in _BY_VERB.get(word.casefold(), ()) if name in names]:
             return found
     return []
 
 
-def _alike(written: str, names: Collection[str]) -> list[str]:
+def _similar_names(written: str, names: Collection[str]) -> list[str]:
     near = difflib.get_close_matches(written.strip().casefold(), names, n=2, cutoff=0.6)
     return near or [name for name in names if set(written.casefold().split("_")) & set(name.split("_"))][:2]
 
@@ -331,7 +326,7 @@ def _alike(written: str, names: Collection[str]) -> list[str]:
 def apply_aliases(
     arguments: Mapping[str, object], aliases: Mapping[str, str], properties: Iterable[str]
 ) -> dict[str, object]:
-    """The arguments under the schema's names; an alias counts only where the schema has no such name itself."""
+    """The arguments under the schema's names; an alias counts only if the schema has no such name itself."""
     known = set(properties)
     renamed: dict[str, object] = {}
     for name, value in arguments.items():
@@ -342,24 +337,21 @@ def apply_aliases(
 
 
 def select_tools(registry: ToolRegistry, names: Collection[str]) -> ToolRegistry:
-    """The tools of these names, in the order of the registry; those it makes for each call are still made anew."""
-    chosen = ToolRegistry()
+    """A registry with the tools of these names, in the same order.
+
+    Tools made for each call are still made for each call. A tool that the registry holds as an instance is copied,
+    so that it can be configured separately.
+    """
+    selected = ToolRegistry()
     for tool in registry.all():
         if tool.name in names:
-            chosen.register_factory(
-                tool.name, _Made(registry, tool), origin=registry.origin(tool.name) or "builtin"
-            )
-    return chosen
+            factory = partial(_instance_or_copy, registry, tool, copy.copy(tool))
+            selected.register_factory(tool.name, factory, origin=registry.origin(tool.name) or "builtin")
+    return selected
 
 
-class _Made:
-    """Makes what the other registry would make; of a tool that it holds as it is a copy, to be fitted out anew."""
-
-    def __init__(self, registry: ToolRegistry, tool: BaseTool) -> None:
-        self._registry = registry
-        self._tool = tool
-        self._own = copy.copy(tool)
-
-    def __call__(self, context: ToolContext | None) -> BaseTool:
-        made = None if context is None else self._registry.instance(self._tool.name, context)
-        return self._own if made is None or made is self._tool else made
+def _instance_or_copy(
+    registry: ToolRegistry, tool: BaseTool, own: BaseTool, context: ToolContext | None
+) -> BaseTool:
+    made = None if context is None else registry.instance(tool.name, context)
+    return own if made is None or made is tool else made

@@ -1,7 +1,4 @@
-"""What tools give back, as values: results, failures, diffs, previews, foreseen effects and findings.
-
-The closed sets a tool declares itself with. Knows nothing of what tools do.
-"""
+"""The values tools return, and the enumerations they declare themselves with."""
 
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -22,7 +19,7 @@ __all__ = [
 
 
 class ToolRiskLevel(StrEnum):
-    """LOW runs by itself, MEDIUM asks, HIGH asks with a highlighted warning."""
+    """LOW runs without approval, MEDIUM asks, HIGH asks with a highlighted warning."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -30,7 +27,7 @@ class ToolRiskLevel(StrEnum):
 
 
 class ToolKind(StrEnum):
-    """What a tool does to the world: looks at it, changes files, or runs something that may do anything."""
+    """Whether a tool only reads, changes files, or executes something that may do anything."""
 
     READONLY = "readonly"
     WRITE = "write"
@@ -38,7 +35,7 @@ class ToolKind(StrEnum):
 
 
 class ToolErrorType(StrEnum):
-    """Why a call failed, for the program; the result's sentence tells the model what to do next."""
+    """Why a call failed, for the program; the error message tells the model what to do next."""
 
     VALIDATION = "validation"
     EXECUTION = "execution"
@@ -54,13 +51,13 @@ class ToolResult:
     """The outcome of a call, in separate fields for the model, the user and the program."""
 
     output: str
-    """Goes to the model."""
+    """For the model."""
     display: str = ""
     """One line for the user."""
     error: str | None = None
-    """Not None means that the call failed; a sentence that says what to do next."""
+    """Any value except None means that the call failed; says what to do next."""
     metadata: dict[str, Any] = field(default_factory=dict)
-    """JSON values for rendering and for the program; never part of the history."""
+    """JSON values for rendering and for the program; never sent to the model."""
 
 
 def failure(kind: ToolErrorType, error: str, *, output: str = "", **metadata: Any) -> ToolResult:
@@ -75,7 +72,7 @@ class DiffResult:
 
     path: str
     before_sha256: str | None
-    """None: there was no file."""
+    """None: the file did not exist."""
     after_sha256: str
     unified: str
     added: int
@@ -93,36 +90,36 @@ class Preview:
     kind: Literal["diff", "text"]
     text: str
     observed: dict[str, Any] | None = None
-    """Real path, device, inode and sha256 of the file the preview was made from (None each where there is none)."""
+    """Real path, device, inode and sha256 of the file the preview was computed from; the last three may be None."""
 
 
 @dataclass(frozen=True)
 class FileEffect:
-    """What a call is about to do to one file."""
+    """The effect that a call will have on one file."""
 
     path: str
     before: bytes | None
     after_sha256: str
     before_mode: int | None = None
-    """Permission bits of the file before; None where there is none."""
+    """Permission bits of the file before; None if it does not exist."""
     new_folder: str | None = None
     """The outermost folder that the call will create for the file."""
 
 
 @dataclass(frozen=True)
 class InterruptedCall:
-    """A call that was broken off, with what was foreseen for it."""
+    """An interrupted call, with the effect that was predicted for it."""
 
     arguments: dict[str, Any]
     path: str | None = None
     before_sha256: str | None = None
     after_sha256: str | None = None
-    """None: nothing was foreseen."""
+    """None: no effect was predicted."""
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """What a look at the world says about an interrupted call."""
+    """Whether an interrupted call took effect."""
 
     verdict: Literal["already_applied", "not_applied", "something_else", "unknown"]
     detail: str

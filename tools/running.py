@@ -1,11 +1,4 @@
-"""Executing one validated call: the context where it is declared, the time limit, and bugs as error results.
-
-The one way from asynchronous code to blocking work. Cancelling waits for the work: nothing goes on unseen.
-
-Results cut to what a model can take in: head, tail, the size, and how to read the rest.
-
-A tool of others as it answered about one call: it is asked once, and judged by what it said.
-"""
+"""Running one validated call of a tool: arguments, context, time limit, bugs as error results, long output."""
 
 import asyncio
 import inspect
@@ -34,14 +27,17 @@ __all__ = [
     "store_blob",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _log = logging.getLogger(__name__)
 
 
 def normalize_arguments(tool: BaseTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as they will run, as JSON values: renamed, coerced, validated; only those that were given.
+    """The given arguments as they will run, as JSON values: aliases resolved, coerced, validated.
 
     Raises:
-        BadArguments: they are unusable.
+        InvalidArguments: they are unusable.
     """
     renamed = apply_aliases(arguments, tool.argument_aliases, tool.args_schema.model_fields)
     return parse_arguments(tool.args_schema, renamed).model_dump(mode="json", exclude_unset=True)
@@ -55,12 +51,12 @@ async def execute(
     reraise: tuple[type[Exception], ...] = (),
     tool_thread: ToolThread | None = None,
 ) -> ToolResult:
-    """Run the tool. Whatever it raises of its own, except what is `passing`, becomes an error result.
+    """Run the tool. Whatever it raises, except `reraise`, becomes an error result.
 
-    A tool that is not trusted to leave the loop alone is run `aside`.
+    A third-party tool, which may block the event loop, is run in a `tool_thread`.
 
     Raises:
-        BadArguments: the arguments are unusable.
+        InvalidArguments: the arguments are unusable.
     """
     try:
         keywords = await _keywords(tool, arguments, context, tool_thread)
@@ -71,73 +67,52 @@ async def execute(
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
             run = partial(tool.execute, **keywords)
-            return _required(await (tool_thread.run(run) if tool_thread else run()))
+            return _require_result(await (tool_thread.run(run) if tool_thread else run()))
     except stops:
         context.cancellation.set()
         raise
     except asyncio.CancelledError as error:
         context.cancellation.set()
-        if _is_cancelled():
+        task = asyncio.current_task()
+        if task is not None and task.cancelling() > 0:
             raise
-        return _broken(tool, error)
+        return _report_bug(tool, error)  # The tool raised it without being cancelled.
     except BaseException as error:  # noqa: BLE001 - the one boundary between a tool's bugs and the run
         context.cancellation.set()
-        if isinstance(error, TimeoutError) and limit.expired():
-            return _late(tool, is_still_running=tool_thread is not None and tool_thread.is_still_running)
-        return _broken(tool, error)
+        if not (isinstance(error, TimeoutError) and limit.expired()):
+            return _report_bug(tool, error)
+        message = f"{tool.name} was stopped after {tool.timeout_s:g} seconds; ask for less at once."
+        if tool_thread is not None and tool_thread.is_still_running:
+            message = (
+                f"{tool.name} was told to stop after {tool.timeout_s:g} seconds but is still running; "
+                "what it still does is not known."
+            )
+        return failure(ToolErrorType.TIMEOUT, message)
 
 
 async def _keywords(
     tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext, tool_thread: ToolThread | None
 ) -> dict[str, Any]:
-    """What `execute` is called with; a schema may have validators, which are the tool's own code."""
+    """The keywords for `execute`; a schema may have validators, which are the tool's own code."""
     parse = partial(parse_arguments, tool.args_schema, arguments)
-    keywords = to_keywords(
-        await query_tool(tool.name, parse, reraise=(InvalidArguments,)) if tool_thread else parse()
-    )
-    # A tool whose schema has an argument `context` gets its surroundings under the other name.
+    if tool_thread:
+        keywords = to_keywords(await query_tool(tool.name, parse, reraise=(InvalidArguments,)))
+    else:
+        keywords = to_keywords(parse())
+    # A tool whose schema has an argument `context` gets its context under the other name.
     keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
-    if _declares(keyword, tool.execute):
+    if _takes(keyword, tool.execute):
         keywords[keyword] = tool_thread.context(context) if tool_thread else context
     return keywords
 
 
-def _late(tool: BaseTool, *, is_still_running: bool) -> ToolResult:
-    limit = f"after {tool.timeout_s:g} seconds"
-    if is_still_running:
-        told = f"{tool.name} was told to stop {limit} and did not; it goes on, and what it still does is not known."
-    else:
-        told = f"{tool.name} was stopped {limit}; ask for less at once."
-    return failure(ToolErrorType.TIMEOUT, told)
-
-
-def _broken(tool: BaseTool, error: BaseException) -> ToolResult:
+def _report_bug(tool: BaseTool, error: BaseException) -> ToolResult:
     _log.error("tool %s failed", tool.name, exc_info=error)
-    told = f"{type(error).__name__}: {error_text(error)}"
-    return failure(ToolErrorType.UNKNOWN, f"{tool.name} failed inside: {told}. What it did until then stays done.")
+    message = f"{tool.name} failed with an internal error: {type(error).__name__}: {error_text(error)}."
+    return failure(ToolErrorType.UNKNOWN, f"{message} What it did before that stays done.")
 
 
-def _is_cancelled() -> bool:
-    """Whether somebody asked for it: a tool may raise the same without."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-async def preview(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Preview | None:
-    """The tool's preview, its context passed where declared."""
-    if _declares("context", tool.preview):
-        return await tool.preview(dict(arguments), context)
-    return await tool.preview(dict(arguments))
-
-
-async def predict_effect(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> FileEffect | None:
-    """What the tool foresees, its context passed where declared."""
-    if _declares("context", tool.predict_effect):
-        return await tool.predict_effect(dict(arguments), context)
-    return await tool.predict_effect(dict(arguments))
-
-
-def _required(result: object) -> ToolResult:
+def _require_result(result: object) -> ToolResult:
     if not isinstance(result, ToolResult):
         raise TypeError(f"execute must return a ToolResult, not {type(result).__name__}")
     given = {"output": (result.output, str), "display": (result.display, str), "metadata": (result.metadata, dict)}
@@ -147,19 +122,29 @@ def _required(result: object) -> ToolResult:
     return result
 
 
-def _declares(keyword: str, function: Any) -> bool:
+async def preview(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Preview | None:
+    """The tool's preview; it gets the context if it takes one."""
+    if _takes("context", tool.preview):
+        return await tool.preview(dict(arguments), context)
+    return await tool.preview(dict(arguments))
+
+
+async def predict_effect(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> FileEffect | None:
+    """The effect the tool predicts; it gets the context if it takes one."""
+    if _takes("context", tool.predict_effect):
+        return await tool.predict_effect(dict(arguments), context)
+    return await tool.predict_effect(dict(arguments))
+
+
+def _takes(keyword: str, function: Any) -> bool:
     return keyword in inspect.signature(function).parameters
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 async def run_in_thread(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run short blocking work in a thread.
 
-    A thread cannot be stopped. So a cancellation is held back until the work has ended: once CancelledError is out,
-    no write of this call can still happen.
+    A thread cannot be stopped. So a cancellation is deferred until the work has ended: once CancelledError is
+    raised, no write of this call can still happen.
     """
     task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
     cancelled: asyncio.CancelledError | None = None
@@ -170,13 +155,13 @@ async def run_in_thread(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
             cancelled = stop
     if cancelled is not None:
         if not task.cancelled():
-            task.exception()  # looked at, so that it is not reported as forgotten
+            task.exception()  # Retrieved, so that asyncio does not report it as never retrieved.
         raise cancelled
     return task.result()
 
 
 def store_blob(data: bytes, blobs: BlobStore | None) -> str | None:
-    """The reference under which the data can be read later; None when it cannot be stored, which fails no call."""
+    """The reference under which the data can be read later; None if it cannot be stored, which fails no call."""
     if blobs is None:
         return None
     try:
@@ -187,7 +172,7 @@ def store_blob(data: bytes, blobs: BlobStore | None) -> str | None:
 
 
 def head_and_tail(text: str, limit: int, note: str) -> str:
-    """The beginning and the end of a text with a note between; whole lines where the text has lines."""
+    """The beginning and the end of a text with a note between; whole lines if the text has lines."""
     head = text[: limit * 2 // 3]
     tail = text[len(text) - limit // 3 :]
     head = head[: head.rfind("\n") + 1] or head
@@ -197,80 +182,67 @@ def head_and_tail(text: str, limit: int, note: str) -> str:
 
 
 def limit_result(result: ToolResult, limit: int, blobs: BlobStore | None) -> ToolResult:
-    """The result with an output of bounded length; what is left out can be read through its reference."""
+    """The result with at most about `limit` characters of output; the rest can be read through its reference."""
     size = len(result.output)
     if size <= limit:
         return result
     reference = store_blob(result.output.encode("utf-8", "replace"), blobs)
-    how = (
-        f'read the rest with read_file(file_path="{reference}", offset=..., limit=...)'
-        if reference
-        else "narrow the call"
-    )
-    lines = result.output.count("\n") + 1
-    note = f"left out here: the whole output has {size} characters in {lines} lines; {how}"
     metadata = {**result.metadata, "truncated": True, "full_chars": size}
+    how = "narrow the call"
     if reference:
         metadata["blob"] = reference
+        how = f'read the rest with read_file(file_path="{reference}", offset=..., limit=...)'
+    lines = result.output.count("\n") + 1
+    note = f"left out here: the whole output has {size} characters in {lines} lines; {how}"
     return replace(result, output=head_and_tail(result.output, limit, note), metadata=metadata)
 
 
+_DECLARED = (
+    "name", "display_name", "original_name", "rule_name", "kind", "in_plan_mode", "risk_level",
+    "risk_is_configured", "requires_input", "resumable", "workspace",
+)  # fmt: skip
+
+
+def _recorded(method: str) -> Any:
+    """A method that returns what the tool answered, whatever arguments it is given."""
+    return lambda profile, _: profile.answers[method]
+
+
 class CallProfile(BaseTool):
-    """What a tool says of these arguments, whatever arguments its methods are given then."""
+    """What a third-party tool answered about one call: it is asked once, and judged by these answers."""
+
+    validate = _recorded("validate")
+    is_read_only = _recorded("is_read_only")
+    is_concurrency_safe = _recorded("is_concurrency_safe")
+    targets = _recorded("targets")
+    signature = _recorded("signature")
+    suggest_rule = _recorded("suggest_rule")
+    display_call = _recorded("display_call")
 
     def __init__(self, tool: BaseTool, arguments: Mapping[str, Any]) -> None:
-        """Ask all of it, which runs the tool's own code.
+        """Ask for all of it, which runs the tool's own code; nothing but `validate` if that objects.
 
         Raises:
-            BadArguments: they are unusable.
+            InvalidArguments: they are unusable.
         """
-        super().__init__(workspace=tool.workspace)
-        self.name, self.display_name = tool.name, tool.display_name
-        self.kind, self.in_plan_mode = tool.kind, tool.in_plan_mode
-        self.risk_level, self.risk_is_configured = tool.risk_level, tool.risk_is_configured
-        self.original_name, self.rule_name = tool.original_name, tool.rule_name
-        self.requires_input, self.goes_on = tool.requires_input, tool.goes_on
-        self.arguments = normalize_arguments(tool, arguments)
-        self._objection = tool.validate(self.arguments)
-        if self._objection is None or self._objection == "":
-            self._only_reads = bool(tool.is_read_only(self.arguments))
-            self._may_run_beside = bool(tool.is_concurrency_safe(self.arguments))
-            self._targets = _required_foretold(tool.targets(self.arguments))
-            self._signature = str(tool.signature(self.arguments))
-            self._rule = str(tool.suggest_rule(self.arguments))
-            self._display = str(tool.display_call(self.arguments))
-
-    def validate(self, args: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - it was asked about these
-        """Its objection; where it has one, it was asked nothing else."""
-        return None if self._objection is None else str(self._objection)
-
-    def is_read_only(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - it was asked about these
-        """See `BaseTool`."""
-        return self._only_reads
-
-    def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - it was asked about these
-        """See `BaseTool`."""
-        return self._may_run_beside
-
-    def targets(self, args: Mapping[str, Any]) -> list[Target]:  # noqa: ARG002 - it was asked about these
-        """See `BaseTool`."""
-        return self._targets
-
-    def signature(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - it was asked about these
-        """See `BaseTool`."""
-        return self._signature
-
-    def suggest_rule(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - it was asked about these
-        """See `BaseTool`."""
-        return self._rule
-
-    def display_call(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - it was asked about these
-        """See `BaseTool`."""
-        return self._display
+        for attribute in _DECLARED:
+            setattr(self, attribute, getattr(tool, attribute))
+        args = self.arguments = normalize_arguments(tool, arguments)
+        problem = tool.validate(args)
+        self.answers: dict[str, Any] = {"validate": None if problem is None else str(problem)}
+        if not problem:
+            self.answers |= {
+                "is_read_only": bool(tool.is_read_only(args)),
+                "is_concurrency_safe": bool(tool.is_concurrency_safe(args)),
+                "targets": _require_targets(tool.targets(args)),
+                "signature": str(tool.signature(args)),
+                "suggest_rule": str(tool.suggest_rule(args)),
+                "display_call": str(tool.display_call(args)),
+            }
 
 
-def _required_foretold(targets: list[Target]) -> list[Target]:
-    """The targets, if they are some: what is none would be passed over, and not judged."""
+def _require_targets(targets: list[Target]) -> list[Target]:
+    """The targets; anything else would be passed over without a policy check."""
     for target in targets:
         if not isinstance(target, Target):
             raise TypeError(f"targets cannot hold {type(target).__name__}")

@@ -1,8 +1,6 @@
-"""JSON schemas of argument models, as they are sent to a model.
+"""JSON schemas of argument models, and the conversion of arguments to what a schema asks for.
 
-Arguments as models write them, turned into what the schema asks for; then one error naming every wrong field.
-
-Nothing is turned that fits already, and nothing the schema does not ask for.
+A value that fits is never converted. What still does not fit gives one error that names every wrong field.
 """
 
 import json
@@ -15,16 +13,18 @@ from pydantic import BaseModel, ValidationError
 
 __all__ = ["InvalidArguments", "coerce", "declared_parameters", "parse_arguments", "schema_of", "to_keywords"]
 
+Schema = Mapping[str, Any]
+
 
 @lru_cache(maxsize=256)
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The model's JSON schema, made once; not to be changed by anyone."""
+    """The model's JSON schema, cached: do not change it."""
     return model.model_json_schema()
 
 
 @lru_cache(maxsize=256)
 def declared_parameters(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema without the titles that only repeat names; always an object with properties. Made once as well."""
+    """The schema without the titles that only repeat names; always an object with properties. Cached as well."""
     shown = _untitled(schema_of(model))
     shown.pop("description", None)
     shown.setdefault("properties", {})
@@ -49,11 +49,8 @@ def _child(key: str, value: Any) -> Any:
     return value
 
 
-Schema = Mapping[str, Any]
-
-
 class InvalidArguments(Exception):
-    """The arguments do not hold the schema; the message names each field, what was got and what is expected."""
+    """The arguments do not match the schema; the message names each field, its value and what is expected."""
 
 
 def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> BaseModel:
@@ -68,15 +65,15 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
         # Through JSON, because strictness there still takes text for paths, dates and enumerations.
         written = json.dumps(coerced)
     except RecursionError as error:
-        raise InvalidArguments(_sentence(["arguments: they are nested too deeply"])) from error
-    unknown = _unknown(model, coerced, schema)
+        raise InvalidArguments(_message(["arguments: nested too deeply"])) from error
+    unknown = _unknown_arguments(model, coerced, schema)
     try:
         parsed = model.model_validate_json(written, strict=True)
     except ValidationError as error:
         problems = [_problem(dict(item), schema) for item in error.errors(include_url=False)]
-        raise InvalidArguments(_sentence([*problems, *unknown])) from error
+        raise InvalidArguments(_message([*problems, *unknown])) from error
     if unknown:
-        raise InvalidArguments(_sentence(unknown))
+        raise InvalidArguments(_message(unknown))
     return parsed
 
 
@@ -86,7 +83,7 @@ def to_keywords(parsed: BaseModel) -> dict[str, Any]:
 
 
 def coerce(value: Any, schema: Schema, definitions: Mapping[str, Schema]) -> Any:
-    """The value in the form its schema asks for, at any depth; what cannot be turned stays as it is."""
+    """The value converted to what its schema asks for, at any depth; a value that cannot be converted stays."""
     schema = _dereferenced(schema, definitions)
     if choices := schema.get("anyOf") or schema.get("oneOf"):
         return _coerce_choice(value, choices, definitions)
@@ -101,7 +98,7 @@ def coerce(value: Any, schema: Schema, definitions: Mapping[str, Schema]) -> Any
 
 
 def _dereferenced(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    # A schema may be true or false: nothing is asked for then.
+    # A schema may be true or false, which asks for nothing.
     form: object = schema
     if isinstance(form, Mapping) and isinstance(reference := form.get("$ref"), str):
         form = definitions.get(reference.rsplit("/", 1)[-1])
@@ -110,14 +107,14 @@ def _dereferenced(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 
 def _coerce_choice(value: Any, choices: list[Schema], definitions: Mapping[str, Schema]) -> Any:
     forms = [_dereferenced(choice, definitions) for choice in choices]
-    as_fitting = [coerce(value, form, definitions) for form in forms if _fits(value, form)]
-    if as_fitting:
-        # One that takes the value as it is goes before one for which it would be turned.
-        return value if value in as_fitting else as_fitting[0]
+    fitting = [coerce(value, form, definitions) for form in forms if _fits(value, form)]
+    if fitting:
+        # A choice that takes the value as it is comes before one that would convert it.
+        return value if value in fitting else fitting[0]
     for form in forms:
-        turned = coerce(value, form, definitions)
-        if _fits(turned, form):
-            return turned
+        converted = coerce(value, form, definitions)
+        if _fits(converted, form):
+            return converted
     return value
 
 
@@ -125,14 +122,14 @@ def _coerce_object(value: dict[str, Any], schema: Schema, definitions: Mapping[s
     properties = schema.get("properties", {})
     required = schema.get("required", ())
     others = schema.get("additionalProperties")
-    turned: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for key, item in value.items():
         form = properties.get(key)
         if form is None:
-            turned[key] = coerce(item, others, definitions) if isinstance(others, Mapping) else item
+            converted[key] = coerce(item, others, definitions) if isinstance(others, Mapping) else item
         elif item is not None or key in required:
-            turned[key] = coerce(item, form, definitions)
-    return turned
+            converted[key] = coerce(item, form, definitions)
+    return converted
 
 
 def _coerce_type(value: Any, wanted: Any) -> Any:
@@ -197,17 +194,17 @@ def _fits(value: Any, schema: Schema) -> bool:
     return isinstance(value, _TYPES.get(wanted, ()))
 
 
-def _unknown(model: type[BaseModel], arguments: Mapping[str, Any], schema: Schema) -> list[str]:
+def _unknown_arguments(model: type[BaseModel], arguments: Mapping[str, Any], schema: Schema) -> list[str]:
     if model.model_config.get("extra") == "allow":
         return []
     known = {*schema.get("properties", {}), *model.model_fields}
-    return [_unknown_one(name, sorted(known)) for name in arguments if name not in known]
+    return [_explain_unknown_arguments(name, sorted(known)) for name in arguments if name not in known]
 
 
-def _unknown_one(name: str, known: list[str]) -> str:
+def _explain_unknown_arguments(name: str, known: list[str]) -> str:
     near = get_close_matches(name, known, n=1)
     hint = f", did you mean {near[0]}" if near else ""
-    return f"{name}: there is no such argument{hint} (known: {', '.join(known) or 'none'})"
+    return f"unknown argument {name}{hint} (known: {', '.join(known) or 'none'})"
 
 
 def _problem(error: dict[str, Any], schema: Schema) -> str:
@@ -235,7 +232,7 @@ def _expected(error: dict[str, Any], schema: Schema) -> str:
 
 
 def _plain(form: Schema, definitions: Schema) -> Schema:
-    """What the form says of a value that is given: of several, the first that is not null."""
+    """The form of a value that is given: of several choices, the first that is not null."""
     form = _dereferenced(form, definitions)
     several = (_dereferenced(one, definitions) for one in form.get("anyOf", ()))
     return next((one for one in several if one.get("type") != "null"), form)
@@ -247,5 +244,5 @@ def _type_name(value: Any) -> str:
     return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
 
 
-def _sentence(problems: list[str]) -> str:
-    return f"The arguments do not fit: {'; '.join(problems)}. Correct them and try again."
+def _message(problems: list[str]) -> str:
+    return f"Invalid arguments: {'; '.join(problems)}. Correct them and try again."

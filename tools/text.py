@@ -1,10 +1,8 @@
-"""Files as text without losing a byte: encoding, byte order mark and line endings are found, kept and put back.
+"""Files as text without losing a byte: encoding, byte order mark and line endings are detected, kept and restored.
 
-Text is held exactly as it decodes, line endings included; decoding and encoding again gives the same bytes.
-
-The encoding of a text that has no byte order mark and is not UTF-8, guessed where its bytes speak clearly.
-
-Whatever is guessed, decoding and encoding again gives the same bytes; the last resort is one character per byte.
+Text is held exactly as it decodes, including line endings; decoding and encoding again gives the same bytes. The
+encoding of bytes that have no byte order mark and are not UTF-8 is guessed; the last resort is one character per
+byte.
 """
 
 import codecs
@@ -22,7 +20,7 @@ _WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
 
 
 class GuessedText(NamedTuple):
-    """An encoding, its way with undecodable bytes, and the text."""
+    """An encoding, its error handler, and the text."""
 
     encoding: str
     errors: str
@@ -30,7 +28,7 @@ class GuessedText(NamedTuple):
 
 
 def guess_encoding(data: bytes) -> GuessedText:
-    """Of bytes that are not valid UTF-8: UTF-8 with a few stray bytes, GBK, Windows-1252, else Latin-1."""
+    """Decode bytes that are not valid UTF-8: UTF-8 with a few stray bytes, GBK, Windows-1252, else Latin-1."""
     candidates = []
     if _is_mostly_utf8(data):
         candidates.append(("utf-8", "surrogateescape"))
@@ -51,7 +49,7 @@ def _is_mostly_utf8(data: bytes) -> bool:
 
 
 def _is_gbk(data: bytes) -> bool:
-    # An accented letter and what follows it can look like a rare Chinese character, hardly ever like a common one.
+    # An accented letter and the next byte can look like a rare Chinese character, hardly ever like a common one.
     pairs = _PAIR.findall(data)
     common = sum(_COMMON_PAIR.fullmatch(pair) is not None for pair in pairs)
     return len(pairs) >= 2 and common >= 0.8 * len(pairs)
@@ -65,7 +63,7 @@ def _exact(data: bytes, encoding: str, errors: str) -> str | None:
         return None
 
 
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before utf-16-le, whose mark is its beginning
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -77,17 +75,17 @@ _SNIFFED_BYTES = 8192
 
 @dataclass(frozen=True)
 class TextForm:
-    """How a text is laid down in bytes."""
+    """How a text is encoded."""
 
     encoding: str = "utf-8"
     mark: bytes = b""
     newline: str | None = None
-    """The most frequent line ending; None where there is no line ending."""
+    """The most frequent line ending; None if there is none."""
     errors: str = "strict"
-    """How bytes that the encoding does not know are carried through, as codecs name it."""
+    """The error handler, which keeps bytes that the encoding does not know."""
 
     def encode(self, text: str) -> bytes:
-        """The bytes of a text in this form, its line endings untouched.
+        """The bytes of a text in this form; its line endings are not changed.
 
         Raises:
             UnicodeEncodeError: the encoding lacks a character.
@@ -96,26 +94,26 @@ class TextForm:
 
 
 def decode(data: bytes) -> tuple[str, TextForm]:
-    """The text of a file, exactly, and its form. What is not UTF-8 is guessed; see `tools.text`."""
-    for mark, encoding in _MARKS:
+    """The exact text of a file, and its form."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark) and (text := _decoded(data[len(mark) :], encoding)) is not None:
             return text, TextForm(encoding, mark, _majority(text))
     text = _decoded(data, "utf-8")
     if text is not None:
         return text, TextForm("utf-8", b"", _majority(text))
-    found = guess_encoding(data)
-    return found.text, TextForm(found.encoding, b"", _majority(found.text), found.errors)
+    encoding, errors, text = guess_encoding(data)
+    return text, TextForm(encoding, b"", _majority(text), errors)
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether the beginning of a file looks like anything but text."""
-    if any(data.startswith(mark) for mark, _ in _MARKS):
+    """Whether the beginning of a file does not look like text."""
+    if any(data.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS):
         return False
     return b"\0" in data[:_SNIFFED_BYTES]
 
 
 def to_newline(text: str, newline: str | None) -> str:
-    """The text with all its line endings turned into this one; None leaves them as they are."""
+    """The text with all its line endings converted to this one; None leaves them as they are."""
     if newline is None:
         return text
     plain = text.replace("\r\n", "\n").replace("\r", "\n")

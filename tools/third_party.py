@@ -1,11 +1,8 @@
-"""Runs the coroutines of tools of others beside the program's own loop, which one that blocks would halt.
+"""Runs the code of third-party tools so that it cannot block the program's event loop.
 
-All of a process share one further loop, so that what a plug-in keeps between its calls stays usable. A loop that is
-found blocked is left behind with what blocks it, and the next call gets another.
-
-Asks tools of others what they say of a call. Whatever they do then, the program waits for them a moment only.
-
-A plain method runs in a thread of its own that nobody waits for, a coroutine in the loop that such tools share.
+Coroutines run in a second event loop that all such tools of a process share, so that what a plug-in keeps between
+its calls stays usable. A blocked loop is abandoned together with what blocks it, and the next call gets a new one.
+Plain methods run in a thread of their own, which the program waits for only for a limited time.
 """
 
 import asyncio
@@ -20,90 +17,150 @@ from typing import Any, Generic, TypeVar
 
 from tools.context import FileStates, ProcessRecorder, Progress, ToolContext
 
-__all__ = [
-    "QUERY_TIMEOUT_S",
-    "Outcome",
-    "ToolQueryFailed",
-    "ToolThread",
-    "call_soon",
-    "error_text",
-    "query_tool",
-    "query_tool_async",
-]
+__all__ = ["QUERY_TIMEOUT_S", "ToolQueryFailed", "ToolThread", "error_text", "query_tool", "query_tool_async"]
 
 T = TypeVar("T")
 
+QUERY_TIMEOUT_S = 10.0
+"""How long a tool may take to answer about a call before anything is done."""
+
+_LOOP_TIMEOUT_S = 1.0
+"""How long the loop may take to start a new call; one that takes longer is blocked by another tool."""
+_GRACE_S = 1.0
+"""How long a cancelled call may take to end; one that blocks does not even notice."""
+_NO_TEXT = "<exception str() failed>"
+
 _log = logging.getLogger(__name__)
 
-_PATIENCE_S = 1.0
-"""How long the loop may take to turn to a new call; one that takes longer is blocked by another tool."""
 
-_GRACE_S = 1.0
-"""What a call gets to end that was told to; one that blocks does not even hear it."""
+class ToolQueryFailed(Exception):
+    """A tool did not answer about a call: it failed, or took too long. The message is for the model."""
+
+
+async def query_tool(
+    tool_name: str,
+    query: Callable[[], T],
+    *,
+    reraise: tuple[type[Exception], ...] = (),
+    seconds: float | None = None,
+) -> T:
+    """What a plain function of the tool returns.
+
+    Raises:
+        ToolQueryFailed: no answer in time, or an error other than `reraise`.
+    """
+    here = asyncio.get_running_loop()
+    answer: asyncio.Future[_Outcome[T]] = here.create_future()
+
+    def work() -> None:
+        outcome = _Outcome[T]()
+        with outcome:
+            outcome.result = query()
+        _call_soon(here, lambda: None if answer.done() else answer.set_result(outcome))
+
+    threading.Thread(target=work, name=f"query of {tool_name}", daemon=True).start()
+    return await _await_answer(tool_name, answer, reraise, seconds)
+
+
+async def query_tool_async(
+    tool_name: str,
+    query: Callable[[], Awaitable[T]],
+    *,
+    reraise: tuple[type[Exception], ...] = (),
+    seconds: float | None = None,
+) -> T:
+    """What a coroutine of the tool returns.
+
+    Raises:
+        ToolQueryFailed: no answer in time, or an error other than `reraise`.
+    """
+    return await _await_answer(tool_name, ToolThread().outcome(query), reraise, seconds)
+
+
+async def _await_answer(
+    tool_name: str, answer: "Awaitable[_Outcome[T]]", reraise: tuple[type[Exception], ...], seconds: float | None
+) -> T:
+    limit = QUERY_TIMEOUT_S if seconds is None else seconds
+    try:
+        async with asyncio.timeout(limit):
+            outcome = await answer
+    except TimeoutError:
+        _log.warning("the tool %s did not answer within %g s", tool_name, limit)
+        raise ToolQueryFailed(
+            f"{tool_name} did not answer about this call within {limit:g} seconds, so nothing was done. "
+            "Continue without it."
+        ) from None
+    if outcome.error is None or isinstance(outcome.error, reraise):
+        return outcome.value()
+    _log.error("the tool %s failed when it was asked about a call", tool_name, exc_info=outcome.error)
+    cause = f"{type(outcome.error).__name__}: {error_text(outcome.error)}"
+    raise ToolQueryFailed(f"{tool_name} failed when it was asked about this call: {cause}. Nothing was done.")
+
+
+def error_text(error: BaseException) -> str:
+    """The error's message, if it can be had: building it is the tool's own code as well, and may fail."""
+    text = str(TracebackException(type(error), error, None))
+    return "it has no readable message" if text == _NO_TEXT else text
 
 
 class ToolThread:
-    """One call run aside."""
+    """Runs one call in the event loop that third-party tools share."""
 
     def __init__(self) -> None:
         self.is_still_running = False
-        """Whether it was told to stop and did not: then it goes on, and so may its effects."""
+        """The call was cancelled but did not end: it goes on running, and may still have effects."""
 
     async def run(self, make: Callable[[], Awaitable[T]]) -> T:
-        """What the coroutine returns or raises; cancelled, it is cancelled there, and waited for a little."""
-        return (await self.ended(make)).value()
+        """What the coroutine returns or raises; a cancellation is passed on, and its end awaited for a moment."""
+        return (await self.outcome(make)).value()
 
-    async def ended(self, make: Callable[[], Awaitable[T]]) -> "Outcome[T]":
+    async def outcome(self, make: Callable[[], Awaitable[T]]) -> "_Outcome[T]":
         """How the coroutine ended; see `run`."""
-        other = await _free_loop()
-        here, over = asyncio.get_running_loop(), asyncio.Event()
-        end = Outcome[T]()
+        other = await _responsive_loop()
+        here, done = asyncio.get_running_loop(), asyncio.Event()
+        outcome = _Outcome[T]()
 
         async def work() -> None:
-            with end:
-                end.result = await make()
-            call_soon(here, over.set)
+            with outcome:
+                outcome.result = await make()
+            _call_soon(here, done.set)
 
         tasks: list[asyncio.Task[None]] = []
-        call_soon(other, lambda: tasks.append(other.create_task(work())))
+        _call_soon(other, lambda: tasks.append(other.create_task(work())))
         try:
-            await over.wait()
+            await done.wait()
         except asyncio.CancelledError:
-            call_soon(other, lambda: [task.cancel() for task in tasks])
-            await self._last_moment(over, other)
+            _call_soon(other, lambda: [task.cancel() for task in tasks])
+            try:
+                await asyncio.wait_for(done.wait(), _GRACE_S)
+            except TimeoutError:
+                self.is_still_running = True
+                _log.warning("a tool does not stop; its thread is abandoned")
+                _SHARED.abandon(other)
             raise
-        return end
-
-    async def _last_moment(self, over: asyncio.Event, other: asyncio.AbstractEventLoop) -> None:
-        waiting = asyncio.ensure_future(over.wait())
-        await asyncio.wait({waiting}, timeout=_GRACE_S)
-        if not waiting.done():
-            waiting.cancel()
-            self.is_still_running = True
-            _log.warning("a tool does not stop; it is left behind")
-            _HOME.leave(other)
+        return outcome
 
     def context(self, context: ToolContext) -> ToolContext:
-        """The surroundings of the call as they can be used from there."""
+        """The context of the call, usable from the other loop."""
         here = asyncio.get_running_loop()
 
         def progress(news: Progress) -> None:
-            call_soon(here, lambda: context.progress(news))
+            _call_soon(here, lambda: context.progress(news))
 
-        states = _FarStates(here, context.file_states)
-        call_log = None if context.processes is None else _FarLedger(here, context.processes)
-        return replace(context, progress=progress, file_states=states, processes=call_log)
+        states = _RemoteFileStates(here, context.file_states)
+        processes = None if context.processes is None else _RemoteProcessRecorder(here, context.processes)
+        return replace(context, progress=progress, file_states=states, processes=processes)
 
 
-class Outcome(Generic[T]):
-    """How a coroutine ended, carried from one loop to the other: SystemExit, raised there, would end it for all."""
+class _Outcome(Generic[T]):
+    """A result or an error, carried between loops: SystemExit raised in the other loop would end it."""
 
     def __init__(self) -> None:
         self.result: T | None = None
         self.error: BaseException | None = None
 
     def __enter__(self) -> None:
-        """What follows is carried."""
+        """Record what the block raises."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -112,14 +169,14 @@ class Outcome(Generic[T]):
         return True
 
     def value(self) -> T:
-        """What came of it, or what it raised."""
+        """The result; raises the error instead if there is one."""
         if self.error is not None:
             raise self.error
         return self.result  # type: ignore[return-value]  # without an error there is one, and it may be None
 
 
-class _Home:
-    """The loop they share, in a thread that the end of the process does not wait for."""
+class _SharedLoop:
+    """The event loop of third-party tools, in a thread that the end of the process does not wait for."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -127,150 +184,69 @@ class _Home:
     def loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=_live, args=(self._loop,), name="tools of others", daemon=True).start()
+            threading.Thread(target=_run_loop, args=(self._loop,), name="third-party tools", daemon=True).start()
         return self._loop
 
-    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+    def abandon(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is loop:
             self._loop = None
             loop.call_soon_threadsafe(loop.stop)
 
 
-def _live(loop: asyncio.AbstractEventLoop) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
-    # It was left behind, with calls perhaps that only waited for their turn.
+    # The loop was abandoned, perhaps with calls that were only waiting to start.
     if left := asyncio.all_tasks(loop):
         loop.run_until_complete(asyncio.wait(left))
     loop.close()
 
 
-_HOME = _Home()
+_SHARED = _SharedLoop()
 
 
-async def _free_loop() -> asyncio.AbstractEventLoop:
-    """The loop they share, or a new one in its place where one of them blocks it; what runs there waits on."""
+async def _responsive_loop() -> asyncio.AbstractEventLoop:
+    """The shared loop, or a new one if a tool blocks it."""
     here = asyncio.get_running_loop()
     while True:
-        loop, turned = _HOME.loop(), asyncio.Event()
-        call_soon(loop, partial(call_soon, here, turned.set))
+        loop, started = _SHARED.loop(), asyncio.Event()
+        _call_soon(loop, partial(_call_soon, here, started.set))
         try:
-            await asyncio.wait_for(turned.wait(), _PATIENCE_S)
+            await asyncio.wait_for(started.wait(), _LOOP_TIMEOUT_S)
         except TimeoutError:
-            _log.warning("a tool blocks the loop of all tools of others; new calls get another")
-            _HOME.leave(loop)
+            _log.warning("a tool blocks the event loop of third-party tools; new calls get another one")
+            _SHARED.abandon(loop)
         else:
             return loop
 
 
 @dataclass(frozen=True)
-class _FarStates:
-    here: asyncio.AbstractEventLoop
+class _RemoteFileStates:
+    home: asyncio.AbstractEventLoop
     states: FileStates
 
     async def get(self, thread_id: str, path: str) -> str | None:
-        return await _over(self.here, self.states.get(thread_id, path))
+        return await _run_in(self.home, self.states.get(thread_id, path))
 
     async def set(self, thread_id: str, path: str, sha256: str) -> None:
-        await _over(self.here, self.states.set(thread_id, path, sha256))
+        await _run_in(self.home, self.states.set(thread_id, path, sha256))
 
 
 @dataclass(frozen=True)
-class _FarLedger:
-    here: asyncio.AbstractEventLoop
-    call_log: ProcessRecorder
+class _RemoteProcessRecorder:
+    home: asyncio.AbstractEventLoop
+    recorder: ProcessRecorder
 
     async def record(self, context: ToolContext, group: int, start_time: str) -> None:
-        await _over(self.here, self.call_log.record(context, group, start_time))
+        await _run_in(self.home, self.recorder.record(context, group, start_time))
 
 
-async def _over(there: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, there))
+async def _run_in(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
-def call_soon(loop: asyncio.AbstractEventLoop, news: Callable[[], object]) -> None:
-    """Have it happen in the loop, unless that is over: nobody waits for it then."""
+def _call_soon(loop: asyncio.AbstractEventLoop, action: Callable[[], object]) -> None:
+    """Schedule it in the loop; if that is closed, nobody waits for it any more."""
     try:
-        loop.call_soon_threadsafe(news)
+        loop.call_soon_threadsafe(action)
     except RuntimeError:
-        _log.debug("a tool had news after the end")
-
-
-_NO_TEXT = "<exception str() failed>"
-QUERY_TIMEOUT_S = 10.0
-"""How long a tool may think about what it says of a call, before anything is done."""
-
-
-class ToolQueryFailed(Exception):
-    """A tool did not say what it was asked: it failed, or takes too long; the message is for the model."""
-
-
-async def query_tool(
-    tool_name: str,
-    question: Callable[[], T],
-    *,
-    reraise: tuple[type[Exception], ...] = (),
-    seconds: float | None = None,
-) -> T:
-    """What a plain method gives.
-
-    Raises:
-        Unanswered: nothing in time, or an error other than those that are passed on.
-    """
-    here = asyncio.get_running_loop()
-    answered: asyncio.Future[Outcome[T]] = here.create_future()
-
-    def ask() -> None:
-        end = Outcome[T]()
-        with end:
-            end.result = question()
-        call_soon(here, partial(_answer, answered, end))
-
-    threading.Thread(target=ask, name=f"what {tool_name} says", daemon=True).start()
-    return await _in_time(tool_name, answered, reraise, seconds)
-
-
-def _answer(answered: "asyncio.Future[Outcome[T]]", end: Outcome[T]) -> None:
-    if not answered.done():
-        answered.set_result(end)
-
-
-async def query_tool_async(
-    tool_name: str,
-    question: Callable[[], Awaitable[T]],
-    *,
-    reraise: tuple[type[Exception], ...] = (),
-    seconds: float | None = None,
-) -> T:
-    """What a coroutine gives.
-
-    Raises:
-        Unanswered: nothing in time, or an error other than those that are passed on.
-    """
-    return await _in_time(tool_name, ToolThread().ended(question), reraise, seconds)
-
-
-async def _in_time(
-    tool_name: str, answer: Awaitable[Outcome[T]], reraise: tuple[type[Exception], ...], seconds: float | None
-) -> T:
-    limit = QUERY_TIMEOUT_S if seconds is None else seconds
-    try:
-        async with asyncio.timeout(limit):
-            end = await answer
-    except TimeoutError:
-        _log.warning("the tool %s did not answer within %g s", tool_name, limit)
-        raise ToolQueryFailed(
-            f"{tool_name} did not say within {limit:g} seconds what it makes of this call, so nothing was done. "
-            "Do without it."
-        ) from None
-    if end.error is None or isinstance(end.error, reraise):
-        return end.value()
-    _log.error("the tool %s failed when it was asked about a call", tool_name, exc_info=end.error)
-    told_by = f"{type(end.error).__name__}: {error_text(end.error)}"
-    raise ToolQueryFailed(f"{tool_name} failed when it was asked about this call: {told_by}. Nothing was done.")
-
-
-def error_text(error: BaseException) -> str:
-    """The error's own text, where it can be had."""
-    # Its text is the tool's own code as well, which this makes without running into what that does.
-    text = str(TracebackException(type(error), error, None))
-    return "it cannot say why" if text == _NO_TEXT else text
+        _log.debug("a tool reported something after the end")

@@ -67,8 +67,8 @@ class LocalSubAgentHost:
 
     async def open(self, order: Order) -> Session:
         """See the protocol."""
-        parent, errand = self.thread, order.errand
-        steps = min(errand.max_steps or parent.max_steps, parent.max_steps)
+        parent, task = self.thread, order.errand
+        steps = min(task.max_steps or parent.max_steps, parent.max_steps)
         child = replace(
             parent,
             thread_id=order.thread_id,
@@ -79,9 +79,9 @@ class LocalSubAgentHost:
             budget=UNLIMITED,
             shared_budget=order.shared_budget,
         )
-        await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, errand.description)
+        await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, task.description)
         registry = self.servers.registry
-        wanted = registry.names() if errand.tools is None else errand.tools
+        wanted = registry.names() if task.tools is None else task.tools
         tools = SubAgentTools(select_tools(registry, frozenset(wanted)), self.servers)
         parts = await self.join(child, order.bus, tools)
         own = replace(parts, close=_nothing_is_its_own)
@@ -94,22 +94,22 @@ class _Lent:
 
     sub_agents: SubAgents
 
-    def offer(self) -> Sequence[str]:
+    def available_tools(self) -> Sequence[str]:
         """See `SubAgentPort`."""
         return self.sub_agents.offer()
 
-    async def work(self, errand: WantedErrand, context: ToolContext) -> ToolResult:
+    async def run_task(self, task: WantedErrand, context: ToolContext) -> ToolResult:
         """See `SubAgentPort`."""
 
         def tell(step: int, text: str) -> None:
             context.progress(SubAgentStep(step, text))
 
-        wanted = SubAgentTask(errand.description, errand.prompt, errand.tools, errand.max_steps)
+        wanted = SubAgentTask(task.description, task.prompt, task.tools, task.max_steps)
         told = await self.sub_agents.work(wanted, Given(context.thread_id, context.call_id, tell))
         if told.error:
             kind = ToolErrorType.CANCELLED if told.was_stopped else ToolErrorType.EXECUTION
             return failure(kind, told.error, output=told.output, **told.metadata)
-        return ToolResult(told.output, f"task: {errand.description}", metadata=told.metadata)
+        return ToolResult(told.output, f"task: {task.description}", metadata=told.metadata)
 
 
 def create_sub_agents(house: LocalSubAgentHost, settings: Settings) -> SubAgents:

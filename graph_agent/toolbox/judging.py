@@ -63,7 +63,7 @@ def planned(
         kind=facts.kind,
         concurrency_safe=tool.is_concurrency_safe(arguments),
         requires_input=tool.requires_input,
-        resumable=tool.goes_on,
+        resumable=tool.resumable,
         summary=tool.display_call(arguments),
         paths=tuple(str(path.resolved) for path in facts.paths),
         preview=shown,

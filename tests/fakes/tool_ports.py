@@ -64,14 +64,14 @@ class SubAgentsAtOnce:
         self.known = known
         self.errands: list[SubAgentTask] = []
 
-    def offer(self) -> Sequence[str]:
+    def available_tools(self) -> Sequence[str]:
         """The names it was made with."""
         return self.known
 
-    async def work(self, errand: SubAgentTask, context: ToolContext) -> ToolResult:
+    async def run_task(self, task: SubAgentTask, context: ToolContext) -> ToolResult:
         """Done."""
-        self.errands.append(errand)
-        return ToolResult(f"did {errand.prompt} for {context.call_id}", "done")
+        self.errands.append(task)
+        return ToolResult(f"did {task.prompt} for {context.call_id}", "done")
 
 
 class ToolSurroundings:

@@ -24,26 +24,20 @@ def tree(tmp_path: Path) -> Path:
         shutil.copytree(_TREE / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in _LINKED:
         (tree / name).symlink_to(_TREE / name)
-    tool, test, line = _code_blocks()
+    section = (_TREE / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Add a tool")[1].split("\n## ")[0]
+    section = re.sub(r"(?m)^ {3}", "", section)
+    tool, test = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     (tree / "tools/file_ops/count_lines.py").write_text(tool)
     (tree / "tests/tools/file_ops/test_count_lines.py").write_text(test)
     registration = tree / "tools/__init__.py"
     text = registration.read_text(encoding="utf-8")
-    text = text.replace(
-        "from tools.file_ops.edit_file",
-        "from tools.file_ops.count_lines import CountLinesTool\nfrom tools.file_ops.edit_file",
-        1,
-    )
-    neighbour = "        GrepTool(workspace=workspace),\n"
-    assert neighbour in text
-    registration.write_text(text.replace(neighbour, f"{neighbour}        {line}"), encoding="utf-8")
+    for diff in re.findall(r"```diff\n(.*?)```", section, re.DOTALL):
+        before = "".join(line[1:] for line in diff.splitlines(keepends=True) if line.startswith(" "))
+        after = "".join(line[1:] for line in diff.splitlines(keepends=True))
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    registration.write_text(text, encoding="utf-8")
     return tree
-
-
-def _code_blocks() -> list[str]:
-    section = (_TREE / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Add a tool")[1].split("\n## ")[0]
-    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    return [re.sub(r"(?m)^ {3}", "", block).lstrip() for block in blocks]
 
 
 def _run(tree: Path, folder: Path, *arguments: str) -> str:

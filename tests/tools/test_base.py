@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pytest
 from pydantic import BaseModel, Field
 
 from tests.fakes.tool_ports import ToolSurroundings
@@ -14,7 +15,11 @@ from tools.base import (
     ToolResult,
     ToolRiskLevel,
 )
+from tools.context import MemoryFileStates, ShellOutput
+from tools.create_tool import create_tool
+from tools.paths import PathRefused
 from tools.registry import ToolRegistry
+from tools.result import DiffResult, ToolErrorType, failure
 from tools.running import execute, normalize_arguments
 
 
@@ -123,3 +128,87 @@ async def test_a_tool_without_a_context_keeps_its_own_file_states(tmp_path: Path
 
     assert await tool.context_or_default(None).file_states.get("", "/f") == "digest"
     assert tool.context_or_default(None).workspace == tmp_path.resolve()
+
+
+async def test_file_states_are_kept_per_thread() -> None:
+    states = MemoryFileStates()
+
+    await states.set("t1", "/f", "d1")
+    await states.set("t1", "/f", "d2")
+
+    assert (await states.get("t1", "/f"), await states.get("t2", "/f")) == ("d2", None)
+
+
+def test_a_context_needs_a_workspace_only_and_shares_nothing() -> None:
+    first, second = ToolContext(Path("/w")), ToolContext(Path("/w"))
+
+    first.progress(ShellOutput("nobody listens"))
+    first.cancellation.set()
+
+    assert first.file_states is not second.file_states
+    assert not second.cancellation.is_set()
+
+
+def test_a_path_that_leads_elsewhere_than_when_it_was_judged_is_refused(tmp_path: Path) -> None:
+    ws = tmp_path.resolve()
+    (ws / "link").symlink_to("real")
+
+    assert ToolContext(ws).resolve("link").path == ws / "real"
+    assert ToolContext(ws, approved_paths=frozenset((ws / "real",))).resolve("link").path == ws / "real"
+    with pytest.raises(PathRefused, match="now leads to"):
+        ToolContext(ws, approved_paths=frozenset((ws / "link",))).resolve("link")
+
+
+def test_a_failure_carries_its_kind_and_shows_its_first_line() -> None:
+    assert failure(ToolErrorType.TIMEOUT, "Too slow.\nMore.", output="half", exit_code=1) == ToolResult(
+        "half",
+        display="Too slow.",
+        error="Too slow.\nMore.",
+        metadata={"error_type": "timeout", "exit_code": 1},
+    )
+
+
+def test_a_diff_is_json() -> None:
+    assert DiffResult("f", None, "00", "@@", 1, 0).as_json() == {
+        "path": "f",
+        "before_sha256": None,
+        "after_sha256": "00",
+        "unified": "@@",
+        "added": 1,
+        "removed": 0,
+    }
+
+
+class Words(BaseModel):
+    text: str
+    times: int = 1
+
+
+async def _shout(text: str, times: int = 1) -> str:
+    return text.upper() * times
+
+
+async def _where(text: str, times: int, context: ToolContext) -> ToolResult:
+    return ToolResult(f"{text}{times} in {context.call_id}")
+
+
+async def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
+    tool = create_tool("shout", "Shouts.", Words, _shout, kind=ToolKind.READONLY, tags=("loud",))
+
+    result = await execute(tool, {"text": "ha", "times": 2}, ToolSurroundings(tmp_path).context())
+
+    assert result == ToolResult("HAHA")
+    assert (tool.name, tool.kind, tool.tags) == ("shout", ToolKind.READONLY, ("loud",))
+
+
+async def test_a_function_that_declares_the_context_gets_it(tmp_path: Path) -> None:
+    tool = create_tool("where", "Tells.", Words, _where)
+
+    result = await execute(tool, {"text": "x"}, ToolSurroundings(tmp_path).context())
+
+    assert result == ToolResult("x1 in c1")
+
+
+def test_an_attribute_tools_do_not_have_is_refused() -> None:
+    with pytest.raises(TypeError, match="no attribute colour"):
+        create_tool("shout", "Shouts.", Words, _shout, colour="red")

@@ -66,5 +66,5 @@ def test_a_large_text_gives_the_same_diff_whatever_is_left_out_of_sight(monkeypa
     for _ in range(3_000):
         a, b, c, d = ("".join(chance.choices("ab\n\n", k=chance.randrange(20))) for _ in range(4))
         old, new = f"{a}{b}\n{c}", f"{a}{d}\n{c}"
-        whole = diffing._coarse(diffing._Window(0, diffing._lines(old), diffing._lines(new)))
-        assert diffing._coarse(diffing._window(old, new)) == whole, (old, new)
+        whole = diffing._coarse(diffing._Excerpt(0, diffing._lines(old), diffing._lines(new)))
+        assert diffing._coarse(diffing._excerpt(old, new)) == whole, (old, new)

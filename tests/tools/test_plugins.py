@@ -1,10 +1,23 @@
+import re
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
+from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import BaseTool, ToolResult
-from tools.plugins import LoadedPlugin, PluginSource, load_plugin, source_from_text
+from tools.plugins import (
+    LoadedPlugin,
+    PluginSource,
+    declaration_problems,
+    load_plugin,
+    source_from_setting,
+    source_from_text,
+    sources_from_entry_points,
+)
+from tools.running import execute
 
 
 class Word(BaseModel):
@@ -104,9 +117,9 @@ def test_create_tools_says_what_a_module_gives(tmp_path: Path) -> None:
     [
         (
             "def create_tools():\n    return 7",
-            "a list of these is expected, not 7",
+            "expected a tool, a tool class, a factory or a list of these, not 7",
         ),
-        ("def create_tools():\n    return create_tools", "the factory gives <function create_tools"),
+        ("def create_tools():\n    return create_tools", "the factory returned <function create_tools"),
     ],
 )
 def test_what_is_no_tool_is_told(text: str, told: str, tmp_path: Path) -> None:
@@ -127,3 +140,145 @@ def test_one_bad_tool_leaves_its_neighbours(tmp_path: Path) -> None:
     assert found.problems == (
         "here: Nameless cannot be used: name = '': 1 to 64 letters, digits, _ or - are expected",
     )
+
+
+class Arguments(BaseModel):
+    text: str
+    times: int = 1
+
+
+class Sound(BaseTool):
+    name = "sound"
+    description = "Makes a sound."
+    args_schema: type[BaseModel] = Arguments
+
+    async def execute(self, *, text: str, times: int = 1) -> ToolResult:
+        return ToolResult(text * times)
+
+
+class Blocking(Sound):
+    def execute(self, *, text: str, times: int = 1) -> ToolResult:  # type: ignore[override]  # what is to be told
+        return ToolResult(text * times)
+
+
+class Deaf(Sound):
+    async def execute(self, *, text: str) -> ToolResult:  # type: ignore[override]  # what is to be told
+        return ToolResult(text)
+
+
+class Anything(Sound):
+    async def execute(self, **arguments: Any) -> ToolResult:
+        return ToolResult(str(arguments))
+
+
+class Opaque:
+    pass
+
+
+class Odd(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    it: Opaque
+
+
+@pytest.mark.parametrize("kind", [Sound, Anything])
+def test_a_sound_declaration_has_nothing_against_it(kind: type[Sound]) -> None:
+    assert declaration_problems(kind()) == ""
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "told"),
+    [
+        ("name", "two words", "name = 'two words': 1 to 64 letters, digits, _ or - are expected"),
+        ("name", 7, "name = 7: 1 to 64 letters, digits, _ or - are expected"),
+        ("name", "x" * 65, f"name = {'x' * 65!r}: 1 to 64 letters, digits, _ or - are expected"),
+        ("name", "mcp__a__b", "name = 'mcp__a__b': mcp__ is the prefix of MCP tools"),
+        ("description", "", "description = '': a text or a ToolDescription is expected"),
+        ("risk_level", "extreme", "risk_level = 'extreme': one of low, medium, high is expected"),
+        ("kind", None, "kind = None: one of readonly, write, execute is expected"),
+        ("timeout_s", "1", "timeout_s = '1': a number above 0 is expected"),
+        ("max_result_chars", 0, "max_result_chars = 0: a whole number above 0 is expected"),
+        ("max_result_chars", 9.5, "max_result_chars = 9.5: a whole number above 0 is expected"),
+        ("args_schema", {"text": "str"}, "args_schema = {'text': 'str'}: a pydantic model is expected"),
+    ],
+)
+def test_each_wrong_attribute_is_told_with_what_is_expected(attribute: str, value: object, told: str) -> None:
+    tool = Sound()
+    setattr(tool, attribute, value)
+
+    assert declaration_problems(tool) == told
+
+
+def test_an_argument_that_execute_does_not_take_is_told() -> None:
+    assert declaration_problems(Deaf()) == "execute takes no times, which Arguments declares"
+
+
+def test_a_blocking_execute_is_told() -> None:
+    assert declaration_problems(Blocking()) == "execute is not declared as `async def`"
+
+
+def test_arguments_without_a_json_schema_are_told() -> None:
+    class Strange(Anything):
+        args_schema = Odd
+
+    assert declaration_problems(Strange()).startswith("args_schema = Odd: it has no JSON schema (")
+
+
+@pytest.mark.parametrize(
+    ("line", "given"), [("pathlib:Path", Path), (" pathlib:Path.home ", Path.home), ("pathlib", ModuleType)]
+)
+def test_a_line_gives_what_it_names(line: str, given: object) -> None:
+    source = source_from_setting(line)
+
+    found = source.load()
+
+    assert source.place == f"tools = {line!r}"
+    assert found == given or type(found) is given
+
+
+def test_a_text_runs_as_it_was_read_and_knows_where_it_stands(tmp_path: Path) -> None:
+    place = tmp_path / "mine.py"
+    place.write_text("raise SystemError")
+
+    module = source_from_text(str(place), "here = __file__\n").load()
+
+    assert isinstance(module, ModuleType)
+    assert module.here == str(place)
+
+
+def test_installed_packages_are_found_by_their_entry_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "shouting-2.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text("[graph_agent.tools]\nshout = shouting.tools:make\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    places = [source.place for source in sources_from_entry_points()]
+
+    assert places == ["entry point shout of shouting 2.0"]
+
+
+_PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
+
+
+async def test_the_tool_of_the_page_works_as_it_stands(tmp_path: Path) -> None:
+    [text] = re.findall(r"```python\n(.*?)```", _PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    around = ToolSurroundings(tmp_path)
+    (around.workspace / "a.txt").write_text("one\n\ntwo\n")
+
+    found = load_plugin(source_from_text("count_lines.py", text), around.workspace)
+    [tool] = [plugin.make() for plugin in found.tools]
+    results = [
+        await execute(tool, arguments, around.context())
+        for arguments in (
+            {"file_path": "a.txt"},
+            {"file_path": "a.txt", "only_filled": "true"},
+            {"file_path": "none"},
+        )
+    ]
+
+    assert found.problems == ()
+    assert [result.output for result in results] == ["3 lines", "2 lines", ""]
+    assert results[2].error == "'none' is no file; list the folder first."

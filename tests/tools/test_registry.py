@@ -1,7 +1,16 @@
+from pathlib import Path
+
 import pytest
 
 from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, ToolResult
-from tools.registry import RegistryChange, ToolRegistry
+from tools.registry import (
+    RegistryChange,
+    ToolRegistry,
+    apply_aliases,
+    resolve_tool_name,
+    select_tools,
+    unknown_tool_message,
+)
 
 
 class Looker(BaseTool):
@@ -98,7 +107,7 @@ def test_a_description_in_parts_is_rendered_into_one_text() -> None:
 def test_a_name_is_given_once() -> None:
     registry = _filled()
 
-    with pytest.raises(ValueError, match="'looker' is registered already"):
+    with pytest.raises(ValueError, match="'looker' is already registered"):
         registry.register(Looker(), origin="plugin")
 
     assert registry.origin("looker") == "builtin"
@@ -171,3 +180,90 @@ async def test_a_factory_makes_one_instance_to_describe_and_one_per_call(tmp_pat
     assert first is not second
     assert made == [context, context, None]
     assert declared[0]["function"]["description"] == "computed"
+
+
+class _Named(BaseTool):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+def test_the_chosen_tools_keep_their_order_and_where_they_came_from() -> None:
+    registry = ToolRegistry()
+    registry.register(_Named("b"))
+    registry.register(_Named("c"))
+    registry.register(_Named("mcp__a"), origin="mcp")
+
+    chosen = select_tools(registry, {"mcp__a", "b", "unknown"})
+
+    assert [(tool.name, chosen.origin(tool.name)) for tool in chosen] == [("b", "builtin"), ("mcp__a", "mcp")]
+    assert chosen.get("b") is not registry.get("b")
+
+
+def test_what_is_made_for_each_call_still_is_and_what_went_meanwhile_stays() -> None:
+    registry, context = ToolRegistry(), ToolContext(Path("/w"))
+    registry.register_factory("made", lambda _: _Named("made"))
+    registry.register(_Named("gone"))
+    chosen = select_tools(registry, {"made", "gone"})
+    registry.unregister("gone")
+
+    first, second = chosen.instance("made", context), chosen.instance("made", context)
+
+    assert first is not second
+    assert chosen.instance("gone", context) is chosen.get("gone")
+
+
+_KNOWN = ["read_file", "write_file", "edit_file", "bash", "grep", "mcp__Files__Read"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("bash", "bash"),
+        (" bash\n", "bash"),
+        ("Bash", "bash"),
+        ("Read", "read_file"),
+        ("write", "write_file"),
+        ("EDIT", "edit_file"),
+        ("mcp__files__read", "mcp__Files__Read"),
+        ("search_files", None),
+        ("", None),
+    ],
+)
+def test_names_are_found_whatever_their_case_and_white_space(written: str, meant: str | None) -> None:
+    assert resolve_tool_name(written, _KNOWN) == meant
+
+
+def test_an_alias_without_its_tool_finds_nothing() -> None:
+    assert resolve_tool_name("read", ["bash"]) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("bahs", "Did you mean bash?"),
+        ("list_file", "Did you mean"),
+        ("xyz", "'xyz'. Available tools: bash,"),
+        ("search_files", "Did you mean grep?"),
+        ("searchFiles", "Did you mean grep?"),
+        ("run_in_terminal", "Did you mean bash?"),
+        ("str_replace_editor", "Did you mean edit_file?"),
+        ("read_files", "Did you mean read_file"),
+    ],
+)
+def test_an_unknown_name_gets_near_ones_and_the_list(written: str, hint: str) -> None:
+    told = unknown_tool_message(written, _KNOWN)
+
+    assert hint in told
+    assert "bash, edit_file, grep, mcp__Files__Read, read_file, write_file" in told
+
+
+def test_argument_aliases_count_where_the_schema_lacks_the_name() -> None:
+    aliases = {"path": "file_path"}
+
+    assert apply_aliases({"path": "a", "x": 1}, aliases, ["file_path"]) == {"file_path": "a", "x": 1}
+    assert apply_aliases({"path": "a"}, aliases, ["path", "file_path"]) == {"path": "a"}
+    assert apply_aliases({"path": "a", "file_path": "b"}, aliases, ["file_path"]) == {
+        "path": "a",
+        "file_path": "b",
+    }

@@ -9,7 +9,7 @@ from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import until
 from tools.base import BaseTool, ShellOutput, ToolContext, ToolResult
 from tools.running import execute
-from tools.third_party import ToolThread
+from tools.third_party import ToolQueryFailed, ToolThread, query_tool, query_tool_async
 
 
 class _Blocking(BaseTool):
@@ -67,7 +67,7 @@ async def test_a_tool_that_blocks_leaves_the_loop_alone_and_ends_at_its_limit_wh
 
     assert ticks > 10
     assert result.error == (
-        "blocking was told to stop after 0.2 seconds and did not; it goes on, and what it still does is not known."
+        "blocking was told to stop after 0.2 seconds but is still running; what it still does is not known."
     )
     assert (result.metadata, after.output) == ({"error_type": "timeout"}, "woke")
 
@@ -100,7 +100,7 @@ async def test_its_surroundings_work_from_there(tmp_path: Path) -> None:
 
     result = await execute(_Using(), {}, around.context(), tool_thread=ToolThread())
 
-    assert result.output == "digest tools of others"
+    assert result.output == "digest third-party tools"
     assert await until(lambda: around.told == ["half"])
 
 
@@ -116,3 +116,78 @@ async def test_what_one_raises_is_its_callers_and_the_next_call_runs(raised: Bas
         await ToolThread().run(fails)
 
     assert await ToolThread().run(works) == "fine"
+
+
+class _Mute(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(1)
+
+
+def _raise(error: BaseException) -> str:
+    raise error
+
+
+async def test_an_answer_and_an_error_that_is_waited_for_come_out_as_they_are() -> None:
+    async def answers() -> str:
+        return threading.current_thread().name
+
+    assert await query_tool("t", lambda: threading.current_thread().name) == "query of t"
+    assert await query_tool_async("t", answers) == "third-party tools"
+    with pytest.raises(KeyError):
+        await query_tool("t", lambda: _raise(KeyError("a")), reraise=(LookupError,))
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("no"), "ValueError: no"),
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt: "),
+        (asyncio.CancelledError(), "CancelledError: "),
+        (TimeoutError("its own"), "TimeoutError: its own"),
+        (_Mute(), "_Mute: it has no readable message"),
+    ],
+)
+async def test_whatever_a_tool_raises_is_told_as_its_failure(error: BaseException, told: str) -> None:
+    async def raises() -> str:
+        return _raise(error)
+
+    told_all = []
+    for question in (query_tool("t", lambda: _raise(error)), query_tool_async("t", raises)):
+        with pytest.raises(ToolQueryFailed) as unanswered:
+            await question
+        told_all.append(str(unanswered.value))
+
+    assert told_all == [f"t failed when it was asked about this call: {told}. Nothing was done."] * 2
+
+
+async def test_one_that_sleeps_is_waited_for_as_long_as_is_fit_and_keeps_no_others_waiting() -> None:
+    async def blocks() -> str:
+        time.sleep(3)  # noqa: ASYNC251 - what such tools do
+        return "late"
+
+    begin = time.monotonic()
+
+    asleep = [
+        asyncio.create_task(query_tool("t", lambda: time.sleep(3), seconds=0.2)),
+        asyncio.create_task(query_tool_async("t", blocks, seconds=0.2)),
+    ]
+    await asyncio.sleep(0.1)
+    other = await query_tool("t", lambda: "at once")
+    took = time.monotonic() - begin
+    await asyncio.wait(asleep)
+
+    assert (other, took < 0.8, time.monotonic() - begin < 2.5) == ("at once", True, True)
+    assert [str(task.exception()) for task in asleep] == [
+        "t did not answer about this call within 0.2 seconds, so nothing was done. Continue without it."
+    ] * 2
+
+
+async def test_a_question_that_is_given_up_ends_at_once() -> None:
+    asking = asyncio.create_task(query_tool("t", lambda: time.sleep(2)))
+    await asyncio.sleep(0.05)
+
+    asking.cancel()
+    await asyncio.wait({asking}, timeout=1)
+
+    assert asking.cancelled()

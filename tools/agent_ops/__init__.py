@@ -1,3 +1,3 @@
-"""Tools for the agent's own work: what it remembers, and what it plans to do."""
+"""Tools for the agent's own work: memory, plan, questions, sub-agents, skills."""
 
 __all__: list[str] = []

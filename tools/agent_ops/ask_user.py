@@ -1,4 +1,4 @@
-"""Asking the user something only they can know. The answer comes with the call; this tool hands it over."""
+"""Asking the user a question. The answer arrives with the call, and is returned as its result."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +10,8 @@ from tools.base import BaseTool, ToolContext, ToolErrorType, ToolKind, ToolResul
 __all__ = ["AskUserArgs", "AskUserTool"]
 
 _EMPTY = "question: it is empty; ask what you need to know, in one sentence."
-_BLANK_OPTION = "options: one of them is empty; leave it out, or say what it stands for."
-_NOBODY = (
-    "Nobody was asked: there is no user here who could answer. Decide yourself, and say in your answer what you "
-    "have assumed."
-)
+_BLANK_OPTION = "options: one of them is empty; leave it out, or give it a text."
+_NOBODY = "Nobody was asked: no user is here to answer. Decide yourself, and state in your answer what you assumed."
 
 
 class AskUserArgs(BaseModel):
@@ -24,7 +21,7 @@ class AskUserArgs(BaseModel):
     options: list[str] = Field(
         default_factory=list,
         max_length=20,
-        description="answers to choose from, where there are some; the user may always answer otherwise",
+        description="answers to choose from, if any; the user may always give another answer",
     )
 
 
@@ -33,8 +30,8 @@ class AskUserTool(BaseTool):
 
     name = "ask_user"
     description = (
-        "Ask the user a question and wait for the answer, however long that takes. Use it only where the answer "
-        "changes what you do and nothing you can look at tells it; ask one thing at a time."
+        "Ask the user a question and wait for the answer, however long that takes. Use it only if the answer "
+        "changes what you do and you cannot find it out yourself; ask one thing at a time."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
@@ -43,13 +40,13 @@ class AskUserTool(BaseTool):
     requires_input = True
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Something has to be asked."""
+        """Require a question, and no empty option."""
         if not str(args["question"]).strip():
             return _EMPTY
         return None if all(option.strip() for option in args.get("options") or ()) else _BLANK_OPTION
 
-    def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - nothing is gained by it
-        """Never: the answer is there before the call runs."""
+    def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - never, whatever it asks
+        """Never: questions are asked one at a time."""
         return False
 
     def signature(self, args: Mapping[str, Any]) -> str:
@@ -67,7 +64,7 @@ class AskUserTool(BaseTool):
         options: list[str] | None = None,
         context: ToolContext | None = None,
     ) -> ToolResult:
-        """Hands over the answer that the context carries; without one, nobody could be asked."""
+        """Return the answer in the context; without one, nobody could be asked."""
         if objection := self.validate({"question": question, "options": options}):
             return failure(ToolErrorType.VALIDATION, objection)
         answer = self.context_or_default(context).answer

@@ -1,4 +1,4 @@
-"""Declaring the work complete. That the turn then ends is the graph's doing, not this tool's."""
+"""Declaring the work complete; the graph then ends the turn."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _EMPTY = "result: it is empty; say what was done, what was not, and what failed.
 
 
 class AttemptCompletionArgs(BaseModel):
-    """What came of the work."""
+    """The result of the work."""
 
     result: str = Field(description="the answer to the user: what was done, what was not, and what failed")
 
@@ -23,8 +23,8 @@ class AttemptCompletionTool(BaseTool):
 
     name = "attempt_completion"
     description = (
-        "End the work with a result for the user. Call it alone, after the results of all other calls are there; "
-        "answering without any call ends the work just as well."
+        "End the work with a result for the user. Call it alone, after all other calls have returned; answering "
+        "without any call ends the work just as well."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
@@ -32,19 +32,19 @@ class AttemptCompletionTool(BaseTool):
     args_schema = AttemptCompletionArgs
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Something has to be said."""
+        """Require a result."""
         return None if str(args["result"]).strip() else _EMPTY
 
     def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - never, whatever it says
-        """Never: it comes after its neighbours."""
+        """Never: it runs after all other calls."""
         return False
 
-    def display_call(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - the result is shown when it ends
+    def display_call(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - the result is shown at the end
         """One line."""
         return "complete the work"
 
     async def execute(self, *, result: str) -> ToolResult:
-        """Hands the result over as it is; `metadata["answer"]` marks it as the answer of the turn."""
+        """Return the result; `metadata["answer"]` marks it as the answer of the turn."""
         if not result.strip():
             return failure(ToolErrorType.VALIDATION, _EMPTY)
         return ToolResult(output=result, display="complete", metadata={"answer": result})

@@ -1,4 +1,4 @@
-"""Remembering facts for later conversations: lines below one heading of the user's own context file."""
+"""Remembering facts for later conversations, as lines below one heading in the user's context file."""
 
 import fcntl
 import hashlib
@@ -51,7 +51,7 @@ class SaveMemoryArgs(BaseModel):
     fact: str = Field(
         min_length=1,
         max_length=2_000,
-        description="one fact that will still be true and useful in other conversations",
+        description="one fact that stays true and useful in other conversations",
     )
 
 
@@ -68,8 +68,8 @@ class SaveMemoryTool(BaseTool):
 
     name = "save_memory"
     description = (
-        "Remember one fact about the user or their ways for all later conversations, e.g. a preference. Not for "
-        "what concerns only the present work, and never for keys or passwords."
+        "Remember one fact about the user or their preferences for all later conversations. Not for what concerns "
+        "only the current work, and never for keys or passwords."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.WRITE
@@ -77,13 +77,13 @@ class SaveMemoryTool(BaseTool):
     args_schema = SaveMemoryArgs
 
     def __init__(self, *, workspace: str | Path | None = None, memory_file: Path | None = None) -> None:
-        """`memory_file` is the user's CONTEXT.md; None means the usual place of this user."""
+        """`memory_file` is the user's CONTEXT.md; None means its usual path."""
         self.workspace = workspace
         self.memory_file = memory_file
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """A fact says something."""
-        return None if args["fact"].strip() else "fact: it is blank; say in one sentence what is to be remembered."
+        """Require a fact."""
+        return None if args["fact"].strip() else "fact: it is blank; say in one sentence what to remember."
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:  # noqa: ARG002 - always the same file
         """The memory file."""
@@ -94,9 +94,9 @@ class SaveMemoryTool(BaseTool):
         return f"remember: {_on_one_line(args['fact'])}"
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
-        """The diff. What was looked at is not kept: another fact that comes meanwhile does not matter here."""
+        """The diff. The file it was computed from is not recorded: another fact saved meanwhile does not matter."""
         change = await run_in_thread(self._plan, args["fact"], self.context_or_default(context))
-        return Preview("diff", change.diff.unified or "(it is remembered already)\n")
+        return Preview("diff", change.diff.unified or "(already remembered)\n")
 
     async def predict_effect(
         self, args: Mapping[str, Any], context: ToolContext | None = None
@@ -109,7 +109,7 @@ class SaveMemoryTool(BaseTool):
         return FileEffect(change.diff.path, change.before.data, change.diff.after_sha256)
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
-        """Compares the file with what was foreseen; where it differs, looks for the fact itself."""
+        """Compare the file with the prediction; if it differs, look for the fact itself."""
         found = await run_in_thread(reconcile_file, call)
         if found.verdict != "something_else":
             return found
@@ -118,29 +118,28 @@ class SaveMemoryTool(BaseTool):
         except PathRefused:
             return found
         if change.is_known:
-            return Reconciliation("already_applied", f"{change.diff.path} holds the fact.")
+            return Reconciliation("already_applied", f"{change.diff.path} contains the fact.")
         return Reconciliation(
-            "not_applied", f"{change.diff.path} was changed by others and does not hold the fact."
+            "not_applied", f"{change.diff.path} was changed by others and does not contain the fact."
         )
 
     async def execute(self, *, fact: str, context: ToolContext | None = None) -> ToolResult:
-        """Adds the fact, unless it is there."""
-        surroundings = self.context_or_default(context)
-        if objection := self.validate({"fact": fact}):
-            return failure(ToolErrorType.VALIDATION, objection)
+        """Add the fact, unless it is there."""
+        if problem := self.validate({"fact": fact}):
+            return failure(ToolErrorType.VALIDATION, problem)
         try:
-            change = await run_in_thread(self._save, fact, surroundings)
+            change = await run_in_thread(self._save, fact, self.context_or_default(context))
         except PathRefused as refused:
             return refused.as_result()
         metadata = {"diff": change.diff.as_json()}
         if change.is_known:
-            return ToolResult("This is remembered already.", "remembered already", metadata=metadata)
+            return ToolResult("This is already remembered.", "already remembered", metadata=metadata)
         return ToolResult(
             f"Remembered in {change.diff.path}.", f"remembered in {change.diff.path}", metadata=metadata
         )
 
     def _file(self) -> Path:
-        return self.memory_file or _usual_place()
+        return self.memory_file or _default_path()
 
     def _plan(self, fact: str, context: ToolContext) -> _Change:
         before = read_snapshot(resolve(str(self._file()), workspace=context.workspace), _MAX_BYTES)
@@ -157,7 +156,7 @@ class SaveMemoryTool(BaseTool):
     def _save(self, fact: str, context: ToolContext) -> _Change:
         owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}".encode()).hexdigest()[:16]
         folder = resolve(str(self._file()), workspace=context.workspace).path.parent
-        with _alone_in(folder):
+        with _exclusive(folder):
             change = self._plan(fact, context)
             if not change.is_known:
                 temp_name = f".graph-agent-{owner}.tmp"
@@ -166,15 +165,15 @@ class SaveMemoryTool(BaseTool):
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Let no other save of any process into the folder meanwhile, so that none overwrites another's fact."""
+def _exclusive(folder: Path) -> Iterator[None]:
+    """Lock the folder against other processes, so that none overwrites another's fact."""
     try:
         for part in (*reversed(folder.parents), folder):
             part.mkdir(mode=0o700, exist_ok=True)
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise PathRefused(
-            ToolErrorType.PERMISSION, f"{str(folder)!r} cannot be used for remembering: {error.strerror}."
+            ToolErrorType.PERMISSION, f"{str(folder)!r} cannot be used for memories: {error.strerror}."
         ) from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -183,8 +182,8 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _usual_place() -> Path:
-    """Where the user's context file lies when nobody says otherwise."""
+def _default_path() -> Path:
+    """The default path of the user's context file."""
     if home := os.environ.get("GRAPH_AGENT_HOME"):
         return Path(home).expanduser().absolute() / "CONTEXT.md"
     configured = os.environ.get("XDG_CONFIG_HOME", "")
@@ -210,7 +209,7 @@ def _source(context: ToolContext) -> str:
 
 
 def _on_one_line(fact: str) -> str:
-    # An own comment mark inside a fact would hide what follows it, or end ours early.
+    # A comment mark inside a fact would hide what follows it, or end ours early.
     return " ".join(fact.split()).replace("<!--", "<! --").replace("-->", "-- >")
 
 

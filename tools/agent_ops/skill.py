@@ -1,4 +1,4 @@
-"""Handing out skills: instructions for a kind of task, read when it is at hand. Finds none itself."""
+"""Skills: instructions for a kind of task, which the model reads when the task comes up."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ from tools.text import decode, is_binary
 __all__ = ["Skill", "SkillArgs", "SkillTool"]
 
 _DESCRIPTION = (
-    "Read a skill: instructions for a kind of task. Where one of them fits what the user asks for, read it before "
+    "Read a skill: instructions for a kind of task. If one of them matches what the user asks for, read it before "
     "you begin, and follow it."
 )
 _LINE_CHARS = 400
 _LIST_CHARS = 16_000
-"""Of all lines together; skills behind that are offered by name alone."""
+"""For all lines together; further skills are listed by name only."""
 _MOST_FILES = 50
 _MOST_BYTES = 1024 * 1024
 
@@ -32,15 +32,15 @@ class Skill:
     """One skill."""
 
     name: str
-    does: str
-    """What it is for, and when."""
+    description: str
+    """What it is for, and when to use it."""
     text: str
     folder: Path
-    """Where its further files lie."""
+    """Where its further files are."""
 
 
 class SkillArgs(BaseModel):
-    """Which one."""
+    """Which skill."""
 
     name: str = Field(description="name of the skill")
     file: str = Field(default="", description="a further file of the skill, by its path in the skill's folder")
@@ -61,22 +61,22 @@ class SkillTool(BaseTool):
         self.description = "\n".join([_DESCRIPTION, "Skills:", *_listed(skills)])
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """There has to be such a skill."""
+        """Require a known skill."""
         if args["name"] in self._skills:
             return None
         return f"name: there is no skill {args['name']!r}; choose one of {', '.join(self._skills)}."
 
     def signature(self, args: Mapping[str, Any]) -> str:
-        """Rules name the skill."""
+        """The name of the skill."""
         return str(args["name"])
 
     async def execute(self, *, name: str, file: str = "") -> ToolResult:
-        """What the skill says, and which further files it has; or what stands in one of those."""
-        if objection := self.validate({"name": name}):
-            return failure(ToolErrorType.NOT_FOUND, objection)
+        """Return the instructions and the list of further files, or one of those files."""
+        if problem := self.validate({"name": name}):
+            return failure(ToolErrorType.NOT_FOUND, problem)
         skill = self._skills[name]
         if not file:
-            return ToolResult(await run_in_thread(_told, skill), display=f"skill {name}")
+            return ToolResult(await run_in_thread(_instructions, skill), display=f"skill {name}")
         try:
             text = await run_in_thread(_file_of, skill, file)
         except PathRefused as refused:
@@ -87,23 +87,23 @@ class SkillTool(BaseTool):
 def _listed(skills: Sequence[Skill]) -> Iterator[str]:
     room = _LIST_CHARS
     for skill in skills:
-        does = " ".join(skill.does.split())
-        line = f"- {skill.name}: {does if len(does) <= _LINE_CHARS else f'{does[: _LINE_CHARS - 1]}…'}"
+        text = " ".join(skill.description.split())
+        line = f"- {skill.name}: {text if len(text) <= _LINE_CHARS else f'{text[: _LINE_CHARS - 1]}…'}"
         room -= len(line)
         yield line.rstrip(": ") if room > 0 else f"- {skill.name}"
 
 
-def _told(skill: Skill) -> str:
+def _instructions(skill: Skill) -> str:
     files = list(_files_in(skill.folder))
     named = [f"- {file}" for file in files[:_MOST_FILES]] + (["- …"] if len(files) > _MOST_FILES else [])
     where = f"[This skill's folder is {skill.folder}."
     if not named:
         return f"{skill.text}\n\n{where}]"
-    return "\n".join([skill.text, "", f"{where} It also holds, to be read with `file`:", *named, "]"])
+    return "\n".join([skill.text, "", f"{where} It also contains, readable with `file`:", *named, "]"])
 
 
 def _files_in(folder: Path) -> Iterator[str]:
-    """What lies beside SKILL.md, a little more than is told; links to folders are not followed."""
+    """The files beside SKILL.md, one more than is shown; links to folders are not followed."""
     found = 0
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -120,12 +120,12 @@ def _file_of(skill: Skill, file: str) -> str:
     """The text of a further file.
 
     Raises:
-        PathRefused: it lies outside of the skill's folder, is not there, or is no text.
+        PathRefused: it is outside the skill's folder, does not exist, or is not text.
     """
     found = resolve(file, workspace=skill.folder.resolve())
     if not found.inside:
         raise PathRefused(
-            ToolErrorType.PERMISSION, f"{file!r} lies outside of the skill's folder; read it with read_file."
+            ToolErrorType.PERMISSION, f"{file!r} is outside the skill's folder; read it with read_file."
         )
     with open_regular(found) as descriptor:
         size = os.fstat(descriptor).st_size
@@ -133,6 +133,6 @@ def _file_of(skill: Skill, file: str) -> str:
     if is_binary(data):
         raise PathRefused(
             ToolErrorType.VALIDATION,
-            f"{file!r} is no text, or larger than {_MOST_BYTES // 1024} KB.",
+            f"{file!r} is not text, or larger than {_MOST_BYTES // 1024} KB.",
         )
     return decode(data)[0] or "(the file is empty)"

@@ -1,3 +1,3 @@
-"""Tools that talk to the web."""
+"""Tools that access the web."""
 
 __all__: list[str] = []

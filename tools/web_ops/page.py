@@ -1,4 +1,4 @@
-"""A page as text for the model: markdown of HTML, other text as it is, and a plain word about anything else."""
+"""A page as text for the model: HTML as Markdown, other text unchanged, an error for anything else."""
 
 import re
 import warnings
@@ -17,20 +17,20 @@ _BLANKS = re.compile(r"[ \t]+\n|\n{3,}")
 
 
 class NotText(ValueError):
-    """The page holds no text; the message says what it is."""
+    """The page is not text; the message says what it is."""
 
 
 def page_text(page: Page) -> tuple[str, str]:
     """Title and text of a page.
 
     Raises:
-        NotText: it is an image, an archive, a program.
+        NotText: it is an image, an archive or the like.
     """
     if page.content_type in _HTML_TYPES or (not page.content_type and _looks_like_html(page.body)):
         return _html(page)
     if _TEXT_TYPES.fullmatch(page.content_type) is None or b"\0" in page.body[:8192]:
         kind = page.content_type or "binary data"
-        raise NotText(f"{page.address.url} is {kind}, {len(page.body)} bytes, and no text")
+        raise NotText(f"{page.address.url} is {kind}, {len(page.body)} bytes, not text")
     return "", _decoded(page.body, page.charset)
 
 
@@ -44,7 +44,7 @@ def _html(page: Page) -> tuple[str, str]:
     try:
         text = MarkdownConverter(heading_style="ATX", bullets="-").convert_soup(soup)
     except RecursionError:
-        # Nested deeper than anyone writes by hand: the words are there, the layout is not worth it.
+        # Nested too deeply: the words are kept, the layout is not.
         text = soup.get_text("\n")
     return title, _BLANKS.sub(lambda gap: "\n" if gap[0][0] in " \t" else "\n\n", text).strip()
 

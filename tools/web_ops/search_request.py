@@ -1,4 +1,4 @@
-"""Asking a search service once, bounded in size and time. What goes wrong is told with what to do."""
+"""One request to a search service, limited in size and time; an error says what to do."""
 
 import asyncio
 import json
@@ -14,19 +14,19 @@ from tools.web_ops.search_services import SearchHit, SearchProvider, UnexpectedA
 __all__ = ["search_web"]
 
 _SECONDS = 30.0
-_SAID_CHARS = 200
-_NO_JSON = "SearXNG gives no JSON: add `json` under `search: formats:` in its settings.yml and start it anew"
+_MESSAGE_CHARS = 200
+_NO_JSON = "SearXNG returns no JSON: add `json` under `search: formats:` in its settings.yml and restart it"
 
 
 async def search_web(provider: SearchProvider, query: str, limit: int) -> list[SearchHit]:
     """The results for a query.
 
     Raises:
-        NotFetched: there are none; the message says why.
+        FetchError: the search failed; the message says why.
     """
     try:
         async with asyncio.timeout(_SECONDS):
-            status, body = await _asked(provider, query, limit)
+            status, body = await _send(provider, query, limit)
     except TimeoutError as error:
         raise FetchError(
             ToolErrorType.TIMEOUT, f"{provider.address} did not answer in {_SECONDS:g} seconds."
@@ -38,17 +38,17 @@ async def search_web(provider: SearchProvider, query: str, limit: int) -> list[S
         raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} cannot be reached: {hint}.") from error
     except (httpx.HTTPError, ValueError, zlib.error, OSError) as error:
         why = describe_error(error)
-        raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} could not be asked: {why}.") from error
+        raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} could not be searched: {why}.") from error
     if status != 200:
         raise FetchError(ToolErrorType.EXECUTION, _refusal(provider, status, body))
     return _read(provider, body, limit)
 
 
-async def _asked(provider: SearchProvider, query: str, limit: int) -> tuple[int, bytes]:
+async def _send(provider: SearchProvider, query: str, limit: int) -> tuple[int, bytes]:
     request = build_request(provider, query, limit)
     address = parse_address(request.url)
     headers = {**request.headers, "Accept": "application/json"}
-    # It is the user who set where to ask: their own SearXNG lies on this machine or in their network.
+    # The user configured this address: their own SearXNG may be on this machine or in their network.
     async with (
         open_client(address, may_be_private=True) as client,
         client.stream(request.method, address.url, headers=headers, json=request.body) as response,
@@ -61,27 +61,27 @@ def _read(provider: SearchProvider, body: bytes, limit: int) -> list[SearchHit]:
     try:
         return parse_hits(provider, json.loads(body), limit)
     except UnexpectedAnswer as error:
-        raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} is no {provider.kind}: {error}.") from error
+        raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} is not {provider.kind}: {error}.") from error
     except (ValueError, RecursionError) as error:
-        hint = _NO_JSON if provider.kind == "searxng" else "this is no answer of the service"
+        hint = _NO_JSON if provider.kind == "searxng" else "this is not a response of the service"
         raise FetchError(ToolErrorType.EXECUTION, f"{provider.address} answered without JSON; {hint}.") from error
 
 
 def _refusal(provider: SearchProvider, status: int, body: bytes) -> str:
     start = f"{provider.address} answered {status}"
     if status == 429:
-        return f"{start}: it was asked too often. Wait before you search again, or do without."
+        return f"{start}: too many requests. Wait before you search again, or continue without."
     if provider.kind == "searxng" and status == 403:
         return f"{start}; {_NO_JSON}."
     if status in (401, 403):
         variable = f"{provider.kind.upper()}_API_KEY"
-        return f"{start}: it does not take the key. The user sets it: web_search.api_key, or {variable}."
-    said = " ".join("".join(char if char.isprintable() else " " for char in _message(body)).split())
-    return f"{start}{f': {said[:_SAID_CHARS]}' if said else ''}."
+        return f"{start}: it rejects the key. The user sets it: web_search.api_key, or {variable}."
+    message = " ".join("".join(char if char.isprintable() else " " for char in _message(body)).split())
+    return f"{start}{f': {message[:_MESSAGE_CHARS]}' if message else ''}."
 
 
 def _message(body: bytes) -> str:
-    """What a service says of its own refusal; nothing of a web page."""
+    """The error message in a JSON response; empty for a web page."""
     try:
         answer: Any = json.loads(body)
     except (ValueError, RecursionError):

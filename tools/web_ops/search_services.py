@@ -1,4 +1,4 @@
-"""Search services: how each is asked, and what its answer holds. Connects to nothing."""
+"""Search services: the request for each, and the results in its response."""
 
 import html
 import re
@@ -17,12 +17,12 @@ _OWN_ADDRESSES = {"brave": "https://api.search.brave.com", "tavily": "https://ap
 
 
 class UnexpectedAnswer(ValueError):
-    """The answer is not one of this service; the message says how that shows."""
+    """The response does not come from this service; the message says why."""
 
 
 @dataclass(frozen=True)
 class SearchProvider:
-    """Who is asked."""
+    """The service that is used."""
 
     kind: Literal["searxng", "brave", "tavily"]
     url: str = ""
@@ -31,13 +31,13 @@ class SearchProvider:
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Its base URL."""
         return self.url or _OWN_ADDRESSES.get(self.kind, "")
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """One request."""
+    """One HTTP request."""
 
     method: Literal["GET", "POST"]
     url: str
@@ -47,7 +47,7 @@ class SearchRequest:
 
 @dataclass(frozen=True)
 class SearchHit:
-    """One result, cleaned: foreign text that is shown to the model and to a terminal."""
+    """One result, cleaned: untrusted text that is shown to the model and in a terminal."""
 
     title: str
     url: str
@@ -71,10 +71,10 @@ def build_request(provider: SearchProvider, query: str, limit: int) -> SearchReq
 
 
 def parse_hits(provider: SearchProvider, answer: Any, limit: int) -> list[SearchHit]:
-    """The results of an answer, each address once.
+    """The results in a response, each address once.
 
     Raises:
-        OddAnswer: it holds no list of results.
+        UnexpectedAnswer: it has no list of results.
     """
     by_url: dict[str, SearchHit] = {}
     for entry in _entries(provider, answer):
@@ -86,7 +86,7 @@ def parse_hits(provider: SearchProvider, answer: Any, limit: int) -> list[Search
 
 def _entries(provider: SearchProvider, answer: Any) -> Iterator[Mapping[str, Any]]:
     if not isinstance(answer, dict):
-        raise UnexpectedAnswer("its JSON is no object")
+        raise UnexpectedAnswer("its JSON is not an object")
     place = answer.get("web", {"results": []}) if provider.kind == "brave" else answer
     entries = place.get("results") if isinstance(place, dict) else None
     if not isinstance(entries, list):
@@ -105,7 +105,7 @@ def _cleaned(entry: Mapping[str, Any]) -> SearchHit | None:
 
 
 def _plain(text: object, limit: int) -> str:
-    """One line without markup and without characters that could steer a terminal."""
+    """One line without markup and without characters that could control a terminal."""
     bare = html.unescape(_MARKUP.sub("", str(text or "")[: limit * 8]))
     line = " ".join("".join(char if char.isprintable() else " " for char in bare).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

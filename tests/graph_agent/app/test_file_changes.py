@@ -48,4 +48,4 @@ async def test_what_others_did_is_marked_and_what_is_not_text_is_not_printed(pla
         "Binary file b.txt differs\n",
         "it was changed by somebody else since",
     )
-    assert (link.status, "a link on the way" in link.by_others) == ("unreadable", True)
+    assert (link.status, "now leads through a link" in link.by_others) == ("unreadable", True)

@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _found(folder: Path) -> list[tuple[str, str]]:
-    return [(skill.name, skill.does) for skill in load_skills(settings_at(folder), os.environ)]
+    return [(skill.name, skill.description) for skill in load_skills(settings_at(folder), os.environ)]
 
 
 def test_the_users_own_skills_stand_before_those_of_a_trusted_project(folder: Path, tmp_path: Path) -> None:

@@ -208,5 +208,5 @@ async def test_policy_check_judges_a_tool_of_the_users_own_by_its_schema_and_nam
 
     assert (report.decision, report.rule) == ("ask", "risk medium")
     assert report.problems == (f"{home / 'tools' / 'torn.py'}: OSError: gone",)
-    with pytest.raises(UsageError, match="txt: there is no such argument"):
+    with pytest.raises(UsageError, match="unknown argument txt"):
         await check_policy("shout", {"txt": "a"}, _settings(home), workspace)

@@ -40,7 +40,7 @@ async def test_where_nobody_was_asked_the_model_is_told_to_decide_itself() -> No
         ({"question": " \n"}, "question: it is empty; ask what you need to know, in one sentence."),
         (
             {"question": "which?", "options": ["a", ""]},
-            "options: one of them is empty; leave it out, or say what it stands for.",
+            "options: one of them is empty; leave it out, or give it a text.",
         ),
     ],
 )

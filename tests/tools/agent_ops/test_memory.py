@@ -71,7 +71,7 @@ async def test_a_fact_is_kept_once_however_it_is_written(tmp_path: Path, again: 
 
     result = await _save(tmp_path, again)
 
-    assert (result.output, _kept(tmp_path)) == ("This is remembered already.", "## Agent Memories\n- likes tabs\n")
+    assert (result.output, _kept(tmp_path)) == ("This is already remembered.", "## Agent Memories\n- likes tabs\n")
 
 
 async def test_a_fact_cannot_end_its_own_mark_or_begin_a_section(tmp_path: Path) -> None:

@@ -41,10 +41,10 @@ async def test_without_a_description_the_user_reads_how_the_prompt_begins() -> N
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"prompt": " \n"}, "prompt: it is empty; say what is to be done, and what the answer should hold."),
+        ({"prompt": " \n"}, "prompt: it is empty; say what to do, and what the answer should contain."),
         (
             {"prompt": "go", "tools": ["bash", "fly"]},
-            "tools: There is no tool 'fly'. The tools are: bash, read_file.",
+            "tools: There is no tool 'fly'. Available tools: bash, read_file.",
         ),
     ],
 )
@@ -62,7 +62,7 @@ async def test_a_task_without_words_or_with_unknown_tools_is_refused(
 async def test_where_there_are_no_sub_agents_the_model_is_told_to_do_it_itself() -> None:
     result = await _given(None, prompt="go")
 
-    assert result.error == "There are no sub-agents here; do the work yourself."
+    assert result.error == "Sub-agents are not available here; do the work yourself."
 
 
 async def test_who_is_asked_about_a_task_sees_all_of_it() -> None:

@@ -48,7 +48,7 @@ async def test_a_skill_is_told_with_the_files_that_lie_beside_it(tool: SkillTool
     result = await tool.execute(name="release")
 
     assert result.output == (
-        f"1. Tag.\n2. Push.\n\n[This skill's folder is {folder}. It also holds, to be read with `file`:\n"
+        f"1. Tag.\n2. Push.\n\n[This skill's folder is {folder}. It also contains, readable with `file`:\n"
         "- logo.png\n- notes.md\n- scripts/tag.sh\n]"
     )
 
@@ -60,12 +60,12 @@ async def test_a_file_of_it_is_read(tool: SkillTool) -> None:
 @pytest.mark.parametrize(
     ("file", "told"),
     [
-        ("../release2/x", "outside of the skill's folder"),
-        ("/etc/passwd", "outside of the skill's folder"),
-        ("link", "outside of the skill's folder"),
+        ("../release2/x", "outside the skill's folder"),
+        ("/etc/passwd", "outside the skill's folder"),
+        ("link", "outside the skill's folder"),
         ("none.md", "none.md"),
         ("scripts", "scripts"),
-        ("logo.png", "no text"),
+        ("logo.png", "not text"),
         ("pipe", "pipe"),
     ],
 )

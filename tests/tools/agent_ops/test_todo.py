@@ -48,7 +48,7 @@ async def test_an_empty_plan_clears_the_one_before() -> None:
 
 async def test_two_steps_at_once_are_refused_before_and_while_running() -> None:
     items = [{"content": "a", "status": "in_progress"}, {"content": "b", "status": "in_progress"}]
-    words = "items: 'a' and 'b' are in_progress at once; leave one of them so and set the others to pending."
+    words = "items: 'a' and 'b' are in_progress at once; keep one of them and set the others to pending."
 
     result = await _write(items)
 

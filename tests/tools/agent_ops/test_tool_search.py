@@ -42,7 +42,7 @@ async def test_a_search_in_vain_names_what_there_is() -> None:
     result = await SEARCH.execute(query="zzz")
 
     assert (result.output, result.error, result.metadata) == (
-        "No tool fits 'zzz'. To be found are: open_ticket, send_mail, plain.",
+        "No tool matches 'zzz'. Deferred tools: open_ticket, send_mail, plain.",
         None,
         {"found": 0},
     )
@@ -59,7 +59,7 @@ def test_the_declaration_names_each_tool_in_one_line() -> None:
 
     assert described.split("\n") == [
         "Loads.",
-        "To be found:",
+        "Deferred tools:",
         "- open_ticket: Opens a ticket in the tracker.",
         "- send_mail: Sends a mail to a person who has a ticket. " + "x" * 56 + "…",
         "- plain",

@@ -7,7 +7,8 @@ import pytest
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.file_ops import grep_engine
 from tools.file_ops.grep import GrepTool
-from tools.file_ops.grep_engine import Prefilter, RequiredTexts
+from tools.file_ops.grep_engine import LineSearch, Prefilter, RequiredTexts, SearchHit, required_texts, split_lines
+from tools.patterns import BadPattern, compile_pattern
 from tools.walk import FoundFolder, Walk
 
 _MANY = 150
@@ -110,3 +111,78 @@ def test_a_search_that_is_given_up_waits_for_no_program(tmp_path: Path, monkeypa
         _until_there(asked)
 
     assert time.monotonic() - began < 25
+
+
+def test_a_line_matches_once_and_a_spanning_match_knows_its_lines() -> None:
+    lines = ["aa b", "b", "", "a"]
+
+    assert LineSearch(compile_pattern("a"), RequiredTexts(("a",)), is_multiline=False).hits(lines) == [
+        SearchHit(0, 0, 0),
+        SearchHit(3, 3, 0),
+    ]
+    assert LineSearch(compile_pattern("b\nb"), RequiredTexts(), is_multiline=True).hits(lines) == [
+        SearchHit(0, 1, 3)
+    ]
+
+
+def test_a_pattern_that_runs_away_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grep_engine, "_SECONDS", 0.2)
+    search = LineSearch(compile_pattern(r"(a|aa|a.)+\1(b|c)+d\2$"), RequiredTexts(), is_multiline=False)
+
+    with pytest.raises(BadPattern, match="nested repetitions"):
+        search.hits(["a" * 5_000 + "c"] * 50)
+
+
+def test_lines_end_as_editors_see_them() -> None:
+    assert split_lines("a\r\nb\rc\x0cd\n") == ["a", "b", "c\x0cd"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("hello", ["hello"]),
+        (r"def \w+_name\(", ["_name"]),
+        ("colou?r", ["colo"]),
+        ("ab*c", ["a"]),
+        ("ab+", ["ab"]),
+        ("a{0,2}bc", ["bc"]),
+        ("(maybe)?sure", ["sure"]),
+        ("[abc]def", ["def"]),
+        ("one|two", ["one", "two"]),
+        ("one|two|", []),
+        ("need(le|ing) on", ["need"]),
+        ("(?:a|b)cd(?=efgh)", ["cd"]),
+        ("(?P<name>longer)cd", ["cd"]),
+        ("a}(bcd)?", ["a"]),
+        ("[[:alpha:]foo]", []),
+        ("(?s)hit", []),
+        ("a(?#longer)b", []),
+        (r"\x41bc", []),
+        (r"\u0041bc", []),
+        (r"(a)\1b", []),
+        (r"\p{L}abc", []),
+        ("é", []),
+    ],
+)
+def test_only_what_every_match_must_hold_is_taken_for_certain(pattern: str, texts: list[str]) -> None:
+    assert required_texts(pattern, is_literal=False) == RequiredTexts(tuple(texts))
+
+
+def test_where_case_is_ignored_only_letters_that_have_no_case_beyond_ascii_are_certain() -> None:
+    assert required_texts("(?i)Needle|skill", is_literal=False) == RequiredTexts(
+        ("Needle", "ll"), ignores_case=True
+    )
+
+
+def test_the_longest_line_of_ascii_in_a_literal_is_certain() -> None:
+    assert required_texts("é(x|y)\nlonger than that", is_literal=True) == RequiredTexts(("longer than that",))
+
+
+def test_a_match_is_possible_where_one_of_the_texts_stands_or_nothing_is_known() -> None:
+    known = RequiredTexts(("one", "two"))
+
+    assert (known.may_match("a two"), known.may_match("a three"), RequiredTexts().may_match("a")) == (
+        True,
+        False,
+        True,
+    )

@@ -1,12 +1,16 @@
 import os
+import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import Limits, ToolResult
-from tools.file_ops.read_file import ReadFileTool
+from tools.file_ops import read_file
+from tools.file_ops.read_file import FarLines, ReadFileTool, far_lines, numbered, range_of_lines
 from tools.files import sha256_hex
 
 EXAMPLE_CALLS = {
@@ -178,3 +182,73 @@ async def test_without_a_context_the_tools_own_workspace_counts(tmp_path: Path) 
     result = await ReadFileTool(workspace=tmp_path).execute(file_path="f.txt")
 
     assert result.output == "     1\tx"
+
+
+def _split(text: str) -> list[str]:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ab\n\r\x0c\u2028"), st.integers(1, 12), st.integers(1, 12))
+def test_a_range_is_what_splitting_the_whole_text_gives(text: str, first: int, count: int) -> None:
+    lines = _split(text)
+
+    assert range_of_lines(text, first, count) == (lines[first - 1 : first - 1 + count], len(lines))
+
+
+@pytest.mark.parametrize("first", [1, 2, 9_999, 10_000, 10_001, 20_000, 20_001])
+def test_a_range_far_into_a_text_is_found_across_its_pieces(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_file, "_PIECE", 1_000)
+    text = "".join(f"line {number}\n" for number in range(1, 20_001))
+
+    assert range_of_lines(text, first, 2) == (
+        [f"line {number}" for number in range(first, min(first + 2, 20_001))],
+        20_000,
+    )
+
+
+def _far(path: Path, first: int, count: int, limits: Limits | None = None, *, cancelled: bool = False) -> FarLines:
+    cancellation = threading.Event()
+    if cancelled:
+        cancellation.set()
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return far_lines(fd, first, count, limits or Limits(), cancellation)
+    finally:
+        os.close(fd)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    # A line break exactly at the edge of what is read at once, and a last line without one.
+    (tmp_path / "f").write_bytes(b"x" * (1024 * 1024 - 1) + b"\nsecond\r\n" + b"y" * (1024 * 1024) + b"\nlast")
+    return tmp_path / "f"
+
+
+def test_lines_are_found_across_the_pieces(path: Path) -> None:
+    assert _far(path, 2, 1) == FarLines(["second"])
+    assert _far(path, 4, 5) == FarLines(["last"])
+    assert _far(path, 5, 5) == FarLines([])
+
+
+def test_long_lines_are_kept_only_up_to_a_bound(path: Path) -> None:
+    found = _far(path, 1, 3, Limits(line_chars=10))
+
+    assert [len(line) for line in found.lines] == [44, 6, 44]
+
+
+def test_the_bound_on_scanned_bytes_is_told(path: Path) -> None:
+    assert _far(path, 4, 1, Limits(scan_bytes=1024 * 1024)) == FarLines([], gave_up=True)
+
+
+def test_a_cancellation_ends_the_scan(path: Path) -> None:
+    assert _far(path, 4, 1, cancelled=True) == FarLines([])
+
+
+def test_lines_are_numbered_from_the_first_one_on() -> None:
+    assert numbered(["a", "", "b"], 9, 10) == "     9\ta\n    10\t\n    11\tb"
+
+
+def test_a_line_over_the_limit_is_cut_with_its_length() -> None:
+    assert numbered(["abcdef"], 1, 3) == "     1\tabc [… line cut, it has 6 characters]"

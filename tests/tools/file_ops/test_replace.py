@@ -2,7 +2,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.file_ops.replace import Mode, ReplaceError, Replacement, ReplaceResult, replace_text
+from tools.file_ops.replace import (
+    Mode,
+    PlainText,
+    ReplaceError,
+    Replacement,
+    ReplaceResult,
+    common_ends,
+    merge_lines,
+    reindent,
+    replace_text,
+    split_lines,
+)
 
 _ALPHABET = 'ab \t\r\n"“é'
 
@@ -118,3 +129,70 @@ def test_a_pattern_replaces_by_literal_text_and_leaves_line_ends() -> None:
     wish = Replacement(r"v\d$", r"\g<0>$1", replace_all=True, mode="regex")
 
     assert replace_text("v1\r\nv2 v3\r\n", wish, "\r\n") == ReplaceResult("\\g<0>$1\r\nv2 \\g<0>$1\r\n", 2)
+
+
+_TEXTS = st.text(alphabet="ab\r\n", max_size=30)
+
+
+@given(_TEXTS, st.data())
+def test_a_place_in_the_plain_view_is_the_same_place_in_the_text(raw: str, data: st.DataObject) -> None:
+    plain = PlainText.of(raw)
+    start = data.draw(st.integers(0, len(plain.text)))
+    end = data.draw(st.integers(start, len(plain.text)))
+
+    piece = raw[slice(*plain.raw_span(start, end))]
+
+    assert PlainText.of(piece).text == plain.text[start:end]
+
+
+@given(_TEXTS)
+def test_lines_and_their_ends_make_up_the_text(text: str) -> None:
+    lines = split_lines(text)
+
+    assert "".join(line + end for line, end in lines) == text
+    assert [line for line, _ in lines] == PlainText.of(text).text.split("\n")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [(["a", "b"], ["a", "b"], (2, 0)), (["a", "x", "c"], ["a", "c"], (1, 1)), (["a"], ["b"], (0, 0))],
+)
+def test_shared_ends_do_not_overlap(one: list[str], other: list[str], shared: tuple[int, int]) -> None:
+    assert common_ends(one, other) == shared
+
+
+@pytest.mark.parametrize(
+    ("found", "new", "expected"),
+    [
+        ("a\r\nb\nc", "a\nB\nc", "a\r\nB\nc"),
+        ("a\r\nb", "a\nx\nb", "a\r\nx\r\nb"),
+        ("a\nb", "b", "b"),
+        ("a", "1\n2\n", "1\r\n2\r\n"),
+    ],
+)
+def test_lines_that_stay_keep_their_ends_and_further_ones_get_the_majoritys(
+    found: str, new: str, expected: str
+) -> None:
+    old = PlainText.of(found).text.split("\n")
+
+    assert merge_lines(old, split_lines(found), new.split("\n"), "\r\n") == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "found", "new", "expected"),
+    [
+        (["a", "  b"], ["    a", "      b"], ["a", "  c", "", "d"], ["    a", "      c", "", "    d"]),
+        (["    a"], ["  a"], ["    b", "      c"], ["  b", "    c"]),
+        (["    a"], ["  a"], ["b"], None),
+        (["if x:", "    y"], ["if x:", "\ty"], ["if x:", "    y", "        z"], ["if x:", "\ty", "\t\tz"]),
+        (["    a", "        b"], ["\ta", "\t\tb"], ["    a", "      c"], None),
+        (["a"], ["\ta"], ["a", "    b"], None),
+        (["a", "  b", " c"], ["a", "\tb", "    c"], ["b"], ["b"]),
+        (["a", "  b", "  c"], ["a", "\tb", "    c"], ["  b"], None),
+        (["", ""], ["", ""], ["  a"], ["  a"]),
+    ],
+)
+def test_indentation_is_carried_over_by_one_rule_or_not_at_all(
+    old: list[str], found: list[str], new: list[str], expected: list[str] | None
+) -> None:
+    assert reindent(old, found, new) == expected

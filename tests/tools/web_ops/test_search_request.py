@@ -31,10 +31,10 @@ async def test_a_service_gets_its_key_in_a_header_and_the_query_as_it_wants_it()
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Answer(status=429), "answered 429: it was asked too often"),
-        (Answer(b"<html>Forbidden", "text/html", 403), "answered 403; SearXNG gives no JSON: add `json` under"),
-        (Answer(b"<html>", "text/html"), "answered without JSON; SearXNG gives no JSON: add `json` under"),
-        (Answer(b"[]"), "is no searxng: its JSON is no object"),
+        (Answer(status=429), "answered 429: too many requests"),
+        (Answer(b"<html>Forbidden", "text/html", 403), "answered 403; SearXNG returns no JSON: add `json` under"),
+        (Answer(b"<html>", "text/html"), "answered without JSON; SearXNG returns no JSON: add `json` under"),
+        (Answer(b"[]"), "is not searxng: its JSON is not an object"),
         (Answer(b"[" * 100_000), "answered without JSON"),
         (Answer(b'{"error": {"message": "too \\u001b long"}}', status=400), "answered 400: too long."),
         (Answer(b"<html>oops", status=502), "answered 502."),
@@ -54,8 +54,7 @@ async def test_a_key_that_is_not_taken_is_told_with_where_it_is_set_and_never_sh
         await search_web(SearchProvider("tavily", site.url(""), "sk-key"), "a", 5)
 
     assert str(caught.value) == (
-        f"{site.url('')} answered 401: it does not take the key. "
-        "The user sets it: web_search.api_key, or TAVILY_API_KEY."
+        f"{site.url('')} answered 401: it rejects the key. The user sets it: web_search.api_key, or TAVILY_API_KEY."
     )
 
 
@@ -63,7 +62,7 @@ async def test_a_key_that_is_not_taken_is_told_with_where_it_is_set_and_never_sh
     ("url", "said"),
     [
         ("http://127.0.0.1:9", "cannot be reached: is SearXNG running? The setting web_search.url says where."),
-        ("http://u:p@x", "could not be asked: it carries a user name or password"),
+        ("http://u:p@x", "could not be searched: it contains a user name or password"),
     ],
 )
 async def test_a_server_that_is_not_there_is_told_with_the_setting(url: str, said: str) -> None:

@@ -77,12 +77,12 @@ async def test_text_comes_as_text_in_whatever_encoding(answer: Answer, text: str
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        (Answer(b"\x89PNG\r\n", "image/png"), "is image/png, 6 bytes, and no text"),
-        (Answer(b"MZ\0\0", "text/plain"), "is text/plain, 4 bytes, and no text"),
-        (Answer(b"x", headers={"Content-Encoding": "br"}), "it is packed as 'br', which was not asked for"),
+        (Answer(b"\x89PNG\r\n", "image/png"), "is image/png, 6 bytes, not text"),
+        (Answer(b"MZ\0\0", "text/plain"), "is text/plain, 4 bytes, not text"),
+        (Answer(b"x", headers={"Content-Encoding": "br"}), "it is compressed as 'br', which was not requested"),
         (Answer(b"no gzip", headers={"Content-Encoding": "gzip"}), "could not be fetched"),
         (Answer(status=302, headers={"Location": "/"}), "was redirected 10 times"),
-        (Answer(status=302, headers={"Location": "file:/etc/passwd"}), "It leads nowhere"),
+        (Answer(status=302, headers={"Location": "file:/etc/passwd"}), "Its redirect is invalid"),
     ],
 )
 async def test_what_is_no_page_of_text_is_an_error_that_says_what_it_is(answer: Answer, complaint: str) -> None:
@@ -106,7 +106,7 @@ async def test_a_page_is_cut_at_its_limit_and_says_so() -> None:
         result = await _fetched(site.url())
 
     assert result.metadata["bytes"] == http.MAX_BYTES
-    assert result.output.endswith(f"[the page is longer; what came after {http.MAX_BYTES} bytes was not fetched]")
+    assert result.output.endswith(f"[the page is longer; only its first {http.MAX_BYTES} bytes were fetched]")
 
 
 async def test_few_packed_bytes_do_not_become_many() -> None:
@@ -140,7 +140,7 @@ async def test_this_machine_is_not_asked_unless_a_rule_names_it(host: str) -> No
         result = await _fetched(site.url(host=host), lambda _: HostPermission(may_follow=True))
 
     assert result.error is not None
-    assert "is not an address of the public internet; that needs a rule" in result.error
+    assert "which is not public; this needs a rule" in result.error
     assert (result.metadata, site.asked) == ({"error_type": "permission"}, [])
 
 
@@ -152,7 +152,7 @@ async def test_a_redirection_to_another_host_is_told_and_not_followed() -> None:
         result = await _fetched(site.url(), _home)
 
     assert result.error == (
-        f"It leads to another host: {other.url('/x', 'localhost')}. "
+        f"It redirects to another host: {other.url('/x', 'localhost')}. "
         "Call web_fetch with that address if it is the page you want."
     )
     assert other.asked == []
@@ -166,7 +166,7 @@ async def test_a_redirection_into_a_private_network_is_refused_though_the_host_m
         result = await _fetched(site.url(), leave)
 
     assert result.error is not None
-    assert "169.254.169.254, which is not an address of the public internet" in result.error
+    assert "169.254.169.254, which is not public" in result.error
 
 
 async def test_a_redirection_to_a_denied_host_is_refused() -> None:
@@ -179,7 +179,7 @@ async def test_a_redirection_to_a_denied_host_is_refused() -> None:
     ):
         result = await _fetched(site.url(), leave)
 
-    assert result.error == f"It leads to {other.url('/x', 'localhost')}, which a rule denies."
+    assert result.error == f"It redirects to {other.url('/x', 'localhost')}, which a rule denies."
     assert other.asked == []
 
 
@@ -233,7 +233,7 @@ def test_silence_is_told_as_silence_and_other_faults_in_their_own_words() -> Non
     faults = [httpx.ReadTimeout(""), httpx.ReadError("reset by peer"), httpx.ReadError("")]
 
     assert [http.describe_error(fault) for fault in faults] == [
-        "nothing came for 20 seconds",
+        "no data for 20 seconds",
         "reset by peer",
         "ReadError",
     ]
